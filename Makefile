@@ -1,0 +1,124 @@
+# `make` alone lists what there is. Every target sets up what it needs first: a virtual environment,
+# torch, the pinned packages, this package, the native kernels. Stamp files remember what is done.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON := $(BIN)/python
+# Errors only; a failing command still says why.
+PIP := $(PYTHON) -m pip -qq --disable-pip-version-check
+TORCH := torch==2.13.0
+
+NATIVE := src/chronode/kernels/native
+LIBRARIES := src/chronode/kernels/lib
+# AVX-512 kernels take long to compile: here only where they can run. Wheels have all.
+ISAS := baseline;v3$(if $(shell grep -m 1 -o avx512bw /proc/cpuinfo 2> /dev/null),;v4)
+CONFIGURE := $(BIN)/cmake -S . -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja '-DCHRONODE_ISAS=$(ISAS)'
+
+INSTALLED := $(VENV)/dependencies.stamp
+PACKAGED := $(VENV)/package.stamp
+COMPILED := build/kernels.stamp
+READY := build/ready.stamp
+STARTED := $(shell date +%s)
+
+# One process per core; more threads in each would only wait for one another.
+WORKERS := 2
+PYTEST := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q
+
+.PHONY: help setup demo test test-slow test-asan lint format bench lock clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo 'make demo       train three models on an event stream and compare them'
+	@echo 'make test       lint, and every test that is not slow'
+	@echo 'make test-slow  the slow tests'
+	@echo 'make test-asan  the kernel tests with the address and undefined-behaviour sanitizers'
+	@echo 'make lint       ruff and the type checker'
+	@echo 'make format     let ruff repair layout and imports'
+	@echo 'make bench      time the models'
+	@echo 'make setup      only the set-up that the others begin with'
+	@echo 'make lock       resolve the pinned packages anew'
+	@echo 'make clean      remove everything built; $(VENV) stays'
+
+demo: $(READY)
+	@$(BIN)/chronode demo
+
+test: lint
+	@$(PYTEST) -n $(WORKERS)
+
+test-slow: $(READY)
+	@$(PYTEST) -n $(WORKERS) -m slow
+
+# The sanitizer's runtime must be in the process before Python is, and needs the C++ runtime next to it.
+test-asan: $(READY)
+	@$(CONFIGURE) -B build/asan -DCHRONODE_SANITIZE=ON > /dev/null
+	@$(BIN)/cmake --build build/asan -- --quiet
+	@CHRONODE_KERNELS_DIR=$(CURDIR)/build/asan ASAN_OPTIONS=detect_leaks=0 \
+	    LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libstdc++.so)" \
+	    $(PYTEST) --capture=sys $(wildcard tests/kernels) tests/test_package.py
+
+lint: $(READY)
+	@$(PYTHON) -m ruff check
+	@$(PYTHON) -m ruff format --check
+	@$(BIN)/pyrefly check --python-interpreter-path $(PYTHON)
+
+format: $(READY)
+	@$(PYTHON) -m ruff check --fix
+	@$(PYTHON) -m ruff format
+
+bench: $(READY)
+	@$(BIN)/chronode bench --memory --output benchmarks/bench
+
+setup: $(READY)
+
+$(READY): $(INSTALLED) $(PACKAGED) $(COMPILED)
+	@status=$$($(PYTHON) -c 'from chronode.kernels.library import status; print(status())') && \
+	    echo "set-up ... done ($$(($$(date +%s) - $(STARTED))) s; $$status)"
+	@touch $@
+
+$(PYTHON):
+	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	    { echo 'chronode needs Python 3.10 or newer, and python3 is older: put a newer one first in PATH'; exit 1; }
+	@python3 -m venv --clear $(VENV)
+
+# torch comes first and pinned: pip then takes the build that fits this machine, where an open range may
+# pull in gigabytes of CUDA libraries.
+$(INSTALLED): requirements.lock | $(PYTHON)
+	@echo 'set-up: $(TORCH), then the pinned packages (minutes the first time) ...'
+	@$(PIP) install 'pip>=22'
+	@$(PIP) install $(TORCH) -c requirements.lock
+	@$(PIP) install -r requirements.lock
+	@touch $@
+
+$(PACKAGED): pyproject.toml src/chronode/_version.py $(INSTALLED)
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+# The old libraries are removed first: overwriting one in place would crash a process that runs it.
+$(COMPILED): CMakeLists.txt $(NATIVE) $(wildcard $(NATIVE)/*) $(INSTALLED)
+	@$(CONFIGURE) -B build/native > /dev/null
+	@$(BIN)/cmake --build build/native -- --quiet
+	@rm -rf $(LIBRARIES)
+	@$(BIN)/cmake --install build/native --prefix src > /dev/null
+	@touch $@
+
+# No compiler the last time: look for one again.
+ifneq ($(wildcard $(LIBRARIES)/none.txt),)
+.PHONY: $(COMPILED)
+CONFIGURE += --fresh
+endif
+
+# Every Python from 3.10 on and every platform in one file; torch and what only its CUDA build needs stay out.
+lock:
+	@python3 -m venv build/lock
+	@build/lock/bin/python -m pip install -qq uv
+	@echo '$(TORCH)' > build/lock/torch.txt
+	@build/lock/bin/uv pip compile -q pyproject.toml --extra dev --constraint build/lock/torch.txt \
+	    --universal --python-version 3.10 --native-tls --no-annotate --no-header --upgrade \
+	    -o build/lock/resolved.txt
+	@echo '# Made by `make lock` from pyproject.toml; torch is installed before these, see the Makefile.' \
+	    > requirements.lock
+	@grep -vE '^(torch==|triton==|nvidia-|cuda-)' build/lock/resolved.txt >> requirements.lock
+
+clean:
+	@rm -rf build dist $(LIBRARIES) .pytest_cache .ruff_cache .hypothesis
+	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2> /dev/null || true
