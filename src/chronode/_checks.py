@@ -1,0 +1,64 @@
+"""Checks of settings: each says which argument is wrong, what it was, and what would be right."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import TypeVar
+
+Choice = TypeVar("Choice", bound=str)
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """The known names close to `name`, as the tail of an error message ("" if none is close)."""
+    close = difflib.get_close_matches(str(name), list(known), n=3, cutoff=0.5)
+    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+
+
+def one_of(argument: str, value: Choice, options: Iterable[Choice]) -> Choice:
+    """`value` if it is among `options`, else a ValueError that lists them."""
+    options = list(options)
+    if value not in options:
+        listed = ", ".join(map(repr, options))
+        raise ValueError(f"{argument}={value!r} is not known; choose one of {listed}.{near(value, options)}")
+    return value
+
+
+def whole(argument: str, value: int, *, at_least: int) -> int:
+    """`value` as an int if it is a whole number of at least `at_least`."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{argument} must be a whole number, got {value!r} ({type(value).__name__}).")
+    if value < at_least:
+        raise ValueError(f"{argument} must be at least {at_least}, got {value}.")
+    return int(value)
+
+
+def number(
+    argument: str,
+    value: float,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+) -> float:
+    """`value` as a finite float within the given bounds."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{argument} must be a number, got {value!r} ({type(value).__name__}).")
+    if not math.isfinite(value):
+        raise ValueError(f"{argument} must be finite, got {value}.")
+    if above is not None and value <= above:
+        raise ValueError(f"{argument} must be greater than {above}, got {value}.")
+    if at_least is not None and value < at_least:
+        raise ValueError(f"{argument} must be at least {at_least}, got {value}.")
+    if below is not None and value >= below:
+        raise ValueError(f"{argument} must be less than {below}, got {value}.")
+    return float(value)
+
+
+def flag(argument: str, value: bool) -> bool:
+    """`value` if it is True or False (a string such as "no" would silently count as true)."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{argument} must be True or False, got {value!r}.")
+    return value

@@ -1,0 +1,179 @@
+"""iRNN and ERNN over a whole sequence: autograd around native/equilibrium.cpp."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import ops
+from .product import product
+
+_ACTIVATIONS = ("relu", "tanh", "sigmoid")  # the order that native/equilibrium.cpp knows them by
+
+
+@torch.library.custom_op("chronode::equilibrium_forward", mutates_args=())
+def equilibrium_forward(
+    x: Tensor,
+    h0: Tensor,
+    count: Tensor | None,
+    weight: Tensor,
+    bias: Tensor,
+    up: Tensor,
+    down: Tensor | None,
+    eta: Tensor,
+    gamma: Tensor,
+    sign: Tensor,
+    lengths: Tensor | None,
+    start: str,
+    activation: str,
+    keep: bool,
+) -> tuple[Tensor, Tensor]:
+    """The states after every step, `(T, B, H)` (empty without `keep`), and after each last valid step, `(B, H)`.
+
+    The recursion is q ← q + η_k [φ(U q + weight x + bias) - γ q] with U = `up` or, with `down`, I + `up` `down`ᵀ.
+    """
+    inputs = (x, h0, count, weight, bias, up, down, eta, gamma, sign, lengths)
+    y = x.new_empty((*x.shape[:2], h0.shape[1]) if keep else (0,))
+    h = torch.empty_like(h0)
+    ops.call("equilibrium_forward", x.dtype, *_problem(*inputs, start, activation), y if keep else None, h)
+    return y, h
+
+
+@equilibrium_forward.register_fake
+def _(x, h0, count, weight, bias, up, down, eta, gamma, sign, lengths, start, activation, keep):
+    return x.new_empty((*x.shape[:2], h0.shape[1]) if keep else (0,)), torch.empty_like(h0)
+
+
+@torch.library.custom_op("chronode::equilibrium_backward", mutates_args=())
+def equilibrium_backward(
+    x: Tensor,
+    h0: Tensor,
+    count: Tensor | None,
+    weight: Tensor,
+    bias: Tensor,
+    up: Tensor,
+    down: Tensor | None,
+    eta: Tensor,
+    gamma: Tensor,
+    sign: Tensor,
+    lengths: Tensor | None,
+    start: str,
+    activation: str,
+    y: Tensor,
+    grad_y: Tensor | None,
+    grad_h: Tensor | None,
+    with_dx: bool,
+) -> list[Tensor]:
+    """The gradients of x (empty if not wanted), h0, weight, bias, up, down (empty if there is none) and eta."""
+    inputs = (x, h0, count, weight, bias, up, down, eta, gamma, sign, lengths)
+    gradients = _gradients(x, h0, weight, bias, up, down, eta, with_dx)
+    dx, dh0, dweight, dbias, dup, ddown, deta = gradients
+    ops.call(
+        "equilibrium_backward",
+        x.dtype,
+        *_problem(*inputs, start, activation),
+        y,
+        None if grad_y is None else grad_y.contiguous(),
+        None if grad_h is None else grad_h.contiguous(),
+        dx if with_dx else None,
+        dh0,
+        dweight,
+        dbias,
+        dup,
+        None if down is None else ddown,
+        deta,
+    )
+    return gradients
+
+
+@equilibrium_backward.register_fake
+def _(x, h0, count, weight, bias, up, down, eta, gamma, sign, lengths, start, activation, y, grad_y, grad_h, with_dx):
+    return _gradients(x, h0, weight, bias, up, down, eta, with_dx)
+
+
+def _gradients(
+    x: Tensor, h0: Tensor, weight: Tensor, bias: Tensor, up: Tensor, down: Tensor | None, eta: Tensor, with_dx: bool
+) -> list[Tensor]:
+    none = x.new_empty(0)
+    wanted = (x if with_dx else none, h0, weight, bias, up, none if down is None else down, eta)
+    return [torch.empty_like(tensor) for tensor in wanted]
+
+
+def _problem(
+    x: Tensor,
+    h0: Tensor,
+    count: Tensor | None,
+    weight: Tensor,
+    bias: Tensor,
+    up: Tensor,
+    down: Tensor | None,
+    eta: Tensor,
+    gamma: Tensor,
+    sign: Tensor,
+    lengths: Tensor | None,
+    start: str,
+    activation: str,
+) -> tuple[Any, ...]:
+    """The arguments that both C functions begin with."""
+    steps, batch, inputs = x.shape
+    sizes = (steps, batch, inputs, h0.shape[1], up.shape[1], eta.shape[0], eta.shape[1])
+    how = (start == "previous", _ACTIVATIONS.index(activation))
+    return (x, h0, count, weight, bias, up, down, eta, gamma, sign, lengths, *sizes, *how)
+
+
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    *tensors, start, activation, _ = inputs
+    ctx.save_for_backward(*tensors, output[0])
+    ctx.start, ctx.activation = start, activation
+    ctx.set_materialize_grads(False)
+
+
+def _backward(ctx: Any, grad_y: Tensor | None, grad_h: Tensor | None) -> tuple[Tensor | None, ...]:
+    *tensors, y = ctx.saved_tensors
+    with_dx = ctx.needs_input_grad[0]
+    gradients = equilibrium_backward(*tensors, ctx.start, ctx.activation, y, grad_y, grad_h, with_dx)
+    dx, dh0, dweight, dbias, dup, ddown, deta = gradients
+    down = tensors[6]
+    return (
+        *(dx if with_dx else None, dh0, None, dweight, dbias, dup, None if down is None else ddown, deta),
+        *(None,) * 6,
+    )
+
+
+equilibrium_forward.register_autograd(_backward, setup_context=_setup)
+ops.refuse_double_backward(equilibrium_backward)
+
+
+def run(cell: Any, x: Tensor, state: tuple[Tensor, ...], dt: Tensor, plan: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Runs an `EquilibriumCell` over a sequence, as `driver.run`."""
+    h0, *count = state
+    weight, bias, up, down = _folded(cell)
+    eta = cell.eta if cell.eta_steps else cell.eta.unsqueeze(1)
+    inputs = (x, h0, count[0] if count else None, weight, bias, up, down, eta, cell.gamma, cell.sign, plan.lengths)
+    inputs = tuple(None if tensor is None else tensor.contiguous() for tensor in inputs)
+    keep = not plan.last or ops.needs_backward(*inputs)
+    y, h = equilibrium_forward(*inputs, cell.start, cell.activation, keep)
+    taken = x.shape[0] if plan.lengths is None else plan.lengths.unsqueeze(1)
+    return (h if plan.last else y), (h, *(n + taken for n in count))
+
+
+def _folded(cell: Any) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """W, b and the factors of U with an outer factor P = U multiplied into them.
+
+    U (U q + W x + b) = U² q + (U W) x + U b, where U² = I + V₂ (2 I + V₁ V₂) V₁ for a low-rank U: half the
+    products of the recursion are done once here, and autograd takes care of their gradients.
+    """
+    weight, bias = cell.inputs.weight, cell.inputs.bias
+    low_rank = cell.recurrent == "low-rank"
+    if cell.outer != "same":
+        return (weight, bias, cell.v2, cell.v1.T) if low_rank else (weight, bias, cell.u, None)
+    both = torch.cat([weight, bias.unsqueeze(1)], dim=1)
+    if low_rank:
+        v1, v2 = cell.v1, cell.v2
+        both = both + product(v2, product(v1, both))
+        up, down = 2 * v2 + product(v2, product(v1, v2)), v1.T
+    else:
+        both, up, down = product(cell.u, both), product(cell.u, cell.u), None
+    return both[:, :-1], both[:, -1], up, down

@@ -1,0 +1,204 @@
+"""LTC with the fused solver on the CPU; native/ltc_synaptic.cpp and native/ltc_dense.cpp have the algorithms.
+
+The state after every step is all that is kept for the backward pass, and it is the output.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from . import ops
+
+ACTIVATIONS = ("sigmoid", "tanh", "relu", "hardtanh")
+"""Of the dense form, in the order of the numbers that the kernel takes."""
+
+State = tuple[Tensor, ...]
+
+
+def run(cell: Any, x: Tensor, state: State, dt: Tensor, plan: Any) -> tuple[Tensor, State]:
+    """Runs an LTC cell with the fused solver over a sequence."""
+    (v,) = state
+    body = cell.body
+    if cell.form == "synaptic":
+        g_leak = F.softplus(body.raw_g_leak)
+        neurons = torch.stack([g_leak, g_leak * body.v_leak, 1 / F.softplus(body.raw_capacity)])
+        tensors = (x, v, dt, _synapses(body.recurrent), _synapses(body.sensory), neurons)
+        states, final = ltc_synaptic_forward(*tensors, plan.lengths, cell.unfolds, _keeps(plan, *tensors))
+    else:
+        (drive,) = body.held(x)
+        weight = body.recurrent.weight * body.recurrent_mask
+        tensors = (drive, v, dt, weight, torch.stack([1 / F.softplus(body.raw_tau), body.target]))
+        activation = ACTIVATIONS.index(body.activation)
+        states, final = ltc_dense_forward(*tensors, plan.lengths, activation, cell.unfolds, _keeps(plan, *tensors))
+    return (final if plan.last else states)[..., -cell.output_size :], (final,)
+
+
+def _synapses(synapses: Any) -> Tensor:
+    """`(4, from, to)`: w, m, s, e."""
+    return torch.stack([synapses.w(), synapses.m, synapses.s, synapses.e])
+
+
+def _keeps(plan: Any, *tensors: Tensor) -> bool:
+    """Whether the state of every step is wanted: as the output, or for the backward pass."""
+    return not plan.last or ops.needs_backward(*tensors)
+
+
+def _results(v: Tensor, steps: int, keep: bool) -> tuple[Tensor, Tensor]:
+    return v.new_empty(steps if keep else 0, *v.shape), v.new_empty(v.shape)
+
+
+def _like(*tensors: Tensor) -> Any:
+    return tuple(tensor.new_empty(tensor.shape) for tensor in tensors)
+
+
+def _contiguous(*tensors: Tensor | None) -> list[Tensor | None]:
+    return [None if tensor is None else tensor.contiguous() for tensor in tensors]
+
+
+# ---- synaptic ------------------------------------------------------------------------------------------------------
+
+
+@torch.library.custom_op("chronode::ltc_synaptic_forward", mutates_args=(), device_types="cpu")
+def ltc_synaptic_forward(
+    x: Tensor,
+    v: Tensor,
+    dt: Tensor,
+    recurrent: Tensor,
+    sensory: Tensor,
+    neurons: Tensor,
+    lengths: Tensor | None,
+    unfolds: int,
+    keep: bool,
+) -> tuple[Tensor, Tensor]:
+    """The state after every step `(T, B, H)`, 0 at padding (empty unless `keep`), and after the last one.
+
+    x `(T, B, D)`, v `(B, H)`, dt `(T, B, 1)`; synapses `(4, from, to)`: w, m, s, e; neurons `(3, H)`: leak
+    conductance, leak current, 1 / capacity.
+    """
+    states, final = _results(v, len(x), keep)
+    tensors = _contiguous(x, v, dt, lengths, recurrent, sensory, neurons)
+    sizes = (*x.shape, v.shape[-1], unfolds)
+    ops.call("ltc_synaptic_forward", x.dtype, *tensors, states if keep else None, final, *sizes)
+    return states, final
+
+
+@ltc_synaptic_forward.register_fake
+def _(x, v, dt, recurrent, sensory, neurons, lengths, unfolds, keep):
+    return _results(v, len(x), keep)
+
+
+@torch.library.custom_op("chronode::ltc_synaptic_backward", mutates_args=(), device_types="cpu")
+def ltc_synaptic_backward(
+    x: Tensor,
+    v: Tensor,
+    dt: Tensor,
+    recurrent: Tensor,
+    sensory: Tensor,
+    neurons: Tensor,
+    lengths: Tensor | None,
+    states: Tensor,
+    grad_states: Tensor | None,
+    grad_final: Tensor | None,
+    unfolds: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of x, v, dt, recurrent, sensory and neurons."""
+    grads = _like(x, v, dt, recurrent, sensory, neurons)
+    tensors = _contiguous(x, v, dt, lengths, recurrent, sensory, neurons, states, grad_states, grad_final)
+    ops.call("ltc_synaptic_backward", x.dtype, *tensors, *grads, *x.shape, v.shape[-1], unfolds)
+    return grads
+
+
+@ltc_synaptic_backward.register_fake
+def _(x, v, dt, recurrent, sensory, neurons, lengths, states, grad_states, grad_final, unfolds):
+    return _like(x, v, dt, recurrent, sensory, neurons)
+
+
+def _save_synaptic(ctx: Any, inputs: tuple, output: tuple[Tensor, Tensor]) -> None:
+    *tensors, ctx.unfolds, _ = inputs
+    ctx.save_for_backward(*tensors, output[0])
+    ctx.set_materialize_grads(False)
+
+
+def _differentiate_synaptic(ctx: Any, grad_states: Tensor | None, grad_final: Tensor | None) -> tuple:
+    grads = ltc_synaptic_backward(*ctx.saved_tensors, grad_states, grad_final, ctx.unfolds)
+    return *grads, None, None, None
+
+
+ltc_synaptic_forward.register_autograd(_differentiate_synaptic, setup_context=_save_synaptic)
+ops.refuse_double_backward(ltc_synaptic_backward)
+
+
+# ---- dense ---------------------------------------------------------------------------------------------------------
+
+
+@torch.library.custom_op("chronode::ltc_dense_forward", mutates_args=(), device_types="cpu")
+def ltc_dense_forward(
+    drive: Tensor,
+    v: Tensor,
+    dt: Tensor,
+    weight: Tensor,
+    neurons: Tensor,
+    lengths: Tensor | None,
+    activation: int,
+    unfolds: int,
+    keep: bool,
+) -> tuple[Tensor, Tensor]:
+    """The state after every step `(T, B, H)`, 0 at padding (empty unless `keep`), and after the last one.
+
+    drive `(T, B, H)` is W x + b, weight `(H, H)` is W_r, neurons `(2, H)`: 1/τ and A.
+    """
+    states, final = _results(v, len(drive), keep)
+    tensors = _contiguous(drive, v, dt, lengths, weight, neurons)
+    sizes = (*drive.shape, activation, unfolds)
+    ops.call("ltc_dense_forward", drive.dtype, *tensors, states if keep else None, final, *sizes)
+    return states, final
+
+
+@ltc_dense_forward.register_fake
+def _(drive, v, dt, weight, neurons, lengths, activation, unfolds, keep):
+    return _results(v, len(drive), keep)
+
+
+@torch.library.custom_op("chronode::ltc_dense_backward", mutates_args=(), device_types="cpu")
+def ltc_dense_backward(
+    drive: Tensor,
+    v: Tensor,
+    dt: Tensor,
+    weight: Tensor,
+    neurons: Tensor,
+    lengths: Tensor | None,
+    states: Tensor,
+    grad_states: Tensor | None,
+    grad_final: Tensor | None,
+    activation: int,
+    unfolds: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of drive, v, dt, weight and neurons."""
+    grads = _like(drive, v, dt, weight, neurons)
+    tensors = _contiguous(drive, v, dt, lengths, weight, neurons, states, grad_states, grad_final)
+    ops.call("ltc_dense_backward", drive.dtype, *tensors, *grads, *drive.shape, activation, unfolds)
+    return grads
+
+
+@ltc_dense_backward.register_fake
+def _(drive, v, dt, weight, neurons, lengths, states, grad_states, grad_final, activation, unfolds):
+    return _like(drive, v, dt, weight, neurons)
+
+
+def _save_dense(ctx: Any, inputs: tuple, output: tuple[Tensor, Tensor]) -> None:
+    *tensors, ctx.activation, ctx.unfolds, _ = inputs
+    ctx.save_for_backward(*tensors, output[0])
+    ctx.set_materialize_grads(False)
+
+
+def _differentiate_dense(ctx: Any, grad_states: Tensor | None, grad_final: Tensor | None) -> tuple:
+    grads = ltc_dense_backward(*ctx.saved_tensors, grad_states, grad_final, ctx.activation, ctx.unfolds)
+    return *grads, None, None, None, None
+
+
+ltc_dense_forward.register_autograd(_differentiate_dense, setup_context=_save_dense)
+ops.refuse_double_backward(ltc_dense_backward)

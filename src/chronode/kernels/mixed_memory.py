@@ -1,0 +1,166 @@
+"""mmRNN over a whole sequence: autograd around native/mixed_memory.cpp."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import ops
+from .product import product
+
+# The orders that native/mixed_memory.h knows them by.
+_VARIANTS = ("gated", "paper", "driven")
+METHODS = ("euler", "midpoint", "heun", "rk4")
+_WEIGHTS = 10
+_INNER, _PRODUCT, _SCALE, _DRIVE = slice(2, 4), slice(4, 8), 8, 9
+
+
+@torch.library.custom_op("chronode::mixed_memory_forward", mutates_args=())
+def mixed_memory_forward(
+    x: Tensor,
+    dt: Tensor,
+    c0: Tensor,
+    h0: Tensor,
+    weights: Sequence[Tensor],
+    lengths: Tensor | None,
+    variant: str,
+    method: str,
+    steps: int,
+    keep_h: bool,
+    keep_c: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """h and c after every step, `(T, B, H)` (empty without `keep_h`, `keep_c`), and c and h after each last valid step.
+
+    weights: in the order of native/mixed_memory.h, those that a setting does not have empty.
+    """
+    y, c, c_end, h_end = results = _results(x, c0, h0, keep_h, keep_c)
+    problem = _problem(x, dt, c0, h0, weights, lengths, variant, method, steps)
+    ops.call("mixed_memory_forward", x.dtype, *problem, c if keep_c else None, y if keep_h else None, c_end, h_end)
+    return results
+
+
+@mixed_memory_forward.register_fake
+def _(x, dt, c0, h0, weights, lengths, variant, method, steps, keep_h, keep_c):
+    return _results(x, c0, h0, keep_h, keep_c)
+
+
+def _results(x: Tensor, c0: Tensor, h0: Tensor, keep_h: bool, keep_c: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    shape = (*x.shape[:2], h0.shape[1])
+    y, c = (x.new_empty(shape if keep else (0,)) for keep in (keep_h, keep_c))
+    return y, c, torch.empty_like(c0), torch.empty_like(h0)
+
+
+@torch.library.custom_op("chronode::mixed_memory_backward", mutates_args=())
+def mixed_memory_backward(
+    x: Tensor,
+    dt: Tensor,
+    c0: Tensor,
+    h0: Tensor,
+    weights: Sequence[Tensor],
+    lengths: Tensor | None,
+    variant: str,
+    method: str,
+    steps: int,
+    y: Tensor,
+    c: Tensor,
+    grad_y: Tensor | None,
+    grad_c: Tensor | None,
+    grad_h: Tensor | None,
+    with_dx: bool,
+) -> list[Tensor]:
+    """The gradients of x (empty if not wanted), dt, c0, h0 and the weights."""
+    gradients = _gradients(x, dt, c0, h0, weights, with_dx)
+    incoming = (None if grad is None else grad.contiguous() for grad in (grad_y, grad_c, grad_h))
+    problem = _problem(x, dt, c0, h0, weights, lengths, variant, method, steps)
+    ops.call("mixed_memory_backward", x.dtype, *problem, c, y, *incoming, *map(_or_null, gradients))
+    return gradients
+
+
+@mixed_memory_backward.register_fake
+def _(x, dt, c0, h0, weights, lengths, variant, method, steps, y, c, grad_y, grad_c, grad_h, with_dx):
+    return _gradients(x, dt, c0, h0, weights, with_dx)
+
+
+def _gradients(x: Tensor, dt: Tensor, c0: Tensor, h0: Tensor, weights: Sequence[Tensor], with_dx: bool) -> list[Tensor]:
+    wanted = (x if with_dx else x.new_empty(0), dt, c0, h0, *weights)
+    return [torch.empty_like(tensor) for tensor in wanted]
+
+
+def _problem(
+    x: Tensor,
+    dt: Tensor,
+    c0: Tensor,
+    h0: Tensor,
+    weights: Sequence[Tensor],
+    lengths: Tensor | None,
+    variant: str,
+    method: str,
+    steps: int,
+) -> tuple[Any, ...]:
+    """The arguments that both C functions begin with."""
+    sizes = (*x.shape, h0.shape[1])
+    how = (_VARIANTS.index(variant), METHODS.index(method), steps)
+    return (x, dt, c0, h0, *map(_or_null, weights), lengths, *sizes, *how)
+
+
+def _or_null(tensor: Tensor) -> Tensor | None:
+    return tensor if tensor.numel() else None
+
+
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    x, dt, c0, h0, weights, lengths, *ctx.how, _, _ = inputs
+    y, c, _, _ = output
+    ctx.save_for_backward(x, dt, c0, h0, *weights, lengths, y, c)
+    ctx.set_materialize_grads(False)
+
+
+def _backward(
+    ctx: Any, grad_y: Tensor | None, _: Tensor | None, grad_c: Tensor | None, grad_h: Tensor | None
+) -> tuple[Any, ...]:
+    x, dt, c0, h0, *weights, lengths, y, c = ctx.saved_tensors
+    with_dx = ctx.needs_input_grad[0]
+    dx, ddt, dc0, dh0, *dweights = mixed_memory_backward(
+        x, dt, c0, h0, weights, lengths, *ctx.how, y, c, grad_y, grad_c, grad_h, with_dx
+    )
+    return (dx if with_dx else None, ddt, dc0, dh0, dweights, *(None,) * 6)
+
+
+mixed_memory_forward.register_autograd(_backward, setup_context=_setup)
+ops.refuse_double_backward(mixed_memory_backward)
+
+
+def run(cell: Any, x: Tensor, state: tuple[Tensor, ...], dt: Tensor, plan: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Runs a `MixedMemoryCell` over a sequence, as `driver.run`."""
+    tensors = [tensor.contiguous() for tensor in (x, dt, *state)]
+    weights = _weights(cell, x)
+    keep_c = ops.needs_backward(*tensors, *weights)
+    how = (cell.variant, cell.solve.name, cell.solve.steps, keep_c or not plan.last, keep_c)
+    lengths = None if plan.lengths is None else plan.lengths.contiguous()
+    y, _, c, h = mixed_memory_forward(*tensors, weights, lengths, *how)
+    return (h if plan.last else y), (c, h)
+
+
+def _weights(cell: Any, x: Tensor) -> list[Tensor]:
+    """In the kernel's order; empty where a setting has none.
+
+    The mlp flow is solved for W₁ h + b₁, whose field needs W₁ W₂ and W₁ b₂: small products that are made once here,
+    where autograd takes care of their gradients.
+    """
+    flow = cell.flow
+    weights = [x.new_empty(0)] * _WEIGHTS
+    weights[0] = torch.cat([cell.inputs.weight, cell.recurrent.weight], dim=1)
+    weights[1] = cell.inputs.bias
+    if cell.flow_name == "mlp":
+        inner, outer = flow.inner, flow.outer
+        weights[_INNER] = inner.weight, inner.bias
+        both = product(inner.weight, torch.cat([outer.weight, outer.bias.unsqueeze(1)], dim=1))
+        weights[_PRODUCT] = both[:, :-1], both[:, -1], outer.weight, cell.solve.steps * outer.bias
+    else:
+        weights[_INNER] = flow.recurrent.weight, flow.recurrent.bias
+        weights[_SCALE] = flow.scale
+    if flow.drive_in is not None:
+        weights[_DRIVE] = flow.drive_in.weight
+    return [weight.contiguous() for weight in weights]

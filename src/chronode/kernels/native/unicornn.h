@@ -1,0 +1,204 @@
+// UnICORNN, a whole stack of layers: what the forward and the backward pass share.
+//
+//   u  = V x + b,   x the layer below (with skips also a layer further down)        matrix product over a chunk of time
+//   s  = e dt
+//   z' = z - s [tanh(w y + u) + alpha y],   y' = y + s z'                             element by element, step by step
+//
+// Blocking. A block is a few samples, run through all of time by one thread. Time is cut into chunks of about 64 rows
+// (steps x samples): a chunk goes through all layers before the next one, so that everything it needs stays in L2. In a
+// chunk's matrices ("slabs") a row is one step of one sample, samples of a step next to each other; a "level" is what a
+// layer reads: level 0 the input, level l + 1 the output of layer l.
+#pragma once
+
+#include <vector>
+
+#include "gemm.h"
+#include "unicornn_chunk.h"
+#include "unicornn_steps.h"
+
+namespace chronode {
+namespace unicornn {
+
+// The layers' parameters as the caller has them.
+template <class T>
+struct Parameters {
+  const T* vt;               // per layer V transposed, (fan in, hidden): first what meets the layer below
+  const T *b, *w, *e;        // (layers, hidden)
+  const T* alpha;            // (layers)
+};
+
+// The product with a layer's input matrix: `direct` meets the level below, `skip` the level further down.
+template <class T>
+struct LayerProduct {
+  PackedMatrix<T> direct, skip;
+};
+
+template <class T>
+class Weights {
+ public:
+  // u of a layer from its levels.
+  static std::vector<LayerProduct<T>> upward(const Shape& shape, const Parameters<T>& p) {
+    const int64_t h = shape.hidden;
+    return packed(shape, p, [&](const T* vt, int64_t features, const T* bias) {
+      return PackedMatrix<T>::pack(vt, h, features, h, bias);
+    });
+  }
+  // Gradients of a layer's levels from that of u.
+  static std::vector<LayerProduct<T>> downward(const Shape& shape, const Parameters<T>& p) {
+    const int64_t h = shape.hidden;
+    return packed(shape, p, [&](const T* vt, int64_t features, const T*) {
+      return PackedMatrix<T>::pack_transposed(vt, h, h, features);
+    });
+  }
+
+ private:
+  template <class Pack>
+  static std::vector<LayerProduct<T>> packed(const Shape& shape, const Parameters<T>& p, Pack pack) {
+    std::vector<LayerProduct<T>> layers(static_cast<size_t>(shape.layers));
+    for (int64_t l = 0; l < shape.layers; ++l) {
+      const T* vt = p.vt + shape.weights_before(l);
+      const int64_t below = shape.features(l);
+      LayerProduct<T>& layer = layers[static_cast<size_t>(l)];
+      layer.direct = pack(vt, below, p.b + l * shape.hidden);
+      if (shape.skips(l)) layer.skip = pack(vt + below * shape.hidden, shape.features(l - shape.residual), nullptr);
+    }
+    return layers;
+  }
+};
+
+// C = A W + bias, whole vectors: the padding of a slab's rows is written too, with zeros.
+template <class T>
+void project(const T* a, int64_t a_stride, int64_t rows, const PackedMatrix<T>& w, T* c, int64_t c_stride) {
+  gemm_emit(a, a_stride, rows, w, [=](int64_t row, int64_t column, Vec<T> values, int) CHRONODE_LAMBDA_INLINE {
+    values.store(c + row * c_stride + column);
+  });
+}
+template <class T>
+void project_add(const T* a, int64_t a_stride, int64_t rows, const PackedMatrix<T>& w, T* c, int64_t c_stride) {
+  gemm_emit(a, a_stride, rows, w, [=](int64_t row, int64_t column, Vec<T> values, int) CHRONODE_LAMBDA_INLINE {
+    T* out = c + row * c_stride + column;
+    (Vec<T>::load(out) + values).store(out);
+  });
+}
+
+// tanh(w y + u) of all layers and steps, kept from the forward for the backward pass; null: it will be restored.
+// A slab of (rows x stride) for each block, chunk and layer, in this order.
+template <class T>
+struct Kept {
+  T* data;
+  int64_t stride;
+  T* slab(const Shape& shape, const Chunk<T>& chunk, int64_t layer) const {
+    const int64_t before = (chunk.begin * shape.steps + chunk.first * chunk.samples) * shape.layers;
+    return data + (before + layer * chunk.rows()) * stride;
+  }
+};
+
+// States of all layers at about every `steps`-th step, kept so that restoring begins anew from there and does not drift
+// (strongly driven oscillators are chaotic: an error of one rounding grows exponentially). null: there are none.
+template <class T>
+struct Anchors {
+  T* data;        // (at least all steps / steps, 2, layers, batch, hidden)
+  int64_t steps;
+
+  // Where the states at the beginning of a chunk are kept, y first; null: they are not.
+  T* states(const Shape& shape, const Chunks& chunks, int64_t chunk) const {
+    if (data == nullptr || chunk == 0) return nullptr;
+    const int64_t every = (steps + chunks.size - 1) / chunks.size;
+    return chunk % every == 0 ? data + (chunk / every - 1) * 2 * shape.state_size() : nullptr;
+  }
+};
+
+// The outside of both passes: everything the caller passes in that both read.
+template <class T>
+struct Inputs {
+  Shape shape;
+  Sequence<const T> x, dt;
+  const int64_t* lengths;  // null: all full
+  Parameters<T> parameters;
+  const T* masks;          // (layers, batch, hidden), or null
+};
+
+// Memory of one thread: what both passes need of the block it works on.
+template <class T>
+class Workspace {
+ public:
+  explicit Workspace(const Inputs<T>& in)
+      : in(in),
+        stride(row_stride<T>(in.shape.hidden)),
+        most_rows(in.shape.most_rows()),
+        samples_stride_(in.shape.most_samples() * stride),
+        input_stride_(row_stride<T>(in.shape.inputs)),
+        levels_(most_rows * (input_stride_ + in.shape.layers * stride)),
+        states_(2 * in.shape.layers * samples_stride_),
+        masks_(in.masks == nullptr ? 0 : in.shape.layers * samples_stride_),
+        parameters_(2 * in.shape.layers * stride),
+        dt_(most_rows),
+        valid_(in.shape.most_samples()) {
+    const int64_t layers = in.shape.layers, hidden = in.shape.hidden;
+    copy_in(in.parameters.w, layers, hidden, parameters_.data(), stride);
+    copy_in(in.parameters.e, layers, hidden, parameters_.data() + layers * stride, stride);
+    chunk.valid = valid_.data();
+    chunk.dt = dt_.data();
+  }
+
+  void enter(int64_t begin, int64_t samples, const T* y, const T* z) {
+    chunk.begin = begin;
+    chunk.samples = samples;
+    load_states(y, z);
+    if (in.masks == nullptr) return;
+    for (int64_t l = 0; l < in.shape.layers; ++l) load(in.masks, l, masks_.data() + l * samples_stride_);
+  }
+  void load_states(const T* y, const T* z) {
+    for (int64_t l = 0; l < in.shape.layers; ++l) {
+      load(y, l, this->y(l));
+      load(z, l, this->z(l));
+    }
+  }
+  void save_states(T* y, T* z) {
+    for (int64_t l = 0; l < in.shape.layers; ++l) {
+      save(this->y(l), l, y);
+      save(this->z(l), l, z);
+    }
+  }
+  // The block's rows of a layer, from (zeros from null) and to a (layers, batch, hidden) tensor.
+  void load(const T* tensor, int64_t layer, T* rows) const {
+    if (tensor == nullptr) std::fill_n(rows, chunk.samples * stride, T(0));
+    else copy_in(tensor + place(layer), chunk.samples, in.shape.hidden, rows, stride);
+  }
+  void save(const T* rows, int64_t layer, T* tensor) const {
+    copy_out(rows, stride, chunk.samples, in.shape.hidden, tensor + place(layer));
+  }
+
+  T* level(int64_t i) { return levels_.data() + (i == 0 ? 0 : most_rows * (input_stride_ + (i - 1) * stride)); }
+  int64_t level_stride(int64_t i) const { return i == 0 ? input_stride_ : stride; }
+  T* y(int64_t layer) { return states_.data() + layer * samples_stride_; }
+  T* z(int64_t layer) { return y(in.shape.layers + layer); }
+
+  Oscillators<T> oscillators(int64_t layer) {
+    const T* w = parameters_.data() + layer * stride;
+    const T* mask = in.masks == nullptr ? nullptr : masks_.data() + layer * samples_stride_;
+    return {in.shape.hidden, stride, w, w + in.shape.layers * stride, in.parameters.alpha[layer], mask};
+  }
+
+  // u of a layer for the chunk.
+  void project_level(int64_t layer, const LayerProduct<T>& product, T* u, int64_t u_stride) {
+    project(level(layer), level_stride(layer), chunk.rows(), product.direct, u, u_stride);
+    if (!in.shape.skips(layer)) return;
+    const int64_t skipped = layer - in.shape.residual;
+    project_add(level(skipped), level_stride(skipped), chunk.rows(), product.skip, u, u_stride);
+  }
+
+  const Inputs<T>& in;
+  const int64_t stride, most_rows;
+  Chunk<T> chunk{};
+
+ private:
+  int64_t place(int64_t layer) const { return (layer * in.shape.batch + chunk.begin) * in.shape.hidden; }
+
+  const int64_t samples_stride_, input_stride_;
+  Buffer<T> levels_, states_, masks_, parameters_, dt_;
+  Buffer<int64_t> valid_;
+};
+
+}  // namespace unicornn
+}  // namespace chronode

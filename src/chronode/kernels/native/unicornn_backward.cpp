@@ -1,0 +1,226 @@
+// UnICORNN's backward pass, chunk after chunk from the end; unicornn.h tells how it is blocked.
+//
+// The recurrence is invertible: from the state after a step and tanh(w y + u) follows the state before it, so no state
+// needs to be stored. Where the forward pass did not keep tanh(w y + u), it is restored first, for a chunk, bottom
+// layer up (a layer's u needs the output of the layer below). Then the adjoint runs top layer down.
+#include "unicornn.h"
+
+namespace chronode {
+namespace unicornn {
+namespace {
+
+// What comes from above: gradients of the outputs (null: zero), and what the forward pass ended with.
+template <class T>
+struct Incoming {
+  Sequence<const T> grad_ys;
+  const T *grad_yn, *grad_zn, *yn, *zn;  // (layers, batch, hidden)
+  Kept<T> kept;
+  Anchors<T> anchors;
+};
+
+template <class T>
+struct Gradients {
+  Sequence<T> dx, d_dt;  // null: not wanted
+  T *dy0, *dz0;          // (layers, batch, hidden)
+  T* parameters;         // vt, b, w, e, one after another
+};
+
+// Where the parameters' gradients lie in a block's sums.
+struct Places {
+  int64_t b, w, e, count;
+  explicit Places(const Shape& shape) : b(shape.weights_before(shape.layers)) {
+    w = b + shape.layers * shape.hidden;
+    e = w + shape.layers * shape.hidden;
+    count = e + shape.layers * shape.hidden;
+  }
+};
+
+template <class T>
+class BackwardSpace : public Workspace<T> {
+ public:
+  explicit BackwardSpace(const Inputs<T>& in)
+      : Workspace<T>(in),
+        scratch(std::max(in.shape.inputs, in.shape.hidden)),
+        slab_(this->most_rows * std::max(this->stride, this->level_stride(0))),
+        samples_(in.shape.most_samples() * this->stride),
+        ring_(in.shape.residual + 2),
+        du_(in.shape.layers * slab_),
+        grads_(ring_ * slab_),
+        states_(4 * in.shape.layers * samples_),
+        time_(this->most_rows * Vec<T>::kLanes) {}
+
+  T* du(int64_t layer) { return du_.data() + layer * slab_; }
+  // The gradient of a level. A layer writes to its own level and the skipped one, so the levels above are free again.
+  T* grad(int64_t level) { return grads_.data() + level % ring_ * slab_; }
+  T* dy(int64_t layer) { return states_.data() + layer * samples_; }
+  T* dz(int64_t layer) { return dy(this->in.shape.layers + layer); }
+  T* restored_y(int64_t layer) { return dy(2 * this->in.shape.layers + layer); }
+  T* restored_z(int64_t layer) { return dy(3 * this->in.shape.layers + layer); }
+  T* time() { return time_.data(); }  // gradients of dt, a vector for each row
+  int64_t states_size() const { return samples_; }
+
+  GradientScratch<T> scratch;
+
+ private:
+  int64_t slab_, samples_, ring_;
+  Buffer<T> du_, grads_, states_, time_;
+};
+
+template <class T>
+class BackwardBlock {
+ public:
+  BackwardBlock(BackwardSpace<T>& space, const std::vector<LayerProduct<T>>& up,
+                const std::vector<LayerProduct<T>>& down, const Incoming<T>& incoming, const Gradients<T>& out, T* sums)
+      : space_(space),
+        in_(space.in),
+        shape_(in_.shape),
+        up_(up),
+        down_(down),
+        incoming_(incoming),
+        out_(out),
+        sums_(sums) {}
+
+  void run() {
+    Chunk<T>& chunk = space_.chunk;
+    const Chunks chunks(shape_, in_.lengths, chunk.begin, chunk.samples);
+    for (int64_t l = 0; l < shape_.layers; ++l) {
+      space_.load(incoming_.grad_yn, l, space_.dy(l));
+      space_.load(incoming_.grad_zn, l, space_.dz(l));
+    }
+    for (int64_t c = chunks.count - 1; c >= 0; --c) {
+      chunk.move_to(chunks.first(c), chunks.length(c), in_.dt, in_.lengths);
+      chunk.gather(in_.x, shape_.inputs, space_.level(0), space_.level_stride(0));
+      if (incoming_.kept.data == nullptr) restore_chunk();
+      adjoint_chunk();
+      add_weight_gradients();
+      if (out_.dx.data != nullptr) chunk.scatter(space_.grad(0), space_.level_stride(0), shape_.inputs, out_.dx);
+      if (out_.d_dt.data != nullptr) write_time_gradients();
+      const T* const y = incoming_.anchors.states(shape_, chunks, c);
+      if (y != nullptr) space_.load_states(y, y + shape_.state_size());
+    }
+    for (int64_t l = 0; l < shape_.layers; ++l) {
+      space_.save(space_.dy(l), l, out_.dy0);
+      space_.save(space_.dz(l), l, out_.dz0);
+    }
+  }
+
+ private:
+  // tanh(w y + u) of every layer, into the slabs that du overwrites.
+  void restore_chunk() {
+    for (int64_t l = 0; l < shape_.layers; ++l) {
+      std::copy_n(space_.y(l), space_.states_size(), space_.restored_y(l));
+      std::copy_n(space_.z(l), space_.states_size(), space_.restored_z(l));
+      space_.project_level(l, up_[static_cast<size_t>(l)], space_.du(l), space_.stride);
+      restore(space_.chunk, space_.oscillators(l), space_.restored_y(l), space_.restored_z(l), space_.du(l),
+              space_.level(l + 1));
+    }
+  }
+
+  void adjoint_chunk() {
+    const Chunk<T>& chunk = space_.chunk;
+    T* const top = space_.grad(shape_.layers);
+    std::fill_n(top, chunk.rows() * space_.stride, T(0));
+    if (incoming_.grad_ys.data != nullptr) chunk.gather(incoming_.grad_ys, shape_.hidden, top, space_.stride);
+    if (out_.d_dt.data != nullptr) std::fill_n(space_.time(), chunk.rows() * Vec<T>::kLanes, T(0));
+    const Places places(shape_);
+    for (int64_t l = shape_.layers - 1; l >= 0; --l) {
+      const bool kept = incoming_.kept.data != nullptr;
+      T* const sums = sums_ + l * shape_.hidden;
+      const Adjoint<T> a{space_.y(l), space_.z(l), space_.dy(l), space_.dz(l),
+                         kept ? incoming_.kept.slab(shape_, chunk, l) : space_.du(l),
+                         kept ? incoming_.kept.stride : space_.stride,
+                         space_.grad(l + 1), space_.du(l), space_.level(l + 1),
+                         sums + places.b, sums + places.w, sums + places.e,
+                         out_.d_dt.data != nullptr ? space_.time() : nullptr};
+      adjoint(chunk, space_.oscillators(l), a);
+      send_down(l);
+    }
+  }
+
+  // From the gradient of a layer's u to those of the levels it read.
+  void send_down(int64_t layer) {
+    const LayerProduct<T>& product = down_[static_cast<size_t>(layer)];
+    const int64_t skipped = layer - shape_.residual;
+    if (shape_.skips(layer) && wanted(skipped)) multiply(layer, product.skip, skipped, project<T>);
+    if (!wanted(layer)) return;
+    // The layer that skips from this level came first, if there is one.
+    const bool second = shape_.residual > 0 && layer + shape_.residual < shape_.layers;
+    multiply(layer, product.direct, layer, second ? project_add<T> : project<T>);
+  }
+  bool wanted(int64_t level) const { return level > 0 || out_.dx.data != nullptr; }
+  template <class Product>
+  void multiply(int64_t layer, const PackedMatrix<T>& w, int64_t level, Product product) {
+    product(space_.du(layer), space_.stride, space_.chunk.rows(), w, space_.grad(level), space_.level_stride(level));
+  }
+
+  void add_weight_gradients() {
+    for (int64_t l = 0; l < shape_.layers; ++l) {
+      T* const sums = sums_ + shape_.weights_before(l);
+      add_products(l, l, sums);
+      if (shape_.skips(l)) add_products(l, l - shape_.residual, sums + shape_.features(l) * shape_.hidden);
+    }
+  }
+  void add_products(int64_t layer, int64_t level, T* sums) {
+    gemm_gradient(space_.level(level), space_.level_stride(level), space_.du(layer), space_.stride, space_.chunk.rows(),
+                  shape_.features(level), shape_.hidden, sums, shape_.hidden, space_.scratch);
+  }
+
+  void write_time_gradients() {
+    const Chunk<T>& chunk = space_.chunk;
+    for (int64_t t = 0; t < chunk.steps; ++t)
+      for (int64_t i = 0; i < chunk.samples; ++i) {
+        const T* const row = space_.time() + (t * chunk.samples + i) * Vec<T>::kLanes;
+        *out_.d_dt.at(chunk.first + t, chunk.begin + i) = sum(Vec<T>::load(row));
+      }
+  }
+
+  BackwardSpace<T>& space_;
+  const Inputs<T>& in_;
+  const Shape& shape_;
+  const std::vector<LayerProduct<T>>&up_, &down_;
+  const Incoming<T>& incoming_;
+  const Gradients<T>& out_;
+  T* const sums_;
+};
+
+template <class T>
+void backward(const Inputs<T>& in, const Incoming<T>& incoming, const Gradients<T>& out, int64_t threads) {
+  const auto up = incoming.kept.data == nullptr ? Weights<T>::upward(in.shape, in.parameters)
+                                                : std::vector<LayerProduct<T>>();
+  const auto down = Weights<T>::downward(in.shape, in.parameters);
+  const Blocks blocks = in.shape.blocks();
+  BlockSums<T> sums(blocks.count, Places(in.shape).count);
+  std::vector<BackwardSpace<T>> spaces;
+  for (int64_t i = 0; i < std::max<int64_t>(1, threads); ++i) spaces.emplace_back(in);
+  parallel_blocks(blocks.count, static_cast<int>(threads), [&](int64_t block, int thread) {
+    BackwardSpace<T>& space = spaces[static_cast<size_t>(thread)];
+    space.enter(blocks.begin(block), blocks.rows(block), incoming.yn, incoming.zn);
+    BackwardBlock<T>(space, up, down, incoming, out, sums.zeroed(block)).run();
+  });
+  sums.sum_into(out.parameters, static_cast<int>(threads));
+}
+
+}  // namespace
+}  // namespace unicornn
+}  // namespace chronode
+
+// masks, lengths, kept, anchors, grad_ys, dx and d_dt may be null. dx lies as x does, d_dt as dt.
+#define CHRONODE_UNICORNN_BACKWARD(T, suffix)                                                                       \
+  CHRONODE_EXPORT void chronode_unicornn_backward_##suffix(                                                         \
+      const T* x, int64_t x_step, int64_t x_sample, const T* dt, int64_t dt_step, int64_t dt_sample,                \
+      const int64_t* lengths, const T* vt, const T* b, const T* w, const T* e, const T* alpha, const T* masks,      \
+      const T* grad_ys, int64_t ys_step, int64_t ys_sample, const T* grad_yn, const T* grad_zn, const T* yn,        \
+      const T* zn, T* kept, int64_t kept_stride, T* anchors, int64_t anchor_steps, T* dx, T* d_dt, T* dy0, T* dz0,  \
+      T* parameters, int64_t steps, int64_t batch, int64_t inputs, int64_t hidden, int64_t layers,                  \
+      int64_t residual, int64_t threads) {                                                                          \
+    using namespace chronode::unicornn;                                                                             \
+    const Inputs<T> in{{steps, batch, inputs, hidden, layers, residual}, {x, x_step, x_sample},                     \
+                       {dt, dt_step, dt_sample}, lengths, {vt, b, w, e, alpha}, masks};                             \
+    const Incoming<T> incoming{{grad_ys, ys_step, ys_sample}, grad_yn, grad_zn, yn, zn,                             \
+                               {kept, kept_stride}, {anchors, anchor_steps}};                                       \
+    const Gradients<T> out{{dx, x_step, x_sample}, {d_dt, dt_step, dt_sample}, dy0, dz0, parameters};               \
+    backward<T>(in, incoming, out, threads);                                                                        \
+  }
+
+CHRONODE_UNICORNN_BACKWARD(float, f32)
+CHRONODE_UNICORNN_BACKWARD(double, f64)

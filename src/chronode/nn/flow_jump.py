@@ -1,0 +1,146 @@
+"""Models that flow: between observations, jumping at them, or with the observation inside the flow."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .._checks import one_of
+from .cell import Cell, State
+from .flows import LeakyFlow, make_flow
+from .gated import GRUCell, LSTMCell, RNNCell
+from .registry import register
+from .solvers import Solver
+
+JUMPS = {"rnn": RNNCell, "gru": GRUCell}
+
+
+@register("ode-rnn", paper="Rubanova, Chen & Duvenaud 2019, ODE-RNN", time="native")
+class ODERNNCell(Cell):
+    """ODE-RNN: the state flows for the time dt, then an RNN or GRU takes the observation in.
+
+        h⁻ = ODESolve(f, h, dt)
+        rnn:  h' = tanh(W x + U h⁻ + b)
+        gru:  h' = (1 - z) ⊙ n + z ⊙ h⁻,  r, z = σ(W x + U h⁻ + b),  n = tanh(W x + b + r ⊙ (U h⁻ + b_n))
+        y  = h'
+
+    State: (h,).
+
+    Args:
+        input_size: features D.
+        hidden_size: units H.
+        jump: "rnn" or "gru".
+        flow: the field f (see `flows`).
+        solver: "euler", "midpoint", "heun", "rk4" or "dopri5".
+        steps: sub-steps of a fixed solver in each dt.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        jump: str = "rnn",
+        flow: str = "mlp",
+        solver: str = "euler",
+        steps: int = 4,
+    ):
+        super().__init__(input_size, hidden_size)
+        self.solve = Solver(solver, steps)
+        self.flow = make_flow(flow, hidden_size)
+        self.jump = JUMPS[one_of("jump", jump, JUMPS)](input_size, hidden_size)
+
+    def project(self, x: Tensor) -> Tensor:
+        """W x + b."""
+        return self.jump.project(x)
+
+    def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
+        """One step."""
+        (h,) = state
+        return self.jump(x, (self.solve(self.flow, h, dt, params=self.flow.parameters()),), dt)
+
+
+@register("ct-rnn", paper="Funahashi & Nakamura 1993, CT-RNN", time="native")
+@register("neural-ode", paper="Chen et al. 2018, neural ODE with the input in the field", time="native", flow="tanh")
+@register(
+    "gru-ode",
+    paper="De Brouwer et al. 2019, GRU-ODE with the input in the field",
+    time="native",
+    flow="gru",
+    solver="euler",
+    steps=4,
+)
+class HeldInputCell(Cell):
+    """CT-RNN, neural ODE, GRU-ODE: the input is held inside the field while the state flows for the time dt.
+
+        leaky (ct-rnn):     dh/dt = -h/τ + tanh(W x + U h + b),  τ > 0 for each unit
+        tanh (neural-ode):  dh/dt = tanh(W x + U h + b)
+        gru (gru-ode):      dh/dt = (1 - z) ⊙ (g - h),  r, z = σ(W x + U h + b),  g = tanh(W x + U (r ⊙ h) + b)
+        y = h' = ODESolve(dh/dt, h, dt)
+
+    State: (h,).
+
+    Args:
+        input_size: features D.
+        hidden_size: units H.
+        flow: "leaky", "tanh", "gru", or another of `flows`.
+        solver: "euler", "midpoint", "heun", "rk4" or "dopri5".
+        steps: sub-steps of a fixed solver in each dt.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, flow: str = "leaky", solver: str = "rk4", steps: int = 3):
+        super().__init__(input_size, hidden_size)
+        self.solve = Solver(solver, steps)
+        self.flow = make_flow(flow, hidden_size, input_size)
+
+    def project(self, x: Tensor) -> Tensor:
+        """W x."""
+        return self.flow.drive(x)
+
+    def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
+        """One step."""
+        (h,) = state
+        h = self.solve(self.flow, h, dt, x, params=self.flow.parameters())
+        return h, (h,)
+
+
+@register("reciprocal", paper="Babaei et al. 2010, reciprocal RNN (LSTM and CT-RNN)", time="native")
+class ReciprocalCell(Cell):
+    """Reciprocal RNN: an LSTM and a CT-RNN that read each other's last state.
+
+        (h', c') = LSTM((x, v), h, c)
+        v' = ODESolve(-v/τ + tanh(W (x, h) + U v + b), v, dt),  h and x held
+        y  = h' + v'
+
+    State: (h, c, v).
+
+    Args:
+        input_size: features D.
+        hidden_size: units H of each of the two.
+        solver: "euler", "midpoint", "heun", "rk4" or "dopri5".
+        steps: sub-steps of a fixed solver in each dt.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, solver: str = "rk4", steps: int = 3):
+        super().__init__(input_size, hidden_size)
+        self.solve = Solver(solver, steps)
+        self.lstm = LSTMCell(input_size, hidden_size)
+        self.flow = LeakyFlow(hidden_size, input_size)
+        self.to_lstm = torch.nn.Linear(hidden_size, 4 * hidden_size, bias=False)
+        self.to_flow = torch.nn.Linear(hidden_size, hidden_size, bias=False)
+
+    def initial_state(self, batch: int, like: Tensor) -> State:
+        """Both at rest."""
+        rest = like.new_zeros(batch, self.hidden_size)
+        return rest, rest, rest
+
+    def project(self, x: Tensor) -> Tensor:
+        """What both take from the input."""
+        return torch.cat([self.lstm.project(x), self.flow.drive(x)], dim=-1)
+
+    def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
+        """One step."""
+        h, c, v = state
+        for_lstm, for_flow = x.split([4 * self.hidden_size, self.hidden_size], dim=-1)
+        _, (new_h, c) = self.lstm(for_lstm + self.to_lstm(v), (h, c), dt)
+        v = self.solve(self.flow, v, dt, for_flow + self.to_flow(h), params=self.flow.parameters())
+        return new_h + v, (new_h, c, v)

@@ -1,0 +1,138 @@
+"""Fields of ordinary differential equations, dh/dt = f(h) or, driven by an input u that is held, f(h, u).
+
+A flow is told once per step what u contributes (`drive`), then asked for dh/dt many times (`forward`).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .._checks import one_of
+
+
+class Flow(nn.Module):
+    """dh/dt of `size` units, driven by `drive_size` inputs (0: autonomous)."""
+
+    def __init__(self, size: int, drive_size: int = 0, gates: int = 1):
+        super().__init__()
+        self.size = size
+        self.drive_in = nn.Linear(drive_size, gates * size, bias=False) if drive_size else None
+
+    def drive(self, u: Tensor) -> Tensor:
+        """What the held input contributes; computed once per step."""
+        assert self.drive_in is not None
+        return self.drive_in(u)
+
+    def forward(self, h: Tensor, drive: Tensor | None = None) -> Tensor:
+        """dh/dt."""
+        raise NotImplementedError
+
+
+def _plus(a: Tensor, drive: Tensor | None) -> Tensor:
+    return a if drive is None else a + drive
+
+
+class MLPFlow(Flow):
+    """dh/dt = W2 tanh(W1 h + K u + b1) + b2."""
+
+    def __init__(self, size: int, drive_size: int = 0):
+        super().__init__(size, drive_size)
+        self.inner = nn.Linear(size, size)
+        self.outer = nn.Linear(size, size)
+
+    def forward(self, h: Tensor, drive: Tensor | None = None) -> Tensor:
+        """dh/dt."""
+        return self.outer(torch.tanh(_plus(self.inner(h), drive)))
+
+
+class CTRNNFlow(Flow):
+    """dh/dt = s ⊙ tanh(R h + K u + b) - h."""
+
+    def __init__(self, size: int, drive_size: int = 0):
+        super().__init__(size, drive_size)
+        self.recurrent = nn.Linear(size, size)
+        self.scale = nn.Parameter(torch.ones(size))
+
+    def forward(self, h: Tensor, drive: Tensor | None = None) -> Tensor:
+        """dh/dt."""
+        return self.scale * torch.tanh(_plus(self.recurrent(h), drive)) - h
+
+
+class TanhFlow(Flow):
+    """dh/dt = tanh(R h + K u + b)."""
+
+    def __init__(self, size: int, drive_size: int = 0):
+        super().__init__(size, drive_size)
+        self.recurrent = nn.Linear(size, size)
+
+    def forward(self, h: Tensor, drive: Tensor | None = None) -> Tensor:
+        """dh/dt."""
+        return torch.tanh(_plus(self.recurrent(h), drive))
+
+
+class LeakyFlow(TanhFlow):
+    """dh/dt = -h/τ + tanh(R h + K u + b),  1/τ > 0."""
+
+    def __init__(self, size: int, drive_size: int = 0):
+        super().__init__(size, drive_size)
+        self.rate = nn.Parameter(torch.full((size,), inverse_softplus(1.0)))
+
+    def forward(self, h: Tensor, drive: Tensor | None = None) -> Tensor:
+        """dh/dt."""
+        return super().forward(h, drive) - F.softplus(self.rate) * h
+
+
+class GRUFlow(Flow):
+    """The GRU-ODE field: dh/dt = (1 - z) ⊙ (g - h).
+
+    r, z = σ(R h + K u + b) for each gate;  g = tanh(R_g (r ⊙ h) + K_g u + b_g)
+    """
+
+    def __init__(self, size: int, drive_size: int = 0):
+        super().__init__(size, drive_size, gates=3)
+        self.gates = nn.Linear(size, 2 * size)
+        self.candidate = nn.Linear(size, size)
+
+    def forward(self, h: Tensor, drive: Tensor | None = None) -> Tensor:
+        """dh/dt."""
+        for_gates, for_candidate = (None, None) if drive is None else drive.split([2 * self.size, self.size], -1)
+        r, z = torch.sigmoid(_plus(self.gates(h), for_gates)).chunk(2, dim=-1)
+        g = torch.tanh(_plus(self.candidate(r * h), for_candidate))
+        return (1 - z) * (g - h)
+
+
+class LTCFlow(Flow):
+    """The liquid time-constant field: dh/dt = -(1/τ + f) ⊙ h + f ⊙ A,  f = σ(R h + K u + b),  τ > 0."""
+
+    def __init__(self, size: int, drive_size: int = 0):
+        super().__init__(size, drive_size)
+        self.recurrent = nn.Linear(size, size)
+        self.rate = nn.Parameter(torch.full((size,), inverse_softplus(1.0)))
+        self.target = nn.Parameter(torch.empty(size).uniform_(-1, 1))
+
+    def forward(self, h: Tensor, drive: Tensor | None = None) -> Tensor:
+        """dh/dt."""
+        f = torch.sigmoid(_plus(self.recurrent(h), drive))
+        return f * self.target - (F.softplus(self.rate) + f) * h
+
+
+FLOWS: dict[str, type[Flow]] = {
+    "mlp": MLPFlow,
+    "ctrnn": CTRNNFlow,
+    "tanh": TanhFlow,
+    "leaky": LeakyFlow,
+    "gru": GRUFlow,
+    "ltc": LTCFlow,
+}
+
+
+def make_flow(name: str, size: int, drive_size: int = 0) -> Flow:
+    """The flow of that name."""
+    return FLOWS[one_of("flow", name, FLOWS)](size, drive_size)
+
+
+def inverse_softplus(value: float) -> float:
+    """The raw parameter whose softplus is `value`."""
+    return float(torch.tensor(value, dtype=torch.float64).expm1().log())

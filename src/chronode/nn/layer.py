@@ -1,0 +1,339 @@
+"""Layer: a stack of cells over time, called like torch.nn.LSTM."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from .. import kernels
+from .._checks import flag, near, number, one_of, whole
+from . import door, driver
+from .cell import Cell, State
+from .missing import ForwardFill
+
+
+class Layer(nn.Module):
+    """A stack of recurrent cells over time.
+
+    Args:
+        cell_class: the Cell to run.
+        input_size: features D of the input.
+        hidden_size: units H of each cell.
+        num_layers: cells stacked on each other.
+        dropout: variational dropout after every layer: one mask per sequence, shared over time.
+        bidirectional: a second stack reads each sequence backwards; outputs are concatenated.
+        batch_first: x is `(B, T, D)` if True, `(T, B, D)` if False.
+        residual: S >= 1: layer l > S also sees the output of layer l - S - 1, where layer 0 is the input, so
+            its input matrix is (V, Λ) in `V y[l-1] + Λ y[l-S-1]`. 0: plain stacking.
+        missing: values of x may be missing; then pass `observed` with x.
+        outputs: "all" gives y of every step, "last" only that of each sequence's last valid step.
+        memory: "fast" keeps what the backward needs, "low" recomputes it, "auto" chooses.
+        settings: the cell's own settings; those named in `cell_class.per_layer` also as a list, one a layer.
+
+    Example:
+        >>> import torch, chronode
+        >>> layer = chronode.create("mmrnn", input_size=3, hidden_size=8)
+        >>> x, dt = torch.randn(2, 5, 3), torch.rand(2, 5)
+        >>> y, state = layer(x, dt=dt, lengths=torch.tensor([5, 3]))
+        >>> y.shape, [tuple(s.shape) for s in state]
+        (torch.Size([2, 5, 8]), [(1, 2, 8), (1, 2, 8)])
+    """
+
+    def __init__(
+        self,
+        cell_class: type[Cell],
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        batch_first: bool = True,
+        residual: int = 0,
+        missing: bool = False,
+        outputs: str = "all",
+        memory: str = "auto",
+        **settings: Any,
+    ):
+        super().__init__()
+        self.cell_class = cell_class
+        self.input_size = whole("input_size", input_size, at_least=1)
+        self.hidden_size = whole("hidden_size", hidden_size, at_least=1)
+        self.num_layers = whole("num_layers", num_layers, at_least=1)
+        self.dropout = number("dropout", dropout, at_least=0, below=1)
+        self.bidirectional = flag("bidirectional", bidirectional)
+        self.batch_first = flag("batch_first", batch_first)
+        self.residual = whole("residual", residual, at_least=0)
+        if self.residual and self.residual >= self.num_layers:
+            raise ValueError(f"residual={residual} skips nothing in a stack of num_layers={num_layers}: use less.")
+        self.missing = flag("missing", missing)
+        self.outputs = one_of("outputs", outputs, ("all", "last"))
+        self.memory = one_of("memory", memory, ("auto", "fast", "low"))
+        self.settings = settings
+        self._build()
+
+    def _build(self) -> None:
+        directions = 2 if self.bidirectional else 1
+        sizes = [self.input_size]  # features that leave the input (0) and each layer
+        encoder_class = self.cell_class.encoder or ForwardFill
+        encoders = [encoder_class(self.input_size) for _ in range(directions if self.missing else 0)]
+        if encoders:
+            sizes = [encoders[0].output_size]
+        cells: list[Cell] = []
+        for index in range(self.num_layers):
+            features = sizes[index] + (sizes[index - self.residual] if self._skips(index) else 0)
+            settings = cell_settings(self.cell_class, self.settings, index, self.num_layers)
+            if encoders and index == 0:
+                settings |= encoders[0].for_reader
+            for _ in range(directions):
+                cells.append(self.cell_class(features, self.hidden_size, **settings))
+            sizes.append(directions * cells[-1].output_size)
+        self.encoders, self.cells = nn.ModuleList(encoders), nn.ModuleList(cells)
+        self.output_size: int = sizes[-1]
+
+    def _skips(self, index: int) -> bool:
+        # `index` counts from 0, the paper's l from 1: l > S.
+        return self.residual > 0 and index >= self.residual
+
+    def forward(
+        self,
+        x: Tensor,
+        state: State | None = None,
+        *,
+        dt: Tensor | float | None = None,
+        t: Tensor | None = None,
+        lengths: Tensor | Sequence[int] | None = None,
+        observed: Tensor | None = None,
+    ) -> tuple[Tensor, State]:
+        """Runs the stack over a batch of sequences.
+
+        Args:
+            x: `(B, T, D)`, or `(T, D)` for one sequence; `(T, B, D)` if not `batch_first`.
+            state: what an earlier call returned, to go on from there.
+            dt: time since the previous observation of the same sequence: `(B, T)`, `(B, T, 1)` or a number; 1
+                if neither `dt` nor `t` is given.
+            t: absolute times instead of `dt`; the first step then has `dt = 0`.
+            lengths: `(B,)` valid steps of each sequence.
+            observed: True where a value of x was seen; goes with `missing=True`.
+
+        Returns:
+            y: `(B, T, output_size)`, 0 at padding, or `(B, output_size)` with `outputs="last"` (of each direction
+            the output after its last step); and the state after each sequence's last valid step, a tuple of
+            `(num_layers * directions, B, size)` tensors (with `missing`, the encoders' come first).
+        """
+        return self._enter_and_run(self._call(), x, state, dt, t, lengths, observed)
+
+    def _enter_and_run(
+        self,
+        call: door.Call,
+        x: Tensor,
+        state: State | None,
+        dt: Tensor | float | None,
+        t: Tensor | None,
+        lengths: Tensor | Sequence[int] | None,
+        observed: Tensor | None,
+    ) -> tuple[Tensor, State]:
+        unbatched = isinstance(x, Tensor) and x.dim() == 2
+        batch = door.enter(call, x, dt, t, lengths, observed, state is not None)
+        states = self._unpack(state, batch.x, unbatched)
+        y, states = self._run_stack(batch, states)
+        if unbatched:
+            return y.squeeze(0 if self.outputs == "last" else 1), self._pack(states, unbatched)
+        if self.outputs == "all" and self.batch_first:
+            y = y.transpose(0, 1)
+        return y, self._pack(states, unbatched)
+
+    def step(
+        self,
+        x: Tensor,
+        state: State | None = None,
+        dt: Tensor | float = 1.0,
+        *,
+        observed: Tensor | None = None,
+    ) -> tuple[Tensor, State]:
+        """One step of live data: `x (B, D)` or `(D,)`, `dt (B,)`, `(B, 1)` or a number; the numbers of `forward`.
+
+        Variational dropout, if training, draws a new mask at every call.
+        """
+        if self.bidirectional:
+            raise ValueError("step cannot run a bidirectional layer: the future is not known; use forward.")
+        if not isinstance(x, Tensor) or x.dim() not in (1, 2):
+            raise ValueError(f"x of step must have shape (batch, features) or (features,), got {_shape(x)}.")
+        axis = 0 if x.dim() == 1 or not self.batch_first else 1
+        if isinstance(dt, Tensor) and dt.dim() > 0:
+            if tuple(dt.shape) not in ((x[..., 0].shape), (*x.shape[:-1], 1)):
+                raise ValueError(f"dt of step must be a number or have shape {(*x.shape[:-1], 1)}, got {_shape(dt)}.")
+            dt = dt.reshape(x.shape[:-1]).unsqueeze(axis)
+        seen = observed.unsqueeze(axis) if isinstance(observed, Tensor) else observed
+        call = self._call()._replace(one_step=True)
+        y, state = self._enter_and_run(call, x.unsqueeze(axis), state, dt, None, None, seen)
+        return (y if self.outputs == "last" else y.squeeze(axis)), state
+
+    def initial_state(self, batch: int) -> State:
+        """The state before the first step, as `forward` takes it."""
+        like = next(self.parameters())
+        cells = [cell.initial_state(batch, like) for cell in self._all_cells()]
+        return self._pack(cells, unbatched=False)
+
+    # ---- the stack ------------------------------------------------------------------------------------
+
+    def _run_stack(self, batch: door.Batch, states: list[State]) -> tuple[Tensor, list[State]]:
+        directions = 2 if self.bidirectional else 1
+        masks = self._dropout_masks(batch.x)
+        plan = driver.Plan(batch.lengths, memory=self.memory)
+        below, after = self._encode(batch, states, plan)
+        states = states[len(self.encoders) :]
+        stack = None if self.bidirectional else kernels.find_stack(list(self.cells), below[0])
+        if stack is not None:
+            how = plan._replace(last=self.outputs == "last")
+            y, states = stack(list(self.cells), below[0], states, batch.dt, masks, self.residual, how)
+            return y, after + states
+        levels = [below]  # per level the input of each direction
+        for index in range(self.num_layers):
+            inputs = levels[index]
+            if self._skips(index):
+                skipped = levels[index - self.residual]
+                inputs = [torch.cat(pair, dim=-1) for pair in zip(inputs, skipped, strict=True)]
+            last = self.outputs == "last" and index == self.num_layers - 1
+            outputs = []
+            for direction in range(directions):
+                cell = cast(Cell, self.cells[index * directions + direction])
+                state = states[index * directions + direction]
+                how = plan._replace(reverse=direction == 1, last=last)
+                y, state = driver.run(cell, inputs[direction], state, batch.dt, how)
+                outputs.append(y)
+                after.append(state)
+            y = outputs[0] if directions == 1 else torch.cat(outputs, dim=-1)
+            y = y if masks is None else y * masks[index]
+            levels.append([y] * directions)
+        return levels[-1][0], after
+
+    def _encode(self, batch: door.Batch, states: list[State], plan: driver.Plan) -> tuple[list[Tensor], list[State]]:
+        """What each direction's first cell sees, and the encoders' states."""
+        if not self.encoders:
+            return [batch.x] * (2 if self.bidirectional else 1), []
+        runs = [
+            driver.run(cast(Cell, encoder), batch.x, states[i], batch.dt, plan._replace(reverse=i == 1))
+            for i, encoder in enumerate(self.encoders)
+        ]
+        return [y for y, _ in runs], [state for _, state in runs]
+
+    def _dropout_masks(self, x: Tensor) -> list[Tensor] | None:
+        if not self.training or self.dropout == 0:
+            return None
+        directions = 2 if self.bidirectional else 1
+        return [
+            nn.functional.dropout(x.new_ones(x.shape[1], directions * cell.output_size), self.dropout)
+            for cell in cast(list[Cell], list(self.cells))[::directions]
+        ]
+
+    # ---- state in and out ------------------------------------------------------------------------------
+
+    def _all_cells(self) -> list[Cell]:
+        return cast(list[Cell], [*self.encoders, *self.cells])
+
+    def _pack(self, states: list[State], unbatched: bool) -> State:
+        """Per component one tensor over cells, as wide as the widest: the encoders' components, then the cells'."""
+        groups = [states[: len(self.encoders)], states[len(self.encoders) :]]
+        packed = [_stack(parts) for group in groups if group for parts in zip(*group, strict=True)]
+        return tuple(part.squeeze(1) for part in packed) if unbatched else tuple(packed)
+
+    def _unpack(self, state: State | None, x: Tensor, unbatched: bool) -> list[State]:
+        fresh = [cell.initial_state(x.shape[1], x) for cell in self._all_cells()]
+        if state is None:
+            return fresh
+        name = type(self).__name__ if type(self) is not Layer else self.cell_class.__name__
+        wanted = self._pack(fresh, unbatched)
+        if not isinstance(state, (tuple, list)) or not all(isinstance(part, Tensor) for part in state):
+            raise TypeError(f"state must be the tuple of tensors that {name} returned, got {type(state).__name__}.")
+        shapes, expected = [tuple(p.shape) for p in state], [tuple(p.shape) for p in wanted]
+        if shapes != expected:
+            raise ValueError(
+                f"state does not fit this {name}: it has shapes {shapes}, expected {expected}. "
+                "Pass the state that this same layer returned for the same batch, or None to start anew."
+            )
+        for i, part in enumerate(state):
+            if part.dtype != x.dtype or part.device != x.device:
+                told = f"state[{i}] is {part.dtype} on {part.device}, x is {x.dtype} on {x.device}"
+                raise TypeError(f"{told}: use state[{i}].to(x).")
+        parts = [part.unsqueeze(1) for part in state] if unbatched else list(state)
+        count = len(fresh[0]) if self.encoders else 0
+        states = [*zip(*(part.unbind(0) for part in parts[:count]), strict=True)]
+        states += zip(*(part.unbind(0) for part in parts[count:]), strict=True)
+        return [
+            tuple(part[:, : own.shape[1]] for part, own in zip(state, owns, strict=True))
+            for state, owns in zip(states, fresh, strict=True)
+        ]
+
+    # ---- what is saved ----------------------------------------------------------------------------------
+
+    def get_extra_state(self) -> Tensor:
+        """The settings as JSON bytes, so that a state_dict cannot be loaded into another model unnoticed."""
+        return torch.frombuffer(
+            bytearray(json.dumps(self._facts(), sort_keys=True, default=str).encode()), dtype=torch.uint8
+        )
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Refuses the weights of a layer with other settings (buffers such as Δt are loaded, not compared)."""
+        saved, own = (json.loads(bytes(s.tolist()).decode()) for s in (state, self.get_extra_state()))
+        differing = {key for key in saved.keys() | own.keys() if saved.get(key) != own.get(key)}
+        if differing:
+            told = "; ".join(f"{k}: saved {saved.get(k)!r}, here {own.get(k)!r}" for k in sorted(differing))
+            raise ValueError(
+                f"these weights belong to a layer with other settings ({told}); build the layer with them."
+            )
+
+    def _facts(self) -> dict[str, Any]:
+        """The settings that decide what the weights mean and that are not themselves in the state_dict."""
+        own = {"cell": self.cell_class.__name__, "num_layers": self.num_layers, "residual": self.residual}
+        buffers = {name for name, _ in self.cells[0].named_buffers()}
+        described = cell_settings(self.cell_class, self.settings, 0, self.num_layers, defaults=True)
+        return own | {key: value for key, value in described.items() if key not in buffers}
+
+    def _call(self) -> door.Call:
+        dtype = next(self.parameters()).dtype
+        return door.Call(self.input_size, self.batch_first, dtype, self.missing)
+
+    def extra_repr(self) -> str:
+        """The settings, for print(layer)."""
+        own = f"{self.cell_class.__name__}, {self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
+        return ", ".join([own, *(f"{key}={value!r}" for key, value in self.settings.items())])
+
+
+def cell_settings(
+    cell_class: type[Cell], settings: dict[str, Any], index: int, num_layers: int, *, defaults: bool = False
+) -> dict[str, Any]:
+    """The settings of layer `index`'s cell; unknown names and lists of the wrong length are refused."""
+    known = {
+        name: parameter.default
+        for name, parameter in inspect.signature(cell_class).parameters.items()
+        if name not in ("input_size", "hidden_size")
+    }
+    chosen = dict(known) if defaults else {}
+    for name, value in settings.items():
+        if name not in known:
+            raise TypeError(
+                f"{cell_class.__name__} has no setting {name!r}; it has {', '.join(known) or 'none'}."
+                + near(name, [*known, *inspect.signature(Layer).parameters])
+            )
+        if name in cell_class.per_layer and isinstance(value, (list, tuple)):
+            if len(value) != num_layers:
+                raise ValueError(f"{name} has {len(value)} values for num_layers={num_layers}; give one a layer.")
+            value = value[index]
+        chosen[name] = value
+    return chosen
+
+
+def _stack(parts: Sequence[Tensor]) -> Tensor:
+    """Cells' states `(B, size)` as one tensor; narrower ones are padded with 0."""
+    widest = max(part.shape[1] for part in parts)
+    return torch.stack([nn.functional.pad(p, (0, widest - p.shape[1])) if p.shape[1] < widest else p for p in parts])
+
+
+def _shape(x: object) -> str:
+    return str(tuple(x.shape)) if isinstance(x, Tensor) else type(x).__name__

@@ -1,0 +1,129 @@
+"""Models whose recurrent matrices are built to neither grow nor fade: Lipschitz and antisymmetric RNNs."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from .._checks import flag, number
+from .cell import Cell, State, Step
+from .registry import register
+from .solvers import Solver
+
+
+@register("lipschitz", paper="Erichson et al. 2021, Lipschitz RNN", time="native")
+class LipschitzCell(Cell):
+    """Lipschitz RNN: a linear and a nonlinear part, each of a symmetric and a skew-symmetric share.
+
+        A, W = (1 - β)(M + Mᵀ) + β (M - Mᵀ) - γ I,  each with its own M
+        dh/dt = A h + tanh(W h + U x + b);   y = h' = ODESolve(dh/dt, h, ε dt)
+
+    State: (h,).
+
+    Args:
+        input_size: features D.
+        hidden_size: units H.
+        epsilon: ε > 0, the time that passes in the model while dt = 1 passes.
+        beta: β in [0, 1]: at 1 the matrices are skew-symmetric but for γ.
+        gamma: γ >= 0, damping.
+        solver: "euler", "midpoint", "heun", "rk4" or "dopri5".
+        steps: sub-steps of a fixed solver in each dt.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        epsilon: float = 0.1,
+        beta: float = 0.75,
+        gamma: float = 0.001,
+        solver: str = "euler",
+        steps: int = 1,
+    ):
+        super().__init__(input_size, hidden_size)
+        if not 0 <= number("beta", beta) <= 1:
+            raise ValueError(f"beta must be from 0 to 1, got {beta}.")
+        self.register_buffer("epsilon", torch.tensor(number("epsilon", epsilon, above=0)))
+        self.register_buffer("beta", torch.tensor(float(beta)))
+        self.register_buffer("gamma", torch.tensor(number("gamma", gamma, at_least=0)))
+        self.solve = Solver(solver, steps)
+        self.inputs = nn.Linear(input_size, hidden_size)
+        self.m = nn.Parameter(torch.randn(2, hidden_size, hidden_size) * (0.1 / hidden_size) ** 0.5)
+
+    def project(self, x: Tensor) -> Tensor:
+        """U x + b."""
+        return self.inputs(x)
+
+    def matrices(self) -> Tensor:
+        """(A, W), `(2, H, H)`."""
+        m = self.m + (1 - 2 * self.beta) * self.m.mT
+        return m - self.gamma * torch.eye(self.hidden_size, dtype=m.dtype, device=m.device)
+
+    def prepare(self) -> Step:
+        """The step, with A and W made."""
+        both = self.matrices().flatten(0, 1).T
+
+        def field(h: Tensor, x: Tensor) -> Tensor:
+            linear, inner = (h @ both).chunk(2, dim=-1)
+            return linear + torch.tanh(inner + x)
+
+        def step(x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
+            h = self.solve(field, state[0], self.epsilon * dt, x)
+            return h, (h,)
+
+        return step
+
+
+@register("antisymmetric", paper="Chang et al. 2019, AntisymmetricRNN", time="native")
+@register("gated-antisymmetric", paper="Chang et al. 2019, AntisymmetricRNN with gating", time="native", gated=True)
+class AntisymmetricCell(Cell):
+    """AntisymmetricRNN: eigenvalues near the imaginary axis, so that the state neither grows nor fades.
+
+        S = W - Wᵀ - γ I
+        plain:  y = h' = h + ε dt tanh(S h + V x + b)
+        gated:  y = h' = h + ε dt σ(S h + V_z x + b_z) ⊙ tanh(S h + V x + b)
+
+    State: (h,). With dt = 1 it is the paper's model.
+
+    Args:
+        input_size: features D.
+        hidden_size: units H.
+        gated: whether there is a gate.
+        epsilon: ε > 0, the step size.
+        gamma: γ >= 0, diffusion.
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, gated: bool = False, epsilon: float = 0.1, gamma: float = 0.01
+    ):
+        super().__init__(input_size, hidden_size)
+        self.gated = flag("gated", gated)
+        self.register_buffer("epsilon", torch.tensor(number("epsilon", epsilon, above=0)))
+        self.register_buffer("gamma", torch.tensor(number("gamma", gamma, at_least=0)))
+        self.inputs = nn.Linear(input_size, (2 if gated else 1) * hidden_size)
+        self.w = nn.Parameter(torch.randn(hidden_size, hidden_size) * hidden_size**-0.5)
+
+    def project(self, x: Tensor) -> Tensor:
+        """V x + b, and the gate's."""
+        return self.inputs(x)
+
+    def matrix(self) -> Tensor:
+        """S, `(H, H)`."""
+        eye = torch.eye(self.hidden_size, dtype=self.w.dtype, device=self.w.device)
+        return self.w - self.w.T - self.gamma * eye
+
+    def prepare(self) -> Step:
+        """The step, with S made."""
+        transposed = self.matrix().T
+
+        def step(x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
+            (h,) = state
+            inner = h @ transposed
+            for_change, *for_gate = x.split(self.hidden_size, dim=-1)
+            change = torch.tanh(inner + for_change)
+            if for_gate:
+                change = torch.sigmoid(inner + for_gate[0]) * change
+            h = h + self.epsilon * dt * change
+            return h, (h,)
+
+        return step

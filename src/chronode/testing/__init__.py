@@ -1,0 +1,95 @@
+"""The shared suite: what every model must do, whoever wrote it.
+
+>>> import chronode.testing
+>>> chronode.testing.check_cell("lstm")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import torch
+
+from . import over_time, saving, shapes, soundness, stacks
+from .case import Case, Check
+
+__all__ = ["CHECKS", "Case", "check_cell"]
+
+CHECKS: tuple[Check, ...] = (
+    soundness.contract,
+    soundness.purity,
+    over_time.padding_changes_nothing,
+    over_time.padding_is_never_read,
+    over_time.pieces_make_the_whole,
+    over_time.step_is_the_sequence,
+    over_time.times_are_gaps,
+    over_time.gaps_in_every_shape,
+    over_time.zero_gaps,
+    over_time.time_as_registered,
+    shapes.as_many_sequences_as_units,
+    shapes.one_step,
+    shapes.unbatched_is_a_batch_of_one,
+    shapes.time_first,
+    shapes.rows_do_not_see_each_other,
+    stacks.plain_loop,
+    stacks.stack_of_two,
+    stacks.both_directions,
+    stacks.residual_skips,
+    stacks.dropout_masks,
+    stacks.last_output,
+    stacks.low_memory,
+    stacks.missing_values,
+    soundness.huge_inputs,
+    soundness.float32_is_float64,
+    soundness.gradients_are_right,
+    soundness.training,
+    saving.state_dict_holds_everything,
+    saving.other_settings_are_loaded_or_refused,
+    saving.copies,
+    saving.exported_step,
+)
+"""All checks. Each takes a `Case` and raises AssertionError; its docstring says what it demands."""
+
+_VARIED_BY_THE_CHECKS = ("dropout", "bidirectional", "batch_first", "missing", "outputs", "memory")
+
+
+def check_cell(name: str, *, agreement: float = 1e-9, leave_out: Collection[str] = (), **settings: Any) -> None:
+    """Runs the shared suite on a registered model.
+
+    Args:
+        name: of the model, as registered.
+        agreement: how close two float64 computations of the same thing must be (see `Case`).
+        leave_out: names of checks that this model cannot pass for a good reason.
+        settings: the model's own, `num_layers` and `residual`; all other settings of a layer are tried by the checks.
+
+    Raises:
+        AssertionError: it lists every check that failed, what differed, where, and by how much.
+
+    Example:
+        >>> check_cell("mmrnn", variant="driven", flow="gru")
+    """
+    known = [check.__name__ for check in CHECKS]
+    for left_out in leave_out:
+        if left_out not in known:
+            raise ValueError(f"leave_out: there is no check {left_out!r}; the checks are {', '.join(known)}.")
+    for setting in settings:
+        if setting in _VARIED_BY_THE_CHECKS:
+            raise ValueError(f"{setting} is varied by the checks themselves: leave it out.")
+    case = Case(name, settings, agreement)
+    with torch.random.fork_rng(devices=[]):
+        case.layer()  # a wrong name or setting is the caller's error, not the model's
+    failures = []
+    for check in CHECKS:
+        if check.__name__ in leave_out:
+            continue
+        try:
+            check(case)
+        except AssertionError as failure:
+            failures.append(f"{check.__name__}: {failure}")
+        except Exception as error:
+            first_line = str(error).strip().split("\n")[0]
+            failures.append(f"{check.__name__}: {type(error).__name__}: {first_line}")
+    if failures:
+        listed = "\n  ".join(failures)
+        raise AssertionError(f"{name} fails {len(failures)} of {len(CHECKS) - len(leave_out)} checks:\n  {listed}")

@@ -1,0 +1,184 @@
+"""What the checks work with: a model made the same way every time, data for it, and comparison of results."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor
+
+from ..nn.cell import Cell, State
+from ..nn.layer import Layer
+from ..nn.registry import create, find
+
+
+class Data(NamedTuple):
+    """A small batch: `x (B, T, D)`, `dt (B, T)` with a gap of its own at every place, `lengths (B,)` with a 1."""
+
+    x: Tensor
+    dt: Tensor
+    lengths: Tensor
+
+
+@dataclass(frozen=True)
+class Case:
+    """A registered model with some of its settings; what every check takes.
+
+    Attributes:
+        name: of the model.
+        settings: the model's own, and `num_layers` or `residual`.
+        agreement: how close two float64 computations of the same thing must be, relative to the larger of 1 and the
+            largest number. Rounding stays far below the default; an adaptive solver needs about 1e-4.
+        input_size: D, unlike the sizes of the other axes, so that no two are mistaken for each other.
+        hidden_size: H.
+    """
+
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    agreement: float = 1e-9
+    input_size: int = 2
+    hidden_size: int = 4
+
+    def layer(self, dtype: torch.dtype = torch.float64, seed: int = 0, **settings: Any) -> Layer:
+        """A layer in eval mode; with the same settings and seed it has the same weights at every call."""
+        torch.manual_seed(seed)
+        layer = create(self.name, self.input_size, self.hidden_size, **{**self.settings, **settings})
+        return layer.to(dtype).eval()
+
+    def stack(self, **settings: Any) -> Layer:
+        """As `layer`, of two cells unless the case has a number of its own (and maybe settings for each of them)."""
+        own = self.settings.get("num_layers", 1)
+        return self.layer(num_layers=2 if own == 1 else own, **settings)
+
+    def data(self, batch: int = 3, steps: int = 5, dtype: torch.dtype = torch.float64, seed: int = 0) -> Data:
+        """Data that is the same for the same arguments."""
+        dice = torch.Generator().manual_seed(seed)
+        x = torch.randn(batch, steps, self.input_size, generator=dice, dtype=torch.float64)
+        dt = 0.2 + torch.rand(batch, steps, generator=dice, dtype=torch.float64)
+        lengths = torch.tensor([steps, 1, steps - 2, *[steps] * batch][:batch])
+        return Data(x.to(dtype), dt.to(dtype), lengths)
+
+    def state(self, layer: Layer, batch: int) -> State:
+        """A state that the layer can be in: that after two steps."""
+        before = self.data(batch, steps=2, dtype=next(layer.parameters()).dtype, seed=1)
+        with torch.no_grad():
+            return layer(before.x, dt=before.dt)[1]
+
+    @property
+    def exact(self) -> bool:
+        """Whether results agree to rounding, not just to a solver's tolerance."""
+        return self.agreement < 1e-6
+
+    @property
+    def time(self) -> str:
+        """How the model is registered to use dt."""
+        return find(self.name).time
+
+
+Check = Callable[[Case], None]
+
+
+def check(function: Check) -> Check:
+    """Makes a check repeatable, and invisible to the random numbers of whoever calls it."""
+
+    @functools.wraps(function)
+    def repeatable(case: Case) -> None:
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.manual_seed(0)
+            function(case)
+
+    return repeatable
+
+
+def evaluate(layer: Layer, call: Callable[..., tuple[Tensor, State]], **inputs: Any) -> dict[str, Tensor]:
+    """All that `call(**inputs)` gives, by name: y, the final state, and gradients.
+
+    The gradients are those of a fixed weighted sum of y and state, by every input (a tensor or a tuple of them) and
+    every parameter.
+    """
+    leaves: dict[str, Any] = {name: _leaf(value) for name, value in inputs.items()}
+    y, state = call(**leaves)
+    results = {"y": y, **{f"state[{i}]": part for i, part in enumerate(state)}}
+    sources: dict[str, Tensor] = {name: p for name, p in layer.named_parameters() if p.requires_grad}
+    for name, leaf in leaves.items():
+        parts = {f"{name}[{i}]": part for i, part in enumerate(leaf)} if isinstance(leaf, tuple) else {name: leaf}
+        sources |= parts
+    gradients = torch.autograd.grad(
+        weighted_sum(y, state), list(sources.values()), allow_unused=True, materialize_grads=True
+    )
+    gradients_by_name = {f"the gradient by {name}": g for name, g in zip(sources, gradients, strict=True)}
+    return {name: result.detach() for name, result in results.items()} | gradients_by_name
+
+
+def cells(layer: Layer) -> list[Cell]:
+    """The layer's cells, bottom up; of each layer the forward one first."""
+    return cast(list[Cell], list(layer.cells))
+
+
+def calling(layer: Layer, **arguments: Any) -> Callable[..., tuple[Tensor, State]]:
+    """The call `layer(x, dt=dt, ...)`, for `evaluate`."""
+    return lambda x, dt: layer(x, dt=dt, **arguments)
+
+
+def _leaf(value: Tensor | tuple[Tensor, ...]) -> Tensor | tuple[Tensor, ...]:
+    if isinstance(value, tuple):
+        return tuple(part.detach().clone().requires_grad_() for part in value)
+    return value.detach().clone().requires_grad_()
+
+
+def weighted_sum(y: Tensor, state: State) -> Tensor:
+    """A number that depends on all of y and state."""
+    return torch.stack([_weighted(result).sum() for result in (y, *state)]).sum()
+
+
+def _weighted(result: Tensor) -> Tensor:
+    """Every time and unit has a weight of its own; samples do not, so that a batch is the sum of its sequences."""
+    shape = result.shape[1:] if result.dim() == 3 else result.shape[-1:]
+    weights = torch.arange(1, shape.numel() + 1, dtype=result.dtype).cos().view(shape)
+    return result * weights
+
+
+def agree(what: str, got: Mapping[str, Tensor], wanted: Mapping[str, Tensor], within: float) -> None:
+    """AssertionError unless both results have the same names and numbers."""
+    if got.keys() != wanted.keys():
+        raise AssertionError(f"{what}: there is {', '.join(got)}; expected {', '.join(wanted)}")
+    for name in wanted:
+        same(f"{what}: {name}", got[name], wanted[name], within)
+
+
+def same(what: str, got: Tensor, wanted: Tensor, within: float) -> None:
+    """AssertionError unless two tensors agree; it says where they are furthest apart, and by how much."""
+    if got.shape != wanted.shape:
+        raise AssertionError(f"{what} has shape {tuple(got.shape)}, expected {tuple(wanted.shape)}")
+    if got.numel() == 0:
+        return
+    got, wanted = got.detach().double(), wanted.detach().double()
+    apart = (got - wanted).abs().nan_to_num(nan=torch.inf)
+    allowed = within * max(1.0, float(wanted.abs().max()))
+    if not bool((apart <= allowed).all()):
+        place = torch.unravel_index(apart.argmax(), apart.shape)
+        where = f" at [{', '.join(str(int(i)) for i in place)}]" if place else ""
+        raise AssertionError(
+            f"{what} differs by {float(apart.max()):.2g}{where}: {float(got[place]):.9g} against "
+            f"{float(wanted[place]):.9g} (allowed: {allowed:.1g})"
+        )
+
+
+def finite(what: str, results: Mapping[str, Tensor]) -> None:
+    """AssertionError unless all numbers are finite."""
+    for name, result in results.items():
+        wrong = (~torch.isfinite(result)).nonzero()
+        if len(wrong):
+            place = tuple(wrong[0].tolist())
+            raise AssertionError(
+                f"{what}: {name} is {float(result[place])} at {list(place)} ({len(wrong)} of {result.numel()} numbers)"
+            )
+
+
+def require(condition: bool, message: str) -> None:
+    """AssertionError with `message` unless the condition holds."""
+    if not condition:
+        raise AssertionError(message)

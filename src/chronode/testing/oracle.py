@@ -1,0 +1,89 @@
+"""The plainest way to run a stack: one sequence after the other, one step after the other, nothing padded.
+
+It shares no code with the driver, the layer and the kernels, so that it can say whether they are right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from ..nn.cell import Cell, State
+from ..nn.layer import Layer
+from .case import cells
+
+
+def run_stack(
+    layer: Layer, x: Tensor, dt: Tensor, lengths: Tensor, masks: Sequence[Tensor] | None = None
+) -> tuple[Tensor, State]:
+    """What `layer(x, dt=dt, lengths=lengths)` must give for `x (B, T, D)`, `dt (B, T)` from the initial state.
+
+    The dropout `masks (B, output_size)`, one a layer, are multiplied onto each layer's outputs.
+    """
+    outputs, states = [], []
+    for i, n in enumerate(lengths.tolist()):
+        own_masks = [mask[i] for mask in masks or []]
+        y, state = _one_sequence(layer, x[i, :n], dt[i, :n], own_masks)
+        outputs.append(torch.cat([y, y.new_zeros(x.shape[1] - n, y.shape[1])]))
+        states.append(state)
+    return torch.stack(outputs), tuple(torch.cat(parts, dim=1) for parts in zip(*states, strict=True))
+
+
+def _one_sequence(layer: Layer, x: Tensor, dt: Tensor, masks: list[Tensor]) -> tuple[Tensor, State]:
+    directions = 2 if layer.bidirectional else 1
+    below, encoder_states = _encoded(layer, x, dt, directions)
+    levels, states = [below], []  # per level what each direction reads
+    for index in range(layer.num_layers):
+        outputs = []
+        for direction in range(directions):
+            seen = levels[index][direction]
+            # Layer l = index + 1 reads y[l-1], and y[l-S-1] if l > S; level 0 is the input.
+            if layer.residual > 0 and index + 1 > layer.residual:
+                seen = torch.cat([seen, levels[index - layer.residual][direction]], dim=-1)
+            y, state = _run(cells(layer)[index * directions + direction], seen, dt, direction)
+            outputs.append(y)
+            states.append(state)
+        y = torch.cat(outputs, dim=-1) * (masks[index] if masks else 1)
+        levels.append([y] * directions)
+    return levels[-1][0], (*_packed(encoder_states), *_packed(states))
+
+
+def _encoded(layer: Layer, x: Tensor, dt: Tensor, directions: int) -> tuple[list[Tensor], list[State]]:
+    """What each direction reads: x, or with `missing` what its encoder makes of an x that was observed throughout."""
+    if not layer.missing:
+        return [x] * directions, []
+    observed = torch.cat([x, torch.ones_like(x)], dim=-1)
+    runs = [_run(cast(Cell, encoder), observed, dt, i) for i, encoder in enumerate(layer.encoders)]
+    return [y for y, _ in runs], [state for _, state in runs]
+
+
+def _packed(states: list[State]) -> State:
+    """Each part of the cells' states as `(cells, 1, size)`; a layer returns narrower ones with zeros behind them."""
+    packed = []
+    for parts in zip(*states, strict=True):
+        stacked = parts[0].new_zeros(len(parts), 1, max(part.shape[1] for part in parts))
+        for i, part in enumerate(parts):
+            stacked[i, :, : part.shape[1]] = part
+        packed.append(stacked)
+    return tuple(packed)
+
+
+def _run(cell: Cell, x: Tensor, dt: Tensor, direction: int) -> tuple[Tensor, State]:
+    if direction == 0:
+        return _forward(cell, x, dt)
+    # Read from the last step: the gap met before step n is then that between n and n + 1.
+    order = list(range(len(x) - 1, -1, -1))
+    gaps = torch.stack([dt[0], *(dt[n + 1] for n in order[1:])])
+    y, state = _forward(cell, x[order], gaps)
+    return y[order], state
+
+
+def _forward(cell: Cell, x: Tensor, dt: Tensor) -> tuple[Tensor, State]:
+    state, outputs = cell.initial_state(1, x), []
+    for n in range(len(x)):
+        y, state = cell(cell.project(x[n : n + 1]), state, dt[n].view(1, 1))
+        outputs.append(y)
+    return torch.cat(outputs), state

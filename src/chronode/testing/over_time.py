@@ -1,0 +1,130 @@
+"""Checks of what happens along time: padding, pieces, single steps, gaps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ..nn.cell import State
+from ..nn.layer import Layer
+from .case import Case, agree, calling, check, evaluate, finite, require, same
+
+
+@check
+def padding_changes_nothing(case: Case) -> None:
+    """A padded batch gives each sequence what it gets alone: outputs, final state and gradients."""
+    layer, (x, dt, lengths) = case.layer(), case.data()
+    state = case.state(layer, len(x))
+
+    def padded(x: Tensor, dt: Tensor, state: State) -> tuple[Tensor, State]:
+        return layer(x, state, dt=dt, lengths=lengths)
+
+    def alone(x: Tensor, dt: Tensor, state: State) -> tuple[Tensor, State]:
+        return _each_alone(layer, x, dt, state, lengths)
+
+    got, wanted = (evaluate(layer, call, x=x, dt=dt, state=state) for call in (padded, alone))
+    agree("padded batch against each sequence alone", got, wanted, case.agreement)
+
+
+def _each_alone(layer: Layer, x: Tensor, dt: Tensor, state: State, lengths: Tensor) -> tuple[Tensor, State]:
+    outputs, states = [], []
+    for i, n in enumerate(lengths.tolist()):
+        row = slice(i, i + 1)
+        y, after = layer(x[row, :n], tuple(part[:, row] for part in state), dt=dt[row, :n])
+        outputs.append(F.pad(y, (0, 0, 0, x.shape[1] - n)))
+        states.append(after)
+    return torch.cat(outputs), tuple(torch.cat(parts, dim=1) for parts in zip(*states, strict=True))
+
+
+@check
+def padding_is_never_read(case: Case) -> None:
+    """Padding may hold anything: NaN in x, negative gaps."""
+    layer, (x, dt, lengths) = case.layer(), case.data()
+    padding = torch.arange(x.shape[1]) >= lengths[:, None]
+    spoiled_x, spoiled_dt = x.clone(), dt.clone()
+    spoiled_x[padding], spoiled_dt[padding] = torch.nan, -1.0
+
+    call = calling(layer, lengths=lengths)
+    got, wanted = evaluate(layer, call, x=spoiled_x, dt=spoiled_dt), evaluate(layer, call, x=x, dt=dt)
+    agree("NaN in the padding against numbers there", got, wanted, case.agreement)
+    require(not bool(got["y"][padding].any()), "y is not 0 at padded steps")
+
+
+@check
+def pieces_make_the_whole(case: Case) -> None:
+    """A sequence fed in two pieces with the carried state gives what it gets whole, gradients included."""
+    layer, (x, dt, _) = case.layer(), case.data()
+
+    def in_pieces(x: Tensor, dt: Tensor) -> tuple[Tensor, State]:
+        first, state = layer(x[:, :2], layer.initial_state(len(x)), dt=dt[:, :2])
+        second, state = layer(x[:, 2:], state, dt=dt[:, 2:])
+        return torch.cat([first, second], dim=1), state
+
+    got, wanted = (evaluate(layer, call, x=x, dt=dt) for call in (in_pieces, calling(layer)))
+    agree("in two pieces against whole", got, wanted, case.agreement)
+
+
+@check
+def step_is_the_sequence(case: Case) -> None:
+    """`step` after `step` gives the outputs and the state of the whole sequence."""
+    layer, (x, dt, _) = case.layer(), case.data()
+    y, last = layer(x, dt=dt)
+    state: Any = None
+    for n in range(x.shape[1]):
+        # Both shapes that step takes.
+        gap = dt[:, n] if n % 2 else dt[:, n : n + 1]
+        y_n, state = layer.step(x[:, n], state, gap)
+        same(f"y of step {n} against the sequence's", y_n, y[:, n], case.agreement)
+    for i, part in enumerate(last):
+        same(f"state[{i}] after the last step against the sequence's", state[i], part, case.agreement)
+    y_0, _ = layer.step(x[0, 0], None, dt[0, 0])
+    same("y of step for one sequence of shape (features,)", y_0, y[0, 0], case.agreement)
+
+
+@check
+def times_are_gaps(case: Case) -> None:
+    """Absolute times `t` give what their gaps give as `dt`, with 0 before the first step."""
+    layer, (x, dt, _) = case.layer(), case.data()
+    t = 7.0 + dt.cumsum(1)
+    gaps = torch.cat([torch.zeros_like(dt[:, :1]), t.diff(dim=1)], dim=1)
+    same("y with t against y with dt", layer(x, t=t)[0], layer(x, dt=gaps)[0], case.agreement)
+
+
+@check
+def gaps_in_every_shape(case: Case) -> None:
+    """dt as `(B, T)`, `(B, T, 1)`, a number and a tensor without axes mean the same; no dt means 1."""
+    layer, (x, dt, _) = case.layer(), case.data()
+    y = layer(x, dt=dt)[0]
+    same("y with dt of shape (B, T, 1) against (B, T)", layer(x, dt=dt.unsqueeze(-1))[0], y, case.agreement)
+    y = layer(x, dt=torch.full_like(dt, 0.5))[0]
+    same("y with dt=0.5 against a tensor of 0.5", layer(x, dt=0.5)[0], y, case.agreement)
+    same("y with dt=tensor(0.5) against (B, T)", layer(x, dt=torch.tensor(0.5))[0], y, case.agreement)
+    same("y without dt against dt=1", layer(x)[0], layer(x, dt=torch.ones_like(dt))[0], case.agreement)
+
+
+@check
+def zero_gaps(case: Case) -> None:
+    """dt = 0 gives finite outputs, states and gradients: for a whole batch, and for some steps of it."""
+    layer, (x, dt, _) = case.layer(), case.data()
+    some = dt.clone()
+    some[0, 1:3], some[1, 0] = 0.0, 0.0
+    for what, gaps in {"dt = 0 everywhere": torch.zeros_like(dt), "dt = 0 at some steps": some}.items():
+        finite(what, evaluate(layer, calling(layer), x=x, dt=gaps))
+
+
+@check
+def time_as_registered(case: Case) -> None:
+    """dt matters, or is ignored, as the model was registered: time="native" or "feature", or "none"."""
+    layer, (x, dt, _) = case.layer(), case.data()
+    y, longer = layer(x, dt=dt)[0], layer(x, dt=2 * dt)[0]
+    if case.time == "none":
+        same(f"{case.name} is registered with time='none', yet with doubled dt its y", longer, y, case.agreement)
+    else:
+        apart = float((longer - y).detach().abs().max())
+        require(
+            apart > 10 * case.agreement,
+            f"{case.name} is registered with time={case.time!r}, yet doubling dt moves y by {apart:.2g} only",
+        )

@@ -1,0 +1,121 @@
+"""Every registered model, and every variant of the five papers' models, passes every check of the shared suite."""
+
+import itertools
+
+import pytest
+
+import chronode
+from chronode.testing import CHECKS, Case
+
+# The solver's error depends on which sequences share its steps, so results agree to its tolerance only.
+ADAPTIVE = {"solver": "dopri5", "agreement": 1e-3}
+# Implicit gradients are exact at the equilibrium only: this close to it they agree like all others.
+EQUILIBRIUM = {"solver": "equilibrium", "recurrent": "full", "tolerance": 1e-11}
+
+
+def case(name, agreement=1e-9, hidden_size=4, **settings):
+    return Case(name, settings, agreement, hidden_size=hidden_size)
+
+
+MODELS = [Case(name) for name, model in chronode.models().items() if model.cell.__module__.startswith("chronode.")]
+
+VARIANTS = [
+    *(
+        case("mmrnn", variant=variant, flow=flow)
+        for variant, flow in itertools.product(("gated", "paper", "driven"), ("mlp", "ctrnn", "gru", "ltc"))
+    ),
+    *(case("mmrnn", solver=solver, steps=2) for solver in ("midpoint", "heun", "rk4")),
+    case("mmrnn", **ADAPTIVE),
+    case("mmrnn", **ADAPTIVE, variant="driven", adjoint=True),
+    case("mmrnn", forget_bias=1.0, steps=1),
+    case("unicornn", alpha=0.0),
+    case("unicornn", num_layers=3, delta_t=[0.5, 0.1, 0.2], alpha=[0.0, 1.0, 9.0]),
+    case("unicornn", train_c=False),
+    case("unicornn", num_layers=3, residual=2, delta_t=0.3),
+    *(case("ltc", form="dense", activation=name) for name in ("sigmoid", "tanh", "relu", "hardtanh")),
+    *(case("ltc", form=form, wiring="sparse", density=0.4) for form in ("synaptic", "dense")),
+    *(case("ltc", form=form, wiring="ncp", motor=2, hidden_size=6) for form in ("synaptic", "dense")),
+    *(case("ltc", solver=solver, unfolds=2) for solver in ("fused", "euler", "midpoint", "heun", "rk4")),
+    case("ltc", **ADAPTIVE),
+    *(
+        case("irnn", K=2, recurrent=recurrent, outer=outer, activation=activation)
+        for recurrent, outer, activation in itertools.product(
+            ("low-rank", "full"), ("same", "identity"), ("relu", "tanh", "sigmoid")
+        )
+    ),
+    case("irnn", K=2, eta=0.3, eta_steps=3),
+    case("irnn", K=2, sign=-1),
+    case("irnn", K=20, eta=0.2, start="zero", recurrent="full"),
+    case("irnn", gamma=1.5, rank=2),
+    *(
+        case("irnn", **EQUILIBRIUM, activation=activation, outer=outer)
+        for activation, outer in (("relu", "same"), ("tanh", "identity"), ("sigmoid", "same"))
+    ),
+    case("irnn", **EQUILIBRIUM, sign=-1, depth=2, activation="tanh"),
+    case("sirnn", recurrent="full", start="zero", eta=0.5),
+    case("ernn", depth=2),
+    case("ernn", depth=3, recurrent="full", activation="tanh"),
+    *(case("ode-rnn", jump=jump, flow=flow) for jump, flow in (("gru", "mlp"), ("rnn", "gru"))),
+    case("phased-lstm", ratio_on=0.8, longest=20.0),
+    case("lipschitz", solver="midpoint", steps=2),
+    case("spectral", reflections=2, activation="relu"),
+    case("urnn", form="structured"),
+    case("indrnn", norm="layer"),
+    case("sru", hidden_size=2),
+    case("fastgrnn", w_rank=1, u_rank=2),
+    case("cfc", backbone_layers=2, backbone_units=5),
+    case("ncde", interpolation="linear", channels=1, solver="euler"),
+    case("log-ncde", window=2, channels=1),
+]
+
+# An adaptive solver takes seconds where others take milliseconds: `make test` runs these checks, `make test-slow` all.
+OF_ADAPTIVE_SOLVERS = {
+    "contract",
+    "padding_changes_nothing",
+    "pieces_make_the_whole",
+    "step_is_the_sequence",
+    "zero_gaps",
+    "as_many_sequences_as_units",
+    "gradients_are_right",
+    "training",
+    "exported_step",
+}
+
+CANNOT_BE_EXPORTED = {
+    "dopri5": "the number of steps of an adaptive solver depends on the data, and an exported program is fixed",
+    "equilibrium": "the Jacobian for Newton's method comes from torch.func, which torch.export does not trace here",
+}
+
+
+STRAIGHT_THROUGH = "the gradient of its rounded gate is the identity's, by design"
+OTHERWISE_IMPOSSIBLE = {
+    ("skip-lstm", "gradients_are_right"): STRAIGHT_THROUGH,
+    ("skip-gru", "gradients_are_right"): STRAIGHT_THROUGH,
+}
+
+
+def describe(case):
+    settings = [f"{key}={value}" for key, value in case.settings.items()]
+    return "-".join([case.name, *settings]).replace(" ", "")
+
+
+def marks(case, check):
+    """Which pairs are slow, and which cannot work."""
+    solver, name = case.settings.get("solver"), check.__name__
+    if solver == "dopri5" and name not in OF_ADAPTIVE_SOLVERS:
+        yield pytest.mark.slow
+    if solver in CANNOT_BE_EXPORTED and name == "exported_step":
+        yield pytest.mark.xfail(reason=CANNOT_BE_EXPORTED[solver])
+    if not case.settings and (case.name, name) in OTHERWISE_IMPOSSIBLE:
+        yield pytest.mark.xfail(reason=OTHERWISE_IMPOSSIBLE[case.name, name])
+
+
+@pytest.mark.parametrize(
+    ("case", "check"),
+    [
+        pytest.param(case, check, id=f"{describe(case)}-{check.__name__}", marks=list(marks(case, check)))
+        for case, check in itertools.product(MODELS + VARIANTS, CHECKS)
+    ],
+)
+def test_model_passes(case, check):
+    check(case)
