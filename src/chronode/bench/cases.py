@@ -1,0 +1,124 @@
+"""The shapes that are timed, what each is compared with, and the least ratios that must be reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..kernels import backend
+from ..nn.registry import create
+
+Products = list[tuple[int, int, int]]
+"""Matrix products of one time step and sample, as (rows per sample, inner size, columns)."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One shape.
+
+    Attributes:
+        name: shown in the table.
+        model: a registered model.
+        time: steps T.
+        batch: sequences B.
+        features: D.
+        hidden: H.
+        layers: L.
+        settings: of the model.
+        products: matrix products that one step of one sample needs in the forward pass; None: no limit is told.
+        goals: least speed-up over a contender ("loop", "lstm", "ncps"), or largest multiple of the "limit".
+    """
+
+    name: str
+    model: str
+    time: int
+    batch: int
+    features: int
+    hidden: int
+    layers: int = 1
+    settings: dict[str, Any] = field(default_factory=dict)
+    products: Products | None = None
+    goals: dict[str, float] = field(default_factory=dict)
+
+    def data(self) -> tuple[Tensor, Tensor]:
+        """x `(B, T, D)` and dt `(B, T)`."""
+        dice = torch.Generator().manual_seed(0)
+        x = torch.randn(self.batch, self.time, self.features, generator=dice)
+        return x, torch.rand(self.batch, self.time, generator=dice) + 0.5
+
+    def contenders(self) -> dict[str, Callable[[], Tensor]]:
+        """By name, forward passes of what is compared; "chronode" is ours."""
+        x, dt = self.data()
+        torch.manual_seed(0)
+        layer = create(self.model, self.features, self.hidden, self.layers, **self.settings)
+
+        def loop() -> Tensor:
+            with backend("torch"):
+                return layer(x, dt=dt)[0]
+
+        found = {"chronode": lambda: layer(x, dt=dt)[0], "loop": loop}
+        lstm = nn.LSTM(self.features, self.hidden, batch_first=True)
+        found["lstm"] = lambda: lstm(x)[0]
+        if self.model == "ltc":
+            found["ncps"] = _ncps(self, x)
+        return found
+
+
+def _ncps(case: Case, x: Tensor) -> Callable[[], Tensor]:
+    try:
+        from ncps.torch import LTC
+    except ImportError as error:
+        raise ImportError("`chronode bench` compares with ncps: pip install 'chronode[dev]'.") from error
+    layer = LTC(case.features, case.hidden, ode_unfolds=case.settings.get("unfolds", 6))
+    return lambda: layer(x)[0]
+
+
+def _stack(features: int, hidden: int, layers: int) -> Products:
+    return [(1, features, hidden), *[(1, hidden, hidden)] * (layers - 1)]
+
+
+def _mmrnn(features: int, hidden: int, steps: int) -> Products:
+    gates = [(1, features, 4 * hidden), (1, hidden, 4 * hidden)]
+    return gates + [(1, hidden, hidden)] * (2 * steps)
+
+
+def _irnn(features: int, hidden: int, k: int, rank: int) -> Products:
+    return [(1, features, hidden)] + [(1, hidden, rank), (1, rank, hidden)] * (2 * k)
+
+
+CASES = (
+    Case(
+        "UnICORNN T1000 B128 H128 L2", "unicornn", 1000, 128, 1, 128, 2,
+        products=_stack(1, 128, 2), goals={"loop": 4.5, "lstm": 6},
+    ),
+    Case(
+        "UnICORNN T784 B32 H256 L3", "unicornn", 784, 32, 1, 256, 3,
+        products=_stack(1, 256, 3), goals={"loop": 3, "lstm": 2.5},
+    ),
+    Case(
+        "UnICORNN T17984 B8 H32 L2", "unicornn", 17984, 8, 6, 32, 2,
+        products=_stack(6, 32, 2), goals={"loop": 80, "lstm": 4.5},
+    ),
+    Case("LTC synaptic T256 B64 H32", "ltc", 256, 64, 8, 32, goals={"loop": 12, "ncps": 10}),
+    Case(
+        "mmRNN gated T256 B32 H64", "mmrnn", 256, 32, 1, 64,
+        products=_mmrnn(1, 64, 4), goals={"loop": 10},
+    ),
+    Case(
+        "mmRNN gated T256 B256 H64", "mmrnn", 256, 256, 1, 64,
+        products=_mmrnn(1, 64, 4), goals={"loop": 3, "limit": 1.6},
+    ),
+    Case(
+        "iRNN T784 B128 H128 K5 rank 16", "irnn", 784, 128, 1, 128,
+        settings={"K": 5, "rank": 16}, products=_irnn(1, 128, 5, 16), goals={"loop": 8, "limit": 1.8},
+    ),
+)  # fmt: skip
+
+
+def all_models(names: list[str]) -> list[Case]:
+    """Every named model at one shape, for comparison with torch.nn.LSTM."""
+    return [Case(name, name, 256, 64, 8, 64) for name in names]

@@ -1,0 +1,148 @@
+"""Runs the cases and tells the outcome: tables, JSON, Markdown."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .._files import replacing
+from .._version import __version__
+from ..kernels.library import status
+from .cases import CASES as CASES
+from .cases import Case
+from .cases import all_models as all_models
+from .memory import MEMORY_CASES, peak_mebibytes
+from .timing import Timing, limit, time_case
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case's outcome: by contender, seconds of training and inference."""
+
+    case: Case
+    times: dict[str, Timing]
+
+    def ratio(self, other: str) -> float | None:
+        """How many times faster ours trains than `other`; for the limit, how many times slower."""
+        if other not in self.times:
+            return None
+        ours, theirs = self.times["chronode"].train, self.times[other].train
+        return ours / theirs if other == "limit" else theirs / ours
+
+    def reached(self) -> bool:
+        """Whether every goal of the case is reached."""
+        return all(
+            (ratio := self.ratio(other)) is not None and (ratio <= goal if other == "limit" else ratio >= goal)
+            for other, goal in self.case.goals.items()
+        )
+
+
+def run_cases(cases: Sequence[Case], repeats: int, tell: Tell, only: set[str] | None = None) -> list[Row]:
+    """Times the cases one after the other."""
+    rows = []
+    for case in cases:
+        times = time_case(case, repeats, tell, only)
+        tell(f"{case.name}: matrix products alone")
+        products = limit(case)
+        rows.append(Row(case, times if products is None else {**times, "limit": products}))
+    return rows
+
+
+def scaled(case: Case) -> list[Case]:
+    """The case at 1x, 2x and 4x the time steps, then the batch."""
+    longer = [replace(case, name=f"{case.name}, T x{k}", time=k * case.time, goals={}) for k in (1, 2, 4)]
+    wider = [replace(case, name=f"{case.name}, B x{k}", batch=k * case.batch, goals={}) for k in (2, 4)]
+    return longer + wider
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on."""
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if "model name" in line]
+        cpu = names[0] if names else cpu
+    return {
+        "cpu": cpu,
+        "threads": torch.get_num_threads(),
+        "kernels": status(),
+        "chronode": __version__,
+        "torch": torch.__version__,
+        "date": time.strftime("%Y-%m-%d"),
+    }
+
+
+def as_dict(rows: Sequence[Row], memory: dict[str, float]) -> dict[str, Any]:
+    """The outcome as plain data."""
+    told = [
+        {
+            "case": row.case.name,
+            "seconds": {name: vars(timing) for name, timing in row.times.items()},
+            "ratios": {name: row.ratio(name) for name in row.times if name != "chronode"},
+            "goals": row.case.goals,
+            "reached": row.reached(),
+        }
+        for row in rows
+    ]
+    return {"machine": machine(), "rows": told, "peak MiB": memory}
+
+
+def measure_memory(tell: Tell) -> dict[str, float]:
+    """Peak memory of each memory case, in MiB."""
+    found = {}
+    for case in MEMORY_CASES:
+        tell(f"memory: {case.name}")
+        found[case.name] = peak_mebibytes(case)
+    return found
+
+
+def as_markdown(rows: Sequence[Row], memory: dict[str, float]) -> str:
+    """The outcome as a table with the machine named below it."""
+    lines = [
+        "| shape | chronode ms | inference ms | loop / ours | torch LSTM / ours | ncps / ours | ours / limit |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for row in rows:
+        ours = row.times["chronode"]
+        ratios = [_told(row, other) for other in ("loop", "lstm", "ncps", "limit")]
+        lines.append(
+            f"| {row.case.name} | {1e3 * ours.train:.1f} | {1e3 * ours.inference:.1f} | {' | '.join(ratios)} |"
+        )
+    if memory:
+        goals = {case.name: case.goals.get("MiB") for case in MEMORY_CASES}
+        lines += ["", "| memory of one training batch beyond input and weights | MiB | goal |", "| --- | ---: | ---: |"]
+        lines += [f"| {name} | {mib:.1f} | {goals[name] or ''} |" for name, mib in memory.items()]
+    facts = machine()
+    lines += [
+        "",
+        f"{facts['cpu']}, {facts['threads']} threads, torch {facts['torch']}, {facts['kernels']}, {facts['date']}.",
+    ]
+    return "\n".join(lines)
+
+
+def _told(row: Row, other: str) -> str:
+    ratio, goal = row.ratio(other), row.case.goals.get(other)
+    if ratio is None:
+        return ""
+    sign = "≤" if other == "limit" else "≥"
+    return f"{ratio:.1f}" + (f" ({sign} {goal:g})" if goal else "")
+
+
+def write(path: Path, text: str) -> None:
+    """Writes a report whole."""
+    with replacing(path) as draft:
+        draft.write_text(text)
+
+
+def write_json(path: Path, rows: Sequence[Row], memory: dict[str, float]) -> None:
+    """Writes the outcome as JSON."""
+    write(path, json.dumps(as_dict(rows, memory), indent=2) + "\n")

@@ -1,0 +1,105 @@
+"""Times contenders interleaved in one run, so that a busy moment hits all of them."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .cases import Case
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Median seconds of one batch: forward + backward, and forward alone without gradients."""
+
+    train: float
+    inference: float
+
+
+Report = Callable[[str], None]
+
+
+def time_case(case: Case, repeats: int, tell: Report, only: set[str] | None = None) -> dict[str, Timing]:
+    """Each contender's times; a contender that takes long is repeated less often, at least 3 times."""
+    contenders = {name: run for name, run in case.contenders().items() if only is None or name in only}
+    train: dict[str, list[float]] = {name: [] for name in contenders}
+    inference: dict[str, list[float]] = {name: [] for name in contenders}
+    for round_number in range(repeats + 1):
+        for name, run in contenders.items():
+            if len(train[name]) >= 3 and sum(train[name]) > 20:
+                continue
+            tell(f"{case.name}: {name}, round {round_number}/{repeats}")
+            seconds = _train(run), _inference(run)
+            if round_number > 0:  # the first round warms caches and allocators up
+                train[name].append(seconds[0])
+                inference[name].append(seconds[1])
+    return {name: Timing(statistics.median(train[name]), statistics.median(inference[name])) for name in contenders}
+
+
+def _train(run: Callable[[], Tensor]) -> float:
+    start = time.perf_counter()
+    run().sum().backward()
+    return time.perf_counter() - start
+
+
+@torch.no_grad()
+def _inference(run: Callable[[], Tensor]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def limit(case: Case, repeats: int = 30) -> Timing | None:
+    """The time of the matrix products alone, at the speed of a cached sgemm.
+
+    A training step needs each product of the forward pass and, for it, one for the gradient of its input and one for
+    that of its weights. Each shape's speed is the best of several row counts, so that the call's overhead is not
+    counted in.
+    """
+    if case.products is None:
+        return None
+    samples = case.time * case.batch
+    forward = train = 0.0
+    for rows, inner, columns in case.products:
+        work = samples * rows
+        ahead = work * _seconds_per_row(inner, columns, case.batch, repeats)
+        forward += ahead
+        # dW (inner x columns) sums over samples: the same multiplications, with the samples as inner size.
+        train += ahead + work * (
+            _seconds_per_row(columns, inner, case.batch, repeats)
+            + _seconds_per_inner(inner, columns, case.batch, repeats)
+        )
+    return Timing(train, forward)
+
+
+def _best(product: Callable[[], Tensor], repeats: int) -> float:
+    product()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        product()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def _seconds_per_row(inner: int, columns: int, batch: int, repeats: int) -> float:
+    weights = torch.randn(inner, columns)
+    found = []
+    for rows in (batch, 4 * batch, 16 * batch):
+        a, out = torch.randn(rows, inner), torch.empty(rows, columns)
+        found.append(_best(lambda a=a, out=out: torch.mm(a, weights, out=out), repeats) / rows)
+    return min(found)
+
+
+def _seconds_per_inner(rows: int, columns: int, batch: int, repeats: int) -> float:
+    out = torch.empty(rows, columns)
+    found = []
+    for inner in (batch, 4 * batch, 16 * batch):
+        a, b = torch.randn(rows, inner), torch.randn(inner, columns)
+        found.append(_best(lambda a=a, b=b: torch.mm(a, b, out=out), repeats) / inner)
+    return min(found)

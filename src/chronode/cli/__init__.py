@@ -1,0 +1,28 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from .._version import __version__
+
+
+def main() -> None:
+    """Runs `chronode`; a user's mistake ends with one line and exit code 2."""
+    if sys.argv[1:] == ["--version"]:
+        print(f"chronode {__version__}")
+        return
+    try:
+        from .app import app
+    except ModuleNotFoundError as error:
+        if error.name not in ("typer", "rich"):
+            raise
+        sys.exit(f"the command line needs {error.name}: pip install 'chronode[train]'")
+    try:
+        app()
+    except (ValueError, TypeError, ImportError) as error:
+        if os.environ.get("CHRONODE_DEBUG"):
+            raise
+        print(f"chronode: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,109 @@
+"""The commands of `chronode`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from .._version import __version__
+
+app = typer.Typer(
+    help="Recurrent networks that keep time.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"chronode {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Recurrent networks that keep time."""
+
+
+@app.command()
+def models(
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the README's table.")] = False,
+) -> None:
+    """List the models: paper, how each uses time, parameters, kernel.
+
+    Example: chronode models --json
+    """
+    from .models import as_json, as_markdown, as_table
+
+    if json:
+        print(as_json())
+    elif markdown:
+        print(as_markdown())
+    else:
+        Console().print(as_table())
+
+
+@app.command()
+def demo(
+    models: Annotated[str, typer.Option(help="Models to compare, separated by commas.")] = "mmrnn,lstm-dt,ode-rnn",
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training data.")] = 24,
+    seed: Annotated[int, typer.Option(min=0, help="Of the data, the weights and the order of batches.")] = 0,
+    output: Annotated[Path, typer.Option(help="Folder for the plot.")] = Path("runs/demo"),
+) -> None:
+    """Watch models learn parity from bits that are only seen when they change.
+
+    Example: chronode demo --models mmrnn,ltc,gru --epochs 10
+    """
+    from .demo import run_demo
+
+    run_demo([name.strip() for name in models.split(",") if name.strip()], epochs, seed, output)
+
+
+@app.command()
+def doctor() -> None:
+    """Say what is in use and why: versions, kernels, threads.
+
+    Example: chronode doctor
+    """
+    from .doctor import run_doctor
+
+    run_doctor()
+
+
+@app.command()
+def bench(
+    all_models: Annotated[
+        bool, typer.Option("--all", help="Every model against torch.nn.LSTM at T256 B64 H64.")
+    ] = False,
+    scaling: Annotated[bool, typer.Option("--scaling", help="Show the cost at 1x, 2x and 4x T and B.")] = False,
+    memory: Annotated[bool, typer.Option("--memory", help="Measure peak memory too.")] = False,
+    case: Annotated[str, typer.Option(help="Only shapes whose name contains this.")] = "",
+    repeats: Annotated[int, typer.Option(min=1, help="Rounds; the median counts.")] = 7,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    output: Annotated[Path | None, typer.Option(help="Also write OUTPUT.json and OUTPUT.md.")] = None,
+) -> None:
+    """Time one batch of ours against the plain loop, torch's LSTM, ncps and the machine's limit.
+
+    Example: chronode bench --case mmrnn --repeats 3
+    """
+    from .bench import run_bench
+
+    run_bench(
+        all_models=all_models,
+        scaling=scaling,
+        memory=memory,
+        pick=case,
+        repeats=repeats,
+        as_json=json,
+        output=output,
+    )

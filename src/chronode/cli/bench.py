@@ -1,0 +1,66 @@
+"""`chronode bench`: how fast, against whom."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from ..bench import run as bench
+from ..nn.registry import models
+
+
+def run_bench(
+    *, all_models: bool, scaling: bool, memory: bool, pick: str, repeats: int, as_json: bool, output: Path | None
+) -> None:
+    """Times the chosen cases and prints or writes the outcome."""
+    cases = list(bench.CASES)
+    only = None
+    if all_models:
+        cases, only = bench.all_models(list(models())), {"chronode", "lstm"}
+    cases = [case for case in cases if pick.lower() in case.name.lower()]
+    if not cases:
+        raise ValueError(f"--case {pick!r} fits none of: {', '.join(case.name for case in bench.CASES)}.")
+    if scaling:
+        cases, only = [part for case in cases for part in bench.scaled(case)], {"chronode"}
+    console = Console(stderr=True)
+    with console.status("bench") as line:
+        rows = bench.run_cases(cases, repeats, line.update, only)
+        used = bench.measure_memory(line.update) if memory else {}
+    if output is not None:
+        bench.write_json(output.with_suffix(".json"), rows, used)
+        bench.write(output.with_suffix(".md"), bench.as_markdown(rows, used) + "\n")
+    if as_json:
+        print(json.dumps(bench.as_dict(rows, used), indent=2))
+    else:
+        _print(rows, used)
+
+
+def _print(rows: list[bench.Row], memory: dict[str, float]) -> None:
+    console = Console(highlight=False)
+    titles = {"loop": "plain loop", "lstm": "torch LSTM", "ncps": "ncps", "limit": "matrix limit"}
+    shown = [other for other in titles if any(other in row.times for row in rows)]
+    table = Table("shape", title="one batch, median ms: forward + backward (forward alone)")
+    for title in ("chronode", *(titles[other] for other in shown), "goals"):
+        table.add_column(title, justify="right")
+    for row in rows:
+        cells = [_cell(row, other) for other in shown]
+        goals = ("[green]reached[/]" if row.reached() else "[red]missed[/]") if row.case.goals else ""
+        ours = row.times["chronode"]
+        table.add_row(row.case.name, f"{1e3 * ours.train:.1f} ({1e3 * ours.inference:.1f})", *cells, goals)
+    console.print(table)
+    for name, mebibytes in memory.items():
+        console.print(f"peak memory beyond input and weights, {name}: {mebibytes:.1f} MiB")
+    facts = bench.machine()
+    console.print(f"{facts['cpu']}, {facts['threads']} threads, torch {facts['torch']}, {facts['kernels']}")
+
+
+def _cell(row: bench.Row, other: str) -> str:
+    ratio, goal = row.ratio(other), row.case.goals.get(other)
+    if ratio is None:
+        return ""
+    timing = row.times[other]
+    wanted = "" if goal is None else f" [{'≤' if other == 'limit' else '≥'} {goal:g}]"
+    return f"{1e3 * timing.train:.1f} ({1e3 * timing.inference:.1f})\n{ratio:.1f}x" + wanted.replace("[", r"\[")

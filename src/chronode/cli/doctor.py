@@ -1,0 +1,26 @@
+"""`chronode doctor`: what is in use, and why."""
+
+from __future__ import annotations
+
+import platform
+import sys
+
+import torch
+from rich.console import Console
+
+from .. import __version__
+from ..kernels.backend import chosen
+from ..kernels.library import available_isas, status
+from ..nn.registry import models
+
+
+def run_doctor() -> None:
+    """Prints versions, the kernels in use, and which models have none."""
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"chronode {__version__}, Python {sys.version.split()[0]}, torch {torch.__version__}")
+    console.print(f"machine: {platform.machine()}, {torch.get_num_threads()} threads")
+    console.print(status())
+    built = ", ".join(available_isas()) or "none"
+    console.print(f"backend: {chosen()} (CHRONODE_BACKEND or chronode.backend); kernels this CPU can run: {built}")
+    native = [name for name, model in models().items() if model.kernel()]
+    console.print(f"native kernels with default settings: {', '.join(native) or 'none'}; the other models run on torch")

@@ -1,0 +1,255 @@
+"""Columns of tables, read through Arrow: as numbers, as codes of distinct values, as times. Errors name the row."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .build import plain
+from .names import listed
+from .times import Moments
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Column = Any  # pa.Array or pa.ChunkedArray
+_RATES = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+# A time of day followed by Z, +hh, +hhmm or +hh:mm.
+_ZONED = r"[Tt ]\d{1,2}[\d:.,]*\s*([Zz]|[+-]\d{2}(:?\d{2})?)$"
+
+
+def arrow() -> Any:
+    """The pyarrow module; tables need it, arrays do not."""
+    try:
+        import pyarrow
+        import pyarrow.compute
+    except ModuleNotFoundError:
+        raise ImportError("tables and times given as text need pyarrow: pip install 'chronode[train]'") from None
+    return pyarrow
+
+
+def as_columns(table: Any) -> dict[str, Column]:
+    """Name -> Arrow column of a pandas or polars frame, an Arrow table or a mapping of columns."""
+    arrow()
+    if hasattr(table, "to_arrow"):  # polars
+        table = table.to_arrow()
+    if hasattr(table, "column_names"):
+        names, raw = [str(name) for name in table.column_names], table.columns
+    elif isinstance(table, Mapping):
+        names, raw = [str(name) for name in table], list(table.values())
+    elif hasattr(table, "iloc") and hasattr(table, "columns"):  # pandas
+        names, raw = [str(name) for name in table.columns], [table.iloc[:, i] for i in range(table.shape[1])]
+    else:
+        raise TypeError(
+            "a table must be a pandas or polars frame, an Arrow table or a mapping of columns, "
+            f"got {type(table).__name__}."
+        )
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"two columns have the same name: {listed(twice)}; rename one.")
+    columns = {name: to_arrow(name, column) for name, column in zip(names, raw, strict=True)}
+    sizes = {len(column) for column in columns.values()}
+    if len(sizes) > 1:
+        told = ", ".join(f"{name!r} {len(column)}" for name, column in list(columns.items())[:5])
+        raise ValueError(f"the columns have unequal lengths: {told}.")
+    if not columns or sizes == {0}:
+        raise ValueError("the table has no rows.")
+    return columns
+
+
+def to_arrow(name: str, raw: Any) -> Column:
+    """One column as Arrow data; what Arrow cannot take is taken as text."""
+    pa = arrow()
+    if isinstance(raw, (pa.Array, pa.ChunkedArray)):
+        return raw.cast(raw.type.value_type) if pa.types.is_dictionary(raw.type) else raw
+    if np.ndim(raw) != 1:
+        raise ValueError(f"column {name!r} must have one axis, got shape {np.shape(raw)}.")
+    if isinstance(raw, np.ndarray) and raw.dtype.kind in "Mm" and raw.dtype != object:
+        unit = np.datetime_data(raw.dtype)[0]
+        raw = raw if unit in _RATES else raw.astype(f"{raw.dtype.kind}8[s]")
+    if isinstance(raw, (list, tuple)) or str(getattr(raw, "dtype", "")) == "object":
+        raw = [_told(value) for value in (raw.tolist() if hasattr(raw, "tolist") else raw)]
+    try:
+        column = pa.array(raw, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, NotImplementedError):
+        column = pa.array([None if value is None or value != value else str(value) for value in raw], pa.large_string())
+    return to_arrow(name, column)
+
+
+def _told(value: Any) -> Any:
+    """Dates as ISO text: Arrow would take the first one's zone for all."""
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if isinstance(value, datetime.datetime):
+        return value.isoformat() if value == value else None
+    return value
+
+
+def is_text(column: Column) -> bool:
+    """Whether a column holds text."""
+    types, kind = arrow().types, column.type
+    return types.is_string(kind) or types.is_large_string(kind) or kind == arrow().string_view()
+
+
+def numbers(column: Column) -> NDArray[np.float64] | None:
+    """`(rows,)` float64, NaN where missing; None if the column is not numeric."""
+    pa = arrow()
+    kind = column.type
+    if pa.types.is_null(kind):
+        return np.full(len(column), np.nan)
+    if is_text(column):
+        try:
+            column = trimmed(column).cast(pa.float64())
+        except pa.ArrowInvalid:
+            return None
+    elif pa.types.is_boolean(kind):
+        column = column.cast(pa.uint8())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        return None
+    out = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return out if out.dtype == np.float64 else out.astype(np.float64)
+
+
+def first_text(column: Column, parse: Callable[[Column], Any] | None = None) -> tuple[int, str]:
+    """(row counted from 1, its text) of the first value that `parse` (by default: as a number) refuses."""
+    pa = arrow()
+    parse = parse or (lambda part: trimmed(part).cast(pa.float64()) if is_text(part) else part.cast(pa.float64()))
+    low, high = 0, len(column)
+    while high - low > 1:  # halves: the first part that fails holds the first value that fails
+        middle = (low + high) // 2
+        try:
+            parse(column.slice(low, middle - low))
+            low = middle
+        except (pa.ArrowException, ValueError):
+            high = middle
+    return low + 1, str(column[low].as_py())
+
+
+def codes(column: Column) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    """(`(rows,)` numbers into the distinct values, -1 where missing; the distinct values sorted, int64 or text)."""
+    pa = arrow()
+    if pa.types.is_null(column.type):
+        return np.full(len(column), -1, dtype=np.int32), np.array([], dtype=str)
+    if pa.types.is_floating(column.type):
+        column = pa.compute.if_else(pa.compute.is_nan(column), None, column)
+    chunked = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+    encoded = pa.compute.dictionary_encode(chunked).unify_dictionaries()
+    parts = [chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in encoded.chunks]
+    found = np.concatenate(parts) if len(parts) != 1 else parts[0]
+    values = _values(encoded.chunk(0).dictionary)
+    order = np.argsort(values, kind="stable")
+    rank = np.empty(len(order) + 1, dtype=np.int32)
+    rank[order] = np.arange(len(order))
+    rank[-1] = -1
+    return rank[found], values[order]
+
+
+def moments_of(name: str, given: Any, time_format: str | None = None) -> Moments:
+    """Times from numbers, dates, durations or text (numbers, ISO 8601, or as `time_format` says)."""
+    if isinstance(given, np.ndarray) and given.dtype.kind in "fiu":
+        return _counted(name, given)
+    pa = arrow()
+    column = to_arrow(name, given)
+    if column.null_count:
+        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0]) + 1
+        raise ValueError(f"{name}: the time of row {row:,} is missing ({column.null_count:,} such rows).")
+    kind = column.type
+    if is_text(column):
+        return _text(name, column, time_format)
+    if pa.types.is_date(kind):
+        column, kind = column.cast(pa.timestamp("s")), pa.timestamp("s")
+    if pa.types.is_timestamp(kind):
+        return Moments(_ticks(column), _RATES[kind.unit], instants=True, zoned=kind.tz is not None)
+    if pa.types.is_duration(kind) or pa.types.is_time(kind):
+        column = column.cast(pa.int32()) if pa.types.is_time32(kind) else column
+        return Moments(_ticks(column), _RATES[kind.unit])
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        column = column.cast(pa.float64()) if pa.types.is_decimal(kind) else column
+        return _counted(name, column.to_numpy(zero_copy_only=False))
+    raise ValueError(f"{name}: times must be numbers, dates or text, not {kind}.")
+
+
+def _text(name: str, column: Column, time_format: str | None) -> Moments:
+    """Times given as text."""
+    pa = arrow()
+    column = trimmed(column, nulls=False)
+    if time_format is not None:
+        return Moments(_ticks(_parsed(name, column, lambda c: _by_format(c, time_format))), 1e6, instants=True)
+    try:
+        return _counted(name, column.cast(pa.float64()).to_numpy(zero_copy_only=False))
+    except pa.ArrowInvalid:
+        pass
+    zoned = pa.compute.match_substring_regex(column, _ZONED).to_numpy(zero_copy_only=False).astype(bool)
+    if zoned.any() and not zoned.all():
+        with_zone, without = int(zoned.argmax()), int(zoned.argmin())
+        raise ValueError(
+            f"{name}: some times have a time zone and others none (row {with_zone + 1:,}: {column[with_zone]}; row "
+            f"{without + 1:,}: {column[without]}): give all of them a zone, or none."
+        )
+    zone = "UTC" if zoned.any() else None
+    try:
+        return Moments(_ticks(column.cast(pa.timestamp("ns", zone))), 1e9, True, zone is not None)
+    except pa.ArrowInvalid:  # years that nanoseconds do not reach, or not a date at all
+        parsed = _parsed(name, column, lambda c: c.cast(pa.timestamp("us", zone)))
+        return Moments(_ticks(parsed), 1e6, True, zone is not None)
+
+
+def _parsed(name: str, column: Column, parse: Callable[[Column], Column]) -> Column:
+    try:
+        return parse(column)
+    except (arrow().ArrowException, ValueError):
+        row, text = first_text(column, parse)
+        raise ValueError(
+            f"{name}: the time of row {row:,} is not understood: {text!r}. Times may be numbers, ISO 8601 dates "
+            "(2024-01-31 12:00:00, with or without a zone), or anything that time_format describes (%d/%m/%Y %H:%M)."
+        ) from None
+
+
+def _by_format(column: Column, time_format: str) -> Column:
+    parsed = arrow().compute.strptime(column, format=time_format, unit="us", error_is_null=True)
+    if parsed.null_count:
+        raise ValueError(time_format)
+    return parsed
+
+
+def _counted(name: str, array: NDArray[Any]) -> Moments:
+    """Moments of plain numbers."""
+    if array.dtype.kind == "f":
+        wrong = ~np.isfinite(array)
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            told = "missing" if np.isnan(array[row]) else "infinite"
+            raise ValueError(f"{name}: the time of row {row + 1:,} is {told} ({int(wrong.sum()):,} such rows).")
+        return Moments(array.astype(np.float64, copy=False))
+    if array.dtype == np.uint64 and array.size and array.max() >= 2**63:
+        return Moments(array.astype(np.float64))
+    return Moments(array.astype(np.int64, copy=False))
+
+
+def _ticks(column: Column) -> NDArray[np.int64]:
+    return column.cast(arrow().int64()).to_numpy(zero_copy_only=False)
+
+
+def trimmed(column: Column, nulls: bool = True) -> Column:
+    """Text without space around it; empty text is missing."""
+    compute = arrow().compute
+    column = compute.utf8_trim_whitespace(column)
+    if not nulls:
+        return column
+    return compute.if_else(compute.equal(column, ""), arrow().scalar(None, column.type), column)
+
+
+def _values(dictionary: pa.Array) -> NDArray[Any]:
+    """Distinct values as int64 or text; whole floats (a pandas column with gaps) count as whole numbers."""
+    types = arrow().types
+    if types.is_integer(dictionary.type):
+        return plain(dictionary.to_numpy(zero_copy_only=False))
+    if types.is_floating(dictionary.type):
+        values = dictionary.to_numpy(zero_copy_only=False)
+        if np.isfinite(values).all() and (values == np.floor(values)).all() and np.abs(values).max(initial=0) < 2**53:
+            return values.astype(np.int64)
+    return np.array([str(value) for value in dictionary.to_pylist()], dtype=str)

@@ -1,0 +1,78 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+import chronode
+from chronode.cli.demo import drawn_examples
+from chronode.tasks.bitstream import bitstream
+
+
+def run(*arguments, code=0, **environment):
+    command = [sys.executable, "-c", "from chronode.cli import main; main()", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env={**_environment(), **environment})
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def _environment():
+    import os
+
+    return {**os.environ, "COLUMNS": "120", "OMP_NUM_THREADS": "1"}
+
+
+def test_models_as_json_lists_every_model_with_its_facts():
+    rows = json.loads(run("models", "--json").stdout)
+    assert [row["name"] for row in rows] == list(chronode.models())
+    by_name = {row["name"]: row for row in rows}
+    lstm = by_name["lstm"]
+    assert lstm["time"] == "none"
+    assert lstm["parameters"] >= 4 * 64 * (64 + 1)
+    assert by_name["unicornn"]["parameters"] == 4 * 64
+    assert all(row["paper"] and row["summary"] for row in rows)
+
+
+def test_models_as_a_table_names_them():
+    told = run("models").stdout
+    assert "unicornn" in told
+    assert "native" in told
+
+
+def test_doctor_says_which_kernels_run():
+    assert "native kernels" in run("doctor").stdout
+
+
+def test_demo_trains_prints_a_table_and_draws_a_plot(tmp_path):
+    told = run("demo", "--models", "sirnn,lstm-dt", "--epochs", "1", "--output", str(tmp_path)).stdout
+    assert "test accuracy" in told
+    assert "lstm-dt" in told
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("demo", "--models", "mmrn"), "Did you mean 'mmrnn'"),
+        (("demo", "--models", ","), "--models is empty"),
+        (("demo", "--epochs", "0"), "--epochs"),
+        (("bench", "--case", "nothing like it"), "fits none of"),
+    ],
+)
+def test_a_mistake_ends_with_one_line_and_code_2(arguments, told):
+    done = run(*arguments, code=2)
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_backend_is_named():
+    done = run("doctor", code=2, CHRONODE_BACKEND="fast")
+    assert "CHRONODE_BACKEND='fast'" in done.stderr
+
+
+def test_drawn_examples_show_the_coded_bits():
+    streams = bitstream(1, seed=0, shortest=6, longest=6)
+    (line,) = drawn_examples(streams, 1)
+    bits = [int(mark == "█") for mark in line.split()[0]]
+    assert len(bits) == 6
+    assert sum(bits) % 2 == int(streams[0].target)
