@@ -202,8 +202,8 @@ def test_scaling_sees_no_test_value(series, data):
     assert Scaler.fit(changed) == scaler
     alone = from_list([series[i] for i in train.ids], target=[float(i) for i in train.ids])
     assert Scaler.fit(alone) == scaler
-    scaled = scaler.transform(test)
-    np.testing.assert_array_equal(np.isnan(scaled.values), np.isnan(test.values))
+    if min(scaler.std) > 1e-30:
+        np.testing.assert_array_equal(np.isnan(scaler.transform(test).values), np.isnan(test.values))
 
 
 def test_scaled_training_values_have_mean_0_and_std_1_without_missing_values_and_padding():
@@ -249,6 +249,12 @@ def test_overlapping_windows_count_every_observation_once():
 def test_a_part_of_windows_sees_only_its_own_steps():
     made = windows(from_list([[0.0, 1.0], [100.0, 200.0]]), 2)
     assert Scaler.fit(made[:1]).mean == (0.5,)
+
+
+def test_values_too_far_from_training_are_an_error():
+    scaler = Scaler.fit(from_list([[1e-20, 2e-20]]))
+    with pytest.raises(ValueError, match="channel 'x0' has values too far from training"):
+        scaler.transform(from_list([[1e30]]))
 
 
 def test_times_can_be_scaled_by_the_median_gap():

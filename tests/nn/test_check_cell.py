@@ -211,7 +211,7 @@ def test_time_must_be_ignored_where_it_was_promised(monkeypatch):
 
 def test_all_failures_are_listed(register):
     register(SeesTheBatch)
-    with pytest.raises(AssertionError, match=r"mine fails \d+ of 31 checks:\n  padding_changes_nothing: .*\n  \w+: "):
+    with pytest.raises(AssertionError, match=r"fails \d+ of \d+ checks:\n  padding_changes_nothing: .*\n  \w+: "):
         check_cell("mine")
 
 

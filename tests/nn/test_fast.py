@@ -47,7 +47,7 @@ def test_fastgrnn(ranks):
 
 def test_initial_scalars():
     cell = chronode.create("fastrnn", 2, 3).cells[0]
-    assert (float(cell.raw_alpha), float(cell.raw_beta)) == (-3, 3)
+    assert (cell.raw_alpha.item(), cell.raw_beta.item()) == (-3, 3)
 
 
 def test_low_rank_saves_parameters():

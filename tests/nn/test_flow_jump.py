@@ -43,7 +43,11 @@ def test_ode_rnn(jump, solver):
     (cell,) = layer.cells
     flow, update = mlp_flow(cell.flow), jump_of(cell.jump)
     assert_matches(layer, one_layer(layer, lambda *a: oracles.ode_rnn(*a, flow, update, solver, 3)))
-    check_gradients(layer)
+
+
+@pytest.mark.parametrize("jump", ["rnn", "gru"])
+def test_ode_rnn_gradients(jump):
+    check_gradients(make("ode-rnn", 1, 2, jump=jump))
 
 
 @pytest.mark.parametrize("solver", ["euler", "dopri5"])
@@ -79,7 +83,7 @@ def test_input_held_in_the_field(name, solver, n):
     layer = make(name)
     field = field_of(name, layer.cells[0].flow)
     assert_matches(layer, one_layer(layer, lambda *a: models.held_input(*a, field, solver, n)))
-    check_gradients(layer)
+    check_gradients(make(name, 1, 2))
 
 
 @pytest.mark.parametrize("name", ["ct-rnn", "neural-ode", "gru-ode"])
@@ -108,4 +112,4 @@ def test_reciprocal():
     from_both = torch.cat([flow.drive_in.weight, cell.to_flow.weight], 1)
     p["flow"] = gates(from_both, flow.recurrent.weight, flow.recurrent.bias, "h") | {"rate": array(flow.rate)}
     assert_matches(layer, one_layer(layer, lambda *a: models.reciprocal(*a, p)))
-    check_gradients(layer)
+    check_gradients(make("reciprocal", 1, 2))

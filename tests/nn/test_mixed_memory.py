@@ -115,9 +115,10 @@ def test_gradients(variant, flow):
 # ---- the comparison models
 
 
+@pytest.mark.parametrize("memory", ["auto", "low"])  # torch's fused loop runs one, the cell's own step the other
 @pytest.mark.parametrize("name", ["lstm", "lstm-dt"])
-def test_lstm(name):
-    layer = make(name, num_layers=2)
+def test_lstm(name, memory):
+    layer = make(name, num_layers=2, memory=memory)
     steps = []
     for cell in layer.cells:
         p = gates(cell.inputs, cell.recurrent, ["write", "forget", "candidate", "output"])
@@ -161,9 +162,10 @@ def test_ode_rnn(kind, flow):
     assert_matches(layer, lambda x, dt: oracles.run_stack(steps, x, zeros(layer, len(x)), dt))
 
 
+@pytest.mark.parametrize("memory", ["auto", "low"])
 @pytest.mark.parametrize("name", ["lstm", "lstm-dt", "ode-rnn"])
-def test_gradients_of_the_comparison_models(name):
-    check_gradients(make(name, 1, 2))
+def test_gradients_of_the_comparison_models(name, memory):
+    check_gradients(make(name, 1, 2, memory=memory))
 
 
 # ---- initialisation and theorem 3

@@ -30,7 +30,7 @@ def test_exprnn():
     (cell,) = layer.cells
     p = {"W": array(cell.inputs.weight), "Q": orthogonal(cell.recurrent), "b": array(cell.bias)}
     assert_matches(layer, one_layer(layer, lambda *a: models.exprnn(*a, p)))
-    check_gradients(layer)
+    check_gradients(make("exprnn", 1, 3))
 
 
 @pytest.mark.parametrize("reflections", [None, 2])
@@ -66,7 +66,7 @@ def test_urnn(form):
     x, dt = oracles.sequences()
     oracles.assert_same(layer(torch.from_numpy(x), dt=torch.from_numpy(dt)), complex_run(x, dt))
     np.testing.assert_allclose(Q @ Q.conj().T, np.eye(5), atol=1e-12)
-    check_gradients(layer)
+    check_gradients(make("urnn", 1, 3, form=form))
 
 
 def trained(name, steps=100, weight_decay=0.1, **settings):

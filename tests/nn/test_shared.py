@@ -9,8 +9,8 @@ from chronode.testing import CHECKS, Case
 
 # The solver's error depends on which sequences share its steps, so results agree to its tolerance only.
 ADAPTIVE = {"solver": "dopri5", "agreement": 1e-3}
-# Implicit gradients are exact at the equilibrium only: this close to it they agree like all others.
-EQUILIBRIUM = {"solver": "equilibrium", "recurrent": "full", "tolerance": 1e-11}
+# Implicit gradients are exact at the equilibrium, which is found to a tolerance of 1e-6.
+EQUILIBRIUM = {"solver": "equilibrium", "recurrent": "full", "agreement": 5e-6}
 
 
 def case(name, agreement=1e-9, hidden_size=4, **settings):

@@ -30,6 +30,7 @@ def from_channel_rows(
     unit: str | float | None = None,
     time_format: str | None = None,
     duplicates: str = "merge",
+    empty: str = "keep",
     kind: str = "auto",
     per_step: bool | None = None,
     classes: Sequence[str] | None = None,
@@ -49,6 +50,7 @@ def from_channel_rows(
         unit: as for `from_long`.
         time_format: as for `from_long`.
         duplicates: readings of one id, time and channel: "merge" (mean) or "error".
+        empty: a channel without any reading: "keep", "drop" or "error".
         kind: as for `from_long`.
         per_step: as for `from_long`.
         classes: as for `from_long`.
@@ -82,7 +84,7 @@ def from_channel_rows(
     ticks = plan.first(moments.ticks)
     times, clock = to_clock(moments._replace(ticks=ticks), median_gap(ticks, plan.lengths), unit)
     values, more = _grid(plan, which, readings, len(channels), duplicates, channels)
-    values, channels, seen = look_at_channels(values, channels, "keep")
+    values, channels, seen = look_at_channels(values, channels, empty)
     notes += [*more, *seen]
     goal = None
     if isinstance(target, Mapping):

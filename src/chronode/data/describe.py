@@ -9,7 +9,7 @@ import numpy as np
 
 from .names import counted
 from .sequences import Sequences
-from .times import SECONDS, Clock, median_gap
+from .times import SECONDS, Clock
 
 MOSTLY_MISSING = 0.6
 
@@ -75,7 +75,7 @@ def facts(s: Sequences) -> Facts:
         3 rows → 2 series, 1-2 observations, median gap 47 min, 1 channel, target: 2 classes (50 % well)
     """
     whole = s.compact()
-    gap = None if s.base_times is None else median_gap(s.times, s.lengths)
+    gap = s.median_gap()
     missing = {}
     if s.has_missing:
         shares = np.isnan(whole.base_values).mean(axis=0)

@@ -79,7 +79,7 @@ def make_plan(
     one_of("duplicates", duplicates, DUPLICATES)
     order, notes = None, []
     if codes is not None and (codes[1:] < codes[:-1]).any():
-        order = np.argsort(codes, kind="stable")
+        order = _by_code(codes, len(names))
         codes = codes[order]
     same = None if codes is None else codes[1:] == codes[:-1]
     lengths = np.bincount(codes, minlength=len(names)) if codes is not None else None
@@ -98,10 +98,32 @@ def make_plan(
             f"{counted(len(at), 'time')} went back within one {what} (first at row {row + 1:,}): "
             "the rows were sorted by time."
         )
-        inner = np.lexsort((ticks,) if codes is None else (ticks, codes))
+        inner = _by_time(codes, ticks, len(names))
         order = inner if order is None else order[inner]
         ticks = ticks[inner]
     return _merged(Plan(order, lengths, None, tuple(notes)), names, ticks, same, duplicates, what)
+
+
+def _by_code(codes: NDArray[Any], count: int) -> NDArray[np.int64]:
+    """The stable order of whole numbers below `count`: 16 bits are sorted by counting, which is far faster."""
+    order = np.argsort((codes & 0xFFFF).astype(np.uint16), kind="stable")
+    if count > 1 << 16:
+        high = (codes >> 16)[order]
+        return order[_by_code(high, (count >> 16) + 1)]
+    return order
+
+
+def _by_time(codes: NDArray[Any] | None, ticks: NDArray[Any], count: int) -> NDArray[np.int64]:
+    """The stable order by code and then time of rows that are grouped by code."""
+    if codes is None:
+        return np.argsort(ticks, kind="stable")
+    if ticks.dtype == np.int64:
+        low = int(ticks.min())
+        span = int(ticks.max()) - low + 1
+        if span * count < 2**63:  # one number holds both
+            return np.argsort(codes * np.int64(span) + (ticks - low), kind="stable")
+    by_time = np.argsort(ticks, kind="stable")
+    return by_time[_by_code(codes[by_time], count)]
 
 
 def _merged(

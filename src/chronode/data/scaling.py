@@ -16,7 +16,6 @@ from .._files import replacing
 from .names import known_column, listed
 from .sequences import Sequences
 from .target import Target
-from .times import median_gap
 
 Numbers = TypeVar("Numbers", NDArray[Any], torch.Tensor)
 
@@ -75,7 +74,7 @@ class Scaler:
         ]
         goal = used.target if target and used.target is not None and used.target.classes is None else None
         goals = [] if goal is None else [_moments(column) for column in goal.values.T]
-        gap = median_gap(train.times, train.lengths) if dt and train.base_times is not None else None
+        gap = train.median_gap() if dt else None
         return cls(
             channels=train.channels,
             mean=tuple(mean for mean, _ in pairs),
@@ -96,7 +95,12 @@ class Scaler:
         if values.dtype.kind == "f":
             values = np.empty_like(values)
             for i, (mean, std) in enumerate(zip(self.mean, self.std, strict=True)):
-                values[:, i] = (s.base_values[:, i].astype(np.float64) - mean) / std
+                with np.errstate(over="ignore"):
+                    values[:, i] = (s.base_values[:, i].astype(np.float64) - mean) / std
+                if np.isinf(values[:, i]).any():
+                    raise ValueError(
+                        f"channel {s.channels[i]!r} has values too far from training ({mean:g} ± {std:g})."
+                    )
         scaled = replace(s, base_values=values, target=self._target(s.target))
         if self.dt == 1.0 or s.base_times is None:
             return scaled

@@ -15,7 +15,7 @@ from torch import Tensor
 from .batches import Batch, pad
 from .names import listed
 from .target import Target
-from .times import STEPS, Clock
+from .times import STEPS, Clock, median_gap
 
 if TYPE_CHECKING:
     from .describe import Facts
@@ -218,6 +218,14 @@ class Sequences:
     def classes(self) -> tuple[str, ...] | None:
         """The classes' names, None where the target is a number or there is none."""
         return None if self.target is None else self.target.classes
+
+    def median_gap(self) -> float | None:
+        """The median time between observations, in the clock's unit; None if there are no times or no gaps."""
+        if self.base_times is None:
+            return None
+        # Overlapping windows repeat their steps: the first of them, as many steps as there are rows, are enough.
+        some = self[: max(1, int(np.searchsorted(np.cumsum(self.lengths), len(self.base_times), side="right")))]
+        return median_gap(some.times, some.lengths)
 
     def describe(self) -> Facts:
         """The facts to print: `print(s.describe())`, `s.describe().as_dict()`."""

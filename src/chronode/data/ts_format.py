@@ -192,7 +192,6 @@ def _timed(content: _Content, names: Sequence[str], target: NDArray[Any] | None,
         if not any(found):
             raise ValueError(f"{where}: the series has no observation.")
     roles = {"id": "id", "time": "time", "channel": "channel", "value": "value", "columns": names}
-    options.pop("empty", None)  # a dimension without a reading is always kept
     goal = None if target is None else dict(enumerate(target.tolist()))
     return from_channel_rows(columns, target=goal, **roles, **(options if goal else {"kind": "auto", **options}))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.func import jacrev, vmap
+from torch.func import jacfwd, vmap
 
 from .._checks import number, one_of, whole
 from ..kernels import Kernel, equilibrium
@@ -47,7 +47,7 @@ class EquilibriumCell(Cell):
         eta_steps: T: an own η for each of the first T time steps (later ones use the last); 0: shared over time.
         solver: "steps" (the K steps) or "equilibrium" (Newton to `tolerance`; gradients by the implicit function
             theorem, memory independent of the iterations).
-        tolerance: largest residual that counts as equilibrium.
+        tolerance: largest residual that counts as equilibrium, relative to |γ q| where that is above 1.
         max_iterations: of Newton's method.
     """
 
@@ -109,7 +109,8 @@ class EquilibriumCell(Cell):
             nn.init.zeros_(layer.bias)
         self.deeper = nn.ModuleList(deeper)
         self.eta_steps = eta_steps
-        self.eta = nn.Parameter(torch.full((self.K, eta_steps) if eta_steps else (self.K,), eta))
+        etas = torch.full((self.K, eta_steps) if eta_steps else (self.K,), eta)
+        self.eta = nn.Parameter(etas, requires_grad=self.solver == "steps")
 
     def initial_state(self, batch: int, like: Tensor) -> State:
         """h = 0, and the step count if η differs by step."""
@@ -168,10 +169,23 @@ class EquilibriumCell(Cell):
         with torch.no_grad():
             for _ in range(self.max_iterations):
                 residual = self.transition(q, x) - self.gamma * q
-                if not torch.compiler.is_compiling() and bool((residual.abs() <= self.tolerance).all()):
+                if self._settled(residual, q):
                     break
                 q = self._newton(q, x, residual)
-        return self._newton(q, x, self.transition(q, x) - self.gamma * q)
+        residual = self.transition(q, x) - self.gamma * q
+        if not torch.compiler.is_compiling() and not self._settled(residual, q):
+            raise RuntimeError(
+                f"no equilibrium was found within max_iterations={self.max_iterations}: the residual is "
+                f"{float(residual.detach().abs().max()):.1e}. Use solver='steps', a larger gamma, a smaller learning "
+                "rate or a larger tolerance."
+            )
+        return self._newton(q, x, residual)
+
+    def _settled(self, residual: Tensor, q: Tensor) -> bool:
+        """Whether every residual is within the tolerance, relative to |γ q| where that is above 1."""
+        if torch.compiler.is_compiling():
+            return False
+        return bool((residual.abs() <= self.tolerance * (self.gamma * q).abs().clamp(min=1)).all())
 
     def residual_jacobian(self, q: Tensor, x: Tensor) -> Tensor:
         """∂(f(q, x) - γ q)/∂q of each row, `(B, H, H)`: ∇φ P U - γ I for depth 1."""
@@ -179,7 +193,8 @@ class EquilibriumCell(Cell):
         def residual(q_row: Tensor, x_row: Tensor) -> Tensor:
             return self.transition(q_row, x_row) - self.gamma * q_row
 
-        return vmap(jacrev(residual))(q, x)
+        # Forward mode: reverse mode cannot run inside a checkpoint (memory="low").
+        return vmap(jacfwd(residual))(q, x)
 
     def _newton(self, q: Tensor, x: Tensor, residual: Tensor) -> Tensor:
         try:

@@ -55,7 +55,7 @@ def run_fused(
     function: Callable[..., Any], cell: TextbookCell, x: Tensor, state: State, dt: Tensor, plan: Plan
 ) -> tuple[Tensor, State] | None:
     """torch's loop over a whole sequence; None where the driver's must run."""
-    if plan.memory == "low" or torch.compiler.is_compiling():
+    if plan.memory == "low" or torch.compiler.is_compiling() or torch.is_autocast_enabled(x.device.type):
         return None
     weights = [cell.inputs.weight, cell.recurrent.weight, cell.inputs.bias, cell.recurrent.bias]
     if cell.elapsed is not None:
@@ -83,7 +83,7 @@ def _torch_state(state: State) -> Tensor | State:
 @register("rnn", paper="Elman 1990, simple RNN", time="none")
 @register("rnn-dt", paper="RNN that sees dt (RNN-Δt of Rubanova et al. 2019)", time="feature", sees_dt=True)
 class RNNCell(TextbookCell):
-    """RNN; "rnn-dt" sees dt as one more input.
+    """RNN: the simple recurrent network; "rnn-dt" sees dt as one more input.
 
         y = h' = φ(W (x, dt) + b + U h + d)
 
@@ -114,7 +114,7 @@ class RNNCell(TextbookCell):
 @register("lstm", paper="Hochreiter & Schmidhuber 1997, LSTM", time="none")
 @register("lstm-dt", paper="LSTM that sees dt (augmented LSTM)", time="feature", sees_dt=True)
 class LSTMCell(TextbookCell):
-    """LSTM; "lstm-dt" sees dt as one more input.
+    """LSTM: a gated memory; "lstm-dt" sees dt as one more input.
 
         a_i, a_f, a_g, a_o = W (x, dt) + b + U h + d          (b_f starts at forget_bias)
         c' = σ(a_f) ⊙ c + σ(a_i) ⊙ tanh(a_g);   y = h' = σ(a_o) ⊙ tanh(c')
@@ -158,7 +158,7 @@ class LSTMCell(TextbookCell):
 @register("gru", paper="Cho et al. 2014, GRU", time="none")
 @register("relu-gru", paper="Dey & Salem 2017, GRU with a ReLU candidate", time="none", activation="relu")
 class GRUCell(TextbookCell):
-    """GRU; "relu-gru" has φ = ReLU.
+    """GRU: a reset and an update gate; "relu-gru" has φ = ReLU.
 
         r, z = σ(W (x, dt) + b + U h + d)
         n = φ(W_n (x, dt) + b_n + r ⊙ (U_n h + d_n));   y = h' = (1 - z) ⊙ n + z ⊙ h

@@ -124,7 +124,8 @@ class Layer(nn.Module):
         Returns:
             y: `(B, T, output_size)`, 0 at padding, or `(B, output_size)` with `outputs="last"` (of each direction
             the output after its last step); and the state after each sequence's last valid step, a tuple of
-            `(num_layers * directions, B, size)` tensors (with `missing`, the encoders' come first).
+            `(num_layers * directions, B, size)` tensors (with `missing`, the encoders' come first; where cells differ
+            in size, narrower states have zeros behind them).
         """
         return self._enter_and_run(self._call(), x, state, dt, t, lengths, observed)
 

@@ -107,7 +107,8 @@ def find(name: str) -> Model:
         raise TypeError(f"name must be the name of a model such as 'ltc', got {name!r} ({type(name).__name__}).")
     if name not in _models:
         raise ValueError(
-            f"there is no model {name!r}.{near(name.lower(), _models)} `chronode models` or chronode.models() lists all."
+            f"there is no model {name!r}.{near(name.lower(), _models)} "
+            "`chronode models` or chronode.models() lists all."
         )
     return _models[name]
 

@@ -69,8 +69,8 @@ class Case:
 
     @property
     def exact(self) -> bool:
-        """Whether results agree to rounding, not just to a solver's tolerance."""
-        return self.agreement < 1e-6
+        """Whether results agree better than an adaptive solver's do."""
+        return self.agreement < 5e-5
 
     @property
     def time(self) -> str:

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import threading
 
 import pytest
 import torch
@@ -167,6 +166,21 @@ def test_long_sequences_drift_little(memory):
         assert (single - double).norm() <= 2e-4 * double.norm()
 
 
+def test_drift_of_the_inverse():
+    """What `low` relies on: 17984 steps forward by the kernel and back by the cell's inverse, in float32."""
+    layer = make(2, 16, torch.float32, delta_t=0.03)
+    (cell,) = layer.cells
+    x = torch.randn(17984, 2, 2)
+    start = torch.randn(1, 2, 16), torch.randn(1, 2, 16)
+    with torch.no_grad():
+        _, (y, z) = layer(x.transpose(0, 1), start)
+        state = y[0], z[0]
+        for u in reversed(cell.project(x).unbind(0)):
+            state = cell.inverse(u, state, torch.ones(2, 1))
+    for restored, wanted in zip(state, start, strict=True):  # measured: y 3e-5, z 6e-5
+        assert (restored - wanted[0]).norm() <= 1e-4 * wanted.norm()
+
+
 def test_chaotic_trajectories_are_restored_from_nearby():
     """Driven so strongly, an error of one rounding grows exponentially on the way back: "auto" keeps some states."""
 
@@ -178,7 +192,7 @@ def test_chaotic_trajectories_are_restored_from_nearby():
         return torch.cat([p.grad.flatten() for p in layer.parameters()])
 
     fast = gradients("fast")
-    assert (gradients("auto") - fast).norm() <= 1e-3 * fast.norm()
+    assert (gradients("auto") - fast).norm() <= 1e-4 * fast.norm()  # measured: 1e-5, "low" 3e-4
 
 
 MEASURE = """
@@ -198,25 +212,6 @@ def test_memory_does_not_grow_with_the_layers_states():
     environment = {**os.environ, "OMP_NUM_THREADS": "2"}
     run = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, env=environment, check=True)
     assert float(run.stdout) < 16
-
-
-def test_two_python_threads():
-    layer = make(3, 16, num_layers=2)
-    calls = [batch(layer, 9, 40, torch.float64, seed) for seed in range(2)]
-    wanted = [results(layer, "native", *call) for call in calls]
-    got = [None, None]
-
-    def work(i):
-        for _ in range(5):
-            got[i] = results(layer, "native", *calls[i])
-
-    workers = [threading.Thread(target=work, args=(i,)) for i in range(2)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    for one, other in zip(got, wanted, strict=True):
-        assert all(torch.equal(one[name], other[name]) for name in other)
 
 
 def test_double_backward_names_the_way_out():
