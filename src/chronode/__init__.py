@@ -6,9 +6,19 @@
 >>> y, state = layer(x, dt=dt, lengths=[20, 11, 5, 20])
 """
 
+import importlib
+from types import ModuleType
+
 from . import nn
 from ._version import __version__
 from .kernels import backend
 from .nn.registry import Model, create, models, register
 
 __all__ = ["Model", "__version__", "backend", "create", "models", "nn", "register"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """`chronode.data` and `chronode.testing` are imported when they are first used."""
+    if name in ("data", "testing"):
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module 'chronode' has no attribute {name!r}")

@@ -75,7 +75,7 @@ def equilibrium_backward(
         x.dtype,
         *_problem(*inputs, start, activation),
         y,
-        None if grad_y is None else grad_y.contiguous(),
+        None if grad_y is None else ops.dense(grad_y),
         None if grad_h is None else grad_h.contiguous(),
         dx if with_dx else None,
         dh0,

@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
-ABI = 1
+ABI = 2
 """The number ``chronode_abi()`` of a usable library returns; native/version.cpp holds the same one."""
 
 

@@ -56,7 +56,7 @@ def _like(*tensors: Tensor) -> Any:
 
 
 def _contiguous(*tensors: Tensor | None) -> list[Tensor | None]:
-    return [None if tensor is None else tensor.contiguous() for tensor in tensors]
+    return [None if tensor is None else ops.dense(tensor) for tensor in tensors]
 
 
 # ---- synaptic ------------------------------------------------------------------------------------------------------

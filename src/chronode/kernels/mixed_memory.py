@@ -73,7 +73,7 @@ def mixed_memory_backward(
 ) -> list[Tensor]:
     """The gradients of x (empty if not wanted), dt, c0, h0 and the weights."""
     gradients = _gradients(x, dt, c0, h0, weights, with_dx)
-    incoming = (None if grad is None else grad.contiguous() for grad in (grad_y, grad_c, grad_h))
+    incoming = (None if grad is None else ops.dense(grad) for grad in (grad_y, grad_c, grad_h))
     problem = _problem(x, dt, c0, h0, weights, lengths, variant, method, steps)
     ops.call("mixed_memory_backward", x.dtype, *problem, c, y, *incoming, *map(_or_null, gradients))
     return gradients

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from .library import library
 
+LARGE = 4 * 2**20
+"""Bytes from which an array is put on huge pages."""
 _SUFFIX = {torch.float32: "f32", torch.float64: "f64"}
 
 
@@ -24,6 +26,9 @@ def call(name: str, dtype: torch.dtype, *arguments: Tensor | int | float | None)
     lib = library()
     if lib is None:
         raise RuntimeError(f"the native kernel {name} was called, but no native library is loaded.")
+    for argument in arguments:
+        if isinstance(argument, Tensor):
+            prefer_huge_pages(argument)
     function = getattr(lib, f"chronode_{name}_{_SUFFIX[dtype]}")
     function.restype = None
     function(*(_as_c(name, dtype, argument) for argument in arguments), ctypes.c_int64(torch.get_num_threads()))
@@ -42,6 +47,22 @@ def _as_c(name: str, dtype: torch.dtype, argument: Tensor | int | float | None) 
     if isinstance(argument, (bool, int)):
         return ctypes.c_int64(argument)
     return ctypes.c_double(argument)
+
+
+def prefer_huge_pages(tensor: Tensor) -> None:
+    """Hints that a large array, fresh from the system, is about to be written: fewer page faults, same contents."""
+    lib = library()
+    if lib is not None and tensor.nbytes >= LARGE:
+        lib.chronode_prefer_huge_pages(ctypes.c_void_p(tensor.data_ptr()), ctypes.c_int64(tensor.nbytes))
+
+
+def dense(tensor: Tensor) -> Tensor:
+    """As `tensor.contiguous()`, with a large copy on huge pages."""
+    if tensor.is_contiguous():
+        return tensor
+    copy = torch.empty_like(tensor, memory_format=torch.contiguous_format)
+    prefer_huge_pages(copy)
+    return copy.copy_(tensor)
 
 
 def needs_backward(*tensors: Tensor | None) -> bool:

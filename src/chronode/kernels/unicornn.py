@@ -77,7 +77,7 @@ def _keeps(memory: str, x: Tensor, layers: int, hidden: int) -> bool:
 
 
 def _dense(x: Tensor) -> Tensor:
-    return x if x.is_contiguous() or x.transpose(0, 1).is_contiguous() else x.contiguous()
+    return x if x.is_contiguous() or x.transpose(0, 1).is_contiguous() else ops.dense(x)
 
 
 def _new(like: Tensor, features: int, zero: bool) -> Tensor:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from .._checks import flag, number, one_of
 from ..kernels import Kernel
@@ -55,22 +54,16 @@ def run_fused(
     function: Callable[..., Any], cell: TextbookCell, x: Tensor, state: State, dt: Tensor, plan: Plan
 ) -> tuple[Tensor, State] | None:
     """torch's loop over a whole sequence; None where the driver's must run."""
-    if plan.memory == "low" or torch.compiler.is_compiling() or torch.is_autocast_enabled(x.device.type):
+    # With lengths torch takes packed sequences, whose backward is quadratic in T: each step slices the whole.
+    own = plan.lengths is None and plan.memory != "low"
+    if not own or torch.compiler.is_compiling() or torch.is_autocast_enabled(x.device.type):
         return None
     weights = [cell.inputs.weight, cell.recurrent.weight, cell.inputs.bias, cell.recurrent.bias]
     if cell.elapsed is not None:
         x, weights[0] = torch.cat([x, dt], dim=-1), torch.cat([weights[0], cell.elapsed.weight], dim=-1)
-    # Of torch's arguments: biases, one layer, no dropout, training or not, one direction, (batch_first).
-    options = (weights, True, 1, 0.0, cell.training, False)
-    if plan.lengths is None:
-        y, *end = function(x, _torch_state(state), *options, False)
-        end = tuple(part.squeeze(0) for part in end)
-    else:
-        packed = pack_padded_sequence(x, plan.lengths.cpu(), enforce_sorted=False)
-        data, sizes, order, back = packed
-        data, *end = function(data, sizes, _torch_state(tuple(part[order] for part in state)), *options)
-        end = tuple(part.squeeze(0)[back] for part in end)
-        y, _ = pad_packed_sequence(PackedSequence(data, sizes, order, back), total_length=len(dt))
+    # torch's arguments: biases, one layer, no dropout, training or not, one direction, time first.
+    y, *end = function(x, _torch_state(state), weights, True, 1, 0.0, cell.training, False, False)
+    end = tuple(part.squeeze(0) for part in end)
     # The output of each of these cells is its h.
     return (end[0] if plan.last else y), end
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Sequence
 from typing import Any, cast
@@ -11,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from .. import kernels
-from .._checks import flag, near, number, one_of, whole
+from .._checks import flag, number, one_of, whole
 from . import door, driver
 from .cell import Cell, State
 from .missing import ForwardFill
+from .settings import cell_settings
 
 
 class Layer(nn.Module):
@@ -304,30 +304,6 @@ class Layer(nn.Module):
         """The settings, for print(layer)."""
         own = f"{self.cell_class.__name__}, {self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
         return ", ".join([own, *(f"{key}={value!r}" for key, value in self.settings.items())])
-
-
-def cell_settings(
-    cell_class: type[Cell], settings: dict[str, Any], index: int, num_layers: int, *, defaults: bool = False
-) -> dict[str, Any]:
-    """The settings of layer `index`'s cell; unknown names and lists of the wrong length are refused."""
-    known = {
-        name: parameter.default
-        for name, parameter in inspect.signature(cell_class).parameters.items()
-        if name not in ("input_size", "hidden_size")
-    }
-    chosen = dict(known) if defaults else {}
-    for name, value in settings.items():
-        if name not in known:
-            raise TypeError(
-                f"{cell_class.__name__} has no setting {name!r}; it has {', '.join(known) or 'none'}."
-                + near(name, [*known, *inspect.signature(Layer).parameters])
-            )
-        if name in cell_class.per_layer and isinstance(value, (list, tuple)):
-            if len(value) != num_layers:
-                raise ValueError(f"{name} has {len(value)} values for num_layers={num_layers}; give one a layer.")
-            value = value[index]
-        chosen[name] = value
-    return chosen
 
 
 def _stack(parts: Sequence[Tensor]) -> Tensor:

@@ -1,10 +1,6 @@
 // Scratch memory of a kernel: aligned to a cache line (and to any vector), freed when it goes out of scope.
 #pragma once
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -66,17 +62,5 @@ class Buffer {
   T* data_ = nullptr;
   int64_t count_ = 0;
 };
-
-// Asks for huge pages behind `count` elements that are about to be written for the first time: a large fresh array
-// otherwise costs more in page faults (one each 4 KiB) than in memory traffic. Only a hint; the contents do not change.
-template <class T>
-inline void prefer_huge_pages([[maybe_unused]] T* data, [[maybe_unused]] int64_t count) {
-#if defined(__linux__)
-  constexpr uintptr_t kHugePage = uintptr_t(2) << 20;
-  const uintptr_t begin = (reinterpret_cast<uintptr_t>(data) + kHugePage - 1) / kHugePage * kHugePage;
-  const uintptr_t end = reinterpret_cast<uintptr_t>(data + count) / kHugePage * kHugePage;
-  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
-#endif
-}
 
 }  // namespace chronode

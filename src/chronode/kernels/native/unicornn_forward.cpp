@@ -39,8 +39,6 @@ template <class T>
 void forward(const Inputs<T>& in, const T* y0, const T* z0, const Outputs<T>& out, int64_t threads) {
   const auto products = Weights<T>::upward(in.shape, in.parameters);
   const Blocks blocks = in.shape.blocks();
-  if (out.kept.data != nullptr)
-    prefer_huge_pages(out.kept.data, in.shape.steps * in.shape.batch * in.shape.layers * out.kept.stride);
   std::vector<Workspace<T>> spaces;
   std::vector<Buffer<T>> scratch;
   for (int64_t i = 0; i < std::max<int64_t>(1, threads); ++i) {
