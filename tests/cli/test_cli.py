@@ -76,3 +76,9 @@ def test_drawn_examples_show_the_coded_bits():
     bits = [int(mark == "█") for mark in line.split()[0]]
     assert len(bits) == 6
     assert sum(bits) % 2 == int(streams[0].target)
+
+
+def test_doctor_names_the_settings_of_every_model_that_has_a_kernel():
+    told = run("doctor").stdout
+    for name, model in chronode.models().items():
+        assert (f"\n  {name}: " in told) == model.kernel(), name

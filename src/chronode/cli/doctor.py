@@ -15,12 +15,14 @@ from ..nn.registry import models
 
 
 def run_doctor() -> None:
-    """Prints versions, the kernels in use, and which models have none."""
+    """Prints versions, the kernels in use, and which settings of which models have one."""
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"chronode {__version__}, Python {sys.version.split()[0]}, torch {torch.__version__}")
     console.print(f"machine: {platform.machine()}, {torch.get_num_threads()} threads")
     console.print(status())
     built = ", ".join(available_isas()) or "none"
     console.print(f"backend: {chosen()} (CHRONODE_BACKEND or chronode.backend); kernels this CPU can run: {built}")
-    native = [name for name, model in models().items() if model.kernel()]
-    console.print(f"native kernels with default settings: {', '.join(native) or 'none'}; the other models run on torch")
+    console.print("native kernels, float32 and float64 on the CPU; everything else runs on torch:")
+    for name, model in models().items():
+        if model.cell.kernel_for:
+            console.print(f"  {name}: {model.cell.kernel_for}")

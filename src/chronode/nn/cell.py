@@ -20,7 +20,7 @@ class Cell(nn.Module):
     A cell is pure: it reads its parameters and arguments, writes to neither, keeps nothing between
     calls and never branches on the values of tensors. Rows of a batch do not see each other.
 
-    Write `initial_state` if the state is more than one zero vector of `hidden_size`, `project` if part
+    Set `state_parts` or write `initial_state` if the state is more than one zero vector, write `project` if part
     of the step depends on the input alone, and `forward`; or, in its place, `prepare` if part of it depends on
     the parameters alone.
 
@@ -28,11 +28,15 @@ class Cell(nn.Module):
         input_size: features D of `x`.
         hidden_size: units H.
         output_size: features of `y`; `hidden_size` unless the cell sets another after `__init__`.
+        state_parts: vectors of `hidden_size` in the state, all 0 at the start, unless `initial_state` says otherwise.
+        kernel_for: in words, the settings for which `kernel` gives a native kernel ("" if for none).
         per_layer: names of settings for which a stack takes a list, one value a layer.
         encoder: makes the cell that prepares D inputs with missing values, if it is not the usual one.
         for_reader: of an encoder: settings for the cell that reads its output.
     """
 
+    state_parts: ClassVar[int] = 1
+    kernel_for: ClassVar[str] = ""
     per_layer: ClassVar[tuple[str, ...]] = ()
     encoder: ClassVar[Callable[[int], Cell] | None] = None
     for_reader: ClassVar[dict[str, Any]] = {}
@@ -45,7 +49,7 @@ class Cell(nn.Module):
 
     def initial_state(self, batch: int, like: Tensor) -> State:
         """The state before the first step: a tuple of `(batch, size)` tensors with `like`'s dtype and device."""
-        return (like.new_zeros(batch, self.hidden_size),)
+        return (like.new_zeros(batch, self.hidden_size),) * self.state_parts
 
     def project(self, x: Tensor) -> Tensor:
         """What depends on the input alone: `x (..., D)`, often a whole sequence at once; becomes `forward`'s `x`."""

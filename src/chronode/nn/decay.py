@@ -156,6 +156,8 @@ class CTLSTMCell(Cell):
         forget_bias: initial b_f and b_f̄.
     """
 
+    state_parts = 4
+
     def __init__(self, input_size: int, hidden_size: int, forget_bias: float = 1.0):
         super().__init__(input_size, hidden_size)
         self.inputs = nn.Linear(input_size, 7 * hidden_size)
@@ -163,11 +165,6 @@ class CTLSTMCell(Cell):
         with torch.no_grad():
             biases = self.inputs.bias.zero_().view(7, hidden_size)
             biases[[1, 5]] = number("forget_bias", forget_bias)
-
-    def initial_state(self, batch: int, like: Tensor) -> State:
-        """Empty memory, closed output."""
-        rest = like.new_zeros(batch, self.hidden_size)
-        return rest, rest, rest, rest
 
     def project(self, x: Tensor) -> Tensor:
         """The gates' share of the input."""

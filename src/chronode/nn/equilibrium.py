@@ -51,6 +51,8 @@ class EquilibriumCell(Cell):
         max_iterations: of Newton's method.
     """
 
+    kernel_for = "solver steps with depth 1"
+
     def __init__(
         self,
         input_size: int,

@@ -120,6 +120,8 @@ class ReciprocalCell(Cell):
         steps: sub-steps of a fixed solver in each dt.
     """
 
+    state_parts = 3
+
     def __init__(self, input_size: int, hidden_size: int, solver: str = "rk4", steps: int = 3):
         super().__init__(input_size, hidden_size)
         self.solve = Solver(solver, steps)
@@ -127,11 +129,6 @@ class ReciprocalCell(Cell):
         self.flow = LeakyFlow(hidden_size, input_size)
         self.to_lstm = torch.nn.Linear(hidden_size, 4 * hidden_size, bias=False)
         self.to_flow = torch.nn.Linear(hidden_size, hidden_size, bias=False)
-
-    def initial_state(self, batch: int, like: Tensor) -> State:
-        """Both at rest."""
-        rest = like.new_zeros(batch, self.hidden_size)
-        return rest, rest, rest
 
     def project(self, x: Tensor) -> Tensor:
         """What both take from the input."""

@@ -122,6 +122,7 @@ class LSTMCell(TextbookCell):
     """
 
     gates = 4
+    state_parts = 2
 
     def __init__(self, input_size: int, hidden_size: int, sees_dt: bool = False, forget_bias: float = 1.0):
         super().__init__(input_size, hidden_size, sees_dt)
@@ -129,11 +130,6 @@ class LSTMCell(TextbookCell):
             self.inputs.bias.zero_()
             self.recurrent.bias.zero_()
             self.inputs.bias[hidden_size : 2 * hidden_size] = number("forget_bias", forget_bias)
-
-    def initial_state(self, batch: int, like: Tensor) -> State:
-        """Zeros."""
-        rest = like.new_zeros(batch, self.hidden_size)
-        return rest, rest
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
         """One step."""

@@ -119,6 +119,8 @@ class LTCCell(Cell):
         unfolds: sub-steps in each dt (of the fused and fixed solvers).
     """
 
+    kernel_for = "solver fused, any form, activation and wiring"
+
     def __init__(
         self,
         input_size: int,

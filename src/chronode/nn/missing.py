@@ -18,14 +18,11 @@ class ForwardFill(Cell):
     Its input is `(x, observed)`, `2 D` features; its output has `3 D`. State: (filled, since).
     """
 
+    state_parts = 2
+
     def __init__(self, features: int):
         super().__init__(2 * features, features)
         self.output_size = 3 * features
-
-    def initial_state(self, batch: int, like: Tensor) -> State:
-        """Nothing seen yet."""
-        nothing = like.new_zeros(batch, self.hidden_size)
-        return nothing, nothing
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
         """One step."""

@@ -42,6 +42,9 @@ class MixedMemoryCell(Cell):
         atol: absolute tolerance of the adaptive solver.
     """
 
+    kernel_for = "flows mlp and ctrnn with a fixed solver, any variant"
+    state_parts = 2
+
     def __init__(
         self,
         input_size: int,
@@ -67,11 +70,6 @@ class MixedMemoryCell(Cell):
         with torch.no_grad():
             self.inputs.bias.zero_()
             self.inputs.bias[:hidden_size] = number("forget_bias", forget_bias)
-
-    def initial_state(self, batch: int, like: Tensor) -> State:
-        """Empty memory, state at rest."""
-        rest = like.new_zeros(batch, self.hidden_size)
-        return rest, rest
 
     def project(self, x: Tensor) -> Tensor:
         """The gates' share of the input."""

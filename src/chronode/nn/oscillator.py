@@ -29,6 +29,7 @@ class CoRNNCell(Cell):
     """
 
     per_layer = ("delta_t", "gamma", "epsilon")
+    state_parts = 2
 
     def __init__(
         self,
@@ -45,11 +46,6 @@ class CoRNNCell(Cell):
         self.register_buffer("epsilon", torch.tensor(number("epsilon", epsilon, above=0)))
         self.inputs = nn.Linear(input_size, hidden_size)
         self.recurrent = nn.Linear(2 * hidden_size, hidden_size, bias=False)
-
-    def initial_state(self, batch: int, like: Tensor) -> State:
-        """Oscillators at rest."""
-        rest = like.new_zeros(batch, self.hidden_size)
-        return rest, rest
 
     def project(self, x: Tensor) -> Tensor:
         """V x + b."""

@@ -31,7 +31,9 @@ class UnICORNNCell(Cell):
         train_c: whether the units' time scales c are trained (False: the paper's single-scale ablation).
     """
 
+    kernel_for = "all settings"
     per_layer = ("delta_t", "alpha")
+    state_parts = 2
 
     def __init__(
         self,
@@ -50,11 +52,6 @@ class UnICORNNCell(Cell):
         self.c = nn.Parameter(torch.empty(hidden_size).uniform_(-0.1, 0.1), requires_grad=flag("train_c", train_c))
         nn.init.kaiming_uniform_(self.inputs.weight, a=8, mode="fan_in")
         nn.init.zeros_(self.inputs.bias)
-
-    def initial_state(self, batch: int, like: Tensor) -> State:
-        """Oscillators at rest."""
-        rest = like.new_zeros(batch, self.hidden_size)
-        return rest, rest
 
     def project(self, x: Tensor) -> Tensor:
         """u of the whole sequence in one matrix product."""
