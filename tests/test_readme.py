@@ -19,10 +19,10 @@ def section(name: str) -> str:
     return found[1].strip()
 
 
-@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("number", range(3))
 def test_examples_run(number, tmp_path):
     examples = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    assert len(examples) == 2
+    assert len(examples) == 3
     script = tmp_path / "example.py"
     script.write_text(examples[number])
     done = subprocess.run([sys.executable, script], capture_output=True, text=True)
@@ -31,6 +31,11 @@ def test_examples_run(number, tmp_path):
 
 def test_table_of_models_is_what_the_command_prints():
     assert section("models") == as_markdown(), "run `chronode models --markdown` and put its table into README.md"
+
+
+def test_table_of_speeds_is_the_last_measured():
+    measured = (README.parent / "benchmarks" / "bench.md").read_text().strip()
+    assert section("bench") == measured, "put benchmarks/bench.md, written by `make bench`, into README.md"
 
 
 def test_commands_exist():

@@ -16,6 +16,8 @@ LAYERS = {
     "ltc-dense": {"form": "dense"},
     "mmrnn": {},
     "irnn": {},
+    "indrnn": {},
+    "sru": {},
 }
 
 

@@ -134,7 +134,12 @@ def _told(row: Row, other: str) -> str:
     if ratio is None:
         return ""
     sign = "≤" if other == "limit" else "≥"
-    return f"{ratio:.1f}" + (f" ({sign} {goal:g})" if goal else "")
+    return tell(ratio) + (f" ({sign} {tell(goal)})" if goal else "")
+
+
+def tell(ratio: float) -> str:
+    """A ratio with as many digits as it needs."""
+    return f"{ratio:.1f}" if ratio >= 1 else f"{ratio:.2g}"
 
 
 def write(path: Path, text: str) -> None:

@@ -62,5 +62,5 @@ def _cell(row: bench.Row, other: str) -> str:
     if ratio is None:
         return ""
     timing = row.times[other]
-    wanted = "" if goal is None else f" [{'≤' if other == 'limit' else '≥'} {goal:g}]"
-    return f"{1e3 * timing.train:.1f} ({1e3 * timing.inference:.1f})\n{ratio:.1f}x" + wanted.replace("[", r"\[")
+    wanted = "" if goal is None else f" [{'≤' if other == 'limit' else '≥'} {bench.tell(goal)}]"
+    return f"{1e3 * timing.train:.1f} ({1e3 * timing.inference:.1f})\n{bench.tell(ratio)}x" + wanted.replace("[", r"\[")

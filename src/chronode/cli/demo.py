@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,7 +49,7 @@ def run_demo(names: list[str], epochs: int, seed: int, output: Path) -> dict[str
     for line in drawn_examples(data[0], 3):
         console.print(line)
     outcomes = {}
-    with _progress(console) as progress:
+    with _one_thread(), _progress(console) as progress:
         for name in names:
             outcomes[name] = _train(name, data, Settings(epochs=epochs, batch_size=128, seed=seed), progress)
     console.print(_table(outcomes))
@@ -57,6 +59,17 @@ def run_demo(names: list[str], epochs: int, seed: int, output: Path) -> dict[str
     console.print(f"plot: {path}", soft_wrap=True)
     console.print("next: `chronode models` lists what else you can compare with --models")
     return outcomes
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Batches as small as these gain nothing from threads, and on a busy machine wait long for them."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def drawn_examples(streams: Sequences, count: int) -> list[str]:

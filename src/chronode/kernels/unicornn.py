@@ -6,8 +6,8 @@ Memory. The backward pass walks back in time by the recurrence's exact inverse, 
   errors grow on the way back: over 18,000 steps to 3e-5 (y) and 6e-5 (z) with Δt = 0.03, to 3e-3 with Δt = 0.1; at
   Δt = 0.3 oscillators driven by noise are chaotic, and what is restored is another trajectory.
 - "auto" restores as "low" does, but from states kept at every 256th step, which leaves no time to drift. For wide
-  layers it does as "fast" up to a certain size: restoring costs a matrix product, keeping costs memory traffic. On a
-  busy two-core machine keeping was faster with 256 units, restoring was with 32, and with 128 it went either way.
+  layers it does as "fast" up to a certain size: restoring costs a matrix product, keeping costs memory traffic. On
+  two cores keeping was faster with 128 units (by a tenth) and with 256, with 32 there was no difference.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from . import ops
 
 KEEP_AT_MOST = 256 * 2**20
 """With memory="auto", bytes up to which the forward pass keeps what the backward pass can restore ..."""
-KEEP_FROM = 192
+KEEP_FROM = 128
 """... and the units a layer from which it does."""
 ANCHOR_STEPS = 256
 """With memory="auto", steps between two kept states."""
@@ -94,6 +94,15 @@ def _passed(x: Tensor | None) -> tuple[Tensor | None, int, int]:
     if x is None or x.numel() == 0:
         return None, 0, 0
     return x if x.is_contiguous() else x.transpose(0, 1), x.stride(0), x.stride(1)
+
+
+def _passed_gradient(grad: Tensor | None) -> tuple[Tensor | None, int, int]:
+    """As `_passed`, of any gradient; one repeated over steps or samples (of a mean or a sum) is not written out."""
+    if grad is None or grad.numel() == 0:
+        return _passed(None)
+    steps, batch = (1 if stride == 0 else size for size, stride in zip(grad.shape[:2], grad.stride()[:2], strict=True))
+    rows, step, sample = _passed(_dense(grad[:steps, :batch]))
+    return rows, step if steps > 1 else 0, sample if batch > 1 else 0
 
 
 def _row(hidden: int, dtype: torch.dtype) -> int:
@@ -194,7 +203,7 @@ def unicornn_backward(
         "unicornn_backward",
         x.dtype,
         *(*_passed(x), *_passed(dt), lengths, vt, b, w, e, alpha, masks),
-        *_passed(None if grad_ys is None else _dense(grad_ys)),
+        *_passed_gradient(grad_ys),
         *(None if grad is None else grad.contiguous() for grad in (grad_yn, grad_zn)),
         *(yn, zn, *_kept(kept), _given(anchors), anchor_steps),
         *(_passed(dx)[0], _passed(d_dt)[0], dy0, dz0, parameters),

@@ -4,7 +4,7 @@
 //   s  = e dt
 //   z' = z - s [tanh(w y + u) + alpha y],   y' = y + s z'                             element by element, step by step
 //
-// Blocking. A block is a few samples, run through all of time by one thread. Time is cut into chunks of about 64 rows
+// Blocking. A block is a few samples, run through all of time by one thread. Time is cut into chunks of about 96 rows
 // (steps x samples): a chunk goes through all layers before the next one, so that everything it needs stays in L2. In a
 // chunk's matrices ("slabs") a row is one step of one sample, samples of a step next to each other; a "level" is what a
 // layer reads: level 0 the input, level l + 1 the output of layer l.

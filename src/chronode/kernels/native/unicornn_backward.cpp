@@ -129,6 +129,7 @@ class BackwardBlock {
       const Adjoint<T> a{space_.y(l), space_.z(l), space_.dy(l), space_.dz(l),
                          kept ? incoming_.kept.slab(shape_, chunk, l) : space_.du(l),
                          kept ? incoming_.kept.stride : space_.stride,
+                         kept ? -chunk.rows() * incoming_.kept.stride : 0,
                          space_.grad(l + 1), space_.du(l), space_.level(l + 1),
                          sums + places.b, sums + places.w, sums + places.e,
                          out_.d_dt.data != nullptr ? space_.time() : nullptr};

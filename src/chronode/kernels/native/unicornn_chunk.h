@@ -24,7 +24,7 @@ struct Shape {
   int64_t most_samples() const { return blocks().rows(0); }
   int64_t chunk_steps(int64_t samples) const { return std::min(steps, std::max<int64_t>(1, kRows / samples)); }
   int64_t most_rows() const { return std::max(kRows, most_samples()); }
-  static constexpr int64_t kRows = 64;
+  static constexpr int64_t kRows = 96;  // whole tiles of the matrix products, 6 or 8 rows each
 };
 
 // Elements between the rows of a slab. Rows a multiple of 512 bytes apart would fall on few sets of the L1 cache.

@@ -122,6 +122,7 @@ struct Adjoint {
   T *y, *z, *dy, *dz;              // states and their gradients: from after the chunk to before it
   const T* force;                  // tanh(w y + u); may be du
   int64_t force_stride;
+  int64_t force_ahead;             // elements from there to the next call's, which is fetched into cache meanwhile
   const T* grad;                   // gradient of the layer's output
   T *du, *out;                     // gradient of u; the layer's output
   T *sum_b, *sum_w, *sum_e;        // (hidden) added to
@@ -146,7 +147,9 @@ void adjoint_columns(Chunk<T> chunk, Oscillators<T> layer, Adjoint<T> a, int64_t
 #pragma GCC unroll 2
       for (int n = 0; n < N; ++n) {
         const int at = n * Vec<T>::kLanes;
-        const Vec<T> step = e.v[n] * dt, force = Vec<T>::load(a.force + row * a.force_stride + column + at);
+        const T* const force_at = a.force + row * a.force_stride + column + at;
+        if (at * sizeof(T) % 64 == 0) __builtin_prefetch(force_at + a.force_ahead, 0, 2);
+        const Vec<T> step = e.v[n] * dt, force = Vec<T>::load(force_at);
         const Vec<T> y_after = Vec<T>::load(a.y + state + at), z_after = Vec<T>::load(a.z + state + at);
         Vec<T> grad = Vec<T>::load(a.grad + place + at), out = y_after;
         if constexpr (kMasked) {
