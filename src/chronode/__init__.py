@@ -18,7 +18,7 @@ __all__ = ["Model", "__version__", "backend", "create", "models", "nn", "registe
 
 
 def __getattr__(name: str) -> ModuleType:
-    """`chronode.data` and `chronode.testing` are imported when they are first used."""
-    if name in ("data", "testing"):
+    """The larger parts are imported when they are first used."""
+    if name in ("analysis", "data", "tasks", "testing", "training"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'chronode' has no attribute {name!r}")

@@ -34,6 +34,8 @@ def save(s: Sequences, path: str | Path) -> Path:
     path = Path(path)
     if path.suffix != ".npz":
         raise ValueError(f"{path}: sequences are saved as .npz files; give it that suffix.")
+    if s.finish is not None:
+        raise ValueError(f"{path}: these series are finished batch by batch (noise), which a file cannot hold.")
     s = s.compact()
     arrays = {"values": s.base_values, "starts": s.starts, "lengths": s.lengths, "ids": s.ids, "groups": s.groups}
     target = s.target

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -55,6 +55,8 @@ class Sequences:
         clock: what the times mean.
         categories: of text columns that became numbers: column -> its texts.
         notes: what was done to the data on the way in, a line each.
+        finish: `finish(batch, ids)` gives every batch its last touch (noise that would fill the memory if it were
+            stored); the same ids must always give the same.
 
     Example:
         >>> from chronode.data import from_list
@@ -76,6 +78,7 @@ class Sequences:
     clock: Clock = STEPS
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    finish: Callable[[Batch, NDArray[Any]], Batch] | None = None
 
     def __post_init__(self) -> None:
         rows, count = len(self.base_values), len(self.starts)
@@ -143,7 +146,8 @@ class Sequences:
         picked = self._picked(slice(None) if rows is None else rows)
         if not len(picked):
             raise ValueError("a batch needs at least one series.")
-        return pad(self, picked)
+        batch = pad(self, picked)
+        return batch if self.finish is None else self.finish(batch, self.ids[picked])
 
     # ---- all series one after the other -----------------------------------------------------------------
 
