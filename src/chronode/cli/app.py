@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from .._version import __version__
+from .tasks import tasks_app
 
 app = typer.Typer(
     help="Recurrent networks that keep time.",
@@ -17,6 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(tasks_app, name="tasks")
 
 
 def _show_version(wanted: bool) -> None:

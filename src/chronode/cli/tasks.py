@@ -1,0 +1,144 @@
+"""`chronode tasks`: the tasks as a table, and one of them in full."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ..tasks import Parts, Task, find, tasks
+
+tasks_app = typer.Typer(help="The papers' tasks: what each is, its sizes, its settings.", rich_markup_mode=None)
+
+
+@tasks_app.callback(invoke_without_command=True)
+def list_tasks(
+    context: typer.Context,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of docs/tasks.md.")] = False,
+) -> None:
+    """List the tasks with their sizes.
+
+    Example: chronode tasks --json
+    """
+    if context.invoked_subcommand:
+        return
+    if json:
+        print(jsonlib.dumps([facts(task) for task in tasks().values()], indent=2, ensure_ascii=False))
+    elif markdown:
+        print(as_markdown())
+    else:
+        Console().print(as_table())
+
+
+@tasks_app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="One of `chronode tasks`.")],
+    protocol: Annotated[str, typer.Option(help="clean or paper.")] = "clean",
+    seed: Annotated[int, typer.Option(min=0, help="Of what is drawn.")] = 0,
+    option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE of the task's own; may be repeated.")] = None,
+    output: Annotated[Path, typer.Option(help="Folder for the plot.")] = Path("runs/tasks"),
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Tell what a task is, load it, and draw three of its series.
+
+    Example: chronode tasks show adding --option length=100
+    """
+    from ..report.series import plot_series
+
+    task = find(name)
+    parts = task.load(protocol, seed, **read_options(task, option or []))
+    path = plot_series(parts.train, output / f"{name}.png", title=f"{name}: {task.what}")
+    told = {part: getattr(parts, part).describe().as_dict() for part in ("train", "valid", "test")}
+    if json:
+        print(jsonlib.dumps({**facts(task), "parts": told, "notes": notes(parts), "plot": str(path)}, indent=2))
+        return
+    console = Console(soft_wrap=True, highlight=False)
+    console.print(f"{name}: {task.what}", style="bold", markup=False)
+    console.print(f"{protocol}: {task.protocols[protocol]}", markup=False)
+    for part in ("train", "valid", "test"):
+        console.print(f"  {part:<5} {getattr(parts, part).describe()}", markup=False)
+    for note in notes(parts):
+        console.print(f"  note: {note}", markup=False)
+    console.print(f"loss {task.loss}, metric {task.metric}" + (f", data set {task.data}" if task.data else ""))
+    for paper, settings in task.settings.items():
+        console.print(f"{paper}: " + ", ".join(f"{k} {v}" for k, v in settings.items()), markup=False)
+    if task.options:
+        console.print("options: " + ", ".join(f"{k}={v}" for k, v in task.options.items()), markup=False)
+    console.print(f"plot: {path}")
+
+
+def facts(task: Task) -> dict[str, Any]:
+    """What is told of a task without loading it."""
+    return {
+        "name": task.name,
+        "what": task.what,
+        **asdict(task.sizes),
+        "loss": task.loss,
+        "metric": task.metric,
+        "data": task.data,
+        "protocols": dict(task.protocols),
+        "settings": {paper: dict(settings) for paper, settings in task.settings.items()},
+        "options": dict(task.options),
+    }
+
+
+def read_options(task: Task, given: list[str]) -> dict[str, Any]:
+    """NAME=VALUE texts as the types of the task's defaults."""
+    options: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise ValueError(f"--option {text!r} must be NAME=VALUE, such as length=100.")
+        default = task.options.get(name)
+        if isinstance(default, str) or default is None:
+            options[name] = value
+            continue
+        try:
+            options[name] = type(default)(jsonlib.loads(value))
+        except (ValueError, TypeError):
+            wanted = type(default).__name__
+            raise ValueError(f"--option {name}: {value!r} is not a value like {default!r} ({wanted}).") from None
+    return options
+
+
+def notes(parts: Parts) -> list[str]:
+    """What was done to the series, each told once."""
+    told = [note for part in (parts.train, parts.valid, parts.test) for note in part.notes]
+    return list(dict.fromkeys(told))
+
+
+def as_table() -> Table:
+    """All tasks as a table for the terminal."""
+    table = Table(title="Tasks", caption="T: steps of the longest series, D: channels, C: classes")
+    table.add_column("name", style="bold", no_wrap=True)
+    for column in ("train / valid / test", "T", "D", "C"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("metric", no_wrap=True)
+    table.add_column("what")
+    for name, what, *cells in _rows():
+        table.add_row(name, *cells, what)
+    return table
+
+
+def as_markdown() -> str:
+    """All tasks as the table of the documentation."""
+    lines = ["| name | what | train / valid / test | steps | channels | classes | metric |"]
+    lines.append("| --- | --- | ---: | ---: | ---: | ---: | --- |")
+    lines += [f"| `{name}` | {' | '.join(cells)} |" for name, *cells in _rows()]
+    return "\n".join(lines)
+
+
+def _rows() -> list[list[str]]:
+    rows = []
+    for task in tasks().values():
+        sizes = task.sizes
+        counts = f"{sizes.train:,} / {sizes.valid:,} / {sizes.test:,}"
+        classes = "" if sizes.classes is None else f"{sizes.classes:,}"
+        rows.append([task.name, task.what, counts, f"{sizes.steps:,}", f"{sizes.channels:,}", classes, task.metric])
+    return rows

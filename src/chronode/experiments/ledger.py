@@ -1,0 +1,146 @@
+"""The ledger: one JSON line per finished run, append-only; every reported number comes from it."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A finished run.
+
+    Attributes:
+        recipe: the table it was run for, such as "mmrnn/table3".
+        model: a name of the registry.
+        task: a name of `chronode tasks`.
+        protocol: "clean" or "paper".
+        seed: of the weights, the order of batches and what the task draws.
+        budget: "smoke", "laptop" or "paper".
+        config: all that decides the outcome: the task's options, the model's and the training's settings.
+        config_hash: of model, task, protocol, seed and config; two runs with the same one are the same run.
+        data_hash: of the series that were trained and tested on.
+        commit: of the code; with "+" behind it if files were changed.
+        versions: of Python, torch and what else computes.
+        machine: processor, cores, threads, kernels.
+        metrics: part -> metric -> value.
+        parameters: trained numbers.
+        epochs: passes over the training data that were made.
+        seconds: of training.
+        peak_memory: of the process, in MiB.
+        finished: when, UTC.
+    """
+
+    recipe: str
+    model: str
+    task: str
+    protocol: str
+    seed: int
+    budget: str
+    config: dict[str, Any]
+    config_hash: str
+    data_hash: str
+    commit: str
+    versions: dict[str, str]
+    machine: dict[str, Any]
+    metrics: dict[str, dict[str, float]]
+    parameters: int
+    epochs: int
+    seconds: float
+    peak_memory: float
+    finished: str
+
+    def __post_init__(self) -> None:
+        for own in fields(self):
+            wanted = {"int": int, "float": (int, float), "str": str}.get(str(own.type), dict)
+            value = getattr(self, own.name)
+            if not isinstance(value, wanted) or isinstance(value, bool):
+                raise ValueError(f"{own.name} must be {own.type}, got {value!r}.")
+        if self.config_hash != run_hash(self.model, self.task, self.protocol, self.seed, self.config):
+            raise ValueError("config_hash does not belong to this model, task, protocol, seed and config.")
+        if "test" not in self.metrics or not self.metrics["test"]:
+            raise ValueError("metrics must hold those of the test part.")
+
+
+def run_hash(model: str, task: str, protocol: str, seed: int, config: Mapping[str, Any]) -> str:
+    """What identifies a run, wherever and for whichever table it was made.
+
+    Example:
+        >>> run_hash("mmrnn", "bitstream", "clean", 0, {"epochs": 2, "batch_size": 8}) == run_hash(
+        ...     "mmrnn", "bitstream", "clean", 0, {"batch_size": 8, "epochs": 2})
+        True
+    """
+    told = json.dumps([model, task, protocol, seed, config], sort_keys=True)
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+class Ledger:
+    """The `*.jsonl` files of a folder, one per recipe.
+
+    Lines are only ever added, so that two branches' results merge by taking the lines of both; a run that is there
+    already is not added again.
+
+    Example:
+        >>> import tempfile
+        >>> Ledger(Path(tempfile.mkdtemp())).entries()
+        []
+    """
+
+    def __init__(self, folder: Path | str = "results"):
+        self.folder = Path(folder)
+
+    def entries(self) -> list[Entry]:
+        """All runs, each once; a line that is not a run is an error that names the file and the line."""
+        found: dict[str, Entry] = {}
+        for path in sorted(self.folder.glob("*.jsonl")):
+            for number, line in enumerate(_whole_lines(path.read_bytes()), start=1):
+                entry = _entry(line, f"{path}, line {number}")
+                found.setdefault(entry.config_hash, entry)
+        return list(found.values())
+
+    def find(self, config_hash: str) -> Entry | None:
+        """The run with this hash, if it was made."""
+        return next((entry for entry in self.entries() if entry.config_hash == config_hash), None)
+
+    def append(self, entry: Entry) -> bool:
+        """Adds a run; False if it is there already. Several processes may do so at once."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with open(self.folder / ".lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if self.find(entry.config_hash) is not None:
+                return False
+            _add_line(self.folder / f"{entry.recipe.replace('/', '-')}.jsonl", asdict(entry))
+        return True
+
+
+def _add_line(path: Path, told: dict[str, Any]) -> None:
+    line = json.dumps(told, sort_keys=True, ensure_ascii=False).encode() + b"\n"
+    with open(path, "a+b") as file:
+        file.seek(0)
+        # A process killed while writing leaves half a line: it was never reported as done, so it goes.
+        file.truncate(file.read().rfind(b"\n") + 1)
+        file.seek(0, os.SEEK_END)
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _whole_lines(content: bytes) -> list[bytes]:
+    return content[: content.rfind(b"\n") + 1].splitlines()
+
+
+def _entry(line: bytes, place: str) -> Entry:
+    try:
+        told = json.loads(line)
+        missing = {own.name for own in fields(Entry)} - told.keys()
+        if missing:
+            raise ValueError(f"{', '.join(sorted(missing))} is missing.")
+        return Entry(**told)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"{place}: this is not a run of the ledger: {error}") from error

@@ -1,0 +1,91 @@
+"""Pictures of series: what a model will see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._files import replacing
+from ..data import Sequences
+from .curves import COLOURS
+
+FEW_CHANNELS = 8
+
+
+def plot_series(s: Sequences, path: Path, *, title: str, count: int = 3) -> Path:
+    """Draws the first `count` series with different targets: lines over time, or an image of many channels.
+
+    Example:
+        >>> import tempfile
+        >>> from chronode.data import from_list
+        >>> s = from_list([[1.0, 2.0], [3.0, 1.0, 2.0]])
+        >>> plot_series(s, Path(tempfile.mkdtemp()) / "two.png", title="two").name
+        'two.png'
+    """
+    from matplotlib.figure import Figure
+
+    rows = _different(s, count)
+    figure = Figure(figsize=(8, 1.2 + 1.9 * len(rows)), dpi=110, layout="constrained")
+    figure.suptitle(title, fontsize=11, wrap=True)
+    for axes, row in zip(np.atleast_1d(figure.subplots(len(rows), 1)), rows, strict=True):
+        _draw(axes, s, row)
+    axes.set_xlabel("step" if s.base_times is None else f"time ({s.clock.told()})")
+    with replacing(path) as draft:
+        figure.savefig(draft, format="png")
+    return path
+
+
+def _different(s: Sequences, count: int) -> list[int]:
+    """Series of different classes first, then whatever comes."""
+    if s.target is None or s.target.per_step or s.target.classes is None:
+        return list(range(min(count, len(s))))
+    _, first = np.unique(s.target.values, return_index=True)
+    rest = np.setdiff1d(np.arange(min(len(s), 2 * count)), first)
+    return [*np.sort(first).tolist(), *rest.tolist()][:count]
+
+
+def _draw(axes: Any, s: Sequences, row: int) -> None:
+    batch = s.batch([row])
+    x = batch.x[0].numpy().astype(float)
+    if batch.observed is not None:
+        x[~batch.observed[0].numpy()] = np.nan
+    series = s[row]
+    finished = len(x) != len(series.times)  # the batch's last touch made it longer
+    times = np.arange(len(x)) if finished else series.times
+    if x.shape[1] > FEW_CHANNELS:
+        _image(axes, x, times)
+    else:
+        _lines(axes, s, x, times)
+    axes.set_title(f"series {series.id}{_told(s, series.target)}", fontsize=9, loc="left")
+
+
+def _image(axes: Any, x: NDArray[Any], times: NDArray[Any]) -> None:
+    low, high = np.nanpercentile(x, [2, 98])
+    extent = (float(times[0]), float(times[-1]) + (times[0] == times[-1]), x.shape[1] - 0.5, -0.5)
+    axes.imshow(x.T, aspect="auto", interpolation="nearest", cmap="cividis", vmin=low, vmax=high, extent=extent)
+    axes.set_ylabel("channel")
+
+
+def _lines(axes: Any, s: Sequences, x: NDArray[Any], times: NDArray[Any]) -> None:
+    marker = "." if len(x) <= 200 else None
+    # A held value, as between events, is a step; what is sampled densely looks the same either way.
+    for channel in range(x.shape[1]):
+        seen = ~np.isnan(x[:, channel])
+        name, colour = s.channels[channel], COLOURS[channel % len(COLOURS)]
+        axes.plot(
+            times[seen], x[seen, channel], color=colour, lw=1, marker=marker, ms=4, label=name, drawstyle="steps-post"
+        )
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=7, ncols=min(4, x.shape[1]), frameon=False, loc="upper right")
+
+
+def _told(s: Sequences, target: Any) -> str:
+    if s.target is None or s.target.per_step or target is None:
+        return ""
+    name = s.target.names[0]
+    if s.target.classes is not None:
+        return f", {name}: {s.target.classes[int(target)] if int(target) >= 0 else 'unknown'}"
+    return f", {name}: " + ", ".join(f"{value:.3g}" for value in np.atleast_1d(target)[:4])

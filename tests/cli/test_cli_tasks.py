@@ -1,0 +1,69 @@
+import json
+
+import pytest
+from test_cli import run
+
+from chronode.cli.tasks import as_markdown, read_options
+from chronode.tasks import find, tasks
+
+NAMED = """bitstream adding copy lorenz96 circle smnist psmnist row-mnist event-mnist noisy-mnist noisy-cifar
+person-activity har har-2 gesture occupancy traffic power ozone walker2d half-cheetah eigenworms bidmc-rr bidmc-hr
+imdb ptb google-12 google-30 dsa-19 yelp-5 digits-event digits-seq""".split()
+
+
+def test_every_task_of_the_papers_is_listed_with_its_sizes():
+    rows = {row["name"]: row for row in json.loads(run("tasks", "--json").stdout)}
+    assert set(NAMED) <= set(rows)
+    for name, row in rows.items():
+        assert min(row["train"], row["valid"], row["test"], row["steps"], row["channels"]) > 0, name
+        assert row["what"] and set(row["protocols"]) == {"clean", "paper"}, name
+
+
+def test_the_table_names_the_tasks():
+    assert "bitstream" in run("tasks").stdout
+
+
+def test_show_tells_sizes_and_draws(tmp_path):
+    told = run("tasks", "show", "bitstream", "--option", "train=50", "--output", str(tmp_path)).stdout
+    assert "50 series" in told
+    assert (tmp_path / "bitstream.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_show_as_json(tmp_path):
+    arguments = ("bitstream", "--option", "train=50", "--option", "event=false", "--json", "--output", str(tmp_path))
+    told = json.loads(run("tasks", "show", *arguments).stdout)
+    assert told["parts"]["train"]["series"] == 50
+    assert told["metric"] == "accuracy"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("bitsream",), "Did you mean 'bitstream'"),
+        (("bitstream", "--option", "trian=3"), "Did you mean 'train'"),
+        (("bitstream", "--option", "train"), "NAME=VALUE"),
+        (("bitstream", "--option", "train=many"), "'many' is not a value like"),
+        (("bitstream", "--protocol", "dirty"), "protocol='dirty'"),
+    ],
+)
+def test_a_mistake_is_named(arguments, told):
+    done = run("tasks", "show", *arguments, code=2)
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_options_take_the_type_of_their_default():
+    assert read_options(find("bitstream"), ["event=false", "train=7"]) == {"event": False, "train": 7}
+
+
+def test_the_documentation_has_the_table():
+    from pathlib import Path
+
+    assert as_markdown() in (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(), (
+        "put what `chronode tasks --markdown` prints into docs/tasks.md"
+    )
+
+
+def test_tasks_are_what_they_say():
+    for task in tasks().values():
+        assert task.what[0].islower() and not task.what.endswith("."), task.name

@@ -1,0 +1,125 @@
+import json
+import multiprocessing
+from dataclasses import asdict, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chronode.experiments.ledger import Entry, Ledger, run_hash
+
+
+def entry(seed=0, recipe="mmrnn/table3", **changes):
+    config = {"epochs": 3, "options": {"event": True}}
+    told = {
+        "recipe": recipe,
+        "model": "mmrnn",
+        "task": "bitstream",
+        "protocol": "clean",
+        "seed": seed,
+        "budget": "smoke",
+        "config": config,
+        "config_hash": run_hash("mmrnn", "bitstream", "clean", seed, config),
+        "data_hash": "abc",
+        "commit": "0" * 40,
+        "versions": {"torch": "2"},
+        "machine": {"cores": 2},
+        "metrics": {"test": {"accuracy": 0.5}},
+        "parameters": 10,
+        "epochs": 3,
+        "seconds": 1.5,
+        "peak_memory": 100.0,
+        "finished": "2026-01-01T00:00:00Z",
+    }
+    return Entry(**(told | changes))
+
+
+def test_what_is_added_is_found_again(tmp_path):
+    ledger = Ledger(tmp_path)
+    assert ledger.append(entry(0))
+    assert ledger.append(entry(1, recipe="mmrnn/table4"))
+    assert ledger.entries() == [entry(0), entry(1, recipe="mmrnn/table4")]
+    assert ledger.find(entry(1).config_hash).recipe == "mmrnn/table4"
+    assert ledger.find("nothing") is None
+
+
+def test_a_run_is_added_once_whatever_table_asked_for_it(tmp_path):
+    ledger = Ledger(tmp_path)
+    assert ledger.append(entry(0))
+    assert not ledger.append(replace(entry(0), recipe="irnn/table1", seconds=99.0))
+    assert ledger.entries() == [entry(0)]
+
+
+def test_files_only_grow(tmp_path):
+    ledger = Ledger(tmp_path)
+    ledger.append(entry(0))
+    before = (tmp_path / "mmrnn-table3.jsonl").read_bytes()
+    ledger.append(entry(1))
+    assert (tmp_path / "mmrnn-table3.jsonl").read_bytes().startswith(before)
+
+
+def test_two_branches_merge_by_taking_the_lines_of_both(tmp_path):
+    one, two = Ledger(tmp_path / "one"), Ledger(tmp_path / "two")
+    one.append(entry(0)), one.append(entry(1))
+    two.append(entry(1)), two.append(entry(2))
+    lines = b"".join((side.folder / "mmrnn-table3.jsonl").read_bytes() for side in (one, two))
+    (tmp_path / "mmrnn-table3.jsonl").write_bytes(lines)
+    assert [e.seed for e in Ledger(tmp_path).entries()] == [0, 1, 2]
+
+
+def test_half_a_line_is_no_run_and_is_replaced(tmp_path):
+    ledger = Ledger(tmp_path)
+    ledger.append(entry(0))
+    path = tmp_path / "mmrnn-table3.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole + json.dumps(asdict(entry(1))).encode()[:60])
+    assert ledger.entries() == [entry(0)]
+    assert ledger.append(entry(1))
+    assert ledger.entries() == [entry(0), entry(1)]
+
+
+def _append_all(folder, seeds):
+    for seed in seeds:
+        Ledger(folder).append(entry(seed))
+
+
+def test_processes_that_write_at_once_lose_and_double_nothing(tmp_path):
+    spawn = multiprocessing.get_context("fork")
+    workers = [spawn.Process(target=_append_all, args=(tmp_path, range(start, 12))) for start in (0, 4, 6)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    lines = (tmp_path / "mmrnn-table3.jsonl").read_text().splitlines()
+    assert sorted(json.loads(line)["seed"] for line in lines) == list(range(12))
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"seed": "0"}, "seed must be int"),
+        ({"seed": 7}, "config_hash does not belong"),
+        ({"metrics": {"valid": {"accuracy": 1.0}}}, "test part"),
+        ({"seconds": None}, "seconds must be float"),
+    ],
+)
+def test_a_line_that_is_wrong_is_named(tmp_path, change, told):
+    (tmp_path / "a.jsonl").write_text(json.dumps(asdict(entry()) | change) + "\n")
+    with pytest.raises(ValueError, match=f"a.jsonl, line 1.*{told}"):
+        Ledger(tmp_path).entries()
+
+
+@given(st.binary(max_size=60))
+def test_foreign_bytes_are_a_clear_error(tmp_path_factory, junk):
+    folder = tmp_path_factory.mktemp("ledger")
+    (folder / "a.jsonl").write_bytes(junk + b"\n")
+    with pytest.raises(ValueError, match="not a run of the ledger"):
+        Ledger(folder).entries()
+
+
+def test_a_missing_field_is_named(tmp_path):
+    told = asdict(entry())
+    del told["commit"]
+    (tmp_path / "a.jsonl").write_text(json.dumps(told) + "\n")
+    with pytest.raises(ValueError, match="commit is missing"):
+        Ledger(tmp_path).entries()
