@@ -1,14 +1,149 @@
-"""SequenceModel: a layer and a readout head, from a padded batch to logits or values."""
+"""SequenceModel: symbols or numbers in, a layer over time, logits or values out; and the spec that builds it."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
 from torch import Tensor, nn
 
+from ._checks import flag, near, number, whole
+from ._files import replacing
+from .nn.cell import State
 from .nn.layer import Layer
+from .nn.registry import create, find
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .data import Sequences
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """All that is needed to build a SequenceModel anew, as plain data.
+
+    Attributes:
+        model: the name of a registered model.
+        input_size: channels of the data; with `symbols`, 1.
+        num_outputs: logits (one per class) or values.
+        hidden_size: units of each layer.
+        num_layers: cells stacked on each other.
+        per_step: an answer at every step; otherwise one after the last.
+        missing: values may be missing.
+        symbols: how many there are, if the data are symbols: each gets a learnt vector. None for numbers.
+        embedding_size: of these vectors.
+        embedding_dropout: of their entries, in training.
+        settings: the layer's (dropout, bidirectional, residual, memory) and the model's own.
+
+    Example:
+        >>> spec = ModelSpec("ltc", input_size=3, num_outputs=2, hidden_size=8)
+        >>> ModelSpec.from_dict(spec.as_dict()) == spec
+        True
+        >>> SequenceModel.build(spec)(torch.randn(4, 6, 3)).shape
+        torch.Size([4, 2])
+    """
+
+    model: str
+    input_size: int
+    num_outputs: int
+    hidden_size: int = 64
+    num_layers: int = 1
+    per_step: bool = False
+    missing: bool = False
+    symbols: int | None = None
+    embedding_size: int = 64
+    embedding_dropout: float = 0.0
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        find(self.model)
+        for name in ("input_size", "num_outputs", "hidden_size", "num_layers", "embedding_size"):
+            whole(name, getattr(self, name), at_least=1)
+        flag("per_step", self.per_step)
+        flag("missing", self.missing)
+        number("embedding_dropout", self.embedding_dropout, at_least=0, below=1)
+        if self.symbols is not None:
+            whole("symbols", self.symbols, at_least=2)
+            if self.input_size != 1:
+                raise ValueError(f"symbols come in one channel, these data have {self.input_size}.")
+        taken = {"outputs": "per_step", "missing": "missing"}
+        for name in taken.keys() & self.settings.keys():
+            raise ValueError(f"{name!r} is no setting of a model here: it follows from {taken[name]}.")
+
+    @classmethod
+    def for_data(
+        cls, data: Sequences, model: str = "mmrnn", hidden_size: int = 64, num_layers: int = 1, **settings: Any
+    ) -> ModelSpec:
+        """The spec of a model that reads `data` and answers its target.
+
+        Args:
+            data: with a target; training, validation and test series together if some of them miss values.
+            model: the name of a registered model.
+            hidden_size: units of each layer.
+            num_layers: cells stacked on each other.
+            settings: any other field of ModelSpec; all else goes to the layer and the model.
+
+        Example:
+            >>> from chronode.data import from_list
+            >>> s = from_list([[1.0, 2.0], [3.0]], target=["a", "b"])
+            >>> spec = ModelSpec.for_data(s, "gru", hidden_size=4)
+            >>> spec.input_size, spec.num_outputs, spec.per_step, spec.missing
+            (1, 2, False, False)
+        """
+        target = data.target
+        if target is None:
+            raise ValueError("these series have no target: say what is to be learnt when you read them (target=...).")
+        own = {name: settings.pop(name) for name in _names() & settings.keys() - {"settings"}}
+        told: dict[str, Any] = {
+            "input_size": data.num_channels,
+            "num_outputs": target.values.shape[1] if target.classes is None else len(target.classes),
+            "per_step": target.per_step,
+            "missing": data.has_missing,
+            "symbols": None if data.base_values.dtype.kind == "f" else count_symbols(data),
+        }
+        settings |= own.pop("settings", {})
+        return cls(model, hidden_size=hidden_size, num_layers=num_layers, **{**told, **own}, settings=settings)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> ModelSpec:
+        """The spec that `as_dict` told."""
+        for name in told:
+            if name not in _names():
+                raise ValueError(f"a model has no {name!r}.{near(name, _names())}")
+        try:
+            return cls(**told)
+        except TypeError as error:
+            raise ValueError(f"this is no description of a model: {error}.") from error
+
+
+def _names() -> set[str]:
+    return {field.name for field in fields(ModelSpec)}
+
+
+def count_symbols(data: Sequences) -> int:
+    """How many symbols there are: those that the data name, else up to the largest that occurs."""
+    named = data.categories.get(data.channels[0], ())
+    return max(len(named), int(data.base_values.max()) + 1, 2)
 
 
 class SequenceModel(nn.Module):
     """A layer with a linear readout of its output: of the last step (`outputs="last"`) or of every step.
+
+    Args:
+        layer: made by `chronode.create`.
+        num_outputs: logits or values.
+        embedding: for symbols `(B, T)` or `(B, T, 1)`: gives the layer's input.
+
+    Attributes:
+        spec: what `build` made it from; None if it was put together by hand.
 
     Example:
         >>> import torch, chronode
@@ -17,12 +152,82 @@ class SequenceModel(nn.Module):
         torch.Size([4, 2])
     """
 
-    def __init__(self, layer: Layer, num_outputs: int):
+    def __init__(self, layer: Layer, num_outputs: int, embedding: nn.Module | None = None):
         super().__init__()
+        self.embedding = embedding
         self.layer = layer
         self.head = nn.Linear(layer.output_size, num_outputs)
+        self.spec: ModelSpec | None = None
+
+    @classmethod
+    def build(cls, spec: ModelSpec, vectors: NDArray[Any] | None = None) -> SequenceModel:
+        """The model of a spec, with new weights.
+
+        Args:
+            spec: what to build.
+            vectors: `(symbols, embedding_size)` to begin with; rows of NaN are drawn at random.
+        """
+        embedding, features = None, spec.input_size
+        if spec.symbols is not None:
+            embedding, features = _embedding(spec, vectors), spec.embedding_size
+        outputs = "all" if spec.per_step else "last"
+        told = {"missing": spec.missing, "outputs": outputs, **spec.settings}
+        layer = create(spec.model, features, spec.hidden_size, spec.num_layers, **told)
+        model = cls(layer, spec.num_outputs, embedding)
+        model.spec = spec
+        return model
 
     def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
         """Logits or values; `times` are the layer's dt, t, lengths and observed."""
-        y, _ = self.layer(x, **times)
-        return self.head(y)
+        return self.run(x, None, **times)[0]
+
+    def run(self, x: Tensor, state: State | None = None, **times: Any) -> tuple[Tensor, State]:
+        """The same from a carried state, and the state after it: for live data and for training in pieces."""
+        if self.embedding is not None:
+            x = self.embedding(x.squeeze(-1) if x.dim() == 3 else x)
+        elif x.dtype != self.head.weight.dtype:
+            x = x.to(self.head.weight.dtype)
+        y, state = self.layer(x, state, **times)
+        return self.head(y), state
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the weights (`.safetensors`) and, beside them, the spec (`.json`); returns the former's path."""
+        from safetensors.torch import save_file
+
+        if self.spec is None:
+            raise ValueError("this model was put together by hand; one made by SequenceModel.build(spec) can be saved.")
+        path = Path(path).with_suffix(".safetensors")
+        with replacing(path) as draft:
+            save_file({name: tensor.contiguous() for name, tensor in self.state_dict().items()}, draft)
+        with replacing(path.with_suffix(".json")) as draft:
+            draft.write_text(json.dumps(self.spec.as_dict(), indent=1))
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> SequenceModel:
+        """Reads what `save` wrote; the model is ready to answer (evaluation mode)."""
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        path = Path(path).with_suffix(".safetensors")
+        try:
+            spec = ModelSpec.from_dict(json.loads(path.with_suffix(".json").read_text()))
+            with torch.random.fork_rng(devices=[]):  # weights are drawn only to be replaced
+                model = cls.build(spec)
+            model.load_state_dict(load_file(path))
+        except (SafetensorError, UnicodeDecodeError, ValueError, RuntimeError) as error:
+            raise ValueError(f"{path}: {error}") from error
+        return model.eval()
+
+
+def _embedding(spec: ModelSpec, vectors: NDArray[Any] | None) -> nn.Module:
+    assert spec.symbols is not None
+    table = nn.Embedding(spec.symbols, spec.embedding_size)
+    if vectors is not None:
+        given = torch.as_tensor(vectors, dtype=table.weight.dtype)
+        if given.shape != table.weight.shape:
+            wanted = f"({spec.symbols}, {spec.embedding_size})"
+            raise ValueError(f"the vectors have shape {tuple(given.shape)}, the model's symbols need {wanted}.")
+        with torch.no_grad():
+            table.weight.copy_(torch.where(given.isnan(), table.weight, given))
+    return nn.Sequential(table, nn.Dropout(spec.embedding_dropout)) if spec.embedding_dropout else table

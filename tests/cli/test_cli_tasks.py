@@ -66,4 +66,4 @@ def test_the_documentation_has_the_table():
 
 def test_tasks_are_what_they_say():
     for task in tasks().values():
-        assert task.what[0].islower() and not task.what.endswith("."), task.name
+        assert not task.what[0].isupper() and not task.what.endswith("."), task.name

@@ -21,7 +21,7 @@ def main() -> None:
         sys.exit(f"the command line needs {error.name}: pip install 'chronode[train]'")
     try:
         app()
-    except (ValueError, TypeError, ImportError) as error:
+    except (ValueError, TypeError, ImportError, OSError) as error:
         if os.environ.get("CHRONODE_DEBUG"):
             raise
         print(f"chronode: {error}", file=sys.stderr)

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from .._version import __version__
+from .data import data_app
 from .tasks import tasks_app
 
 app = typer.Typer(
@@ -18,6 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(data_app, name="data")
 app.add_typer(tasks_app, name="tasks")
 
 
@@ -109,3 +111,61 @@ def bench(
         as_json=json,
         output=output,
     )
+
+
+@app.command()
+def reproduce(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[RECIPE]...", help="Such as mmrnn/table3.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every recipe.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the recipes.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Only tell the runs that are lacking and their hours.")] = False,
+    budget: Annotated[str, typer.Option(help="smoke, laptop or paper.")] = "laptop",
+    only: Annotated[str, typer.Option(help="Models, tasks or columns to run, separated by commas.")] = "",
+    workers: Annotated[int, typer.Option(min=1, help="Runs at a time on this machine.")] = 1,
+    engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
+    address: Annotated[str | None, typer.Option(help="Of a Ray cluster; by default one is started here.")] = None,
+    ledger: Annotated[Path, typer.Option(help="Folder of the ledger.")] = Path("results"),
+    output: Annotated[Path, typer.Option(help="Folder for tables, plots and unfinished runs.")] = Path("runs/tables"),
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Run a paper's table again: what the ledger lacks is run, then paper and ours stand side by side.
+
+    Example: chronode reproduce mmrnn/table3 --budget laptop --only event
+    """
+    from .._checks import one_of
+    from ..experiments.ledger import Ledger
+    from .reproduce import chosen_recipes, run_reproduce, show_plan, show_recipes
+
+    one_of("--engine", engine, ("local", "ray"))
+    if listed:
+        return show_recipes(json)
+    chosen = chosen_recipes(names or [], every)
+    if plan:
+        return show_plan(chosen, budget, Ledger(ledger), json)
+    run_reproduce(
+        chosen,
+        budget,
+        Ledger(ledger),
+        only=only,
+        workers=workers,
+        engine=engine,
+        address=address,
+        output=output,
+        as_json=json,
+    )
+
+
+@app.command()
+def results(
+    ledger: Annotated[Path, typer.Option(help="Folder of the ledger.")] = Path("results"),
+    output: Annotated[Path, typer.Option(help="The page to write.")] = Path("RESULTS.md"),
+) -> None:
+    """Write RESULTS.md and its plots from the ledger.
+
+    Example: chronode results
+    """
+    from ..experiments.ledger import Ledger
+    from ..experiments.report import render
+
+    filled = render(Ledger(ledger), output, output.parent / ledger.name / "pictures")
+    print(f"{output}: {filled} cells of the papers' tables are filled")

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from ..data import Sequences
 from ..kernels.library import status
-from ..model import SequenceModel
-from ..nn.registry import create, find
+from ..model import ModelSpec
+from ..nn.registry import find
 from ..report.curves import plot_curves
 from ..tasks.bitstream import BLOCK, bitstream
-from ..training.fit import Epoch, Settings, accuracy, fit
+from ..training import BatchDone, Epoch, EpochDone, Event, Settings, fit
 
 LONGEST = 15
 TRAIN, VALID, TEST = 20_000, 2_000, 4_000
 HIDDEN = 32
 
 
-@dataclass
+@dataclass(frozen=True)
 class Outcome:
     """One model's run."""
 
     parameters: int
-    test_accuracy: float = 0.0
-    seconds: float = 0.0
-    epochs: list[Epoch] = field(default_factory=list)
+    test_accuracy: float
+    seconds: float
+    epochs: tuple[Epoch, ...]
 
 
 def run_demo(names: list[str], epochs: int, seed: int, output: Path) -> dict[str, Outcome]:
@@ -49,27 +45,18 @@ def run_demo(names: list[str], epochs: int, seed: int, output: Path) -> dict[str
     for line in drawn_examples(data[0], 3):
         console.print(line)
     outcomes = {}
-    with _one_thread(), _progress(console) as progress:
+    # Batches as small as these gain nothing from threads, and on a busy machine wait long for them.
+    settings = Settings(epochs=epochs, batch_size=128, seed=seed, threads=1)
+    with _progress(console) as progress:
         for name in names:
-            outcomes[name] = _train(name, data, Settings(epochs=epochs, batch_size=128, seed=seed), progress)
+            outcomes[name] = _train(name, data, settings, progress)
     console.print(_table(outcomes))
-    curves = {name: [100 * e.accuracy for e in outcome.epochs] for name, outcome in outcomes.items()}
+    curves = {name: [100 * e.metrics["accuracy"] for e in outcome.epochs] for name, outcome in outcomes.items()}
     title = f"Parity of up to {LONGEST} bits from irregular events (H = {HIDDEN}, seed {seed})"
     path = plot_curves(curves, output / "curves.png", title=title, ylabel="validation accuracy (%)", chance=50)
     console.print(f"plot: {path}", soft_wrap=True)
     console.print("next: `chronode models` lists what else you can compare with --models")
     return outcomes
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Batches as small as these gain nothing from threads, and on a busy machine wait long for them."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def drawn_examples(streams: Sequences, count: int) -> list[str]:
@@ -88,24 +75,20 @@ def drawn_examples(streams: Sequences, count: int) -> list[str]:
 
 def _train(name: str, data: list[Sequences], settings: Settings, progress: Progress) -> Outcome:
     train, valid, test = data
-    torch.manual_seed(settings.seed)
-    model = SequenceModel(create(name, 1, HIDDEN, outputs="last"), 2)
-    outcome = Outcome(sum(p.numel() for p in model.parameters()))
     bar = progress.add_task(name, total=settings.epochs, told=f"epoch 0/{settings.epochs}")
-    start = time.perf_counter()
+    measured = ""
 
-    def on_batch(done: int, batches: int, loss: float) -> None:
-        told = f"epoch {len(outcome.epochs) + 1}/{settings.epochs}  loss {loss:.3f}"
-        if outcome.epochs:
-            told += f"  valid {outcome.epochs[-1].accuracy:.1%}"
-        progress.update(bar, completed=len(outcome.epochs) + done / batches, told=told)
+    def show(event: Event) -> None:
+        nonlocal measured
+        if isinstance(event, EpochDone):
+            measured = f"  valid {event.epoch.metrics['accuracy']:.1%}"
+        elif isinstance(event, BatchDone):
+            told = f"epoch {event.epoch}/{settings.epochs}  loss {event.loss:.3f}{measured}"
+            progress.update(bar, completed=event.epoch - 1 + event.batch / event.batches, told=told)
 
-    for epoch in fit(model, train, valid, settings, on_batch):
-        outcome.epochs.append(epoch)
-    outcome.seconds = time.perf_counter() - start
-    outcome.test_accuracy = accuracy(model, test)
-    progress.update(bar, completed=settings.epochs)
-    return outcome
+    fitted = fit(train, ModelSpec.for_data(train, name, HIDDEN), settings, valid=valid, on_event=show)
+    parameters = sum(p.numel() for p in fitted.model.parameters())
+    return Outcome(parameters, fitted.evaluate(test)["accuracy"], fitted.seconds, fitted.history)
 
 
 def _progress(console: Console) -> Progress:

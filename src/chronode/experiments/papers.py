@@ -55,7 +55,7 @@ class Figure:
 
 @cache
 def _all() -> tuple[Figure, ...]:
-    text = files(__package__).joinpath("papers.csv").read_text(encoding="utf-8")
+    text = files("chronode.experiments").joinpath("papers.csv").read_text(encoding="utf-8")
     return tuple(_figure(row) for row in csv.DictReader(text.splitlines()))
 
 

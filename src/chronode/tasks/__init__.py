@@ -1,6 +1,30 @@
 """Tasks: how each one's data is made or read, split and scored."""
 
-from . import bitstream  # noqa: F401 - importing a family adds its tasks
+from . import (  # noqa: F401 - importing a family adds its tasks
+    adding,
+    bidmc,
+    bitstream,
+    circle,
+    copying,
+    digits,
+    dsa,
+    eigenworms,
+    gesture,
+    har,
+    images,
+    imdb,
+    lorenz,
+    noisy,
+    occupancy,
+    ozone,
+    person_activity,
+    power,
+    ptb,
+    robots,
+    speech,
+    traffic,
+    yelp,
+)
 from .task import Parts, Sizes, Task, add, find, tasks
 
 __all__ = ["Parts", "Sizes", "Task", "add", "find", "tasks"]

@@ -22,11 +22,11 @@ class Events(NamedTuple):
     lengths: NDArray[np.int64]
 
 
-def encode(symbols: NDArray[np.generic], lengths: NDArray[np.int64] | None = None) -> Events:
+def encode(symbols: NDArray[np.generic], lengths: NDArray[np.int64] | None = None, *, close: bool = True) -> Events:
     """Codes each row of `symbols (N, L)` up to its length as events.
 
     The first symbol and every change emit (symbol, gap); the last place closes the series, so that the length of
-    its last run is told too.
+    its last run is told too. Without `close` that run has no end, and `decode` cannot know it.
 
     Example:
         >>> events = encode(np.array([[1, 1, 1, 0, 1, 1]]))
@@ -38,7 +38,8 @@ def encode(symbols: NDArray[np.generic], lengths: NDArray[np.int64] | None = Non
     place = np.arange(places)
     is_event = np.ones((count, places), dtype=bool)
     is_event[:, 1:] = symbols[:, 1:] != symbols[:, :-1]
-    is_event |= place == lengths[:, None] - 1
+    if close:
+        is_event |= place == lengths[:, None] - 1
     is_event &= place < lengths[:, None]
     totals = is_event.sum(1)
     row, at = np.nonzero(is_event)

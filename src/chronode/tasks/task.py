@@ -40,7 +40,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The publisher's own counts of the `clean` protocol: series of each part, steps of the longest, channels, classes."""
+    """The publisher's counts, `clean` protocol: series of each part, steps of the longest, channels, classes."""
 
     train: int
     valid: int
@@ -122,7 +122,7 @@ def tasks() -> dict[str, Task]:
         >>> from chronode.tasks import tasks
         >>> parts = tasks()["bitstream"].load(train=100, valid=10, test=10)
         >>> parts.train
-        Sequences(100 series, 1,117 steps, 1 channels, target='parity')
+        Sequences(100 series, 975 steps, 1 channels, target='parity')
     """
     return dict(sorted(_tasks.items()))
 

@@ -1,86 +1,86 @@
-"""The training loop: classification of series."""
+"""fit: the one way to train a model."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
 
-from ..data import Sequences, batches_by_length
+from .._checks import number
+from ..data import Scaler, Sequences
+from ..model import ModelSpec, SequenceModel
+from ..tasks.task import Parts, Task
+from .fitted import Fitted
+from .inputs import check_fits, network_for, notes_on, parts_of
+from .objective import Objective
+from .progress import Event, Note
+from .settings import Settings
 
-
-@dataclass(frozen=True)
-class Epoch:
-    """What one pass over the training data gave."""
-
-    number: int
-    loss: float
-    accuracy: float
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to train."""
-
-    epochs: int = 10
-    batch_size: int = 256
-    learning_rate: float = 5e-3
-    clip: float = 1.0
-    seed: int = 0
+if TYPE_CHECKING:
+    from .module import Saves
 
 
 def fit(
-    model: nn.Module,
-    train: Sequences,
-    valid: Sequences,
-    settings: Settings,
-    on_batch: Callable[[int, int, float], None] | None = None,
-) -> Iterator[Epoch]:
-    """Trains by Adam on the cross entropy; yields after every epoch.
+    data: str | Task | Parts | Sequences,
+    model: str | ModelSpec | SequenceModel = "mmrnn",
+    settings: Settings | None = None,
+    *,
+    valid: Sequences | None = None,
+    objective: Objective | None = None,
+    scaler: Scaler | None = None,
+    protocol: str = "clean",
+    options: Mapping[str, Any] | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    store: Saves | None = None,
+    resume: bool = False,
+    save_minutes: float = 5.0,
+) -> Fitted:
+    """Trains a model and gives it back with its best weights by validation.
 
     Args:
-        model: gives logits for `(x, dt=, lengths=)`.
-        train: what to learn from.
-        valid: what to measure on.
+        data: the name of a task, a Task, its Parts, or the training series of your own.
+        model: a model's name (with the usual sizes), a ModelSpec, or a SequenceModel to train further.
         settings: how to train.
-        on_batch: called with (batches done, batches in all, loss) for progress displays.
+        valid: with series of your own: what to choose by; None: a share of the groups is set aside.
+        objective: loss and metrics; None: the task's, or the usual ones for the target.
+        scaler: what your own series went through; metrics and predictions are then in the target's own units
+            (a task's metrics are in the task's units).
+        protocol: of a task: "clean" or "paper".
+        options: of a task.
+        on_event: called with BatchDone, EpochDone and Note as training goes on.
+        store: where to keep the state of the run, to go on after a crash (`chronode.training.store.Store`).
+        resume: go on from what `store` has; from the start if it has nothing.
+        save_minutes: how often to save within an epoch; every epoch's end is saved.
+
+    Raises:
+        TrainingStopped: the loss is not finite or the memory does not suffice; `error.fitted` is the model before.
+
+    Example:
+        >>> from chronode.tasks.bitstream import bitstream
+        >>> spec = ModelSpec.for_data(bitstream(8, seed=0), "mmrnn", hidden_size=8)
+        >>> fitted = fit(bitstream(256, seed=0, longest=4), spec, Settings(epochs=2))
+        >>> [epoch.number for epoch in fitted.history], sorted(fitted.evaluate(bitstream(64, seed=1)))
+        ([1, 2], ['accuracy', 'auroc', 'f1', 'loss'])
     """
-    optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
-    dice = torch.Generator().manual_seed(settings.seed)
-    for number in range(1, settings.epochs + 1):
-        start, losses = time.perf_counter(), []
-        model.train()
-        batches = batches_by_length(train.lengths, settings.batch_size, dice)
-        for done, rows in enumerate(batches, start=1):
-            optimizer.zero_grad(set_to_none=True)
-            loss = nn.functional.cross_entropy(*_logits(model, train, rows))
-            loss.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
-            optimizer.step()
-            losses.append(loss.item())
-            if on_batch:
-                on_batch(done, len(batches), losses[-1])
-        seconds = time.perf_counter() - start
-        yield Epoch(number, sum(losses) / len(losses), accuracy(model, valid), seconds)
+    from .runner import Ends, train  # Lightning is imported when something is trained
 
-
-@torch.no_grad()
-def accuracy(model: nn.Module, data: Sequences, batch_size: int = 2048) -> float:
-    """The share of series whose class is found."""
-    model.eval()
-    right = 0
-    for rows in torch.tensor(data.lengths).argsort().split(batch_size):
-        logits, target = _logits(model, data, rows)
-        right += int((logits.argmax(-1) == target).sum())
-    return right / len(data)
-
-
-def _logits(model: nn.Module, data: Sequences, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """The model's answer and the right one."""
-    batch = data.batch(rows)
-    assert batch.target is not None
-    return model(batch.x, **batch.times), batch.target
+    settings = settings or Settings()
+    if resume and store is None:
+        raise ValueError("resume=True needs store=...: where the state of the run was kept.")
+    ends = Ends(on_event, store, 60 * number("save_minutes", save_minutes, at_least=0))
+    task, parts = parts_of(data, valid, scaler, protocol, options or {}, settings.seed)
+    if objective is None:
+        own = parts.scaler if isinstance(data, Sequences) else None
+        objective = Objective.for_task(task, parts.train) if task else Objective.for_data(parts.train, scaler=own)
+    objective = objective.with_settings(settings.metric, settings.class_weights, parts.train)
+    # Nothing that the caller draws afterwards depends on what was drawn in here.
+    with torch.random.fork_rng():
+        torch.manual_seed(settings.seed)
+        network = network_for(model, parts)
+        check_fits(network, objective, parts, settings)
+        notes = notes_on(objective, parts)
+        if on_event is not None:
+            for note in notes:
+                on_event(Note(note))
+        return train(network, objective, settings, parts, ends, resume=resume, notes=notes)

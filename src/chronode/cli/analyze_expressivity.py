@@ -1,0 +1,138 @@
+"""`chronode analyze` for LTC: trajectories, computational depth, time constants."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from .analyze_shared import (
+    Json,
+    Layers,
+    Output,
+    Recipe,
+    Seed,
+    Steps,
+    Units,
+    Workers,
+    finish,
+    names,
+    numbers,
+    progress_bar,
+    table,
+)
+
+
+def trajectory(
+    models: Annotated[
+        str, typer.Option(help="neural-ode, ct-rnn, ltc (random ones of the paper), or names as in `chronode models`.")
+    ] = "neural-ode,ct-rnn,ltc",
+    activation: Annotated[str, typer.Option(help="tanh, sigmoid, relu or hardtanh.")] = "tanh",
+    width: Annotated[int, typer.Option(min=2, help="Units a layer.")] = 100,
+    layers: Layers = 1,
+    recipe: Recipe = "authors",
+    registry: Annotated[bool, typer.Option(help="All names are those of `chronode models`.")] = False,
+    explained: Annotated[bool, typer.Option(help="Draw the variance explained instead of the paths.")] = False,
+    seed: Seed = 0,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """What a circle becomes inside networks (LTC's Figs. 1 and 2).
+
+    Example: chronode analyze trajectory --activation relu
+    """
+    from ..analysis import circle, liquid, plots_expressivity
+    from ..analysis import expressivity as measure
+
+    setting = circle.Setting(activation, width=width, depth=layers, recipe=recipe)
+    found = [
+        measure.trajectory(name, setting, seed=seed)
+        if name in circle.MODELS and not registry
+        else liquid.layer_trajectory(name, hidden_size=width, seed=seed, num_layers=layers)
+        for name in names(models)
+    ]
+    lengths = [one.length if isinstance(one, liquid.LayerTrajectory) else one.lengths[-1] for one in found]
+    lines = [f"{one.model}: length {length:.4g}" for one, length in zip(found, lengths, strict=True)]
+    draw = plots_expressivity.plot_explained if explained else plots_expressivity.plot_trajectories
+    finish("trajectory", found, draw, "\n".join(lines), output, json)
+
+
+def expressivity(
+    over: Annotated[str, typer.Option(help="width, depth, sigma_w, sigma_b, activation, solver or recipe.")] = "width",
+    values: Annotated[str, typer.Option(help="Its values, separated by commas.")] = "10,25,50,100",
+    activation: Annotated[str, typer.Option(help="tanh, sigmoid, relu or hardtanh.")] = "tanh",
+    width: Annotated[int, typer.Option(min=2, help="Units a layer.")] = 100,
+    recipe: Recipe = "authors",
+    tries: Annotated[int, typer.Option(min=1, help="Random networks for each model and value.")] = 10,
+    workers: Workers = 1,
+    seed: Seed = 0,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """Trajectory length over one setting (LTC's Fig. 3), with the bounds of theorems 4 and 5.
+
+    Example: chronode analyze expressivity --over solver --values rk23,rk45,adams,implicit
+    """
+    from ..analysis import circle, plots_expressivity
+    from ..analysis import expressivity as measure
+
+    given: list[Any] = names(values)
+    if over in ("width", "depth", "sigma_w", "sigma_b"):
+        given = numbers("--values", values)
+        given = [int(value) for value in given] if over in ("width", "depth") else given
+    setting = circle.Setting(activation, width=width, recipe=recipe)
+    told: dict[str, Any] = {"setting": setting, "tries": tries, "seed": seed, "workers": workers}
+    with progress_bar("expressivity") as progress:
+        found = measure.sweep(over, given, progress=progress, **told)
+    summary = table(found.models, found.values, found.lengths, "median length")
+    finish("expressivity", found, plots_expressivity.plot_sweep, summary, output, json)
+
+
+def depth_table(
+    tries: Annotated[int, typer.Option(min=1, help="Random networks for each model and activation.")] = 100,
+    width: Annotated[int, typer.Option(min=2, help="Units.")] = 100,
+    recipe: Recipe = "authors",
+    workers: Workers = 2,
+    seed: Seed = 0,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """Computational depth of Neural ODE, CT-RNN and LTC (LTC's Table 2).
+
+    Example: chronode analyze depth-table --tries 10
+    """
+    from ..analysis import circle, plots_expressivity
+    from ..analysis import expressivity as measure
+
+    setting = circle.Setting(width=width, recipe=recipe)
+    with progress_bar("depth-table") as progress:
+        found = measure.depth_table(tries, setting=setting, seed=seed, workers=workers, progress=progress)
+    title = f"median of solver steps per input sample x {measure.REFINE}"
+    summary = table(found.models, found.values, measure.REFINE * found.depth, title)
+    if found.stopped.any():
+        summary += f"\n{found.stopped.sum()} tries were stopped after {circle.STEPS_AT_MOST:,} steps"
+    finish("depth-table", found, plots_expressivity.plot_depth, summary, output, json)
+
+
+def time_constants(
+    steps: Steps = 100,
+    form: Annotated[str, typer.Option(help="synaptic or dense.")] = "synaptic",
+    hidden_size: Units = 6,
+    seed: Seed = 0,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """The time constants of an LTC that reads a circle.
+
+    Example: chronode analyze time-constants --form dense
+    """
+    import torch
+
+    from ..analysis import liquid, plots_expressivity
+
+    angle = torch.linspace(0, 2 * torch.pi, steps)
+    x = torch.stack([angle.sin(), angle.cos()], dim=-1)[None]
+    dt = float(angle[1]) if steps > 1 else 1.0
+    found = liquid.time_constants("ltc", x, dt=dt, hidden_size=hidden_size, seed=seed, form=form)
+    summary = f"τ_sys from {found.values.min():.3g} to {found.values.max():.3g}"
+    finish("time-constants", found, plots_expressivity.plot_time_constants, summary, output, json)

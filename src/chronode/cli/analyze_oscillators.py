@@ -1,0 +1,163 @@
+"""`chronode analyze` for UnICORNN: energy, volume, inverse, bounds, the gradient formula."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from .analyze_shared import (
+    Alpha,
+    DeltaT,
+    Json,
+    Layers,
+    Output,
+    Seed,
+    Steps,
+    Units,
+    finish,
+    names,
+    noise_series,
+    numbers,
+)
+
+
+def energy(
+    steps: Steps = 2000,
+    delta_t: DeltaT = 0.1,
+    alpha: Alpha = 1.0,
+    layers: Layers = 1,
+    hidden_size: Units = 16,
+    noise: Annotated[bool, typer.Option(help="Noise as input instead of a constant.")] = False,
+    seed: Seed = 0,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """UnICORNN's Hamiltonian over time.
+
+    Example: chronode analyze energy --delta-t 0.05
+    """
+    import torch
+
+    from ..analysis import oscillators, plots_oscillators
+
+    x = noise_series(1, steps, 1, seed=seed) if noise else torch.ones(1, steps, 1)
+    told: dict[str, Any] = {"delta_t": delta_t, "alpha": alpha, "num_layers": layers}
+    found = oscillators.energy("unicornn", x, hidden_size=hidden_size, seed=seed, **told)
+    summary = f"largest change of H: {100 * found.drift.max():.3g} % of its first value"
+    finish("energy", found, plots_oscillators.plot_energy, summary, output, json)
+
+
+def volume(
+    models: Annotated[str, typer.Option(help="Models, separated by commas.")] = "unicornn,cornn,exprnn,gru,lstm,ltc",
+    steps: Steps = 100,
+    hidden_size: Units = 8,
+    seed: Seed = 0,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """How the volume of a set of states changes over time, of any models.
+
+    Example: chronode analyze volume --models unicornn,lstm
+    """
+    from ..analysis import oscillators, plots_oscillators
+
+    x = noise_series(4, steps, 2, seed=seed)
+    found = [oscillators.phase_space_volume(m, x, hidden_size=hidden_size, seed=seed) for m in names(models)]
+    lines = [
+        f"{one.model}: log10 of the volume after {steps} steps {one.log10_volume[:, -1].mean():.4g}" for one in found
+    ]
+    finish("volume", found, plots_oscillators.plot_volume, "\n".join(lines), output, json)
+
+
+def inverse(
+    steps: Steps = 2000,
+    delta_t: Annotated[str, typer.Option(help="Values of Δt, separated by commas.")] = "0.03,0.1,0.3",
+    layers: Layers = 1,
+    hidden_size: Units = 16,
+    seed: Seed = 0,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """How well UnICORNN's inverse restores its states.
+
+    Example: chronode analyze inverse --steps 5000 --delta-t 0.1
+    """
+    from ..analysis import oscillators, plots_oscillators
+
+    values = numbers("--delta-t", delta_t)
+    told = {"hidden_size": hidden_size, "num_layers": layers, "seed": seed}
+    found = oscillators.reconstruction(steps, delta_t=values, **told)
+    lines = [
+        f"Δt = {value:g}, {kind}: largest error {found.error[i, j].max():.2g}"
+        for i, value in enumerate(found.delta_t)
+        for j, kind in enumerate(found.dtypes)
+    ]
+    finish("inverse", found, plots_oscillators.plot_reconstruction, "\n".join(lines), output, json)
+
+
+def state_bounds(
+    steps: Steps = 500,
+    delta_t: DeltaT = 0.1,
+    alpha: Alpha = 1.0,
+    layers: Layers = 2,
+    hidden_size: Units = 16,
+    seed: Seed = 0,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """UnICORNN's hidden states against the bound C.1.
+
+    Example: chronode analyze state-bounds --alpha 4
+    """
+    from ..analysis import oscillator_bounds, plots_oscillators
+
+    x = noise_series(4, steps, 2, seed=seed)
+    told: dict[str, Any] = {"delta_t": delta_t, "alpha": alpha, "num_layers": layers}
+    found = oscillator_bounds.state_bounds("unicornn", x, hidden_size=hidden_size, seed=seed, **told)
+    summary = f"largest |y| {found.y.max():.3g} of {found.y_bound[:, -1].max():.3g} allowed at the end"
+    finish("state-bounds", found, plots_oscillators.plot_state_bounds, summary, output, json)
+
+
+def gradient_bounds(
+    lengths: Annotated[str, typer.Option(help="Lengths N, separated by commas.")] = "10,30,100,300,1000",
+    delta_t: DeltaT = 0.1,
+    alpha: Alpha = 1.0,
+    layers: Layers = 1,
+    hidden_size: Units = 16,
+    seed: Seed = 0,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """UnICORNN's gradients against the bound (12).
+
+    Example: chronode analyze gradient-bounds --layers 3
+    """
+    from ..analysis import oscillator_bounds, plots_oscillators
+
+    sizes = [int(value) for value in numbers("--lengths", lengths)]
+    told: dict[str, Any] = {"delta_t": delta_t, "alpha": alpha, "num_layers": layers}
+    found = oscillator_bounds.gradient_bounds("unicornn", sizes, hidden_size=hidden_size, seed=seed, **told)
+    lines = [
+        f"N = {n}: measured {m:.3g}, bound {b:.3g}"
+        for n, m, b in zip(found.lengths, found.measured, found.bound, strict=True)
+    ]
+    finish("gradient-bounds", found, plots_oscillators.plot_gradient_bounds, "\n".join(lines), output, json)
+
+
+def gradient_formula(
+    steps: Steps = 100,
+    at: Annotated[int, typer.Option(min=2, help="The step k whose share is measured.")] = 3,
+    seed: Seed = 0,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """UnICORNN's formula (14) for the gradient as Δt goes to 0.
+
+    Example: chronode analyze gradient-formula --steps 200
+    """
+    from ..analysis import oscillator_bounds, plots_oscillators
+
+    found = oscillator_bounds.representation(steps=steps, at=at, seed=seed)
+    summary = f"measured / formula at Δt = {found.delta_t[-1]:g}: {found.ratio[-1].mean():.6f}"
+    finish("gradient-formula", found, plots_oscillators.plot_representation, summary, output, json)

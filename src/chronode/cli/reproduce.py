@@ -1,0 +1,167 @@
+"""`chronode reproduce`: a paper's table, run again."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from ..experiments.compare import Row, compare, told
+from ..experiments.cost import seconds
+from ..experiments.engine import Finished, Job, missing, run_local
+from ..experiments.ledger import Ledger
+from ..experiments.recipe import Recipe, find, recipes
+from ..experiments.report import as_markdown, plot
+
+
+def show_recipes(as_json: bool) -> None:
+    """What can be reproduced."""
+    if as_json:
+        listed = [{"name": r.name, "what": r.what, "figures": len(r.figures())} for r in recipes().values()]
+        print(jsonlib.dumps(listed, indent=2))
+        return
+    table = Table("recipe", "what", title="Recipes")
+    table.add_column("figures", justify="right")
+    for recipe in recipes().values():
+        table.add_row(recipe.name, recipe.what, str(len(recipe.figures())))
+    Console().print(table)
+
+
+def show_plan(chosen: list[Recipe], budget: str, ledger: Ledger, as_json: bool) -> None:
+    """How many runs are lacking, and the hours that they would take on one core of this machine."""
+    known = ledger.entries()
+    lines = []
+    for recipe in chosen:
+        jobs = missing(recipe.cells(budget), ledger)
+        lines.append((recipe.name, len(jobs), sum(seconds(job, known) for job in jobs) / 3600))
+    if as_json:
+        print(jsonlib.dumps([{"recipe": n, "runs": runs, "hours": round(h, 3)} for n, runs, h in lines], indent=2))
+        return
+    table = Table("recipe", title=f"Plan at the {budget} budget", caption="timed by one small batch of each model")
+    for column in ("runs", "hours"):
+        table.add_column(column, justify="right")
+    for name, runs, hours in lines:
+        table.add_row(name, str(runs), f"{hours:.2f}")
+    table.add_row("all", str(sum(line[1] for line in lines)), f"{sum(line[2] for line in lines):.1f}", style="bold")
+    Console().print(table)
+
+
+def run_reproduce(
+    chosen: list[Recipe],
+    budget: str,
+    ledger: Ledger,
+    *,
+    only: str,
+    workers: int,
+    engine: str,
+    address: str | None,
+    output: Path,
+    as_json: bool,
+) -> None:
+    """Makes the runs that the ledger lacks, then prints and draws each table."""
+    cells = [cell for recipe in chosen for cell in recipe.cells(budget) if _wanted(cell, only)]
+    jobs = missing(cells, ledger)
+    console = Console(stderr=as_json)
+    if engine == "ray":
+        from ..experiments.ray_engine import run_ray
+
+        news = run_ray(jobs, ledger, address=address)
+    else:
+        news = run_local(jobs, ledger, workers=workers, folder=output / "state")
+    faults = _follow(news, jobs, ledger, console)
+    tables = {recipe.name: compare(recipe, budget, ledger) for recipe in chosen}
+    if as_json:
+        print(jsonlib.dumps({name: [_plain(row) for row in rows] for name, rows in tables.items()}, indent=2))
+    for recipe in chosen:
+        rows = tables[recipe.name]
+        name = recipe.name.replace("/", "-")
+        path = output / f"{name}-{budget}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(as_markdown(recipe, budget, rows), encoding="utf-8")
+        if not as_json:
+            console.print(_table(recipe, budget, rows))
+        if any(row.entries for row in rows):
+            picture = plot(recipe, rows, output / f"{name}-{budget}.png", budget)
+            console.print(f"table: {path}   plot: {picture}", soft_wrap=True)
+    for fault in faults:
+        console.print(f"{fault.job}: {fault.fault}", style="red", markup=False, soft_wrap=True)
+    if faults:
+        raise SystemExit(1)
+
+
+def chosen_recipes(names: list[str], every: bool) -> list[Recipe]:
+    """The recipes that were asked for."""
+    if every:
+        return list(recipes().values())
+    if not names:
+        raise ValueError("name a recipe, such as mmrnn/table3, or use --all; `chronode reproduce --list` lists them.")
+    return [find(name) for name in names]
+
+
+def _wanted(cell: Any, only: str) -> bool:
+    words = [word.strip() for word in only.split(",") if word.strip()]
+    return not words or any(word in (cell.model, cell.task, cell.figure.column) for word in words)
+
+
+def _follow(news: Any, jobs: list[Job], ledger: Ledger, console: Console) -> list[Finished]:
+    """Bars for the whole and for each run; an ETA over all of them by their estimated cost."""
+    known = ledger.entries()
+    costs = {job.hash: max(seconds(job, known), 0.1) for job in jobs}
+    columns = (TextColumn("{task.description:<44}"), BarColumn(24), TextColumn("{task.fields[told]}"))
+    faults: list[Finished] = []
+    with Progress(*columns, TimeRemainingColumn(elapsed_when_finished=True), console=console) as bars:
+        whole = bars.add_task("all runs", total=sum(costs.values()), told=f"0/{len(jobs)}")
+        own: dict[str, Any] = {}
+        done, ended = dict.fromkeys(costs, 0.0), 0
+        for item in news:
+            key = item.job.hash
+            if key not in own:
+                own[key] = bars.add_task(str(item.job)[:44], total=1.0, told="")
+            if isinstance(item, Finished):
+                ended += 1
+                done[key] = 1.0
+                bars.remove_task(own.pop(key))
+                faults += [] if item.entry else [item]
+                console.print(_line(item), markup=False, highlight=False)
+            else:
+                done[key] = item.done
+                bars.update(own[key], completed=item.done, told=f"loss {item.loss:.3f}")
+            bars.update(whole, completed=sum(costs[k] * done[k] for k in costs), told=f"{ended}/{len(jobs)}")
+    return faults
+
+
+def _line(item: Finished) -> str:
+    if item.entry is None:
+        return f"{item.job}: failed"
+    scores = ", ".join(f"{name} {value:.4g}" for name, value in item.entry.metrics["test"].items())
+    return f"{item.job}: {scores} ({item.entry.seconds:.0f} s)"
+
+
+def _table(recipe: Recipe, budget: str, rows: list[Row]) -> Table:
+    table = Table(title=f"{recipe.name}: {recipe.what}", caption=f"budget: {budget}. " + " ".join(recipe.notes))
+    for column in ("", "model"):
+        table.add_column(column)
+    for column in ("paper", "ours", "seeds"):
+        table.add_column(column, justify="right")
+    table.add_column("verdict")
+    for row in rows:
+        figure = row.figure
+        paper, ours = told(figure.mean, figure.spread, figure), told(row.mean, row.spread, figure)
+        table.add_row(figure.column, figure.label, paper, ours, str(len(row.entries) or ""), row.verdict)
+    return table
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    figure = row.figure
+    about = {"column": figure.column, "label": figure.label, "model": figure.model, "metric": figure.metric}
+    ours = {"mean": row.mean, "spread": row.spread, "seeds": len(row.entries)}
+    return {
+        **about,
+        "paper": {"mean": figure.mean, "spread": figure.spread, "n": figure.n},
+        "ours": ours,
+        "verdict": row.verdict,
+    }

@@ -1,0 +1,99 @@
+"""The paper's numbers and ours side by side, with a verdict for each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..tasks import find as find_task
+from .ledger import Entry, Ledger
+from .papers import Figure
+from .recipe import Cell, Recipe
+
+LOWER_IS_BETTER = ("cross_entropy", "perplexity", "mse", "rmse", "nrmse", "mae")
+WITHOUT_SPREAD = 0.01
+"""Where the paper gives no spread, numbers within 1 % of each other count as equal."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A figure of the paper with ours.
+
+    Attributes:
+        figure: the paper's.
+        entries: our runs, one a seed; empty if there are none.
+        mean: of our test metrics, in the paper's unit; None without runs.
+        spread: their standard deviation; None with one run.
+        verdict: "within spread", "better", "worse" or "not run".
+    """
+
+    figure: Figure
+    entries: tuple[Entry, ...]
+    mean: float | None
+    spread: float | None
+    verdict: str
+
+
+def compare(recipe: Recipe, budget: str, ledger: Ledger) -> list[Row]:
+    """All figures of the recipe's table, with what the ledger has at this budget.
+
+    Example:
+        >>> from chronode.experiments.recipe import find
+        >>> rows = compare(find("mmrnn/table3"), "laptop", Ledger("nowhere"))
+        >>> len(rows), {row.verdict for row in rows}
+        (28, {'not run'})
+    """
+    found = {entry.config_hash: entry for entry in ledger.entries()}
+    cells = {cell.figure: cell for cell in recipe.cells(budget)}
+    return [row(figure, cells.get(figure), found) for figure in recipe.figures()]
+
+
+def row(figure: Figure, cell: Cell | None, found: dict[str, Entry]) -> Row:
+    """One figure with our runs of it."""
+    entries = tuple(found[key] for key in (cell.hashes() if cell else ()) if key in found)
+    if not entries:
+        return Row(figure, (), None, None, "not run")
+    scale = 100.0 if figure.unit == "%" else 1.0
+    metric = find_task(figure.task).metric
+    values = [scale * entry.metrics["test"][metric] for entry in entries]
+    mean, spread = mean_and_spread(values)
+    return Row(figure, entries, mean, spread, verdict(figure, mean, spread))
+
+
+def mean_and_spread(values: Iterable[float]) -> tuple[float, float | None]:
+    """Mean and standard deviation (of the sample; None of one value)."""
+    known = list(values)
+    mean = sum(known) / len(known)
+    if len(known) == 1:
+        return mean, None
+    return mean, math.sqrt(sum((value - mean) ** 2 for value in known) / (len(known) - 1))
+
+
+def verdict(figure: Figure, mean: float, spread: float | None) -> str:
+    """How ours stands to the paper's: within the larger of both spreads, or beyond it, for better or worse."""
+    if not math.isfinite(mean):
+        return "worse"
+    room = max(figure.spread or 0.0, spread or 0.0)
+    if not room:
+        room = WITHOUT_SPREAD * abs(figure.mean)
+    if abs(mean - figure.mean) <= room:
+        return "within spread"
+    ahead = mean < figure.mean if figure.metric in LOWER_IS_BETTER else mean > figure.mean
+    return "better" if ahead else "worse"
+
+
+def number(value: float | None, figure: Figure) -> str:
+    """As many digits as the paper has; percentages with two."""
+    if value is None:
+        return ""
+    if figure.unit == "%":
+        return f"{value:.2f}"
+    return f"{value:.3g}" if abs(value) < 100 else f"{value:.1f}"
+
+
+def told(mean: float | None, spread: float | None, figure: Figure) -> str:
+    """Mean and spread in words: 97.10 ± 0.30."""
+    if mean is None:
+        return ""
+    return number(mean, figure) + (f" ± {number(spread, figure)}" if spread is not None else "")

@@ -1,0 +1,51 @@
+"""How long runs will take, before they are made."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+
+import torch
+
+from ..model import ModelSpec, SequenceModel
+from ..tasks import find as find_task
+from ..training import Settings
+from .engine import Job
+from .ledger import Entry
+
+STEPS, SERIES = 24, 32
+"""What is timed: a batch of this size; cost grows in proportion to steps and series."""
+
+
+def seconds(job: Job, known: list[Entry]) -> float:
+    """The time that a run will take: that of the same run with another seed, or by timing one small batch."""
+    cell = job.cell
+    for entry in known:
+        if (entry.model, entry.task, entry.config) == (cell.model, cell.task, cell.config):
+            return entry.seconds
+    sizes = find_task(cell.task).sizes
+    series = cell.config["options"].get("train", sizes.train)
+    length = cell.config["options"].get("length", sizes.steps)
+    sized = {key: value for key, value in cell.config["model"].items() if key in ("hidden_size", "num_layers", "K")}
+    per_step = _batch_seconds(cell.model, sizes.channels, tuple(sorted(sized.items()))) / (STEPS * SERIES)
+    epochs = Settings.from_dict(cell.config["training"]).epochs
+    return epochs * series * length * per_step
+
+
+@cache
+def _batch_seconds(model: str, channels: int, sized: tuple[tuple[str, int], ...]) -> float:
+    """Forward and backward of one batch; the best of three."""
+    with torch.random.fork_rng(devices=[]):
+        network = SequenceModel.build(ModelSpec(model, channels, 2, **_split(dict(sized))))
+        x, dt = torch.randn(SERIES, STEPS, channels), torch.rand(SERIES, STEPS)
+    best = float("inf")
+    for _ in range(3):
+        start = time.perf_counter()
+        network(x, dt=dt, lengths=torch.full((SERIES,), STEPS)).sum().backward()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def _split(sized: dict[str, int]) -> dict[str, object]:
+    own = {key: sized.pop(key) for key in list(sized) if key == "K"}
+    return {**sized, "settings": own}

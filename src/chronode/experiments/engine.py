@@ -1,0 +1,146 @@
+"""Running what the ledger lacks: each run in a process of its own, so that a fault ends only that run."""
+
+from __future__ import annotations
+
+import multiprocessing
+import queue
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ..training import BatchDone
+from .ledger import Entry, Ledger, run_hash
+from .recipe import Cell
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to make: a cell with one of its seeds."""
+
+    cell: Cell
+    seed: int
+
+    @property
+    def hash(self) -> str:
+        """What identifies the run."""
+        return run_hash(self.cell.model, self.cell.task, self.cell.protocol, self.seed, self.cell.config)
+
+    def __str__(self) -> str:
+        column = f" {self.cell.figure.column}" if self.cell.figure.column else ""
+        return f"{self.cell.recipe}{column} {self.cell.figure.label}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: `done` from 0 to 1."""
+
+    job: Job
+    done: float
+    loss: float
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run ended: with an entry that is now in the ledger, or with what went wrong."""
+
+    job: Job
+    entry: Entry | None
+    fault: str = ""
+
+
+def missing(cells: Iterable[Cell], ledger: Ledger) -> list[Job]:
+    """The runs that the ledger lacks, each once, first seeds first: breadth before depth."""
+    have = {entry.config_hash for entry in ledger.entries()}
+    jobs: dict[str, Job] = {}
+    for cell in cells:
+        for seed in range(cell.seeds):
+            job = Job(cell, seed)
+            if job.hash not in have:
+                jobs.setdefault(job.hash, job)
+    return sorted(jobs.values(), key=lambda job: job.seed)
+
+
+def run_local(
+    jobs: Iterable[Job], ledger: Ledger, *, workers: int = 1, folder: Path | None = None
+) -> Iterator[Progress | Finished]:
+    """Makes the runs, `workers` at a time with one thread each (a single worker has all threads).
+
+    A worker that is killed or fails loses its run only; with `folder` the next attempt goes on where it stopped.
+    """
+    context = multiprocessing.get_context("spawn")
+    waiting, running = list(jobs), {}
+    told: Any = context.Queue()
+    try:
+        while waiting or running:
+            while waiting and len(running) < workers:
+                job = waiting.pop(0)
+                threads = None if workers == 1 else 1
+                worker = context.Process(target=_work, args=(job, folder, threads, told), daemon=True)
+                worker.start()
+                running[job.hash] = (job, worker)
+            yield from _news(told, running, ledger)
+    finally:
+        for _, worker in running.values():
+            worker.terminate()
+
+
+def _news(told: Any, running: dict[str, Any], ledger: Ledger) -> Iterator[Progress | Finished]:
+    """What the workers said since, and those that ended without a word."""
+    try:
+        message = told.get(timeout=0.2)
+    except queue.Empty:
+        for key, (job, worker) in list(running.items()):
+            if not worker.is_alive():
+                del running[key]
+                yield Finished(job, None, f"its process ended with code {worker.exitcode}")
+        return
+    key, kind, value = message
+    if key not in running:
+        return
+    job, worker = running[key]
+    if kind == "progress":
+        yield Progress(job, *value)
+        return
+    worker.join()
+    del running[key]
+    if kind == "entry":
+        entry = Entry(**value)
+        ledger.append(entry)
+        yield Finished(job, entry)
+    else:
+        yield Finished(job, None, value)
+
+
+def _work(job: Job, folder: Path | None, threads: int | None, told: Any) -> None:
+    """A worker's life: one run, told as it goes."""
+    import torch
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+    try:
+        entry = execute(job, folder, lambda done, loss: told.put((job.hash, "progress", (done, loss))))
+        told.put((job.hash, "entry", asdict(entry)))
+    except KeyboardInterrupt:
+        pass
+    except (ValueError, TypeError, OSError) as error:
+        told.put((job.hash, "fault", str(error)))
+    except Exception:
+        told.put((job.hash, "fault", traceback.format_exc(limit=-3)))
+
+
+def execute(job: Job, folder: Path | None = None, on_progress: Callable[[float, float], None] | None = None) -> Entry:
+    """Makes one run here; `on_progress(done, loss)` is called about once a second."""
+    from .run import run
+
+    epochs = job.cell.config["training"].get("epochs", 1)
+    last = [time.monotonic()]
+
+    def listen(event: object) -> None:
+        if on_progress and isinstance(event, BatchDone) and time.monotonic() - last[0] > 1:
+            last[0] = time.monotonic()
+            on_progress((event.epoch - 1 + event.batch / event.batches) / epochs, event.loss)
+
+    return run(job.cell, job.seed, folder, listen)

@@ -1,0 +1,184 @@
+"""A recipe: how to run a paper's table again, and which runs that takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from .._checks import near, one_of
+from ..nn.registry import models
+from ..tasks import Task, tasks
+from ..training.settings import Settings
+from .ledger import run_hash
+from .papers import Figure, figures
+
+BUDGETS = ("smoke", "laptop", "paper")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much is spent on each run.
+
+    Attributes:
+        seeds: runs per cell.
+        training: settings of training that replace the recipe's: epochs, steps, learning_rate, ...
+        options: of the task that replace its own: fewer series, shorter ones.
+        model: settings of the model that replace the recipe's; only where the machine leaves no choice.
+    """
+
+    seeds: int = 1
+    training: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    model: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number of the paper and the run that gives ours.
+
+    Attributes:
+        figure: the paper's.
+        recipe: the table that asks for it.
+        budget: "smoke", "laptop" or "paper".
+        model: a name of the registry.
+        task: a name of `chronode tasks`.
+        protocol: "clean" or "paper".
+        config: options of the task, settings of the model and of the training.
+        seeds: how many runs.
+    """
+
+    figure: Figure
+    recipe: str
+    budget: str
+    model: str
+    task: str
+    protocol: str
+    config: dict[str, dict[str, Any]]
+    seeds: int
+
+    def hashes(self) -> list[str]:
+        """What identifies the run of each seed."""
+        return [run_hash(self.model, self.task, self.protocol, seed, self.config) for seed in range(self.seeds)]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a table is run.
+
+    What a cell needs is put together from the general to the special: what the task knows of the paper's settings,
+    the row's own (units, layers, K), the budget.
+
+    Attributes:
+        name: "mmrnn/table3".
+        what: one line.
+        paper: whose table it is.
+        table: its number.
+        budgets: "smoke", "laptop", "paper" -> Budget for all tasks, or task -> Budget (the others are left out).
+        protocol: whose splits.
+        notes: what differs from the paper, a line each; printed with the table.
+    """
+
+    name: str
+    what: str
+    paper: str
+    table: str
+    budgets: Mapping[str, Budget | Mapping[str, Budget]]
+    protocol: str = "clean"
+    notes: tuple[str, ...] = ()
+
+    def figures(self) -> list[Figure]:
+        """The table's numbers."""
+        return figures(self.paper, self.table)
+
+    def cells(self, budget: str = "laptop") -> list[Cell]:
+        """What can be run: a figure whose model or task we do not have is left out."""
+        one_of("budget", budget, BUDGETS)
+        return [
+            self._cell(figure, budget)
+            for figure in self.figures()
+            if figure.model in models() and figure.task in tasks() and self._budget(budget, figure.task) is not None
+        ]
+
+    def _budget(self, budget: str, task: str) -> Budget | None:
+        found = self.budgets[budget]
+        return found if isinstance(found, Budget) else found.get(task)
+
+    def _cell(self, figure: Figure, name: str) -> Cell:
+        budget = self._budget(name, figure.task)
+        assert budget is not None
+        row: dict[str, Any] = {"model": settings_in(figure.variant), "options": settings_in(figure.options)}
+        if figure.hidden is not None:
+            row["model"]["hidden_size"] = figure.hidden
+        layers = [
+            papers_settings(tasks()[figure.task], self.paper, figure.model),
+            row,
+            {"training": budget.training, "options": budget.options, "model": budget.model},
+        ]
+        known = tasks()[figure.task].options
+        config: dict[str, dict[str, Any]] = {"options": {}, "model": {}, "training": {}}
+        for layer in layers:
+            for part, settings in layer.items():
+                config[part] |= settings
+        config["options"] = {key: value for key, value in config["options"].items() if key in known}
+        config = json.loads(json.dumps(config))  # tuples become lists, as they are in the ledger
+        return Cell(figure, self.name, name, figure.model, figure.task, self.protocol, config, budget.seeds)
+
+
+def papers_settings(task: Task, paper: str, model: str) -> dict[str, dict[str, Any]]:
+    """What a task knows of a paper's settings for a model, as settings of training and of the model.
+
+    Of settings that the authors give for their own model, the others take over the units and how to train.
+    """
+    own = task.settings.get(f"{paper}/{model}")
+    told = dict(task.settings.get(paper, {}) if own is None else own)
+    named = told.pop("model", model)
+    training = {field.name for field in fields(Settings)}
+    shared = training | {"hidden_size"}
+    if named != model:
+        told = {key: value for key, value in told.items() if key in shared}
+    return {
+        "training": {key: value for key, value in told.items() if key in training},
+        "model": {key: value for key, value in told.items() if key not in training},
+    }
+
+
+def settings_in(text: str) -> dict[str, Any]:
+    """The settings that a figure's variant or options name.
+
+    Example:
+        >>> settings_in("K=3 activation=relu"), settings_in("event=true")
+        ({'K': 3, 'activation': 'relu'}, {'event': True})
+    """
+    found: dict[str, Any] = {}
+    for pair in text.split():
+        key, _, value = pair.partition("=")
+        try:
+            found[key] = json.loads(value)
+        except ValueError:
+            found[key] = value
+    return found
+
+
+_recipes: dict[str, Recipe] = {}
+
+
+def add(recipe: Recipe) -> None:
+    """Adds a recipe under its name."""
+    _recipes[recipe.name] = recipe
+
+
+def recipes() -> dict[str, Recipe]:
+    """All recipes by name."""
+    from . import tables  # noqa: F401 - importing them adds them
+
+    return dict(_recipes)
+
+
+def find(name: str) -> Recipe:
+    """The recipe of that name; a ValueError that lists the near ones if there is none."""
+    known = recipes()
+    if name not in known:
+        raise ValueError(f"there is no recipe {name!r}.{near(name, known)} `chronode reproduce --list` lists all.")
+    return known[name]

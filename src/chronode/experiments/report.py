@@ -1,0 +1,119 @@
+"""Tables and pictures of what was run: one table as Markdown and PNG, and RESULTS.md with all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .._files import replacing
+from ..report.curves import COLOURS
+from .compare import Row, compare, told
+from .ledger import Ledger
+from .recipe import BUDGETS, Recipe, recipes
+
+MARKS = {"within spread": "=", "better": "+", "worse": "-", "not run": ""}
+
+
+def as_markdown(recipe: Recipe, budget: str, rows: list[Row]) -> str:
+    """The table: paper and ours, seeds, epochs, seconds, verdict.
+
+    Example:
+        >>> from chronode.experiments.recipe import find
+        >>> recipe = find("mmrnn/table3")
+        >>> print(as_markdown(recipe, "laptop", compare(recipe, "laptop", Ledger("nowhere"))).splitlines()[0])
+        ### mmrnn/table3: parity of bit streams, told bit by bit or only where they change
+    """
+    lines = [f"### {recipe.name}: {recipe.what}", ""]
+    lines += [f"Budget {budget}, {recipe.protocol} protocol. " + " ".join(recipe.notes), ""]
+    lines += ["| | model | metric | paper | n | ours | seeds | epochs | minutes | verdict |"]
+    lines += ["| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"]
+    for row in rows:
+        figure = row.figure
+        paper = told(figure.mean, figure.spread, figure)
+        ours = told(row.mean, row.spread, figure)
+        spent = ["", "", ""]
+        if row.entries:
+            seconds = sum(entry.seconds for entry in row.entries)
+            spent = [str(len(row.entries)), str(max(e.epochs for e in row.entries)), f"{seconds / 60:.1f}"]
+        metric = f"{figure.metric} {figure.unit}".strip()
+        cells = [figure.column, figure.label, metric, paper, str(figure.n or ""), ours, *spent, row.verdict]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def plot(recipe: Recipe, rows: list[Row], path: Path, budget: str) -> Path:
+    """Paper and ours as dots with spreads, a panel per column of the table."""
+    from matplotlib.figure import Figure as Canvas
+
+    columns = list(dict.fromkeys(row.figure.column for row in rows if row.entries))
+    most = max(sum(row.figure.column == column for row in rows) for column in columns)
+    canvas = Canvas(figsize=(4.2 * len(columns) + 1.5, 1.4 + 0.3 * most), dpi=110, layout="constrained")
+    canvas.suptitle(f"{recipe.name}: {recipe.what} (budget: {budget})", fontsize=11)
+    panels = canvas.subplots(1, len(columns), squeeze=False)[0]
+    for axes, column in zip(panels, columns, strict=True):
+        own = [row for row in rows if row.figure.column == column]
+        places = range(len(own))
+        paper = [row.figure.mean for row in own]
+        axes.errorbar(
+            paper,
+            places,
+            xerr=[row.figure.spread or 0 for row in own],
+            fmt="o",
+            color=COLOURS[0],
+            capsize=2,
+            label="paper",
+        )
+        ran = [(place, row) for place, row in zip(places, own, strict=True) if row.mean is not None]
+        axes.errorbar(
+            [row.mean for _, row in ran],
+            [place for place, _ in ran],
+            xerr=[row.spread or 0 for _, row in ran],
+            fmt="D",
+            color=COLOURS[1],
+            capsize=2,
+            label="ours",
+        )
+        axes.set_yticks(list(places), [row.figure.label for row in own], fontsize=8)
+        axes.invert_yaxis()
+        unit = f" ({own[0].figure.unit})" if own[0].figure.unit else ""
+        axes.set_xlabel(f"{own[0].figure.metric}{unit}")
+        axes.set_title(column, fontsize=10)
+        axes.grid(axis="x", alpha=0.3)
+    panels[0].legend(frameon=False, fontsize=8)
+    with replacing(path) as draft:
+        canvas.savefig(draft, format="png")
+    return path
+
+
+def render(ledger: Ledger, results: Path, pictures: Path) -> int:
+    """Writes RESULTS.md and its pictures from the ledger; gives the number of filled cells."""
+    parts, filled = [], 0
+    for recipe in recipes().values():
+        for budget in reversed(BUDGETS[1:]):  # what was run as the paper did comes first
+            rows = compare(recipe, budget, ledger)
+            ran = sum(bool(row.entries) for row in rows)
+            if not ran:
+                continue
+            filled += ran
+            path = plot(recipe, rows, pictures / f"{recipe.name.replace('/', '-')}-{budget}.png", budget)
+            shown = path.relative_to(results.parent).as_posix()
+            parts += [as_markdown(recipe, budget, rows), f"![{recipe.name}]({shown})\n"]
+    with replacing(results) as draft:
+        draft.write_text("\n".join([_head(ledger, filled), *parts]), encoding="utf-8")
+    return filled
+
+
+def _head(ledger: Ledger, filled: int) -> str:
+    entries = ledger.entries()
+    models, tasks = {e.model for e in entries}, {e.task for e in entries}
+    hours = sum(e.seconds for e in entries) / 3600
+    machines = sorted({f"{e.machine['cpu']}, {e.machine['cores']} cores" for e in entries})
+    return f"""# Results
+
+Made by `make results` from the ledger (`results/*.jsonl`); nothing here is typed by hand.
+
+{len(entries)} runs of {len(models)} models on {len(tasks)} tasks: {hours:.1f} hours of training on
+{"; ".join(machines)}.
+{filled} cells of the papers' tables are filled. A budget of `laptop` trains far shorter than the papers did: read the
+epochs beside each number. Verdicts compare with the larger of both spreads, or with 1 % where there is none.
+Repeat a table with `chronode reproduce NAME`.
+"""

@@ -1,0 +1,104 @@
+"""One run of a table: load, train, test, and the line for the ledger."""
+
+from __future__ import annotations
+
+import hashlib
+import resource
+import sys
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..data import Sequences
+from ..tasks import Parts
+from ..tasks import find as find_task
+from ..training import Event, Fitted, Objective, Settings, fit
+from ..training.environment import environment
+from ..training.inputs import spec_for
+from ..training.store import Store
+from .ledger import Entry, run_hash
+from .recipe import Cell
+
+
+def run(cell: Cell, seed: int, folder: Path | None = None, on_event: Callable[[Event], None] | None = None) -> Entry:
+    """Trains and tests what `cell` says; with `folder`, an earlier attempt that was cut off goes on.
+
+    Args:
+        cell: what to run.
+        seed: of the weights, the batches and what the task draws.
+        folder: for the state of the run.
+        on_event: called as training goes on.
+    """
+    task = find_task(cell.task)
+    parts = task.load(cell.protocol, seed, **cell.config["options"])
+    objective = Objective.for_task(task, parts.train)
+    settings = Settings.from_dict({**cell.config["training"], "seed": seed})
+    spec = spec_for(parts, cell.model, **cell.config["model"])
+    store = (
+        None if folder is None else Store(folder / run_hash(cell.model, cell.task, cell.protocol, seed, cell.config))
+    )
+    fitted = fit(parts, spec, settings, objective=objective, on_event=on_event, store=store, resume=store is not None)
+    if fitted.stopped == "interrupted":
+        raise KeyboardInterrupt
+    return _entry(cell, seed, parts, fitted)
+
+
+def _entry(cell: Cell, seed: int, parts: Parts, fitted: Fitted) -> Entry:
+    about = environment()
+    best = fitted.best
+    metrics = {"test": fitted.evaluate(parts.test)}
+    if best is not None:
+        metrics["valid"] = {"loss": best.valid_loss, **best.metrics}
+    commit = about.get("commit") or "unknown"
+    return Entry(
+        recipe=cell.recipe,
+        model=cell.model,
+        task=cell.task,
+        protocol=cell.protocol,
+        seed=seed,
+        budget=cell.budget,
+        config=cell.config,
+        config_hash=run_hash(cell.model, cell.task, cell.protocol, seed, cell.config),
+        data_hash=data_hash(parts),
+        commit=commit + ("+" if about.get("changed") else ""),
+        versions={name: str(about[name]) for name in ("chronode", "python", "torch", "numpy", "lightning")},
+        machine={name: about[name] for name in ("os", "cpu", "cores", "threads", "kernels")},
+        metrics=metrics,
+        parameters=sum(p.numel() for p in fitted.model.parameters()),
+        epochs=len(fitted.history),
+        seconds=round(fitted.seconds, 2),
+        peak_memory=peak_memory(),
+        finished=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
+
+
+def peak_memory() -> float:
+    """The most memory that this process held so far, in MiB."""
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(used / (2**20 if sys.platform == "darwin" else 2**10), 1)
+
+
+def data_hash(parts: Parts) -> str:
+    """Of everything in the three parts that a model sees or is scored on.
+
+    Example:
+        >>> from chronode.tasks import tasks
+        >>> load = tasks()["bitstream"].load
+        >>> few = {"train": 5, "valid": 5, "test": 5}
+        >>> data_hash(load(**few)) == data_hash(load(**few)) != data_hash(load(seed=1, **few))
+        True
+    """
+    digest = hashlib.sha256()
+    for part in (parts.train, parts.valid, parts.test):
+        for array in _arrays(part.compact()):
+            digest.update(str((array.dtype.str, array.shape)).encode())
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return digest.hexdigest()[:16]
+
+
+def _arrays(s: Sequences) -> list[Any]:
+    arrays = [s.base_values, s.starts, s.lengths, s.base_times, s.lead]
+    return [a for a in [*arrays, None if s.target is None else s.target.values] if a is not None]

@@ -1,0 +1,136 @@
+"""BIDMC (Pimentel et al. 2016): breaths and heart beats per minute, from a pulse oximeter and an electrocardiogram."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import one_of
+from ..data import Sequences, Target, from_list, split, windows
+from ..data.csv_file import read_csv
+from ..data.download import folder
+from .eigenworms import joined
+from .protocols import scaled
+from .publisher import located
+from .task import Parts, Sizes, Task, add
+
+RATE = 125  # samples a second
+LENGTH = 32 * RATE
+STRIDE = 3 * RATE
+CHANNELS = ("PLETH", "II")
+SOURCES = ("recordings", "archive")
+
+
+def read_columns(path: Path, names: tuple[str, ...]) -> NDArray[np.float64]:
+    """`(rows, names)` of a recording's file; NaN where a cell is empty or NaN."""
+    table = read_csv(path)
+    for name in names:
+        if name not in table.column_names:
+            raise ValueError(f"{path}, line 1: there is no column {name!r}, only {', '.join(table.column_names)}.")
+        if not str(table.schema.field(name).type) == "double":
+            raise ValueError(f"{path}: the column {name!r} is not all numbers.")
+    return np.stack([table[name].to_numpy() for name in names], axis=1)
+
+
+def read_recordings(top: Path, numeric: str) -> Sequences:
+    """Windows of 32 s, every 3 s, of each recording in `top`; a window's group is its recording.
+
+    The target is the mean of the monitor's readings (one a second) over the window; a window without any reading is
+    left out.
+
+    Args:
+        top: the folder with bidmc_01_Signals.csv, bidmc_01_Numerics.csv, ...
+        numeric: the reading: "RESP" (breaths a minute) or "HR" (beats a minute).
+    """
+    files = sorted(top.glob("bidmc_*_Signals.csv"))
+    if not files:
+        raise ValueError(f"{top}: there is no bidmc_*_Signals.csv in it.")
+    recordings, readings = [], []
+    for file in files:
+        signals = read_columns(file, CHANNELS)
+        told = read_columns(file.with_name(file.name.replace("Signals", "Numerics")), (numeric,))[:, 0]
+        if len(signals) < LENGTH or len(told) < len(signals) // RATE:
+            seconds = f"{len(signals) / RATE:g} s of signals and {len(told)} readings"
+            raise ValueError(f"{file}: {seconds}; there must be 32 s at least, and a reading for each.")
+        recordings.append(signals)
+        readings.append(told)
+    names = [file.name.split("_")[1] for file in files]
+    cut = windows(from_list(recordings, ids=np.array(names), channels=CHANNELS), LENGTH, STRIDE)
+    rates = np.concatenate([_means(told, len(signals)) for told, signals in zip(readings, recordings, strict=True)])
+    rates = rates.astype(np.float32)[:, None]
+    known = replace(cut, target=Target(rates, names=(numeric,))).labelled()
+    left_out = len(cut) - len(known)
+    return known.with_notes(*([f"{left_out} windows without a reading of {numeric} left out."] if left_out else []))
+
+
+def _means(told: NDArray[np.float64], samples: int) -> NDArray[np.float64]:
+    """The mean reading of each window of a recording; NaN where there is none."""
+    seconds, every = LENGTH // RATE, STRIDE // RATE
+    views = np.lib.stride_tricks.sliding_window_view(told, seconds)[: (samples - LENGTH) // RATE + 1 : every]
+    there = np.isfinite(views)
+    sums, counts = np.where(there, views, 0).sum(1), there.sum(1)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def _make(protocol: str, seed: int, *, source: str, numeric: str, archive: str) -> Parts:
+    one_of("source", source, SOURCES)
+    if source == "recordings":
+        series = read_recordings(located(folder("bidmc"), "bidmc_01_Signals.csv").parent, numeric)
+    elif protocol == "clean":
+        raise ValueError("the archive does not tell recordings: take protocol='paper', or source='recordings'.")
+    else:
+        series = joined(folder("bidmc_tser"), archive)
+    train, valid, test = split(series, by="group" if protocol == "clean" else "series", seed=seed)
+    return scaled(train, valid, test)
+
+
+_PROTOCOLS = {
+    "clean": "the recordings' windows; no recording is in two parts (37, 8 and 8 of the 53)",
+    "paper": "windows drawn at random: a window of the test part overlaps those of training by up to 29 of its 32 s, "
+    "and every patient is in all parts: a leak. source='archive' takes the TSER archive's 7,949 windows themselves",
+}
+_HEALTHCARE = {
+    "model": "unicornn",
+    "hidden_size": 128,
+    "num_layers": 3,
+    "dropout": 0.1,
+    "batch_size": 32,
+    "optimizer": "adam",
+    "epochs": 500,
+    "schedule": "step",
+    "drop_epochs": (250,),
+    "drop_factor": 0.1,
+}
+
+
+def _add(name: str, what: str, numeric: str, archive: str, sizes: Sizes, **settings: float) -> None:
+    add(
+        Task(
+            name=name,
+            what=f"32 s of pulse oximetry and electrocardiogram: how many {what} a minute?",
+            make=partial(_make, numeric=numeric, archive=archive),
+            sizes=sizes,
+            loss="squared",
+            metric="rmse",
+            protocols=_PROTOCOLS,
+            settings={"unicornn": {**_HEALTHCARE, **settings}},
+            options={"source": "recordings"},
+            data="bidmc",
+        )
+    )
+
+
+_add(
+    "bidmc-rr", "breaths", "RESP", "BIDMC32RR",
+    Sizes(train=5_550, valid=1_200, test=1_200, steps=LENGTH, channels=2),
+    learning_rate=3.98e-3, delta_t=0.011, alpha=9.0,
+)  # fmt: skip
+_add(
+    "bidmc-hr", "heart beats", "HR", "BIDMC32HR",
+    Sizes(train=5_550, valid=1_200, test=1_200, steps=LENGTH, channels=2),
+    learning_rate=2.88e-3, delta_t=0.046, alpha=10.0,
+)  # fmt: skip

@@ -1,0 +1,84 @@
+"""scikit-learn's own small digits as series: tasks that need no download."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data import Sequences, from_numpy, split
+from .equal import equal_series
+from .events import encode
+from .image_files import DIGITS
+from .images import digit
+from .task import Parts, Sizes, Task, add
+
+PIXELS = 64
+WHITE = 16
+
+
+def digits_series() -> Sequences:
+    """1,797 images of 8 x 8 pixels, pixel by pixel, in [0, 1].
+
+    Example:
+        >>> digits_series()
+        Sequences(1,797 series, 115,008 steps, 1 channels, target='digit')
+    """
+    images, labels = _load()
+    return equal_series((images / WHITE).astype(np.float32)[..., None], digit(labels), ("pixel",))
+
+
+def digits_events() -> Sequences:
+    """The same as bits (brighter than half), told where they change; an image is one unit of time.
+
+    Example:
+        >>> digits_events()[0].dt.sum().item()
+        1.0
+    """
+    images, labels = _load()
+    events = encode(images > WHITE / 2)
+    return from_numpy(
+        events.values[..., None],
+        order="NTD",
+        dt=events.gaps / PIXELS,
+        lengths=events.lengths,
+        target=labels,
+        classes=DIGITS,
+        target_names=["digit"],
+        channels=["bit"],
+    )
+
+
+def _load() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """(images `(N, 64)` of 0 to 16, labels)."""
+    from sklearn.datasets import load_digits
+
+    images, labels = load_digits(return_X_y=True)
+    return np.asarray(images), np.asarray(labels)
+
+
+def _make(series: Callable[[], Sequences], protocol: str, seed: int) -> Parts:
+    train, valid, test = split(series(), seed=seed)
+    return Parts(train, valid, test)
+
+
+for _name, _what, _series, _steps in (
+    ("digits-seq", "small handwritten digits of scikit-learn, pixel by pixel", digits_series, PIXELS),
+    ("digits-event", "small handwritten digits of scikit-learn, told where black and white change", digits_events, 30),
+):
+    add(
+        Task(
+            name=_name,
+            what=_what,
+            make=partial(_make, _series),
+            sizes=Sizes(train=1_258, valid=270, test=269, steps=_steps, channels=1, classes=10),
+            loss="cross_entropy",
+            metric="accuracy",
+            protocols={
+                "clean": "70 / 15 / 15 % drawn by seed, the digits evenly; writers are not known and may cross",
+                "paper": "the same: no paper here uses it",
+            },
+        )
+    )

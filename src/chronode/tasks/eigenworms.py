@@ -1,0 +1,58 @@
+"""EigenWorms (UEA archive): which mutant is the worm, from how it moves?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ..data import Sequences, concat, read_ts, split
+from ..data.download import folder
+from .protocols import scaled
+from .publisher import located
+from .task import Parts, Sizes, Task, add
+
+
+def joined(top: Path, name: str) -> Sequences:
+    """NAME_TRAIN.ts and NAME_TEST.ts as one set; every series is a group of its own."""
+    both = concat(read_ts(located(top, f"{name}_{part}.ts")) for part in ("TRAIN", "TEST"))
+    # Both files count their series from 0.
+    return replace(both, ids=np.arange(len(both)), groups=np.arange(len(both)))
+
+
+def _make(protocol: str, seed: int) -> Parts:
+    worms = joined(folder("eigenworms"), "EigenWorms")
+    train, valid, test = split(worms, stratify=protocol == "clean", seed=seed)
+    return scaled(train, valid, test)
+
+
+add(
+    Task(
+        name="eigenworms",
+        what="six numbers for a worm's shape over 17,984 steps: wild type, or which of four mutants?",
+        make=_make,
+        sizes=Sizes(train=181, valid=39, test=39, steps=17_984, channels=6, classes=5),
+        loss="cross_entropy",
+        metric="accuracy",
+        protocols={
+            "clean": "the archive's parts joined, then 70/15/15 by seed, mutants spread evenly",
+            "paper": "the same, drawn without regard to the mutants",
+        },
+        settings={
+            "unicornn": {
+                "model": "unicornn",
+                "hidden_size": 32,
+                "num_layers": 2,
+                "delta_t": [2.81e-5, 0.0343],
+                "alpha": 0.0,
+                "dropout": 0.0,
+                "batch_size": 8,
+                "optimizer": "adam",
+                "learning_rate": 8.59e-3,
+                "epochs": 250,
+            }
+        },
+        data="eigenworms",
+    )
+)

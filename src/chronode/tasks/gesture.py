@@ -1,0 +1,79 @@
+"""The phases of gestures while people tell stories, frame by frame: one of LTC's tasks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from .._checks import one_of
+from ..data import Scaler, Sequences, from_list, split, windows
+from ..data.download import folder
+from .protocols import LTC, scaled, shuffled
+from .publisher import located
+from .task import Parts, Sizes, Task, add
+from .text_files import Kind, read_table
+
+# In the authors' order, on which their shuffled parts depend.
+FILES = ("a3", "b1", "b3", "c1", "c3", "a2", "a1")
+PHASES = {"D": "rest", "P": "preparation", "S": "stroke", "H": "hold", "R": "retraction"}
+FEATURES = tuple(str(number) for number in range(1, 33))
+LENGTH, STRIDE = 32, 16
+
+
+def read(path: Path, group: str = "file") -> Sequences:
+    """The seven processed files (velocities and accelerations of hands and wrists), a series each.
+
+    Args:
+        path: the folder.
+        group: what no split may divide: "file" (a story) or "user" (the first letter of the files: a, b or c).
+    """
+    one_of("group", group, ("file", "user"))
+    columns: dict[str, Kind] = {**dict.fromkeys(FEATURES, "number"), "Phase": tuple(PHASES)}
+    tables = [read_table(located(path, f"{name}_va3.csv"), columns) for name in FILES]
+    return from_list(
+        [np.stack([table[feature] for feature in FEATURES], axis=1) for table in tables],
+        target=[table["Phase"] for table in tables],
+        per_step=True,
+        classes=list(PHASES.values()),
+        target_names=["phase"],
+        channels=FEATURES,
+        ids=list(FILES),
+        groups=list(FILES) if group == "file" else [name[0] for name in FILES],
+    )
+
+
+def _make(protocol: str, seed: int, *, group: str) -> Parts:
+    stories = read(folder("gesture_phase"), group)
+    if protocol == "clean":
+        train, valid, test = split(windows(stories, LENGTH, STRIDE), stratify=False, seed=seed)
+        return scaled(train, valid, test)
+    # The authors drop what is left behind the last whole window, then interleave windows half a window later.
+    whole = replace(stories, lengths=stories.lengths // LENGTH * LENGTH)
+    pieces = windows(whole, LENGTH, STRIDE)
+    shown = pieces.values.astype(np.float64)  # a frame counts as often as windows show it, as in their code
+    scaler = Scaler(FEATURES, tuple(shown.mean(0).tolist()), tuple(shown.std(0).tolist()))
+    return scaled(*shuffled(pieces, 23489), scaler)
+
+
+add(
+    Task(
+        name="gesture",
+        what="velocities and accelerations of hands and wrists: the phase of the gesture in each frame",
+        make=_make,
+        sizes=Sizes(train=422, valid=107, test=77, steps=LENGTH, channels=len(FEATURES), classes=len(PHASES)),
+        loss="cross_entropy",
+        metric="accuracy",
+        protocols={
+            "clean": "whole files (or users) drawn by seed: five training, one validation, one test; windows of 32 "
+            "frames every 16; scaled by the training files",
+            "paper": "windows of 32 frames every 16 of all files, shuffled (RandomState 23489), 10 % validation, 15 % "
+            "test. Leaks: neighbouring windows share 16 frames and lie in different parts; mean and spread see the "
+            "test frames",
+        },
+        settings={"ltc": LTC},
+        options={"group": "file"},
+        data="gesture_phase",
+    )
+)

@@ -1,0 +1,153 @@
+"""Human activity from a phone at the waist: six classes, and the two of iRNN and ERNN; LTC's 561 features too."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import one_of
+from ..data import Sequences, from_list, from_numpy, split, windows
+from ..data.download import folder
+from .protocols import LTC, equilibrium, range_windows, scaled, shuffled
+from .publisher import located
+from .task import Parts, Sizes, Task, add
+from .text_files import read_matrix, same_length
+
+FOLDER = "UCI HAR Dataset"
+SIGNALS = tuple(f"{sensor}_{axis}" for sensor in ("body_acc", "body_gyro", "total_acc") for axis in "xyz")
+CLASSES = ("walking", "walking upstairs", "walking downstairs", "sitting", "standing", "laying")
+PAIR = ("sitting, laying or upstairs", "standing, walking or downstairs")
+IN_PAIR = np.array([1, 0, 1, 0, 1, 0])
+"""Of each of CLASSES its class in HAR-2."""
+STEPS, FEATURES, LENGTH, TEST_STRIDE = 128, 561, 16, 8
+
+
+def read(path: Path, part: str, *, merged: bool = False) -> Sequences:
+    """The publisher's "train" or "test" windows of 128 steps of nine signals; the group is the subject.
+
+    Args:
+        path: the folder.
+        part: "train" or "test".
+        merged: the two classes of HAR-2 instead of six.
+    """
+    root = located(path, FOLDER) / part
+    files = [root / "Inertial Signals" / f"{signal}_{part}.txt" for signal in SIGNALS]
+    signals = {file: read_matrix(file, STEPS) for file in files}
+    activity, subject = _labels(root, part)
+    same_length({root / f"y_{part}.txt": activity, **signals})
+    return from_numpy(
+        np.stack(list(signals.values()), axis=2),
+        order="NTD",
+        target=IN_PAIR[activity] if merged else activity,
+        classes=PAIR if merged else CLASSES,
+        target_names=["activity"],
+        channels=SIGNALS,
+        ids=[f"{part} {row}" for row in range(len(activity))],
+        groups=subject,
+    )
+
+
+def read_features(path: Path, part: str, *, by_subject: bool) -> Sequences:
+    """The 561 features of each window, as steps: LTC's variant.
+
+    Args:
+        path: the folder.
+        part: "train" or "test".
+        by_subject: a series for each subject; otherwise one for all rows of the file, as in the authors' code.
+    """
+    root = located(path, FOLDER) / part
+    file = root / f"X_{part}.txt"
+    if not file.exists():
+        raise ValueError(f"{file} is not there: features='handmade' needs it; features='raw' does without.")
+    values = read_matrix(file, FEATURES)
+    activity, subject = _labels(root, part)
+    same_length({root / f"y_{part}.txt": activity, file: values})
+    names = np.unique(subject).tolist() if by_subject else [part]
+    rows = [np.flatnonzero(subject == name) if by_subject else np.arange(len(subject)) for name in names]
+    return from_list(
+        [values[piece] for piece in rows],
+        target=[activity[piece] for piece in rows],
+        per_step=True,
+        classes=CLASSES,
+        target_names=["activity"],
+        ids=names,
+    )
+
+
+def _labels(root: Path, part: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(activity from 0, subject) of each window."""
+    files = [root / f"{name}_{part}.txt" for name in ("y", "subject")]
+    columns = [read_matrix(file, 1)[:, 0] for file in files]
+    same_length(dict(zip(files, columns, strict=True)))
+    for file, column, most in zip(files, columns, (len(CLASSES), np.inf), strict=True):
+        wrong = np.flatnonzero((column % 1 != 0) | (column < 1) | (column > most))
+        if len(wrong):
+            told = f"a whole number from 1 to {most}" if most < np.inf else "a subject's number"
+            raise ValueError(f"{file}, line {int(wrong[0]) + 1:,}: {column[wrong[0]]:g} is not {told}.")
+    return columns[0].astype(np.int64) - 1, columns[1].astype(np.int64)
+
+
+def _make(protocol: str, seed: int, *, merged: bool = False, features: str = "raw") -> Parts:
+    path = folder("har")
+    if one_of("features", features, ("raw", "handmade")) == "handmade":
+        return _make_features(path, protocol, seed)
+    learnt, test = read(path, "train", merged=merged), read(path, "test", merged=merged)
+    if protocol == "clean":
+        train, valid = split(learnt, (0.85, 0.15), stratify=False, seed=seed)
+        return scaled(train, valid, test)
+    valid = split(learnt, (0.8, 0.2), by="series", seed=seed)[1]
+    return scaled(learnt, valid, test)
+
+
+def _make_features(path: Path, protocol: str, seed: int) -> Parts:
+    by_subject = protocol == "clean"
+    learnt, test = (read_features(path, part, by_subject=by_subject) for part in ("train", "test"))
+    if by_subject:
+        train, valid = split(windows(learnt, LENGTH, 1), (0.85, 0.15), stratify=False, seed=seed)
+        return scaled(train, valid, windows(test, LENGTH, TEST_STRIDE))
+    train, valid, _ = shuffled(range_windows(learnt, LENGTH, 1), 893429, test=0.0)
+    return Parts(train, valid, range_windows(test, LENGTH, TEST_STRIDE))
+
+
+_PROTOCOLS = {
+    "clean": "the publisher's test subjects (9 of 30) are test; 3 of the 21 others, drawn by seed, validation; scaled "
+    "per channel by the training subjects",
+    "paper": "the publisher's 7352 windows are training, his 2947 test; 20 % of the training windows, drawn by seed, "
+    "are validation. Leak: validation is inside training, as settings were tuned on it and the models then trained on "
+    "all; the test subjects leak nothing",
+}
+_LTC = (
+    ". features='handmade': LTC's 16 windows in a row, told by 561 features; shuffled (RandomState 893429), 10 % "
+    "validation, unscaled; neighbouring ones share 15 and lie in training and validation"
+)
+
+add(
+    Task(
+        name="har",
+        what="2.56 s of a phone's acceleration and rotation: which of six activities",
+        make=_make,
+        sizes=Sizes(train=6236, valid=1116, test=2947, steps=STEPS, channels=len(SIGNALS), classes=len(CLASSES)),
+        loss="cross_entropy",
+        metric="accuracy",
+        protocols={**_PROTOCOLS, "paper": _PROTOCOLS["paper"] + _LTC},
+        settings={**equilibrium(hidden_size=80), "ltc": LTC},
+        options={"features": "raw"},
+        data="har",
+    )
+)
+add(
+    Task(
+        name="har-2",
+        what="2.56 s of a phone's acceleration and rotation: which of two groups of activities",
+        make=partial(_make, merged=True),
+        sizes=Sizes(train=6236, valid=1116, test=2947, steps=STEPS, channels=len(SIGNALS), classes=len(PAIR)),
+        loss="cross_entropy",
+        metric="accuracy",
+        protocols=_PROTOCOLS,
+        settings=equilibrium(hidden_size=80),
+        data="har",
+    )
+)

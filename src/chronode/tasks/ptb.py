@@ -1,0 +1,90 @@
+"""Penn Treebank in Mikolov's word-level form: which word comes next?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import whole
+from ..data import Sequences, from_list, windows
+from ..data.download import folder
+from .publisher import located
+from .task import Parts, Sizes, Task, add
+from .text import Numbering, utf8
+
+END = "<eos>"
+
+
+def read_words(path: Path, numbering: Numbering) -> NDArray[np.int32]:
+    """All words of a file as one stream, with END after every line."""
+    text = utf8(path.read_bytes(), path)
+    words = [word for line in text.splitlines() for word in (*line.split(), END)]
+    if len(words) < 2:
+        raise ValueError(f"{path}, line 1: there must be at least two words.")
+    return numbering.encode(words)
+
+
+def pieces(stream: NDArray[np.int32], vocabulary: tuple[str, ...], name: str, length: int) -> Sequences:
+    """The stream cut into series of `length` words in reading order; the target of each step is the word after it.
+
+    Series i + 1 goes on where series i ends, so a state may be carried over: cut `range(len(pieces))` into as many
+    runs as a batch has rows and walk along them. All series have the group `name`: they are one text.
+
+    Example:
+        >>> s = pieces(np.array([0, 1, 2, 1, 0, 2], dtype=np.int32), ("<unk>", "a", "b"), "train", 3)
+        >>> [(series.values[:, 0].tolist(), series.target.tolist()) for series in s]
+        [([0, 1, 2], [1, 2, 1]), ([1, 0], [0, 2])]
+    """
+    whole_text = from_list(
+        [stream[:-1]],
+        target=[stream[1:]],
+        per_step=True,
+        classes=vocabulary,
+        target_names=["next word"],
+        ids=[name],
+        channels=["word"],
+        dtype="int32",
+    )
+    return replace(windows(whole_text, length, rest="keep"), categories={"word": vocabulary})
+
+
+def _make(protocol: str, seed: int, *, length: int) -> Parts:
+    """The parts are the publisher's, so both protocols are one and the seed draws nothing."""
+    length, numbering = whole("length", length, at_least=1), Numbering()
+    top, names = folder("ptb"), ("train", "valid", "test")
+    streams = [read_words(located(top, f"ptb.{name}.txt"), numbering) for name in names]
+    vocabulary = numbering.vocabulary(streams[0])
+    symbols = [numbering.table(vocabulary)[stream] for stream in streams]
+    train, valid, test = (pieces(s, vocabulary, name, length) for s, name in zip(symbols, names, strict=True))
+    return Parts(train, valid, test)
+
+
+add(
+    Task(
+        name="ptb",
+        what="the words of newspaper text: which one comes next?",
+        make=_make,
+        sizes=Sizes(train=3_099, valid=246, test=275, steps=300, channels=1, classes=10_000),
+        loss="cross_entropy",
+        metric="perplexity",
+        protocols={
+            "clean": "the publisher's parts, each one stream of words with <eos> after every sentence, cut into pieces "
+            "in reading order; all but a stream's first word are predicted",
+            "paper": "the same",
+        },
+        settings={
+            "irnn": {
+                "model": "irnn",
+                "hidden_size": 256,
+                "K": 1,
+                "embedding_size": 256,
+                "optimizer": "adam",
+            }
+        },
+        options={"length": 300},
+        data="ptb",
+    )
+)

@@ -1,0 +1,101 @@
+"""What `fit` is given: series and a model, brought into one form and checked against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..data import Scaler, Sequences, split
+from ..model import ModelSpec, SequenceModel, count_symbols
+from ..tasks import find as find_task
+from ..tasks.task import Parts, Task
+from .objective import Objective, class_counts
+from .settings import Settings
+
+VALID_SHARE = 0.15
+"""The share of groups that `fit` validates on when it is given training series only."""
+
+
+def parts_of(
+    data: str | Task | Parts | Sequences,
+    valid: Sequences | None,
+    scaler: Scaler | None,
+    protocol: str,
+    options: Mapping[str, Any],
+    seed: int,
+) -> tuple[Task | None, Parts]:
+    """The series to train and to choose by, and the task that they come from."""
+    task = find_task(data) if isinstance(data, str) else data if isinstance(data, Task) else None
+    if not isinstance(data, Sequences):
+        for name, given in (("valid", valid), ("scaler", scaler)):
+            if given is not None:
+                raise ValueError(f"{name} goes with series of your own; a task brings its own.")
+    elif protocol != "clean" or options:
+        raise ValueError("protocol and options go with a task, not with series of your own.")
+    if task is not None:
+        return task, task.load(protocol, seed, **options)
+    if isinstance(data, Parts):
+        return None, data
+    if not isinstance(data, Sequences):
+        raise TypeError(f"data must be a task, its Parts or Sequences, got {type(data).__name__}.")
+    train = data.labelled()
+    if not len(train):
+        raise ValueError("there is nothing to learn from: no series has a target.")
+    if valid is None:
+        train, valid = split(train, (1 - VALID_SHARE, VALID_SHARE), seed=seed)
+    valid = valid.labelled().with_classes(train.classes)
+    if not len(valid):
+        raise ValueError("there is nothing to choose by: no validation series has a target.")
+    return None, Parts(train, valid, valid, scaler)
+
+
+def network_for(model: str | ModelSpec | SequenceModel, parts: Parts) -> SequenceModel:
+    """The model to train; one that is given by name fits all parts of the data."""
+    if isinstance(model, SequenceModel):
+        return model
+    if isinstance(model, str):
+        told = {}
+        if parts.train.base_values.dtype.kind != "f":
+            told["symbols"] = max(count_symbols(part) for part in (parts.train, parts.valid, parts.test))
+        if parts.vectors is not None:
+            told["embedding_size"] = parts.vectors.shape[1]
+        missing = any(part.has_missing for part in (parts.train, parts.valid, parts.test))
+        model = ModelSpec.for_data(parts.train, model, missing=missing, **told)
+    if not isinstance(model, ModelSpec):
+        raise TypeError(f"model must be a name, a ModelSpec or a SequenceModel, got {type(model).__name__}.")
+    return SequenceModel.build(model, parts.vectors)
+
+
+def check_fits(network: SequenceModel, goal: Objective, parts: Parts, settings: Settings) -> None:
+    """The model, the target and the settings, before anything is spent on them."""
+    outputs = network.head.out_features
+    if outputs != goal.num_outputs:
+        what = "classes" if goal.kind == "class" else "values"
+        raise ValueError(f"the model has num_outputs={outputs}, the target {goal.num_outputs} {what}.")
+    wanted = "all" if goal.per_step else "last"
+    if network.layer.outputs != wanted:
+        every = "every step" if goal.per_step else "the whole series"
+        raise ValueError(
+            f"the target is of {every}: build the layer with outputs={wanted!r} (per_step={goal.per_step})."
+        )
+    channels = network.layer.input_size if network.embedding is None else 1
+    if channels != parts.train.num_channels:
+        raise ValueError(f"the model has input_size={channels}, the data {parts.train.num_channels} channels.")
+    if parts.valid.channels != parts.train.channels:
+        told = f"{', '.join(parts.train.channels)} to train, {', '.join(parts.valid.channels)} to validate"
+        raise ValueError(f"the series have other channels: {told}.")
+    if not network.layer.missing and (parts.train.has_missing or parts.valid.has_missing):
+        raise ValueError("values are missing in these series: build the model with missing=True.")
+    if settings.tbptt and network.layer.bidirectional:
+        raise ValueError("tbptt cannot train a bidirectional layer: the later pieces are not known to the first.")
+
+
+def notes_on(goal: Objective, parts: Parts) -> tuple[str, ...]:
+    """What the user should know about the data."""
+    if goal.classes is None:
+        return ()
+    gone = [name for name, count in zip(goal.classes, class_counts(parts.train).tolist(), strict=True) if not count]
+    if not gone:
+        return ()
+    listed = ", ".join(map(repr, gone[:5])) + (", ..." if len(gone) > 5 else "")
+    return (f"no training series has the class {listed}: the model cannot learn it.",)

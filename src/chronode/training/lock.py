@@ -1,0 +1,86 @@
+"""A lock on a folder that the system frees when its process ends, however it ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_PATIENCE = 1.0  # seconds: a look at the lock takes it for a moment, and a killed process goes after a moment
+
+_handles: set[int] = set()
+
+
+class FolderLock:
+    """An exclusive lock by a file that stays; the file only says who holds it.
+
+    Example:
+        >>> import tempfile
+        >>> lock = FolderLock(Path(tempfile.mkdtemp()) / "run.lock")
+        >>> with lock.held():
+        ...     lock.taken()
+        True
+        >>> lock.taken()
+        False
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Holds the lock within the block.
+
+        Raises:
+            ValueError: another process, or another block of this one, holds it.
+        """
+        handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+        _handles.add(handle)
+        try:
+            give_up = time.monotonic() + _PATIENCE
+            while not _try(handle, fcntl.LOCK_EX):
+                if time.monotonic() > give_up:
+                    holder = os.pread(handle, 200, 0).decode(errors="replace").strip() or "another process"
+                    raise ValueError(f"{self.path.parent} is in use by {holder}: wait for it, or end it first.")
+                time.sleep(0.05)
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"process {os.getpid()} on {platform.node()}\n".encode(), 0)
+            yield
+        finally:
+            if handle in _handles:  # not in a forked child, which has closed it
+                _handles.remove(handle)
+                fcntl.flock(handle, fcntl.LOCK_UN)  # now, though a child just forked may have it open still
+                os.close(handle)
+
+    def taken(self) -> bool:
+        """Whether any process holds it."""
+        try:
+            handle = os.open(self.path, os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            return not _try(handle, fcntl.LOCK_SH)
+        finally:
+            os.close(handle)
+
+
+def _try(handle: int, kind: int) -> bool:
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _let_go_in_child() -> None:
+    """A forked data loader must not hold the lock of a parent that was killed."""
+    for handle in _handles:
+        os.close(handle)
+    _handles.clear()
+
+
+os.register_at_fork(after_in_child=_let_go_in_child)

@@ -1,0 +1,178 @@
+"""A run from start to end: Lightning's Trainer, quiet; threads; Ctrl-C; faults in the user's words."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+
+from ..data import Sequences
+from ..model import SequenceModel
+from ..tasks.task import Parts
+from .fitted import Fitted
+from .loaders import Place, TrainingBatches
+from .module import Ends, Interrupted, Training
+from .objective import Objective
+from .progress import TrainingStopped
+from .settings import Settings
+
+# What a resumed run may change: it decides when or where to train, not what is learnt until then.
+_MAY_CHANGE = ("epochs", "steps", "early_stop", "threads", "accelerator", "devices", "strategy")
+# Multiplications per batch below which a second thread costs more than it gives.
+_SMALL_WORK = 5e7
+_NO_MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "cannot allocate memory")
+
+
+def train(
+    network: SequenceModel,
+    objective: Objective,
+    settings: Settings,
+    parts: Parts,
+    ends: Ends,
+    *,
+    resume: bool,
+    notes: tuple[str, ...],
+) -> Fitted:
+    """Trains `network` in place; see `fit`."""
+    batches = TrainingBatches(parts, settings, Place())
+    ends = ends._replace(about=_about(network, settings, parts.train))
+    run = Training(network, objective, settings, batches, parts.valid, ends)
+    saved = ends.store.latest() if resume and ends.store is not None else None
+    if saved is not None:
+        _check_same(saved[1]["about"], ends.about)
+        run.restore(*saved)
+    try:
+        if run.place.batch or run.decide() is None:
+            with _threads(settings, network, parts.train), _quiet(), _stops_on_ctrl_c(run):
+                _trainer(settings, run.place.epoch).fit(run, batches)
+    except Interrupted:
+        run.stopped = "interrupted"
+        run.save()
+    except TrainingStopped as error:
+        error.fitted = _fitted(run, parts, notes)
+        raise
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not any(told in str(error).lower() for told in _NO_MEMORY):
+            raise
+        fault = _memory_fault(run)
+        fault.fitted = _fitted(run, parts, notes)
+        raise fault from error
+    return _fitted(run, parts, notes)
+
+
+def _trainer(settings: Settings, epochs_done: int) -> pl.Trainer:
+    return pl.Trainer(
+        accelerator=settings.accelerator,
+        devices=settings.devices,
+        strategy=settings.strategy,
+        precision="bf16-mixed" if settings.precision == "bf16" else "32-true",
+        max_epochs=settings.epochs - epochs_done,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+
+
+def _fitted(run: Training, parts: Parts, notes: tuple[str, ...]) -> Fitted:
+    if run.best:
+        run.model.load_state_dict(run.best)
+    run.model.zero_grad(set_to_none=True)
+    how = (run.best_epoch, run.stopped or "fault", run.seconds)
+    return Fitted(run.model.eval(), run.settings, run.objective, tuple(run.history), *how, parts.scaler, notes)
+
+
+# ---- resuming ----------------------------------------------------------------------------------------------
+
+
+def _about(network: SequenceModel, settings: Settings, train: Sequences) -> dict[str, Any]:
+    """What must be the same when a run goes on."""
+    told: dict[str, Any] = {name: value for name, value in settings.as_dict().items() if name not in _MAY_CHANGE}
+    told |= {f"model {k}": v for k, v in (network.spec.as_dict() if network.spec else {}).items()}
+    told |= {"training series": len(train), "training steps": int(train.lengths.sum())}
+    return json.loads(json.dumps(told, default=str))  # tuples become lists, as they will when it is saved
+
+
+def _check_same(there: dict[str, Any], here: dict[str, Any] | None) -> None:
+    here = here or {}
+    differing = [name for name in {**there, **here} if there.get(name) != here.get(name)]
+    if differing:
+        told = "; ".join(f"{name}: {there.get(name)!r} there, {here.get(name)!r} here" for name in differing)
+        raise ValueError(f"the saved run is another one ({told}); use its settings, or start anew without resume.")
+
+
+# ---- around the run ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _threads(settings: Settings, network: SequenceModel, train: Sequences) -> Iterator[None]:
+    """Torch's threads for this run."""
+    before = torch.get_num_threads()
+    wanted = settings.threads
+    if wanted is None:
+        width = network.layer.hidden_size**2 * network.layer.num_layers
+        work = settings.batch_size * float(train.lengths.mean()) * width
+        wanted = 1 if work < _SMALL_WORK else before
+    torch.set_num_threads(wanted)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without Lightning's greetings and advice."""
+    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric", "lightning")]
+    loggers += [logging.getLogger(f"{log.name}.utilities.rank_zero") for log in loggers]
+    levels = [log.level for log in loggers]
+    for log in loggers:
+        log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            for module in ("pytorch_lightning", "lightning_fabric", "torchmetrics"):
+                warnings.filterwarnings("ignore", module=module)
+            yield
+    finally:
+        for log, level in zip(loggers, levels, strict=True):
+            log.setLevel(level)
+
+
+@contextmanager
+def _stops_on_ctrl_c(run: Training) -> Iterator[None]:
+    """The first Ctrl-C ends the run after the batch in hand, the second at once (Lightning would end the process)."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def ask(number: int, frame: object) -> None:
+        run.stop_wanted = True
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, ask)
+    try:
+        yield
+    except SystemExit as error:
+        raise KeyboardInterrupt from error
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _memory_fault(run: Training) -> TrainingStopped:
+    s = run.settings
+    cures = [f"batch_size={max(1, s.batch_size // 2)} (it is {s.batch_size})"] if s.batch_size > 1 else []
+    if run.model.layer.memory != "low":
+        cures.append('memory="low" in the model\'s settings (slower, recomputes instead of keeping)')
+    if not s.tbptt:
+        cures.append("tbptt=100 for long series")
+    place = f"epoch {run.place.epoch + 1}, batch {run.place.batch + 1}"
+    return TrainingStopped(f"the memory does not suffice at {place}: try {', or '.join(cures)}.")

@@ -1,0 +1,165 @@
+"""Checkpoints that survive a kill, a torn file and a full disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .._checks import whole
+from .._files import DiskFull, replacing
+
+# The hash of the content is part of the name: one rename brings both, and the file stays plain safetensors.
+_NAME = re.compile(r"checkpoint-(\d{6,})-([0-9a-f]{32})\.safetensors")
+
+Checkpoint = tuple[dict[str, Tensor], dict[str, Any]]
+
+
+class Store:
+    """The last few checkpoints of a run, in one folder; only one process may save into it at a time.
+
+    A checkpoint is one safetensors file with the facts as JSON in its header. It gets its name when it is whole
+    and synced, and older ones go only then. The name holds the SHA-256 of the content, so a torn or altered
+    file is found when it is read, and the one before it is used.
+
+    Attributes:
+        folder: where the files are; made by the first `save`.
+        keep: how many checkpoints stay.
+        notes: what was wrong with files that `latest` had to pass over.
+
+    Example:
+        >>> import tempfile
+        >>> store = Store(Path(tempfile.mkdtemp()))
+        >>> store.save({"weight": torch.ones(2)}, {"epoch": 1})
+        >>> store.latest()
+        ({'weight': tensor([1., 1.])}, {'epoch': 1})
+    """
+
+    def __init__(self, folder: str | Path, keep: int = 2):
+        self.folder = Path(folder)
+        self.keep = whole("keep", keep, at_least=1)
+        self.notes: list[str] = []
+        self._damaged: set[Path] = set()
+
+    def save(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        """Writes a checkpoint, then removes the oldest ones.
+
+        Args:
+            tensors: of any shape and strides; views of one memory are stored one by one.
+            facts: what JSON can hold, NaN and infinities too. Tuples come back as lists.
+
+        Raises:
+            DiskFull: there is no room; names the last good checkpoint, which is still there.
+            TypeError: a tensor or fact has a type that would not come back as it was.
+        """
+        content = _packed(tensors, facts)
+        self._remove_drafts()
+        number = max((_number(path) for path in self._files()), default=0) + 1
+        path = self.folder / f"checkpoint-{number:06d}-{_hash(content)}.safetensors"
+        try:
+            with replacing(path) as draft:
+                draft.write_bytes(content)
+        except DiskFull as error:
+            raise DiskFull(f"{error}; {self._last_good()}") from error
+        self._remove_old()
+
+    def latest(self) -> Checkpoint | None:
+        """The newest whole checkpoint, or None if there is none."""
+        found = self._newest()
+        return found and found[1]
+
+    def _newest(self) -> tuple[Path, Checkpoint] | None:
+        for path in self._files():
+            try:
+                content = path.read_bytes()
+            except FileNotFoundError:  # it went while we looked, so there is a newer one
+                return self._newest()
+            if _hash(content) == _match(path)[2]:
+                return path, _unpacked(content)
+            if path not in self._damaged:
+                self._damaged.add(path)
+                self.notes.append(f"{path} is torn or altered (its hash is not that of its name): it is passed over.")
+        return None
+
+    def _files(self) -> list[Path]:
+        """The checkpoints, newest first."""
+        found = [path for path in self.folder.glob("checkpoint-*") if _NAME.fullmatch(path.name)]
+        return sorted(found, key=_number, reverse=True)
+
+    def _remove_drafts(self) -> None:
+        """What a killed process left of a checkpoint it was writing."""
+        for draft in self.folder.glob(".checkpoint-*"):
+            draft.unlink(missing_ok=True)
+
+    def _remove_old(self) -> None:
+        # A damaged file must not take the place of a whole one.
+        whole_ones = [path for path in self._files() if path not in self._damaged]
+        for path in {*whole_ones[self.keep :], *self._damaged}:
+            path.unlink(missing_ok=True)
+        self._damaged.clear()
+
+    def _last_good(self) -> str:
+        found = self._newest()
+        if found is None:
+            return "there is no earlier checkpoint"
+        path, (_, facts) = found
+        epoch = f" (epoch {facts['epoch']})" if "epoch" in facts else ""
+        return f"the last good checkpoint is {path.name}{epoch}"
+
+
+def _match(path: Path) -> re.Match[str]:
+    found = _NAME.fullmatch(path.name)
+    assert found is not None
+    return found
+
+
+def _number(path: Path) -> int:
+    return int(_match(path)[1])
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]
+
+
+def _packed(tensors: dict[str, Tensor], facts: dict[str, Any]) -> bytes:
+    from safetensors.torch import save
+
+    _check_fact(facts, "facts")
+    for name, tensor in tensors.items():
+        if tensor.dtype == torch.complex128:
+            raise TypeError(f"tensors[{name!r}] is complex128, which safetensors cannot hold: use torch.view_as_real.")
+    plain = {name: _own(tensor) for name, tensor in tensors.items()}
+    return save(plain, metadata={"facts": json.dumps(facts)})
+
+
+def _unpacked(content: bytes) -> Checkpoint:
+    from safetensors.torch import load
+
+    # The header is JSON, its length the first eight bytes; `load` does not give the metadata back.
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    tensors = {name: _own(tensor) for name, tensor in load(content).items()}
+    return tensors, json.loads(header["__metadata__"]["facts"])
+
+
+def _own(tensor: Tensor) -> Tensor:
+    """A copy with memory of its own: safetensors writes no shared memory, and reads views into the whole file."""
+    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+
+
+def _check_fact(value: Any, place: str) -> None:
+    """Refuses what JSON would turn into something else without a word, or cannot hold."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"{place} has the key {key!r}: JSON keys are strings, so it would not come back.")
+            _check_fact(item, f"{place}[{key!r}]")
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            _check_fact(item, f"{place}[{index}]")
+    elif not isinstance(value, str | int | float | None):
+        raise TypeError(f"{place} is a {type(value).__name__}: a fact is a number, a string, None, a list or a dict.")

@@ -1,0 +1,126 @@
+import json
+
+import pytest
+
+from chronode.experiments.compare import mean_and_spread, row, verdict
+from chronode.experiments.engine import missing
+from chronode.experiments.ledger import Ledger
+from chronode.experiments.papers import figures
+from chronode.experiments.recipe import BUDGETS, find, recipes
+from chronode.training import Settings
+
+TABLES = [
+    "mmrnn/table3",
+    "mmrnn/table4",
+    "mmrnn/table4-paper",
+    "mmrnn/table5",
+    "mmrnn/table6",
+    "unicornn/table1",
+    "unicornn/table2",
+    "unicornn/table3",
+    "unicornn/table4",
+    "unicornn/table5",
+    "unicornn/table7",
+    "unicornn/table8",
+    "ltc/table3",
+    "ltc/table4",
+    "ltc/table5",
+    "ltc/table6",
+    "irnn/table1",
+    "irnn/table2",
+    "irnn/table3",
+    "irnn/table7",
+    "irnn/table8",
+    "irnn/table9",
+    "irnn/table10",
+    "irnn/table11",
+    "ernn/table3",
+    "ernn/table4",
+    "ernn/table5",
+]
+
+
+def test_every_table_has_a_recipe():
+    assert set(TABLES) <= set(recipes())
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("name", TABLES)
+def test_every_cell_can_be_run(name, budget):
+    for cell in find(name).cells(budget):
+        Settings.from_dict(cell.config["training"])
+        assert json.loads(json.dumps(cell.config)) == cell.config
+        assert cell.config["training"]["epochs"] >= 1
+        assert len(set(cell.hashes())) == cell.seeds
+
+
+def test_a_row_brings_its_own_settings():
+    cells = find("irnn/table9").cells("laptop")
+    of = {cell.figure.label: cell for cell in cells if cell.task == "har-2"}
+    assert of["iRNN (K=5)"].config["model"]["K"] == 5
+    assert of["iRNN (K=5)"].config["model"]["hidden_size"] == 80
+    assert "K" not in of["LSTM"].config["model"]
+
+
+def test_columns_bring_the_options_of_the_task():
+    cells = find("mmrnn/table3").cells("laptop")
+    assert {cell.figure.column: cell.config["options"]["event"] for cell in cells} == {"dense": False, "event": True}
+    assert {cell.config["options"]["train"] for cell in cells} == {50_000}
+
+
+def test_nothing_of_a_model_is_lent_to_another():
+    cells = {cell.figure.label: cell for cell in find("unicornn/table1").cells("paper")}
+    assert "delta_t" not in cells["LSTM"].config["model"]
+
+
+def test_runs_that_two_tables_share_are_made_once(tmp_path):
+    one, both = (
+        missing([cell for name in names for cell in find(name).cells("laptop")], Ledger(tmp_path))
+        for names in (["irnn/table7"], ["irnn/table1", "irnn/table7"])
+    )
+    assert len(one) == len(both)
+
+
+def test_first_seeds_come_first(tmp_path):
+    seeds = [job.seed for job in missing(find("mmrnn/table3").cells("paper"), Ledger(tmp_path))]
+    assert seeds == sorted(seeds)
+    assert set(seeds) == set(range(5))
+
+
+def _figure(label="mmRNN", table="3"):
+    return next(f for f in figures("mmrnn", table) if f.label == label and f.column in ("event", "square-error"))
+
+
+@pytest.mark.parametrize(
+    ("mean", "spread", "told"),
+    [
+        (98.89, None, "within spread"),
+        (98.70, None, "within spread"),
+        (98.50, None, "worse"),
+        (98.50, 0.5, "within spread"),
+        (99.50, None, "better"),
+        (float("nan"), None, "worse"),
+    ],
+)
+def test_the_verdict_is_by_the_larger_spread(mean, spread, told):
+    assert verdict(_figure(), mean, spread) == told
+
+
+def test_less_error_is_better():
+    figure = _figure(table="6")
+    assert verdict(figure, 0.5, None) == "better"
+    assert verdict(figure, 1.5, None) == "worse"
+
+
+def test_without_runs_there_is_no_number():
+    assert row(_figure(), None, {}).verdict == "not run"
+
+
+def test_the_spread_is_the_samples():
+    assert mean_and_spread([1.0, 2.0, 3.0]) == (2.0, 1.0)
+    assert mean_and_spread([4.0]) == (4.0, None)
+
+
+def test_an_unknown_recipe_is_named():
+    with pytest.raises(ValueError, match="Did you mean 'mmrnn/table3'"):
+        find("mmrnn/tabel3")

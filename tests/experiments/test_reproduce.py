@@ -1,0 +1,122 @@
+"""`chronode reproduce` from end to end, at the smoke budget."""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+from test_cli import run
+
+from chronode.experiments.compare import compare
+from chronode.experiments.engine import Finished, Job, Progress, execute, missing, run_local
+from chronode.experiments.ledger import Ledger
+from chronode.experiments.recipe import find
+from chronode.experiments.report import as_markdown, render
+
+
+def _jobs(ledger, *models, recipe="mmrnn/table3", column="event"):
+    cells = find(recipe).cells("smoke")
+    return missing([c for c in cells if c.model in models and c.figure.column == column], ledger)
+
+
+def test_a_table_is_run_compared_written_and_not_run_again(tmp_path):
+    folders = ("--ledger", str(tmp_path / "results"), "--output", str(tmp_path / "tables"))
+    options = ("--budget", "smoke", "--only", "mmrnn,lstm-dt", "--json")
+    told = json.loads(run("reproduce", "mmrnn/table3", *options, *folders).stdout)["mmrnn/table3"]
+    ran = [row for row in told if row["ours"]["seeds"]]
+    assert {(row["label"], row["column"]) for row in ran} == {
+        (label, column) for label in ("mmRNN", "Augmented LSTM") for column in ("dense", "event")
+    }
+    assert all(row["verdict"] == "not run" for row in told if row not in ran)
+    assert all(30 < row["ours"]["mean"] < 80 for row in ran)
+    assert (
+        "| event | mmRNN | accuracy % | 98.89 ± 0.26 | 5 |"
+        in (tmp_path / "tables" / "mmrnn-table3-smoke.md").read_text()
+    )
+    assert (tmp_path / "tables" / "mmrnn-table3-smoke.png").read_bytes().startswith(b"\x89PNG")
+    lines = (tmp_path / "results" / "mmrnn-table3.jsonl").read_text()
+    assert len(lines.splitlines()) == 4
+    run("reproduce", "mmrnn/table3", *options, *folders)
+    assert (tmp_path / "results" / "mmrnn-table3.jsonl").read_text() == lines
+
+
+def test_a_run_repeats(tmp_path):
+    (job,) = _jobs(Ledger(tmp_path), "mmrnn")
+    one, two = execute(job), execute(job)
+    assert one.metrics == two.metrics
+    assert one.data_hash == two.data_hash
+    assert one.config_hash == job.hash
+
+
+def test_a_killed_worker_loses_its_run_only(tmp_path):
+    ledger = Ledger(tmp_path)
+    jobs = _jobs(ledger, "mmrnn", "lstm-dt")
+    finished, killed = [], False
+    import multiprocessing
+
+    for item in run_local(jobs, ledger, workers=1):
+        if isinstance(item, Finished):
+            finished.append(item)
+            if not killed:
+                deadline = time.monotonic() + 30
+                while not killed and time.monotonic() < deadline:
+                    for child in multiprocessing.active_children():
+                        os.kill(child.pid, signal.SIGKILL)
+                        killed = True
+                    # The next worker starts when the generator goes on.
+                    break
+    assert [bool(item.entry) for item in finished].count(True) >= 1
+    assert len(ledger.entries()) == sum(bool(item.entry) for item in finished)
+
+
+def test_a_fault_of_one_run_is_told_and_the_others_go_on(tmp_path):
+    ledger = Ledger(tmp_path)
+    good, bad = _jobs(ledger, "mmrnn", "lstm-dt")
+    bad.cell.config["training"]["learning_rate"] = -1.0
+    news = [item for item in run_local([bad, good], ledger) if not isinstance(item, Progress)]
+    assert [bool(item.entry) for item in news] == [False, True]
+    assert "learning_rate must be greater than 0" in news[0].fault
+
+
+def test_the_plan_tells_runs_and_hours(tmp_path):
+    folders = ("--ledger", str(tmp_path / "results"))
+    (told,) = json.loads(run("reproduce", "mmrnn/table3", "--plan", "--json", *folders).stdout)
+    assert told["runs"] == 28
+    assert 0 < told["hours"] < 100
+
+
+def test_the_list_names_the_recipes():
+    names = [row["name"] for row in json.loads(run("reproduce", "--list", "--json").stdout)]
+    assert "unicornn/table1" in names
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("mmrnn/table33",), "Did you mean 'mmrnn/table3'"),
+        ((), "name a recipe"),
+        (("mmrnn/table3", "--budget", "huge"), "budget='huge'"),
+        (("mmrnn/table3", "--engine", "slurm"), "--engine='slurm'"),
+    ],
+)
+def test_a_mistake_is_named(arguments, told):
+    assert told in run("reproduce", *arguments, code=2).stderr
+
+
+def test_the_page_of_results_holds_what_the_ledger_holds(tmp_path):
+    ledger = Ledger(tmp_path / "results")
+    (job,) = _jobs(ledger, "mmrnn")
+    entry = execute(job)
+    ledger.append(entry)
+    recipe = find("mmrnn/table3")
+    table = as_markdown(recipe, "smoke", compare(recipe, "smoke", ledger))
+    assert f"{100 * entry.metrics['test']['accuracy']:.2f}" in table
+    # Smoke runs only prove that the machinery works: they are no result.
+    assert render(ledger, tmp_path / "RESULTS.md", tmp_path / "results" / "pictures") == 0
+
+
+def test_job_is_told_in_words(tmp_path):
+    (job,) = _jobs(Ledger(tmp_path), "mmrnn")
+    assert str(job) == "mmrnn/table3 event mmRNN, seed 0"
+    assert isinstance(job, Job)

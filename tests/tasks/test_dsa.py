@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from sensor_checks import damaged, mirror, reads_or_tells, runs_a_batch
+
+from chronode.tasks import dsa
+from chronode.tasks.task import find
+
+
+def lines_of(segment):
+    return "\n".join(",".join(f"{x:.4f}" for x in row) for row in segment) + "\n"
+
+
+def write(folder, activities=(1, 2, 19), segments=(1, 4)):
+    """A few segments of all eight persons; gives them by name."""
+    dice, told = np.random.default_rng(0), {}
+    for activity in activities:
+        for person in range(1, 9):
+            for segment in segments:
+                name = f"a{activity:02d}/p{person}/s{segment:02d}"
+                told[name] = dice.normal(person, 1, (125, 45)).round(4)
+                file = folder / "data" / f"{name}.txt"
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(lines_of(told[name]))
+    return told
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.setattr(dsa, "folder", lambda name: {"dsa19": tmp_path}[name])
+    return tmp_path, write(tmp_path)
+
+
+def test_segments_keep_their_place(files):
+    folder, told = files
+    segments = dsa.read(folder)
+    assert segments.ids.tolist() == sorted(told)
+    for segment in segments:
+        np.testing.assert_allclose(segment.values, told[segment.id], rtol=1e-5, atol=1e-6)
+        assert segment.group == int(segment.id[5]) and segment.target == int(segment.id[1:3]) - 1
+    assert len(dsa.CHANNELS) == 45 and dsa.CHANNELS[9] == "right arm acceleration x"
+
+
+def test_clean_parts_share_no_person(files):
+    _, told = files
+    parts = find("dsa-19").load()
+    groups = [set(part.groups.tolist()) for part in (parts.train, parts.valid, parts.test)]
+    assert groups[2] == {5, 6, 7, 8} and groups[0] | groups[1] == {1, 2, 3, 4} and len(groups[1]) == 1
+    own = np.concatenate([segment for name, segment in told.items() if int(name[5]) in groups[0]])
+    np.testing.assert_allclose(parts.scaler.mean, own.mean(0), rtol=1e-4)
+    np.testing.assert_allclose(parts.scaler.std, own.std(0), rtol=1e-4)
+    runs_a_batch(parts)
+
+
+def test_halves_of_the_papers(files):
+    parts = find("dsa-19").load("paper")
+    assert len(parts.train) == len(parts.test) == 24 and not set(parts.train.ids) & set(parts.test.ids)
+    assert np.bincount(parts.train.target.values).max() == np.bincount(parts.test.target.values).max() == 8
+    assert set(parts.valid.ids) <= set(parts.train.ids)
+
+
+def test_files_without_a_last_line_end_and_with_empty_lines_are_read(files):
+    folder, told = files
+    file = folder / "data/a02/p3/s04.txt"
+    for text in (lines_of(told["a02/p3/s04"])[:-1], "\n" + lines_of(told["a02/p3/s04"])):
+        file.write_text(text)
+        segments = dsa.read(folder)
+        row = segments.ids.tolist().index("a02/p3/s04")
+        np.testing.assert_allclose(segments[row].values, told["a02/p3/s04"], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda text: text.replace(",", ",x", 1), r"p3/s04.txt, line 1: 'x.*' cannot be the 'torso acceleration y'"),
+        (lambda text: text + text, r"p3/s04.txt has 250 lines instead of 125"),
+        (lambda text: text[: len(text) // 2], r"p3/s04.txt"),
+        (lambda text: "", r"p3/s04.txt: the file is empty"),
+    ],
+)
+def test_a_wrong_segment_is_named(files, change, told):
+    folder, _ = files
+    file = folder / "data/a02/p3/s04.txt"
+    file.write_text(change(file.read_text()))
+    with pytest.raises(ValueError, match=told):
+        dsa.read(folder)
+
+
+def test_what_is_no_data_set(tmp_path):
+    with pytest.raises(ValueError, match="there is no data in it"):
+        dsa.read(tmp_path)
+    (tmp_path / "data" / "a20" / "p1").mkdir(parents=True)
+    with pytest.raises(ValueError, match="no segment such as"):
+        dsa.read(tmp_path)
+    (tmp_path / "data/a20/p1/s01.txt").write_text(lines_of(np.zeros((125, 45))))
+    with pytest.raises(ValueError, match=r"s01.txt: the activities are a01 to a19"):
+        dsa.read(tmp_path)
+
+
+def test_a_damaged_file_is_read_or_named(tmp_path):
+    told = write(tmp_path, activities=(1,), segments=(1,))
+    file = tmp_path / "data/a01/p2/s01.txt"
+
+    @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(damaged(lines_of(told["a01/p2/s01"])))
+    def check(content):
+        file.write_bytes(content)
+        reads_or_tells(lambda: dsa.read(tmp_path), file)
+
+    check()
+
+
+@pytest.mark.slow
+def test_the_real_segments():
+    segments = dsa.read(mirror("dsa19"))
+    counts = np.bincount(segments.target.values)
+    assert len(counts) == 19 and len(set(counts.tolist())) == 1  # as many of each, whole or in part
+    assert sorted(set(segments.groups.tolist())) == list(range(1, 9))
+    np.testing.assert_allclose(segments[0].values[0, :4], [8.1305, 1.0349, 5.4217, -0.009461], atol=2e-3)
+    share = len(segments) / 9120
+    parts, sizes = find("dsa-19").load(), find("dsa-19").sizes
+    found = [len(part) / share for part in (parts.train, parts.valid, parts.test)]
+    assert found == pytest.approx([sizes.train, sizes.valid, sizes.test])
