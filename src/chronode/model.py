@@ -134,6 +134,14 @@ def count_symbols(data: Sequences) -> int:
     return max(len(named), int(data.base_values.max()) + 1, 2)
 
 
+def check_symbols(model: SequenceModel, data: Sequences) -> None:
+    """Refuses symbols that the model has no vector for."""
+    known = None if model.spec is None else model.spec.symbols
+    if known is not None and count_symbols(data) > max(known, 2):
+        highest = int(data.base_values.max())
+        raise ValueError(f"the model knows {known} symbols, 0 to {known - 1}; these data have symbol {highest}.")
+
+
 class SequenceModel(nn.Module):
     """A layer with a linear readout of its output: of the last step (`outputs="last"`) or of every step.
 

@@ -1,45 +1,11 @@
-import contextlib
-import io
 import json
-import os
-import subprocess
-import sys
-from unittest import mock
 
 import pytest
+from command import run
 
 import chronode
-from chronode.cli import main
 from chronode.cli.demo import drawn_examples
 from chronode.tasks.bitstream import bitstream
-
-
-def run(*arguments, code=0, **environment):
-    """The command line in this process, or in one of its own if it needs another environment."""
-    done = _in_a_process(arguments, environment) if environment else _here(arguments)
-    assert done.returncode == code, done.stderr or done.stdout
-    return done
-
-
-def _here(arguments):
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    with (
-        mock.patch.object(sys, "argv", ["chronode", *arguments]),
-        mock.patch.dict(os.environ, {"COLUMNS": "120"}),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code or 0
-    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
-
-
-def _in_a_process(arguments, environment):
-    command = [sys.executable, "-c", "from chronode.cli import main; main()", *arguments]
-    environment = {**os.environ, "COLUMNS": "120", "OMP_NUM_THREADS": "1", **environment}
-    return subprocess.run(command, capture_output=True, text=True, env=environment)
 
 
 def test_models_as_json_lists_every_model_with_its_facts():

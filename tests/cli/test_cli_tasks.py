@@ -1,14 +1,45 @@
 import json
 
 import pytest
-from test_cli import run
+from command import run
 
 from chronode.cli.tasks import as_markdown, read_options
 from chronode.tasks import find, tasks
 
-NAMED = """bitstream adding copy lorenz96 circle smnist psmnist row-mnist event-mnist noisy-mnist noisy-cifar
-person-activity har har-2 gesture occupancy traffic power ozone walker2d half-cheetah eigenworms bidmc-rr bidmc-hr
-imdb ptb google-12 google-30 dsa-19 yelp-5 digits-event digits-seq""".split()
+NAMED = [
+    "bitstream",
+    "adding",
+    "copy",
+    "lorenz96",
+    "circle",
+    "smnist",
+    "psmnist",
+    "row-mnist",
+    "event-mnist",
+    "noisy-mnist",
+    "noisy-cifar",
+    "person-activity",
+    "har",
+    "har-2",
+    "gesture",
+    "occupancy",
+    "traffic",
+    "power",
+    "ozone",
+    "walker2d",
+    "half-cheetah",
+    "eigenworms",
+    "bidmc-rr",
+    "bidmc-hr",
+    "imdb",
+    "ptb",
+    "google-12",
+    "google-30",
+    "dsa-19",
+    "yelp-5",
+    "digits-event",
+    "digits-seq",
+]
 
 
 def test_every_task_of_the_papers_is_listed_with_its_sizes():

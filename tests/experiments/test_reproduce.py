@@ -1,12 +1,12 @@
 """`chronode reproduce` from end to end, at the smoke budget."""
 
 import json
+import multiprocessing
 import os
 import signal
-import time
 
 import pytest
-from test_cli import run
+from command import run
 
 from chronode.experiments.compare import compare
 from chronode.experiments.engine import Finished, Job, Progress, execute, missing, run_local
@@ -51,23 +51,18 @@ def test_a_run_repeats(tmp_path):
 
 def test_a_killed_worker_loses_its_run_only(tmp_path):
     ledger = Ledger(tmp_path)
-    jobs = _jobs(ledger, "mmrnn", "lstm-dt")
-    finished, killed = [], False
-    import multiprocessing
-
-    for item in run_local(jobs, ledger, workers=1):
-        if isinstance(item, Finished):
+    victim, other = _jobs(ledger, "mmrnn", "lstm-dt")
+    victim.cell.config["training"]["epochs"] = 100_000
+    finished = []
+    for item in run_local([victim, other], ledger):
+        if isinstance(item, Progress) and item.job == victim:
+            (worker,) = multiprocessing.active_children()
+            os.kill(worker.pid, signal.SIGKILL)
+        elif isinstance(item, Finished):
             finished.append(item)
-            if not killed:
-                deadline = time.monotonic() + 30
-                while not killed and time.monotonic() < deadline:
-                    for child in multiprocessing.active_children():
-                        os.kill(child.pid, signal.SIGKILL)
-                        killed = True
-                    # The next worker starts when the generator goes on.
-                    break
-    assert [bool(item.entry) for item in finished].count(True) >= 1
-    assert len(ledger.entries()) == sum(bool(item.entry) for item in finished)
+    assert [item.job for item in finished] == [victim, other]
+    assert finished[0].fault == "its process ended with code -9"
+    assert [entry.model for entry in ledger.entries()] == [other.cell.model]
 
 
 def test_a_fault_of_one_run_is_told_and_the_others_go_on(tmp_path):

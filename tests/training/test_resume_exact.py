@@ -159,7 +159,7 @@ def test_resume_with_an_empty_store_begins_anew():
     assert equal(fit(data, spec, Settings(epochs=1)), fit(data, spec, Settings(epochs=1), store=Memory(), resume=True))
 
 
-@pytest.mark.parametrize("by", ["signal", "exception"])
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, KeyboardInterrupt])
 def test_ctrl_c_ends_cleanly_and_can_resume(by):
     data = bitstream(64, seed=0, longest=6)
     spec, settings = ModelSpec.for_data(data, "mmrnn", hidden_size=4), Settings(epochs=3, batch_size=8)
@@ -168,18 +168,27 @@ def test_ctrl_c_ends_cleanly_and_can_resume(by):
     def interrupt(event):
         seen.append(event)
         if isinstance(event, BatchDone) and event.step == 9:
-            if by == "exception":
-                raise KeyboardInterrupt
-            os.kill(os.getpid(), signal.SIGINT)
+            if by is KeyboardInterrupt:
+                raise by
+            os.kill(os.getpid(), by)
 
-    before = signal.getsignal(signal.SIGINT)
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     part = fit(data, spec, settings, store=store, on_event=interrupt)
-    assert signal.getsignal(signal.SIGINT) is before
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
     assert part.stopped == "interrupted"
     assert len(part.history) == 1
     assert [e.step for e in seen if isinstance(e, BatchDone)][-1] == 9
     assert store.latest()[1]["step"] == 9
     assert equal(fit(data, spec, settings, store=store, resume=True), fit(data, spec, settings))
+
+
+@pytest.mark.parametrize("raised", [SystemExit, Killed])
+def test_what_an_event_raises_reaches_the_caller(raised):
+    def leave(event):
+        raise raised
+
+    with pytest.raises(raised):
+        fit(bitstream(32, seed=0, longest=6), settings=Settings(epochs=1), on_event=leave)
 
 
 def test_fit_works_outside_the_main_thread():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,7 @@ from .opened import Inputs, Opened, as_layer, name_of
 EXACT_LIMIT = 512
 """State sizes up to this get exact Jacobians when `method="auto"`."""
 
-_ROWS_AT_ONCE = 256
+_ROWS_AT_ONCE = 128
 
 
 @dataclass(frozen=True)
@@ -56,9 +55,10 @@ class GradientFlow(Result):
 
     @property
     def log10_ratio(self) -> NDArray[np.float64]:
-        """`(B,)` the logarithm of `ratio`."""
+        """`(B,)` the logarithm of `ratio`; NaN where both norms are 0."""
         before_last = np.take_along_axis(self.log10_norms, self.lengths[:, None] - 1, axis=1)[:, 0]
-        return self.log10_norms[:, 1] - before_last
+        with np.errstate(invalid="ignore"):
+            return self.log10_norms[:, 1] - before_last
 
     @property
     def ratio(self) -> NDArray[np.float64]:
@@ -145,6 +145,16 @@ def _choose(method: str, norm: str, size: int) -> str:
     return method
 
 
+def unit_norms(model: Layer, x: Tensor, dt: Tensor | float | None = None, part: int | None = None) -> Tensor:
+    """‖∂h_T/∂h_0[i]‖ of each unit i, `(B, n)`: what one unit's start does to the whole end."""
+    opened = Opened(model)
+    columns = opened.columns(part)
+    product = torch.eye(opened.size, dtype=torch.float64)[columns]
+    for jacobian in _step_jacobians(opened, opened.enter(x, dt)):
+        product = product @ jacobian
+    return product[..., columns].norm(dim=-2)
+
+
 # ---- exact ----------------------------------------------------------------------------------------------
 
 
@@ -152,7 +162,7 @@ def _exact(
     opened: Opened, inputs: Inputs, columns: Tensor, norm: str, all_values: bool
 ) -> tuple[Tensor, dict[str, NDArray[np.float64]]]:
     """log10 norms `(B, T + 1)` from the product of the step Jacobians, last step first."""
-    steps, batch = inputs.x.shape[:2]
+    batch = inputs.x.shape[1]
     product = torch.eye(opened.size, dtype=torch.float64)[columns].expand(batch, -1, -1)
     scale = torch.zeros(batch, dtype=torch.float64)  # log10 of what was divided out of the product
     norms, values, step_values = [_measured(product[..., columns], norm)], [], []

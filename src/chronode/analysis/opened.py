@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from .._checks import whole
 from ..model import SequenceModel
@@ -133,7 +133,9 @@ class Opened:
         return levels[-1], torch.cat(states, dim=-1)
 
 
-def as_layer(model: str | Layer | SequenceModel, input_size: int, hidden_size: int, seed: int, **settings: Any) -> Layer:
+def as_layer(
+    model: str | Layer | SequenceModel, input_size: int, hidden_size: int, seed: int, **settings: Any
+) -> Layer:
     """The layer to analyse: of a model, itself, or made from a registered name with that seed."""
     if isinstance(model, str):
         with torch.random.fork_rng(devices=[]):
@@ -160,6 +162,6 @@ def name_of(layer: Layer) -> str:
     return max(fitting, key=lambda name: len(models()[name].settings), default=layer.cell_class.__name__)
 
 
-def frozen(model: nn.Module) -> nn.Module:
+def frozen(model: SequenceModel) -> SequenceModel:
     """A copy in double precision and evaluation mode."""
     return copy.deepcopy(model).double().eval()

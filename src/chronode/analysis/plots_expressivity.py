@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from .expressivity import REFINE, Sweep, Trajectory
-from .figures import DASHES, colour, label, panels, save
 from .liquid import LayerTrajectory, TimeConstants
+from .plots import finish, panels, save
+from .plots_oscillators import DASHES, colour
 
 NAMES = {"neural-ode": "Neural ODE", "ct-rnn": "CT-RNN", "ltc": "LTC"}
 TABLE_2 = {
@@ -24,20 +25,20 @@ UNITS = {"width": "width k (units)", "depth": "layers", "sigma_w": "σ_w", "sigm
 
 def plot_trajectories(found: Sequence[Trajectory | LayerTrajectory], path: str | Path) -> Path:
     """What the circle became in each network (its last layer), with the length of the path."""
-    figure, axes = panels(len(found), width=3.4, height=3.6)
+    figure, (axes,) = panels(len(found), width=max(6.0, 3.4 * len(found)), height=3.6)
     for index, (each, one) in enumerate(zip(axes, found, strict=True)):
         last = one.latent[-1] if isinstance(one, Trajectory) else one.latent
         length = one.lengths[-1] if isinstance(one, Trajectory) else one.length
         each.plot(*last.T, color=colour(index), lw=1.5)
         each.plot(*last[0], color="0.2", marker="o", ms=5)
         title = f"{NAMES.get(one.model, one.model)}: length {length:.3g}"
-        label(each, "1st principal component", "2nd principal component", title)
+        finish(each, "1st principal component", "2nd principal component", title)
     return save(figure, path)
 
 
 def plot_sweep(found: Sweep, path: str | Path) -> Path:
     """Trajectory length over the setting that was varied: median and quartiles, dashed the theorems' lower bounds."""
-    figure, (axes,) = panels(width=6.5)
+    figure, ((axes,),) = panels()
     numeric = all(isinstance(value, (int, float)) for value in found.values)
     places = np.array(found.values if numeric else range(len(found.values)), dtype=float)
     for index, model in enumerate(found.models):
@@ -70,14 +71,14 @@ def plot_sweep(found: Sweep, path: str | Path) -> Path:
     axes.set_xticks(places, [f"{value:g}" if numeric else str(value) for value in found.values], minor=False)
     axes.minorticks_off()
     how = f"{found.lengths.shape[-1]} tries, recipe {found.setting.recipe!r}"
-    label(axes, UNITS.get(found.over, found.over), "trajectory length (input: 2π)", how, legend=False)
+    finish(axes, UNITS.get(found.over, found.over), "trajectory length (input: 2π)", how)
     figure.legend(*axes.get_legend_handles_labels(), frameon=False, fontsize=9.5, loc="outside right center")
     return save(figure, path)
 
 
 def plot_explained(found: Sequence[Trajectory | LayerTrajectory], path: str | Path, components: int = 8) -> Path:
     """Bars: variance that each principal component explains; line: of all up to it."""
-    figure, axes = panels(len(found), width=3.4, height=3.4)
+    figure, (axes,) = panels(len(found), width=max(6.0, 3.4 * len(found)), height=3.4)
     for index, (each, one) in enumerate(zip(axes, found, strict=True)):
         shares = one.explained[-1] if isinstance(one, Trajectory) else one.explained
         shares = 100 * shares[:components]
@@ -85,13 +86,13 @@ def plot_explained(found: Sequence[Trajectory | LayerTrajectory], path: str | Pa
         each.bar(number, shares, color=colour(index))
         each.plot(number, shares.cumsum(), color="0.2", marker="o", ms=4, lw=1.5, label="sum")
         each.set_xticks(number)
-        label(each, "principal component", "variance explained (%)", NAMES.get(one.model, one.model))
+        finish(each, "principal component", "variance explained (%)", NAMES.get(one.model, one.model), legend=True)
     return save(figure, path)
 
 
 def plot_depth(found: Sweep, path: str | Path) -> Path:
     """Table 2: computational depth of each model, median and quartiles, counted as the authors did; crosses: theirs."""
-    figure, (axes,) = panels(width=6.5)
+    figure, ((axes,),) = panels()
     places = np.arange(len(found.values))
     for index, model in enumerate(found.models):
         low, middle, high = np.quantile(REFINE * found.depth[index], (0.25, 0.5, 0.75), axis=-1)
@@ -104,17 +105,17 @@ def plot_depth(found: Sweep, path: str | Path) -> Path:
     axes.set_yscale("log")
     axes.set_xticks(places, found.values)
     title = f"Computational depth, median of {found.depth.shape[-1]} tries"
-    label(axes, found.over, f"solver steps per input sample x {REFINE}", title)
+    finish(axes, found.over, f"solver steps per input sample x {REFINE}", title, legend=True)
     return save(figure, path)
 
 
 def plot_time_constants(found: TimeConstants, path: str | Path, neurons: int = 6) -> Path:
     """τ_sys of some neurons of the first sequence; thin dashed lines: their bounds (theorem 1)."""
-    figure, (axes,) = panels()
+    figure, ((axes,),) = panels()
     for index in range(min(neurons, found.values.shape[-1])):
         axes.plot(found.time, found.values[0, :, index], color=colour(index), lw=2, label=f"neuron {index + 1}")
         for bound in (found.lower[index], found.upper[index]):
             axes.axhline(bound, color=colour(index), ls=DASHES[1], lw=0.8)
-    label(axes, "time (units of dt)", "τ_sys (units of dt)", "Time constants of a running LTC", legend=False)
+    finish(axes, "time (units of dt)", "τ_sys (units of dt)", "Time constants of a running LTC")
     axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
     return save(figure, path)

@@ -49,7 +49,7 @@ def energy(
 
 
 def volume(
-    models: Annotated[str, typer.Option(help="Models, separated by commas.")] = "unicornn,cornn,exprnn,gru,lstm,ltc",
+    models: Annotated[str, typer.Option(help="Models, separated by commas.")] = "unicornn,cornn,gru,ltc,lstm",
     steps: Steps = 100,
     hidden_size: Units = 8,
     seed: Seed = 0,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
-import queue
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
@@ -70,65 +70,64 @@ def run_local(
 
     A worker that is killed or fails loses its run only; with `folder` the next attempt goes on where it stopped.
     """
-    context = multiprocessing.get_context("spawn")
     waiting, running = list(jobs), {}
-    told: Any = context.Queue()
     try:
         while waiting or running:
             while waiting and len(running) < workers:
-                job = waiting.pop(0)
-                threads = None if workers == 1 else 1
-                worker = context.Process(target=_work, args=(job, folder, threads, told), daemon=True)
-                worker.start()
-                running[job.hash] = (job, worker)
-            yield from _news(told, running, ledger)
+                ears, worker = _start(waiting[0], folder, None if workers == 1 else 1)
+                running[ears] = (waiting.pop(0), worker)
+            for ears in wait(list(running)):
+                news = _news(ears, *running[ears], ledger)
+                if isinstance(news, Finished):
+                    del running[ears]
+                yield news
     finally:
         for _, worker in running.values():
             worker.terminate()
 
 
-def _news(told: Any, running: dict[str, Any], ledger: Ledger) -> Iterator[Progress | Finished]:
-    """What the workers said since, and those that ended without a word."""
+def _start(job: Job, folder: Path | None, threads: int | None) -> tuple[Connection, Any]:
+    """A worker, and a pipe of its own: a queue that all share would block when one is killed while it writes."""
+    context = multiprocessing.get_context("spawn")
+    ears, mouth = context.Pipe(duplex=False)
+    worker = context.Process(target=_work, args=(job, folder, threads, mouth), daemon=True)
+    worker.start()
+    mouth.close()
+    return ears, worker
+
+
+def _news(ears: Connection, job: Job, worker: Any, ledger: Ledger) -> Progress | Finished:
+    """What a worker said, or that it ended without a word."""
     try:
-        message = told.get(timeout=0.2)
-    except queue.Empty:
-        for key, (job, worker) in list(running.items()):
-            if not worker.is_alive():
-                del running[key]
-                yield Finished(job, None, f"its process ended with code {worker.exitcode}")
-        return
-    key, kind, value = message
-    if key not in running:
-        return
-    job, worker = running[key]
+        kind, value = ears.recv()
+    except (EOFError, OSError):
+        worker.join()
+        return Finished(job, None, f"its process ended with code {worker.exitcode}")
     if kind == "progress":
-        yield Progress(job, *value)
-        return
+        return Progress(job, *value)
     worker.join()
-    del running[key]
-    if kind == "entry":
-        entry = Entry(**value)
-        ledger.append(entry)
-        yield Finished(job, entry)
-    else:
-        yield Finished(job, None, value)
+    if kind == "fault":
+        return Finished(job, None, value)
+    entry = Entry(**value)
+    ledger.append(entry)
+    return Finished(job, entry)
 
 
-def _work(job: Job, folder: Path | None, threads: int | None, told: Any) -> None:
+def _work(job: Job, folder: Path | None, threads: int | None, mouth: Connection) -> None:
     """A worker's life: one run, told as it goes."""
     import torch
 
     if threads is not None:
         torch.set_num_threads(threads)
     try:
-        entry = execute(job, folder, lambda done, loss: told.put((job.hash, "progress", (done, loss))))
-        told.put((job.hash, "entry", asdict(entry)))
+        entry = execute(job, folder, lambda done, loss: mouth.send(("progress", (done, loss))))
+        mouth.send(("entry", asdict(entry)))
     except KeyboardInterrupt:
         pass
     except (ValueError, TypeError, OSError) as error:
-        told.put((job.hash, "fault", str(error)))
+        mouth.send(("fault", str(error)))
     except Exception:
-        told.put((job.hash, "fault", traceback.format_exc(limit=-3)))
+        mouth.send(("fault", traceback.format_exc(limit=-3)))
 
 
 def execute(job: Job, folder: Path | None = None, on_progress: Callable[[float, float], None] | None = None) -> Entry:

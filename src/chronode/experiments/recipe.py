@@ -108,7 +108,7 @@ class Recipe:
     def _cell(self, figure: Figure, name: str) -> Cell:
         budget = self._budget(name, figure.task)
         assert budget is not None
-        row: dict[str, Any] = {"model": settings_in(figure.variant), "options": settings_in(figure.options)}
+        row: dict[str, Any] = {"options": settings_in(figure.options), **by_kind(settings_in(figure.variant))}
         if figure.hidden is not None:
             row["model"]["hidden_size"] = figure.hidden
         layers = [
@@ -134,13 +134,23 @@ def papers_settings(task: Task, paper: str, model: str) -> dict[str, dict[str, A
     own = task.settings.get(f"{paper}/{model}")
     told = dict(task.settings.get(paper, {}) if own is None else own)
     named = told.pop("model", model)
-    training = {field.name for field in fields(Settings)}
-    shared = training | {"hidden_size"}
+    parts = by_kind(told)
     if named != model:
-        told = {key: value for key, value in told.items() if key in shared}
+        parts["model"] = {key: value for key, value in parts["model"].items() if key == "hidden_size"}
+    return parts
+
+
+def by_kind(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Settings of training, and those of the model: all others.
+
+    Example:
+        >>> by_kind({"epochs": 3, "K": 5})
+        {'training': {'epochs': 3}, 'model': {'K': 5}}
+    """
+    training = {field.name for field in fields(Settings)}
     return {
-        "training": {key: value for key, value in told.items() if key in training},
-        "model": {key: value for key, value in told.items() if key not in training},
+        "training": {key: value for key, value in settings.items() if key in training},
+        "model": {key: value for key, value in settings.items() if key not in training},
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -14,11 +14,8 @@ from ..tasks.task import Parts, Task
 from .fitted import Fitted
 from .inputs import check_fits, network_for, notes_on, parts_of
 from .objective import Objective
-from .progress import Event, Note
+from .progress import Ends, Event, Note, Saves
 from .settings import Settings
-
-if TYPE_CHECKING:
-    from .module import Saves
 
 
 def fit(
@@ -63,7 +60,7 @@ def fit(
         >>> [epoch.number for epoch in fitted.history], sorted(fitted.evaluate(bitstream(64, seed=1)))
         ([1, 2], ['accuracy', 'auroc', 'f1', 'loss'])
     """
-    from .runner import Ends, train  # Lightning is imported when something is trained
+    from .runner import train  # Lightning is imported when something is trained
 
     settings = settings or Settings()
     if resume and store is None:
@@ -75,7 +72,7 @@ def fit(
         objective = Objective.for_task(task, parts.train) if task else Objective.for_data(parts.train, scaler=own)
     objective = objective.with_settings(settings.metric, settings.class_weights, parts.train)
     # Nothing that the caller draws afterwards depends on what was drawn in here.
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(range(torch.cuda.device_count())):
         torch.manual_seed(settings.seed)
         network = network_for(model, parts)
         check_fits(network, objective, parts, settings)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..data import Scaler, Sequences, split
-from ..model import ModelSpec, SequenceModel, count_symbols
+from ..model import ModelSpec, SequenceModel, check_symbols, count_symbols
 from ..tasks import find as find_task
 from ..tasks.task import Parts, Task
 from .objective import Objective, class_counts
@@ -54,16 +54,28 @@ def network_for(model: str | ModelSpec | SequenceModel, parts: Parts) -> Sequenc
     if isinstance(model, SequenceModel):
         return model
     if isinstance(model, str):
-        told = {}
-        if parts.train.base_values.dtype.kind != "f":
-            told["symbols"] = max(count_symbols(part) for part in (parts.train, parts.valid, parts.test))
-        if parts.vectors is not None:
-            told["embedding_size"] = parts.vectors.shape[1]
-        missing = any(part.has_missing for part in (parts.train, parts.valid, parts.test))
-        model = ModelSpec.for_data(parts.train, model, missing=missing, **told)
+        model = spec_for(parts, model)
     if not isinstance(model, ModelSpec):
         raise TypeError(f"model must be a name, a ModelSpec or a SequenceModel, got {type(model).__name__}.")
     return SequenceModel.build(model, parts.vectors)
+
+
+def spec_for(parts: Parts, model: str, **settings: Any) -> ModelSpec:
+    """The spec of a model that fits all parts of the data; `settings` as for `ModelSpec.for_data`.
+
+    Example:
+        >>> from chronode.tasks import tasks
+        >>> parts = tasks()["bitstream"].load(train=4, valid=4, test=4)
+        >>> spec_for(parts, "gru", hidden_size=8).num_outputs
+        2
+    """
+    every = (parts.train, parts.valid, parts.test)
+    told: dict[str, Any] = {"missing": any(part.has_missing for part in every)}
+    if parts.train.base_values.dtype.kind != "f":
+        told["symbols"] = max(count_symbols(part) for part in every)
+    if parts.vectors is not None:
+        told["embedding_size"] = parts.vectors.shape[1]
+    return ModelSpec.for_data(parts.train, model, **{**told, **settings})
 
 
 def check_fits(network: SequenceModel, goal: Objective, parts: Parts, settings: Settings) -> None:
@@ -74,16 +86,17 @@ def check_fits(network: SequenceModel, goal: Objective, parts: Parts, settings: 
         raise ValueError(f"the model has num_outputs={outputs}, the target {goal.num_outputs} {what}.")
     wanted = "all" if goal.per_step else "last"
     if network.layer.outputs != wanted:
-        every = "every step" if goal.per_step else "the whole series"
-        raise ValueError(
-            f"the target is of {every}: build the layer with outputs={wanted!r} (per_step={goal.per_step})."
-        )
+        what = "every step" if goal.per_step else "the whole series"
+        told = f"build the model with per_step={goal.per_step}, its layer with outputs={wanted!r}"
+        raise ValueError(f"the target is of {what}: {told}.")
     channels = network.layer.input_size if network.embedding is None else 1
     if channels != parts.train.num_channels:
         raise ValueError(f"the model has input_size={channels}, the data {parts.train.num_channels} channels.")
     if parts.valid.channels != parts.train.channels:
         told = f"{', '.join(parts.train.channels)} to train, {', '.join(parts.valid.channels)} to validate"
         raise ValueError(f"the series have other channels: {told}.")
+    check_symbols(network, parts.train)
+    check_symbols(network, parts.valid)
     if not network.layer.missing and (parts.train.has_missing or parts.valid.has_missing):
         raise ValueError("values are missing in these series: build the model with missing=True.")
     if settings.tbptt and network.layer.bidirectional:

@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ..tasks.task import METRICS
-
 if TYPE_CHECKING:
     from torchmetrics import Metric
 
 CLASS_METRICS = ("accuracy", "f1", "auroc", "cross_entropy", "perplexity")
 VALUE_METRICS = ("mse", "rmse", "nrmse", "mae", "r2")
 LOWER_IS_BETTER = frozenset({"loss", "cross_entropy", "perplexity", "mse", "rmse", "nrmse", "mae"})
-
-assert set(METRICS) <= {*CLASS_METRICS, *VALUE_METRICS}
 
 
 class Scores:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, cast
 
 import pytorch_lightning as pl
 import torch
@@ -17,32 +16,9 @@ from ..model import SequenceModel
 from .loaders import TrainingBatches, batch_seed, pieces
 from .objective import Loss, Objective
 from .predict import evaluate
-from .progress import BatchDone, Epoch, EpochDone, Event, TrainingStopped
+from .progress import BatchDone, Ends, Epoch, EpochDone, Event, Interrupted, TrainingStopped
 from .schedule import Schedule
 from .settings import Settings
-
-
-class Saves(Protocol):
-    """Where a run is kept: `save` must write or copy the tensors before it returns."""
-
-    def save(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        """Keeps the state of a run."""
-
-    def latest(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """The last state kept; None if there is none."""
-
-
-class Interrupted(Exception):
-    """The user asked to stop; raised between two batches only, so that the state is whole."""
-
-
-class Ends(NamedTuple):
-    """What a run is connected to."""
-
-    on_event: Callable[[Event], None] | None = None
-    store: Saves | None = None
-    save_seconds: float = 300.0
-    about: dict[str, Any] | None = None
 
 
 class Training(pl.LightningModule):
@@ -72,7 +48,8 @@ class Training(pl.LightningModule):
         self.averaged: AveragedModel | None = None
         if settings.average != "none":
             ema = get_ema_multi_avg_fn(settings.average_decay) if settings.average == "ema" else None
-            self.averaged = AveragedModel(model, multi_avg_fn=ema)
+            # Weights that want gradients would make DDP wait for them.
+            self.averaged = AveragedModel(model, multi_avg_fn=ema).requires_grad_(False)
         self.sums = torch.zeros(2, dtype=torch.float64)
         self.history: list[Epoch] = []
         self.best: dict[str, Tensor] = {}

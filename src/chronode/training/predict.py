@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..data import Batch, Scaler, Sequences
-from ..model import SequenceModel
+from ..model import SequenceModel, check_symbols
 from .loaders import evaluation_batches
 from .objective import Objective
 
@@ -65,6 +65,7 @@ def outputs(model: SequenceModel, data: Sequences) -> Iterator[tuple[Batch, Tens
     """Every batch with the model's logits or values; the order is by length."""
     widest = max(model.layer.hidden_size, model.layer.output_size, model.head.out_features, data.num_channels)
     device = model.head.weight.device
+    check_symbols(model, data)
     with answering(model):
         for batch in evaluation_batches(data, _MOST_NUMBERS // widest):
             times = {name: tensor.to(device) for name, tensor in batch.times.items()}

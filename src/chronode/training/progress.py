@@ -1,11 +1,14 @@
-"""What a run tells while it goes on, and why it may stop."""
+"""What a run tells while it goes on, where it is kept, and why it may stop."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from .fitted import Fitted
 
 
@@ -61,6 +64,29 @@ class Note:
 
 
 Event = BatchDone | EpochDone | Note
+
+
+class Saves(Protocol):
+    """Where a run is kept: `save` must write or copy the tensors before it returns."""
+
+    def save(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        """Keeps the state of a run."""
+
+    def latest(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """The last state kept; None if there is none."""
+
+
+class Ends(NamedTuple):
+    """What a run is connected to."""
+
+    on_event: Callable[[Event], None] | None = None
+    store: Saves | None = None
+    save_seconds: float = 300.0
+    about: dict[str, Any] | None = None
+
+
+class Interrupted(Exception):
+    """The user asked to stop; raised between two batches only, so that the state is whole."""
 
 
 class TrainingStopped(ValueError):

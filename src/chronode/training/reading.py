@@ -161,13 +161,15 @@ class Reading:
     def _far_values(self, s: Sequences) -> list[str]:
         if self.scaler is None or s.base_values.dtype.kind != "f":
             return []
-        lines, values = [], s.values
-        for column, name, mean, std in zip(values.T, s.channels, self.scaler.mean, self.scaler.std, strict=True):
+        lines = []
+        for column, name, mean, std in zip(s.values.T, s.channels, self.scaler.mean, self.scaler.std, strict=True):
             seen = column[~np.isnan(column)]
             # A deviation of exactly 1 is that of a constant or a 0/1 channel, which says nothing of its spread.
-            if std != 1.0 and len(seen) and abs(middle := float(np.median(seen))) >= 0:
-                if abs(middle - mean) > _MOST_DEVIATIONS * std:
-                    lines.append(f"{name}: about {middle:.3g} here, {mean:.3g} ± {std:.3g} in training (another unit?)")
+            if std == 1.0 or not len(seen):
+                continue
+            middle = float(np.median(seen))
+            if abs(middle - mean) > _MOST_DEVIATIONS * std:
+                lines.append(f"{name}: about {middle:.3g} here, {mean:.3g} ± {std:.3g} in training (another unit?)")
         return lines
 
 

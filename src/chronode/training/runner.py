@@ -19,14 +19,14 @@ from ..model import SequenceModel
 from ..tasks.task import Parts
 from .fitted import Fitted
 from .loaders import Place, TrainingBatches
-from .module import Ends, Interrupted, Training
+from .module import Training
 from .objective import Objective
-from .progress import TrainingStopped
+from .progress import Ends, Interrupted, TrainingStopped
 from .settings import Settings
 
 # What a resumed run may change: it decides when or where to train, not what is learnt until then.
 _MAY_CHANGE = ("epochs", "steps", "early_stop", "threads", "accelerator", "devices", "strategy")
-# Multiplications per batch below which a second thread costs more than it gives.
+# A rule of thumb: with fewer multiplications per batch a second thread mostly waits.
 _SMALL_WORK = 5e7
 _NO_MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "cannot allocate memory")
 
@@ -51,7 +51,7 @@ def train(
         run.restore(*saved)
     try:
         if run.place.batch or run.decide() is None:
-            with _threads(settings, network, parts.train), _quiet(), _stops_on_ctrl_c(run):
+            with _threads(settings, network, parts.train), _quiet(), _stops_when_asked(run):
                 _trainer(settings, run.place.epoch).fit(run, batches)
     except Interrupted:
         run.stopped = "interrupted"
@@ -147,24 +147,31 @@ def _quiet() -> Iterator[None]:
 
 
 @contextmanager
-def _stops_on_ctrl_c(run: Training) -> Iterator[None]:
-    """The first Ctrl-C ends the run after the batch in hand, the second at once (Lightning would end the process)."""
+def _stops_when_asked(run: Training) -> Iterator[None]:
+    """The first Ctrl-C (or SIGTERM) ends the run after the batch in hand; the second does what it always does."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.getsignal(signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
     def ask(number: int, frame: object) -> None:
         run.stop_wanted = True
-        signal.signal(signal.SIGINT, before)
+        restore()
 
-    signal.signal(signal.SIGINT, ask)
+    for number in before:
+        signal.signal(number, ask)
     try:
         yield
     except SystemExit as error:
-        raise KeyboardInterrupt from error
+        if isinstance(error.__context__, KeyboardInterrupt):  # Lightning would end the process
+            raise KeyboardInterrupt from error
+        raise
     finally:
-        signal.signal(signal.SIGINT, before)
+        restore()
 
 
 def _memory_fault(run: Training) -> TrainingStopped:

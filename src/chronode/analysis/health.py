@@ -1,0 +1,184 @@
+"""Health: what a trained (or untrained) model does with its data, in numbers and plain sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from .._checks import whole
+from ..data import Sequences
+from ..model import SequenceModel
+from .base import Result
+from .gradients import EXACT_LIMIT, GradientFlow, gradient_flow
+from .opened import Opened
+
+VANISHED, EXPLODED = -4.0, 4.0
+"""log10 of the gradient's ratio first / last step beyond which long dependencies are out of reach, or unstable."""
+SATURATED = 0.98
+"""|h| above this share of the unit's own largest possible value (1 for tanh states) counts as saturated."""
+DEAD = 1e-4
+"""A unit whose standard deviation over all data is below this is dead."""
+LARGE = 100.0
+"""States beyond this are large: readouts and float32 suffer."""
+
+
+@dataclass(frozen=True)
+class Health(Result):
+    """What `health` found.
+
+    Attributes:
+        flow: gradient flow on the chosen sequences.
+        log10_ratio: the median over sequences of log10 of ‖∂h_T/∂h_1‖ / ‖∂h_T/∂h_{T-1}‖.
+        saturated: share of outputs with |y| > 0.98 of all |y| <= 1; 0 for unbounded outputs.
+        dead: units whose output hardly changes over all steps.
+        low: `(units,)` the 1 % quantile of each unit's output.
+        high: `(units,)` the 99 % quantile.
+        gaps: the 5, 50 and 95 % quantiles of dt.
+        time_effect: median relative change of the output when every dt is doubled; 0 if time does not matter.
+        findings: five plain sentences with what to try.
+    """
+
+    flow: GradientFlow
+    log10_ratio: float
+    saturated: float
+    dead: tuple[int, ...]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    gaps: tuple[float, float, float]
+    time_effect: float
+    findings: tuple[str, ...]
+
+
+def health(model: SequenceModel, sequences: Sequences, *, most: int = 16) -> Health:
+    """Gradient flow, saturation, state ranges, effect of time and dead units of a model on its data.
+
+    Args:
+        model: the model; its layer is looked at, with the inputs that the model gives it.
+        sequences: data as the model was trained on.
+        most: sequences to use, spread evenly over the data.
+
+    Example:
+        >>> import chronode
+        >>> from chronode.tasks.bitstream import bitstream
+        >>> found = health(SequenceModel(chronode.create("mmrnn", 1, 8, outputs="last"), 2), bitstream(8, seed=0))
+        >>> len(found.findings)
+        5
+    """
+    if not len(sequences):
+        raise ValueError("health needs at least one sequence; these are empty.")
+    rows = np.unique(np.linspace(0, len(sequences) - 1, whole("most", most, at_least=1)).astype(int))
+    x, times = _layer_inputs(model, sequences, rows)
+    opened = Opened(model.layer)
+    norm = "spectral" if opened.size <= EXACT_LIMIT else "frobenius"
+    flow = gradient_flow(model.layer, x, norm=norm, **times)
+    y, valid, dt = _outputs(opened, x, times)
+    slower, _, _ = _outputs(opened, x, {**times, "dt": 2 * dt.squeeze(-1).T if model.layer.batch_first else 2 * dt})
+    seen = y[valid]
+    change = (slower - y)[valid].norm(dim=-1) / seen.norm(dim=-1).clamp(min=1e-12)
+    bounded = float(seen.abs().max()) <= 1
+    facts: dict[str, Any] = {
+        "log10_ratio": _middle_ratio(flow),
+        "saturated": float((seen.abs() > SATURATED).double().mean()) if bounded else 0.0,
+        "dead": tuple(torch.nonzero(seen.std(0, correction=0) < DEAD).flatten().tolist()),
+        "low": seen.quantile(0.01, dim=0).numpy(),
+        "high": seen.quantile(0.99, dim=0).numpy(),
+        "gaps": tuple(np.quantile(dt[valid].numpy(), [0.05, 0.5, 0.95]).tolist()),
+        "time_effect": float(change.median()),
+    }
+    return Health(flow, **facts, findings=findings(**facts))
+
+
+def health_report(model: SequenceModel, sequences: Sequences, folder: str | Path) -> Health:
+    """`health`, also written into a folder: health.json and health.png."""
+    from .plots_health import plot_health
+
+    found = health(model, sequences)
+    found.to_json(Path(folder) / "health.json")
+    plot_health(found, Path(folder) / "health.png")
+    return found
+
+
+def findings(
+    *,
+    log10_ratio: float,
+    saturated: float,
+    dead: tuple[int, ...],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    gaps: tuple[float, float, float],
+    time_effect: float,
+) -> tuple[str, ...]:
+    """The five sentences: gradient, saturation, dead units, ranges, time."""
+    if log10_ratio < VANISHED:
+        share = f"1e{log10_ratio:.0f}" if np.isfinite(log10_ratio) else "nothing"
+        gradient = (
+            f"Gradient: what reaches step 1 is {share} of that at the last step, so long dependencies are "
+            "out of reach: try mmrnn, unicornn or irnn, or a larger forget bias."
+        )
+    elif log10_ratio > EXPLODED:
+        gradient = (
+            f"Gradient: what reaches step 1 is 1e{log10_ratio:+.0f} times that at the last step: try gradient "
+            "clipping, smaller weights or a model with a bounded gradient such as unicornn."
+        )
+    else:
+        gradient = (
+            f"Gradient: what reaches step 1 is 1e{log10_ratio:+.1f} times that at the last step, which is healthy."
+        )
+    full = f"Saturation: {saturated:.0%} of the outputs are within 2 % of ±1"
+    full += ": try smaller inputs (scale the data) or weight decay." if saturated > 0.3 else ", which is healthy."
+    units = f"Dead units: {len(dead)} of {len(low)} never change"
+    units += (
+        ": try a smaller learning rate or a smaller model." if len(dead) > 0.1 * len(low) else ", which is healthy."
+    )
+    largest = max(float(np.abs(low).max()), float(np.abs(high).max()))
+    ranges = f"Ranges: outputs reach {largest:.3g}"
+    ranges += ": scale the inputs or use a bounded model." if largest > LARGE else ", which is healthy."
+    time = f"Time: the median gap is {gaps[1]:.3g}, and doubling all gaps changes the output by {time_effect:.1%}"
+    if time_effect == 0:
+        time += ": this model does not see time; if gaps matter, try mmrnn, ltc or lstm-dt."
+    elif time_effect < 0.01:
+        time += ": time hardly moves the state, so try a smaller time unit."
+    elif time_effect > 1:
+        time += ": each gap is long for this model, so try a larger time unit."
+    else:
+        time += ", which is healthy."
+    return gradient, full, units, ranges, time
+
+
+def _middle_ratio(flow: GradientFlow) -> float:
+    """The median of log10_ratio over sequences of two steps or more; where all norms are 0, everything vanished."""
+    ratios = flow.log10_ratio[flow.lengths > 1]
+    return float(np.median(np.where(np.isnan(ratios), -np.inf, ratios))) if len(ratios) else 0.0
+
+
+def _layer_inputs(model: SequenceModel, sequences: Sequences, rows: NDArray[np.int64]) -> tuple[Any, dict[str, Any]]:
+    """What the model gives its layer, whatever it does with the batch before."""
+    seen: list[tuple[Any, dict[str, Any]]] = []
+
+    def keep(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        seen.append((args[0], {key: value for key, value in kwargs.items() if key != "state" and value is not None}))
+
+    batch = sequences.batch(rows)
+    hook = model.layer.register_forward_pre_hook(keep, with_kwargs=True)
+    try:
+        with torch.no_grad():
+            model(batch.x, **batch.times)
+    finally:
+        hook.remove()
+    return seen[0]
+
+
+def _outputs(opened: Opened, x: torch.Tensor, times: dict[str, Any]) -> tuple[torch.Tensor, ...]:
+    """y `(T, B, units)`, which steps are valid `(T, B)`, and dt `(T, B, 1)`."""
+    inputs = opened.enter(x, **times)
+    steps, batch = inputs.x.shape[:2]
+    with torch.no_grad():
+        y, _ = opened.run(inputs, opened.start(batch))
+    ends = torch.full((batch,), steps) if inputs.lengths is None else inputs.lengths
+    return y, torch.arange(steps)[:, None] < ends, inputs.dt

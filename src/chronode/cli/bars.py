@@ -1,0 +1,74 @@
+"""Progress of a training: a bar with epoch, loss, metric and the time left; a line per epoch where there is no terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from ..training import BatchDone, EpochDone, Event, Note
+
+
+class Bars:
+    """Shows the events of one training, or of several one after the other.
+
+    Args:
+        console: where to show them.
+        labels: of the trainings.
+        epochs: that each goes through, at most.
+
+    Example:
+        >>> import io
+        >>> from chronode.training import Epoch
+        >>> told = io.StringIO()
+        >>> with Bars(Console(file=told), ["mmrnn"], 2) as show:
+        ...     show(EpochDone(Epoch(1, 0.5, 0.4, {"accuracy": 0.9}), True))
+        >>> print(told.getvalue().strip())
+        mmrnn  epoch 1/2  loss 0.5  valid loss 0.4  accuracy 0.9  (best)
+    """
+
+    def __init__(self, console: Console, labels: list[str], epochs: int):
+        columns = (TextColumn("{task.description:<8}"), BarColumn(24), TextColumn("{task.fields[told]}"))
+        self.console, self.labels, self.epochs = console, iter(labels), epochs
+        self.progress = Progress(
+            *columns, TimeRemainingColumn(elapsed_when_finished=True), console=console, disable=not console.is_terminal
+        )
+        self.label, self.epoch, self.measured = "", 0, ""
+        self.bar: TaskID | None = None
+
+    def __enter__(self) -> Bars:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.progress.stop()
+
+    def __call__(self, event: Event) -> None:
+        """Shows one event."""
+        if isinstance(event, Note):
+            self.console.print(f"note: {event.text}", markup=False, highlight=False, soft_wrap=True)
+        elif isinstance(event, BatchDone):
+            done = event.epoch - 1 + event.batch / event.batches
+            self._show(event.epoch, done, f"loss {event.loss:.4g}{self.measured}")
+        else:
+            self._measured(event)
+
+    def _measured(self, event: EpochDone) -> None:
+        epoch = event.epoch
+        scores = "".join(f"  {name} {value:.4g}" for name, value in epoch.metrics.items())
+        self.measured = f"  valid loss {epoch.valid_loss:.4g}{scores}"
+        told = f"loss {epoch.loss:.4g}{self.measured}"
+        self._show(epoch.number, epoch.number, told)
+        if not self.console.is_terminal:
+            best = "  (best)" if event.best else ""
+            line = f"{self.label}  epoch {epoch.number}/{self.epochs}  {told}{best}"
+            self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def _show(self, epoch: int, done: float, told: str) -> None:
+        if self.bar is None or epoch < self.epoch:
+            # A resumed run begins where it was, so that the time left is that of what it still has to do.
+            self.label = next(self.labels)
+            self.bar = self.progress.add_task(self.label, total=self.epochs, completed=int(done), told="")
+        self.epoch = epoch
+        self.progress.update(self.bar, completed=done, told=f"epoch {epoch}/{self.epochs}  {told}")

@@ -1,0 +1,97 @@
+"""What a training or an evaluation came to, as lines and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from ..data import Sequences
+from ..data.names import counted
+from ..training.config import Config
+from ..training.job import Outcome
+from ..training.prepare import Prepared
+
+_FEW_STEPS = 4
+PLOTS = ("curves.png", "confusion.png", "residuals.png")
+
+
+def say(console: Console, line: str, **style: Any) -> None:
+    """One line of text, whatever brackets are in it, however long."""
+    console.print(line, markup=False, highlight=False, soft_wrap=True, **style)
+
+
+def show_prepared(console: Console, config: Config, prepared: Prepared, *, chosen: bool) -> None:
+    """The facts of the data, the time unit, the split, the model and why it was chosen."""
+    say(console, f"{config.data.source}: {prepared.facts}")
+    own = config.model
+    size = f"H={own.hidden}" + (f", {own.layers} layers" if own.layers > 1 else "")
+    why = "" if chosen else f" (why: {reason(prepared.parts.train)}; see `chronode models`)"
+    say(console, f"{prepared.facts.time}.  {prepared.divided}.  model: {own.model} {size}{why}")
+    for note in (*prepared.notes, *_few_steps(config, prepared)):
+        say(console, f"note: {note}")
+
+
+def _few_steps(config: Config, prepared: Prepared) -> list[str]:
+    """Advice where the usual batch holds so much of the data that an epoch teaches little."""
+    series, size = len(prepared.parts.train), config.training.batch_size
+    steps = -(-series // size)
+    if steps >= _FEW_STEPS or series < 2 * _FEW_STEPS:
+        return []
+    better = max(1, series // (2 * _FEW_STEPS))
+    return [f"an epoch is {counted(steps, 'step')} of {size} series: --batch-size {better} would take {-(-series // better)}."]
+
+
+def reason(train: Sequences) -> str:
+    """Why the usual model suits these series.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> reason(from_list([[1.0, 2.0, 3.0]], times=[[0.0, 1.0, 5.0]]))
+        'irregular times'
+    """
+    found = []
+    if train.base_times is not None:
+        gaps = train.dt[train.dt > 0]
+        if len(gaps) and np.ptp(gaps) > 0.01 * gaps.mean():
+            found.append("irregular times")
+    if train.has_missing:
+        found.append("missing values")
+    if float(np.median(train.lengths)) >= 100:
+        found.append("long series")
+    return ", ".join(found) or "it holds for most data; the steps are equal, so lstm may do as well"
+
+
+def scores_table(title: str, scores: Mapping[str, Mapping[str, Any]]) -> Table:
+    """A row per model or file, a column per metric."""
+    names = list(dict.fromkeys(name for found in scores.values() for name in found))
+    table = Table(title, title_justify="left")
+    for name in names:
+        table.add_column(name, justify="right")
+    for row, found in scores.items():
+        table.add_row(row, *(shown(found.get(name)) for name in names))
+    return table
+
+
+def shown(value: float | None) -> str:
+    """A metric to four digits; nothing where there is none."""
+    return "" if value is None or value != value else f"{value:.4g}"
+
+
+def show_outcome(console: Console, outcome: Outcome) -> None:
+    """The table of test metrics beside the baselines, the folder, and what to do next."""
+    summary, folder = outcome.summary, outcome.run.path
+    say(console, f"{told_end(summary)}: best epoch {summary['best_epoch']} of {summary['epochs']} by {summary['metric']}")
+    console.print(scores_table("test", {outcome.run.config["model"]["model"]: summary["test"], **summary["baselines"]}))
+    plots = [name for name in PLOTS if (folder / name).is_file()]
+    say(console, f"run: {folder}   " + "  ".join([*plots, "predictions.csv", "model.safetensors"]))
+    say(console, f"next: chronode predict {folder} NEW_FILE -o out.csv   or   chronode show {folder}")
+
+
+def told_end(summary: Mapping[str, Any]) -> str:
+    """Why a run ended, in words."""
+    words = {"epochs": "finished", "steps": "finished all steps", "early": "stopped early: nothing better came"}
+    return words.get(summary["stopped"], summary["stopped"])

@@ -1,0 +1,88 @@
+"""`chronode evaluate` and `chronode predict`: what a trained model says of other files."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, as `chronode runs` lists them.")]
+Anyway = Annotated[bool, typer.Option("--anyway", help="Even if times or values look like other units.")]
+
+
+def attach(app: typer.Typer) -> None:
+    """Adds the commands to `app`."""
+    app.command()(evaluate)
+    app.command()(predict)
+
+
+def evaluate(
+    run: RunFolder,
+    data: Annotated[
+        str | None, typer.Argument(help="A file with targets, as for training; by default the run's own test part.")
+    ] = None,
+    anyway: Anyway = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Measure a trained model on a file with known targets.
+
+    Example: chronode evaluate runs/vitals-1 ward_b.csv
+    """
+    from ..training.trained import Trained
+    from .outcome import say, scores_table
+
+    trained = Trained.load(run)
+    series = trained.series(data, labelled=True, anyway=anyway)
+    console = Console(stderr=json)
+    for note in series.notes if data else ():
+        say(console, f"note: {note}")
+    scores = trained.evaluate(series)
+    name = data or "test part"
+    if json:
+        told = {metric: None if value != value else value for metric, value in scores.items()}
+        print(jsonlib.dumps({"run": str(run), "data": name, "series": len(series), "metrics": told}, indent=1))
+    else:
+        console.print(scores_table(f"{len(series):,} series", {name: scores}))
+
+
+def predict(
+    run: RunFolder,
+    data: Annotated[
+        str | None, typer.Argument(help="A file with the columns of training; the target is not needed.")
+    ] = None,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="A .csv or .parquet file; - prints text with commas.")
+    ] = "-",
+    last: Annotated[bool, typer.Option("--last", help="Of answers per step, only that of the last step.")] = False,
+    anyway: Anyway = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+) -> None:
+    """Predict with a trained model: probabilities of classes, values, or the next steps.
+
+    A row per series; where the target belongs to steps, and for forecasts, a row per step.
+
+    Example: chronode predict runs/vitals-1 new.csv -o out.csv
+    """
+    from ..training.answers import as_csv, as_rows, columns_of, write_table
+    from ..training.trained import Trained
+    from .outcome import say
+
+    if output != "-" and Path(output).suffix not in (".csv", ".txt", ".parquet", ".pq"):
+        raise ValueError(f"--output {output}: give a .csv or .parquet file, or - for the terminal.")
+    trained = Trained.load(run)
+    series = trained.series(data, labelled=False, anyway=anyway)
+    errors = Console(stderr=True)
+    for note in series.notes if data else ():
+        say(errors, f"note: {note}")
+    asked = trained.config.data
+    columns = columns_of(trained.predict(series), series, id=asked.id or "series", time=asked.time, last=last)
+    count = len(next(iter(columns.values())))
+    if output != "-":
+        say(errors, f"{write_table(columns, output)}: {count:,} rows of {', '.join(columns)}")
+    if json:
+        print(jsonlib.dumps(as_rows(columns), indent=1))
+    elif output == "-":
+        print(as_csv(columns), end="")

@@ -1,0 +1,126 @@
+"""`chronode runs` and `chronode show`: what was trained, and how it went."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from ..training.run import Run
+
+
+def attach(app: typer.Typer) -> None:
+    """Adds the commands to `app`."""
+    app.command("runs")(list_runs)
+    app.command()(show)
+
+
+def list_runs(
+    folder: Annotated[Path, typer.Argument(help="Where the run folders are.")] = Path("runs"),
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """List the runs in a folder: data, model, how they stand, test metrics.
+
+    Example: chronode runs --json
+    """
+    from ..training.run import runs
+    from .outcome import say, shown
+
+    with warnings.catch_warnings(record=True) as unreadable:
+        warnings.simplefilter("always")
+        found = [facts(run) for run in runs(folder)]
+    if json:
+        print(jsonlib.dumps(found, indent=1))
+    else:
+        table = Table(title=f"Runs in {folder}")
+        for column in ("run", "data", "model", "status", "epochs", "test"):
+            table.add_column(column, overflow="fold", justify="right" if column == "epochs" else "left")
+        for told in found:
+            metric = told["metric"] or ""
+            score = shown((told["test"] or {}).get(metric))
+            cells = (Path(told["run"]).name, told["data"], told["model"], told["status"], str(told["epochs"]))
+            table.add_row(*cells, f"{metric} {score}" if score else "")
+        Console().print(table)
+    for warning in unreadable:
+        say(Console(stderr=True), f"note: {warning.message}")
+
+
+def show(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Tell all about one run: how it went, what was asked, what it ran on, its files.
+
+    Example: chronode show runs/vitals-1
+    """
+    from ..training.run import Run
+    from .outcome import say, scores_table
+
+    run = Run.open(folder)
+    told, rows = facts(run), run.metrics()
+    files = sorted(path.name for path in run.path.iterdir() if not path.name.startswith("."))
+    if json:
+        whole = {**told, "config": run.config, "environment": run.environment, "metrics": rows, "files": files}
+        return print(jsonlib.dumps(whole, indent=1))
+    console = Console()
+    say(console, f"{run.path}: {told['status']}, {told['model']} on {told['data']}, {told['epochs']} epochs", style="bold")
+    if run.command:
+        say(console, f"command: chronode {' '.join(run.command)}")
+    if told["fault"]:
+        say(console, f"fault: {told['fault']}")
+    parts = {"validation (best)": told["valid"], "test": told["test"], **told["baselines"]}
+    if scores := {name: found for name, found in parts.items() if found}:
+        console.print(scores_table(f"best epoch {told['best_epoch']}", scores))
+    if rows:
+        console.print(_last_epochs(rows))
+    for name, section in run.config.items():
+        say(console, f"{name}: {_changed(name, section)}")
+    say(console, "made with: " + ", ".join(f"{k} {v}" for k, v in run.environment.items() if v is not None))
+    say(console, "files: " + "  ".join(files))
+    if told["status"] in ("interrupted", "new"):
+        say(console, f"next: chronode train --resume {run.path}")
+
+
+def facts(run: Run) -> dict[str, Any]:
+    """What is told of a run in a list."""
+    summary = run.load_json("summary.json") if (run.path / "summary.json").is_file() else {}
+    told = {name: summary.get(name) for name in ("best_epoch", "metric", "valid", "test", "parameters", "seconds")}
+    return {
+        "run": str(run.path),
+        "data": run.config.get("data", {}).get("source", ""),
+        "model": run.config.get("model", {}).get("model", ""),
+        "status": run.status,
+        "epochs": summary.get("epochs", len(run.metrics())),
+        **told,
+        "baselines": summary.get("baselines") or {},
+        "notes": summary.get("notes") or [],
+        "fault": summary.get("fault"),
+        "started": run.environment.get("started", ""),
+    }
+
+
+def _last_epochs(rows: list[dict[str, Any]], most: int = 5) -> Table:
+    from .outcome import shown
+
+    table = Table(title="The last epochs", title_justify="left")
+    for name in rows[-1]:
+        table.add_column(name, justify="right")
+    for row in rows[-most:]:
+        table.add_row(*(shown(row.get(name)) for name in rows[-1]))
+    return table
+
+
+def _changed(name: str, section: Any) -> str:
+    """The settings of a section that are not the defaults."""
+    from ..training.config import Config
+
+    usual = Config().as_dict().get(name, {})
+    if not isinstance(section, dict):
+        return str(section)
+    return ", ".join(f"{key} {value}" for key, value in section.items() if value != usual.get(key)) or "the defaults"

@@ -1,0 +1,185 @@
+"""`chronode train`: a model from a file or a task, into a run folder."""
+
+from __future__ import annotations
+
+import inspect
+import json as jsonlib
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from ..training.config import Config, DataConfig, ModelConfig
+from ..training.settings import Settings
+from . import flags
+
+SECTIONS = {"data": DataConfig, "model": ModelConfig, "training": Settings}
+
+
+def attach(app: typer.Typer) -> None:
+    """Adds the command to `app`."""
+    app.command()(train)
+
+
+def train(
+    data: Annotated[str | None, typer.Argument(help="A .csv, .parquet, .ts or .npz file, or a task's name.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The run folder; by default runs/NAME-1, -2, ...")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A YAML file with the same settings.")] = None,
+    print_config: Annotated[
+        bool, typer.Option("--print-config", help="Print all settings as YAML; train nothing.")
+    ] = False,
+    resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
+    baseline: Annotated[bool, typer.Option("--baseline", help="Train lstm-dt too, to compare with.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON; all else goes to stderr.")] = False,
+    **given: Any,
+) -> None:
+    """Train a model on a file of series, or on a task.
+
+    Only the file and what to learn are needed: a row per id and time, empty cells are missing values.
+
+    Example: chronode train vitals.csv --target outcome --id patient --time charted_at --epochs 20
+
+    Example: chronode train --resume runs/vitals-1
+    """
+    console = Console(stderr=json)
+    if resume is not None:
+        _refuse_with_resume({"--output": output, "--config": config, "--baseline": baseline or None}, given)
+        return _resume(resume, data, flags.values(Settings, given), console, json)
+    asked, chosen = effective(data, config, given)
+    if print_config:
+        return print(as_yaml(asked), end="")
+    _new(asked, chosen, output, baseline, console, json)
+
+
+# Typer reads the signature: the settings' fields become flags of the command.
+_fixed = inspect.signature(train, eval_str=True)
+_flags = [parameter for section in SECTIONS.values() for parameter in flags.parameters(section)]
+train.__signature__ = _fixed.replace(  # pyrefly: ignore
+    parameters=[*[p for p in _fixed.parameters.values() if p.name != "given"], *_flags]
+)
+
+
+def effective(data: str | None, file: Path | None, given: dict[str, Any]) -> tuple[Config, bool]:
+    """(the config: defaults, then the file, then the flags; whether the user chose the model)."""
+    asked, chosen = Config(), given.get("model") is not None
+    if file is not None:
+        told = read_yaml(file)
+        try:
+            asked = asked.with_values(told)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{file}: {error}") from error
+        chosen = chosen or "model" in (told.get("model") or {})
+    source = data or asked.data.source
+    sections = {name: flags.values(section, given) for name, section in SECTIONS.items()}
+    if given.get("options"):
+        sections["data"]["options"] = {**asked.data.options, **_task_options(source, given["options"])}
+    if given.get("settings"):
+        sections["model"]["settings"] = {**asked.model.settings, **sections["model"]["settings"]}
+    sections["data"]["source"] = source
+    return asked.with_values(sections), chosen
+
+
+def _task_options(source: str, given: list[str]) -> dict[str, Any]:
+    from ..tasks import find
+    from .tasks import read_options
+
+    return read_options(find(source), given)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """A config file as plain data."""
+    import yaml
+
+    if not path.is_file():
+        raise ValueError(f"{path}: there is no such file.")
+    try:
+        told = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: this is no YAML: {error}") from error
+    if told is not None and not isinstance(told, dict):
+        raise ValueError(f"{path}: a config has the sections data, model and training; this is {type(told).__name__}.")
+    return told or {}
+
+
+def as_yaml(config: Config) -> str:
+    """The whole config, to be stored and given to --config."""
+    import yaml
+
+    return yaml.safe_dump(config.as_dict(), sort_keys=False, allow_unicode=True)
+
+
+def _new(asked: Config, chosen: bool, output: Path | None, baseline: bool, console: Console, as_json: bool) -> None:
+    from ..report.run_folder import draw_run
+    from ..training.job import STRONG_BASELINE, check, train_run
+    from ..training.prepare import prepare
+    from ..training.run import next_folder
+    from .bars import Bars
+    from .outcome import show_prepared
+
+    prepared = prepare(asked)
+    show_prepared(console, asked, prepared, chosen=chosen)
+    check(asked, prepared)  # before a folder is made
+    folder = output or next_folder("runs", Path(asked.data.source).name.split(".")[0])
+    told: dict[str, Any] = {"prepared": prepared, "baseline": baseline, "command": sys.argv[1:], "draw": draw_run}
+    with Bars(console, [asked.model.model, STRONG_BASELINE], asked.training.epochs) as bars:
+        _run(lambda: train_run(asked, folder, on_event=bars, **told), folder, console, as_json)
+
+
+def _resume(folder: Path, source: str | None, changes: dict[str, Any], console: Console, as_json: bool) -> None:
+    from ..report.run_folder import draw_run
+    from ..training.job import STRONG_BASELINE, resume_run
+    from ..training.run import Run
+    from .bars import Bars
+    from .outcome import say
+
+    run = Run.open(folder)
+    labels = [run.config["model"]["model"], STRONG_BASELINE]
+    if run.status == "finished" and not changes:
+        say(console, f"{folder} is finished; more epochs: chronode train --resume {folder} --epochs N")
+    else:
+        say(console, f"going on with {folder}, {run.status} after epoch {len(run.metrics())}")
+    told: dict[str, Any] = {"changes": changes, "source": source, "draw": draw_run}
+    with Bars(console, labels, changes.get("epochs", run.config["training"]["epochs"])) as bars:
+        _run(lambda: resume_run(folder, on_event=bars, **told), folder, console, as_json)
+
+
+def _run(work: Any, folder: Path, console: Console, as_json: bool) -> None:
+    """Trains; a fault or Ctrl-C ends with one line that says how to go on, and exit code 1."""
+    from .._files import DiskFull
+    from ..training import TrainingStopped
+    from .outcome import show_outcome
+
+    again = f"go on by: chronode train --resume {folder}"
+    try:
+        outcome = work()
+    except TrainingStopped as error:
+        typer.echo(f"chronode: {error} The weights are in {folder}; train anew with other settings.", err=True)
+        raise typer.Exit(1) from error
+    except DiskFull as error:
+        typer.echo(f"chronode: {error}. Make room, then {again}", err=True)
+        raise typer.Exit(1) from error
+    except KeyboardInterrupt as error:
+        typer.echo(f"stopped; {again}", err=True)
+        raise typer.Exit(1) from error
+    if outcome.status == "interrupted":
+        typer.echo(f"stopped after {outcome.summary['epochs']} epochs; {again}", err=True)
+        raise typer.Exit(1)
+    if as_json:
+        print(jsonlib.dumps({"run": str(folder), **outcome.summary}, indent=1))
+    else:
+        show_outcome(console, outcome)
+
+
+def _refuse_with_resume(others: dict[str, Any], given: dict[str, Any]) -> None:
+    """A resumed run has its settings from its folder."""
+    from ..training.job import MAY_CHANGE
+
+    may = [f"--{name.replace('_', '-')}" for name in MAY_CHANGE]
+    flagged = {f"--{name.replace('_', '-')}": value for name, value in given.items() if name not in MAY_CHANGE}
+    wrong = [name for name, value in {**others, **flagged}.items() if value is not None]
+    if wrong:
+        raise ValueError(f"--resume takes the settings of the run: leave out {', '.join(wrong)}; {', '.join(may)} may change.")

@@ -1,0 +1,132 @@
+"""Predictions as a table: a row per series or per step, in the user's own names and times."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._files import replacing
+from ..data import UNKNOWN, Clock, Sequences
+from .predict import Predictions
+
+Columns = dict[str, list[Any]]
+
+
+def columns_of(
+    answers: Predictions,
+    data: Sequences,
+    *,
+    id: str = "series",
+    time: str | None = None,
+    last: bool = False,
+    truth: bool = False,
+) -> Columns:
+    """The columns of a table of predictions.
+
+    Classes come as the likeliest name and a probability each ("p_ill"), values under their names.
+
+    Args:
+        answers: of the model.
+        data: what they are of.
+        id: the name of the first column.
+        time: that of the times; "step", counted from 1, if there are none.
+        last: of answers per step, only that of the last step.
+        truth: with the known targets, in columns "true_...".
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> s = from_list([[1.0], [2.0]], ids=["a", "b"], target=["no", "yes"])
+        >>> said = Predictions(s.ids, [np.array([0.25, 0.75], np.float32)] * 2, ("no", "yes"), ("ill",))
+        >>> columns_of(said, s, id="who")
+        {'who': ['a', 'b'], 'ill': ['yes', 'yes'], 'p_no': [0.25, 0.25], 'p_yes': [0.75, 0.75]}
+    """
+    per_step = bool(len(answers)) and answers.values[0].ndim == 2
+    table: Columns = {}
+    if per_step:
+        rows = np.cumsum(data.lengths) - 1 if last else np.arange(int(data.lengths.sum()))
+        values = np.concatenate(answers.values)[rows]
+        table[id] = np.repeat(data.ids, data.lengths)[rows].tolist()
+        if data.base_times is None:
+            table["step"] = (data.times[rows] + 1).astype(int).tolist()
+        else:
+            table[time or "time"] = own_times(data.times[rows], data.clock)
+    else:
+        rows, values = np.arange(len(data)), np.stack(answers.values) if len(answers) else np.empty((0, 0))
+        table[id] = data.ids.tolist()
+    if truth and data.target is not None:
+        table |= _truth(data, rows)
+    if answers.classes is None:
+        return table | {name: _plain(column) for name, column in zip(answers.names, values.T, strict=True)}
+    names = np.array(answers.classes)
+    table[answers.names[0]] = names[values.argmax(-1)].tolist() if len(values) else []
+    return table | {f"p_{name}": _plain(column) for name, column in zip(answers.classes, values.T, strict=True)}
+
+
+def own_times(times: NDArray[np.float64], clock: Clock) -> list[Any]:
+    """Times as the source had them: numbers, or ISO dates to the second or the millisecond.
+
+    Example:
+        >>> own_times(np.array([0.0, 1.5]), Clock("hour", 3600.0, "2024-01-31T12:00:00Z"))
+        ['2024-01-31T12:00:00Z', '2024-01-31T13:30:00Z']
+    """
+    if not isinstance(clock.origin, str):
+        # The last digit is that of the division by the unit.
+        return [float(f"{clock.origin + t * clock.scale:.15g}") for t in times.tolist()]
+    zone = "Z" if clock.origin.endswith("Z") else ""
+    start = np.datetime64(clock.origin.rstrip("Z"), "us")
+    moments = start + np.round(times * clock.scale * 1e6).astype("timedelta64[us]")
+    whole = (moments == moments.astype("datetime64[s]")).all()
+    return [f"{text}{zone}" for text in np.datetime_as_string(moments, "s" if whole else "ms").tolist()]
+
+
+def write_table(columns: Columns, path: str | Path) -> Path:
+    """Writes a .parquet file, or text with commas; whole or not at all."""
+    path = Path(path)
+    with replacing(path) as draft:
+        if path.suffix in (".parquet", ".pq"):
+            import pyarrow
+            import pyarrow.parquet
+
+            pyarrow.parquet.write_table(pyarrow.table(columns), draft)
+        else:
+            draft.write_text(as_csv(columns), encoding="utf-8")
+    return path
+
+
+def as_csv(columns: Columns) -> str:
+    """The table as text with commas; unknown is empty.
+
+    Example:
+        >>> as_csv({"who": ["a", "b, c"], "p": [0.5, None]})
+        'who,p\\na,0.5\\n"b, c",\\n'
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue()
+
+
+def as_rows(columns: Columns) -> list[dict[str, Any]]:
+    """The table as a list of rows."""
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _truth(data: Sequences, rows: NDArray[np.int64]) -> Columns:
+    target = data.target
+    assert target is not None
+    values = (target.values[data.steps] if target.per_step else target.values)[rows]
+    if target.classes is None:
+        return {f"true_{name}": _plain(column) for name, column in zip(target.names, values.T, strict=True)}
+    names = target.classes
+    return {f"true_{target.names[0]}": [None if code == UNKNOWN else names[code] for code in values.tolist()]}
+
+
+def _plain(column: NDArray[Any]) -> list[float | None]:
+    """Numbers with the digits that float32 has; None for NaN."""
+    return [None if text == "nan" else float(text) for text in column.astype(np.float32).astype(str).tolist()]

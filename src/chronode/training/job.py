@@ -1,0 +1,248 @@
+"""A training from start to end, in a run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .._checks import one_of
+from ..data import Scaler, Sequences
+from ..model import ModelSpec, SequenceModel
+from .answers import columns_of, write_table
+from .baseline import simple_baseline
+from .config import Config
+from .environment import differences, environment
+from .fit import fit
+from .fitted import Fitted
+from .inputs import check_fits, spec_for
+from .predict import Predictions
+from .prepare import Prepared, check_unchanged, prepare
+from .progress import Epoch, EpochDone, Event, Note, TrainingStopped
+from .run import Run
+
+MAY_CHANGE = ("epochs", "steps", "early_stop", "threads")
+"""The training settings that a resumed run may be given anew."""
+STRONG_BASELINE = "lstm-dt"
+
+Listener = Callable[[Event], None]
+Draw = Callable[[Run, Fitted, Sequences, Predictions], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a training ended.
+
+    Attributes:
+        run: its folder.
+        status: one of `chronode.training.run.OUTCOMES`.
+        summary: what summary.json holds.
+    """
+
+    run: Run
+    status: str
+    summary: dict[str, Any]
+
+
+def train_run(
+    config: Config,
+    folder: str | Path,
+    *,
+    prepared: Prepared | None = None,
+    baseline: bool = False,
+    command: Sequence[str] | None = None,
+    on_event: Listener | None = None,
+    draw: Draw | None = None,
+) -> Outcome:
+    """Trains what the config asks for into a new run folder.
+
+    Args:
+        config: what to do.
+        folder: must be empty or not exist.
+        prepared: what `prepare(config)` gave; None: it is called.
+        baseline: train lstm-dt in the same way too, to compare with.
+        command: the command line, to be told again.
+        on_event: called as training goes on.
+        draw: called with the run, what was fitted, the test series and the answers, to draw plots into the folder.
+
+    Raises:
+        TrainingStopped: the loss is not finite or the memory does not suffice; the weights before it are in the folder.
+
+    Example:
+        >>> import tempfile
+        >>> few = {"train": 64, "valid": 16, "test": 16}
+        >>> asked = {"data": {"source": "bitstream", "options": few}, "model": {"hidden": 4}, "training": {"epochs": 1}}
+        >>> outcome = train_run(Config.from_dict(asked), Path(tempfile.mkdtemp()) / "first")
+        >>> outcome.status, sorted(outcome.summary["test"])
+        ('finished', ['accuracy', 'loss'])
+    """
+    prepared = prepared or prepare(config)
+    check(config, prepared)
+    run = Run.create(folder, {**config.as_dict(), "baseline": baseline}, command=command)
+    return _go(run, config, prepared, baseline, on_event, draw)
+
+
+def resume_run(
+    folder: str | Path,
+    *,
+    changes: dict[str, Any] | None = None,
+    source: str | None = None,
+    on_event: Listener | None = None,
+    draw: Draw | None = None,
+) -> Outcome:
+    """Goes on with a run after a kill, a crash or Ctrl-C, as if it had never stopped; a finished run stays as it is.
+
+    Args:
+        folder: of the run.
+        changes: other values for MAY_CHANGE, such as {"epochs": 40}.
+        source: where the data file is now, if it was moved.
+        on_event: called as training goes on.
+        draw: as for `train_run`.
+    """
+    run = Run.open(folder)
+    for name in changes or {}:
+        one_of("a setting to change", name, MAY_CHANGE)
+    told = {name: section for name, section in run.config.items() if name != "baseline"}
+    config = Config.from_dict(told).with_values({"training": changes or {}})
+    if run.status == "running":
+        raise ValueError(f"{run.path} is in use: another process is training into it.")
+    if run.status == "finished" and config.as_dict() == told:
+        return Outcome(run, "finished", run.load_json("summary.json"))
+    if source is not None:
+        config = config.with_values({"data": {"source": source}})
+    if (run.path / "data.json").is_file():
+        check_unchanged(config.data.source, run.load_json("data.json")["source"], run.path)
+    prepared = prepare(config)
+    if on_event is not None:
+        for line in differences(run.environment, environment()):
+            on_event(Note(f"{line}: the numbers may differ in the last digits from a run that was not stopped."))
+    run.save_json("config.json", {**config.as_dict(), "baseline": run.config["baseline"]})
+    return _go(run, config, prepared, run.config["baseline"], on_event, draw)
+
+
+def _go(run: Run, config: Config, prepared: Prepared, baseline: bool, on_event: Listener | None, draw: Draw | None) -> Outcome:
+    """Trains, or trains on, and writes what came of it."""
+
+    def listen(event: Event) -> None:
+        if isinstance(event, EpochDone):
+            run.append_metrics(_row(event.epoch))
+        if on_event is not None:
+            on_event(event)
+
+    with run.lock():
+        run.save_json("data.json", prepared.as_dict())
+        saved = run.store.latest()
+        # A kill may have come between a checkpoint and its line.
+        run.replace_metrics(_row(Epoch(**told)) for told in (saved[1]["history"] if saved else []))
+        for note in run.store.notes:
+            listen(Note(note))
+        try:
+            spec, goal = _spec(config, prepared, config.model.model), {"objective": prepared.objective}
+            fitted = fit(prepared.parts, spec, config.training, **goal, on_event=listen, store=run.store, resume=True)
+        except TrainingStopped as error:
+            if error.fitted is not None:
+                summary = _summary(error.fitted, prepared, "failed")
+                _keep_model(run, error.fitted)
+                run.finish({**summary, "fault": str(error)})
+            raise
+        if fitted.stopped == "interrupted":
+            summary = _summary(fitted, prepared, "interrupted")
+        else:
+            baselines = _baselines(config, prepared, baseline, on_event)
+            summary = {**_summary(fitted, prepared, "finished"), **_results(run, config, prepared, fitted, draw)}
+            summary["baselines"] = baselines
+        _keep_model(run, fitted)
+        run.finish(summary)
+    return Outcome(run, summary["status"], summary)
+
+
+def _spec(config: Config, prepared: Prepared, model: str) -> ModelSpec:
+    own = config.model
+    told: dict[str, Any] = {"hidden_size": own.hidden, "num_layers": own.layers}
+    if model == own.model:
+        told |= own.settings
+    missing = own.missing if prepared.reading is None else prepared.reading.missing
+    if missing is not None:
+        told["missing"] = missing
+    return spec_for(prepared.parts, model, **told)
+
+
+def check(config: Config, prepared: Prepared) -> None:
+    """Refuses what cannot be trained before a folder is made for it."""
+    parts = prepared.parts
+    goal = prepared.objective.with_settings(config.training.metric, config.training.class_weights, parts.train)
+    with torch.random.fork_rng(devices=[]):
+        network = SequenceModel.build(_spec(config, prepared, config.model.model), parts.vectors)
+    check_fits(network, goal, parts, config.training)
+
+
+def _row(epoch: Epoch) -> dict[str, Any]:
+    """A line of metrics.jsonl."""
+    told = {"epoch": epoch.number, "loss": epoch.loss, "valid_loss": epoch.valid_loss, **epoch.metrics}
+    return {**told, "rate": epoch.rate, "seconds": epoch.seconds}
+
+
+def _keep_model(run: Run, fitted: Fitted) -> None:
+    run.save_json("objective.json", {**asdict(fitted.objective), "scaler": _plain(fitted.objective.scaler)})
+    fitted.model.save(run.path / "model")
+
+
+def _plain(scaler: Scaler | None) -> dict[str, Any] | None:
+    return None if scaler is None else scaler.as_dict()
+
+
+def _summary(fitted: Fitted, prepared: Prepared, status: str) -> dict[str, Any]:
+    best = fitted.best
+    return {
+        "status": status,
+        "stopped": fitted.stopped,
+        "epochs": len(fitted.history),
+        "best_epoch": fitted.best_epoch,
+        "metric": fitted.objective.metric,
+        "valid": {} if best is None else {"loss": best.valid_loss, **best.metrics},
+        "parameters": sum(p.numel() for p in fitted.model.parameters()),
+        "seconds": round(fitted.seconds, 2),
+        "notes": [*prepared.notes, *fitted.notes],
+    }
+
+
+def _baselines(
+    config: Config, prepared: Prepared, strong: bool, on_event: Listener | None
+) -> dict[str, dict[str, float]]:
+    """Metrics on the test part by name."""
+    parts, reading = prepared.parts, prepared.reading
+    channels = reading.forecast_channels if reading is not None else ()
+    objective = prepared.objective.with_settings(config.training.metric, None, parts.train)
+    name, metrics = simple_baseline(objective, parts.train, parts.test, forecast_channels=channels)
+    found = {name: metrics}
+    if strong and config.model.model != STRONG_BASELINE:
+        if on_event is not None:
+            on_event(Note(f"training {STRONG_BASELINE} in the same way, to compare with."))
+        spec, goal = _spec(config, prepared, STRONG_BASELINE), prepared.objective
+        fitted = fit(parts, spec, config.training, objective=goal, on_event=on_event)
+        if fitted.stopped == "interrupted":
+            raise KeyboardInterrupt
+        found[STRONG_BASELINE] = fitted.evaluate(parts.test)
+    return found
+
+
+def _results(run: Run, config: Config, prepared: Prepared, fitted: Fitted, draw: Draw | None) -> dict[str, Any]:
+    """Tests the model; writes the predictions and has them drawn."""
+    test = prepared.parts.test
+    answers = fitted.predict(test)
+    told = test if fitted.scaler is None else _unscaled_target(test, fitted.scaler)
+    names = {"id": config.data.id or "series", "time": config.data.time}
+    write_table(columns_of(answers, told, **names, truth=True), run.path / "predictions.csv")
+    if draw is not None:
+        draw(run, fitted, told, answers)
+    return {"test": fitted.evaluate(test)}
+
+
+def _unscaled_target(data: Sequences, scaler: Scaler) -> Sequences:
+    target = data.target
+    if target is None or target.classes is not None:
+        return data
+    return replace(data, target=replace(target, values=scaler.inverse_target(target.values)))

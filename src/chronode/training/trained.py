@@ -1,0 +1,88 @@
+"""Trained: the model of a run, for new files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..data import Scaler, Sequences
+from ..model import SequenceModel
+from .config import Config
+from .objective import Objective
+from .predict import Predictions, evaluate, predict
+from .prepare import check_unchanged, prepare
+from .reading import Reading
+from .run import Run
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The model of a run, ready to answer about new files.
+
+    Attributes:
+        run: its folder.
+        config: what was asked.
+        model: with the best weights.
+        objective: what it was trained for.
+        reading: how files are read; None if it was trained on a task.
+    """
+
+    run: Run
+    config: Config
+    model: SequenceModel
+    objective: Objective
+    reading: Reading | None
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Trained:
+        """The model in a run folder; no pickle is read."""
+        run = Run.open(folder)
+        if not (run.path / "model.safetensors").is_file() or not (run.path / "objective.json").is_file():
+            raise ValueError(f"{run.path} has no model yet ({run.status}): `chronode train --resume {run.path}`.")
+        told = run.load_json("objective.json")
+        scaler = None if told["scaler"] is None else Scaler.from_dict(told["scaler"])
+        lists = {name: told[name] and tuple(told[name]) for name in ("metrics", "class_weights", "classes")}
+        reading = run.load_json("data.json")["reading"]
+        return cls(
+            run,
+            Config.from_dict({name: section for name, section in run.config.items() if name != "baseline"}),
+            SequenceModel.load(run.path / "model"),
+            Objective(**{**told, **lists, "scaler": scaler}),
+            None if reading is None else Reading.from_dict(reading),
+        )
+
+    def series(self, source: str | None = None, *, labelled: bool, anyway: bool = False) -> Sequences:
+        """The series of a file, read and scaled as in training; None: the run's own test part.
+
+        Args:
+            source: a file; for a run on a task, that task's name.
+            labelled: with their targets.
+            anyway: even if times or values look like other units.
+        """
+        if source is None or (self.reading is None and source == self.config.data.source):
+            check_unchanged(self.config.data.source, self.run.load_json("data.json")["source"], self.run.path)
+            return prepare(self.config).parts.test
+        if self.reading is None:
+            known = "its test part" if source in tasks() else "that task's test part"
+            raise ValueError(f"{self.run.path} was trained on the task {self.config.data.source}: it answers {known}.")
+        return self.reading.read(source, labelled=labelled, anyway=anyway)
+
+    def evaluate(self, data: Sequences) -> dict[str, float]:
+        """Loss and metrics."""
+        return evaluate(self.model, self.objective, data)
+
+    def predict(self, data: Sequences) -> Predictions:
+        """Probabilities or values of every series."""
+        scaler = self.objective.scaler
+        answers = predict(self.model, data, classes=self.objective.classes, scaler=scaler)
+        return replace(answers, names=self._names(answers))
+
+    def _names(self, answers: Predictions) -> tuple[str, ...]:
+        """Of the target columns; a file to predict need not have them."""
+        reading = self.reading
+        if reading is None:
+            return answers.names
+        if reading.horizon:
+            steps = range(1, reading.horizon + 1)
+            return tuple(f"{name}+{step}" for step in steps for name in reading.forecast_channels)
+        return reading.target or answers.names

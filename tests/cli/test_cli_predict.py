@@ -1,0 +1,187 @@
+"""`chronode predict` and `chronode evaluate`: the same meaning for a new file, or a refusal that says what differs."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from commands import QUICK, VITALS, chronode, write_vitals
+
+import chronode.data as data_module
+from chronode.training.trained import Trained
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A run on classes per patient, in `home / "run"`."""
+    home = tmp_path_factory.mktemp("predict")
+    write_vitals(home / "vitals.csv")
+    chronode("train", home / "vitals.csv", *VITALS, *QUICK, "--epochs", 6, "--output", home / "run")
+    return home
+
+
+@pytest.fixture(scope="module")
+def wave(tmp_path_factory):
+    """A run that forecasts two steps of one of two channels."""
+    home = tmp_path_factory.mktemp("wave")
+    rows = [f"{w},{t},{np.sin(t + w):.4f},{w}" for w in range(6) for t in range(12)]
+    (home / "wave.csv").write_text("w,t,x,y\n" + "\n".join(rows) + "\n")
+    flags = ("--id", "w", "--time", "t", "--forecast", 2, "--channels", "x", "--model", "gru")
+    chronode("train", home / "wave.csv", *flags, *QUICK, "--epochs", 2, "--output", home / "run")
+    return home
+
+
+def table(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_a_row_per_patient_with_probabilities_that_are_right(home, tmp_path):
+    new = write_vitals(tmp_path / "new.csv", patients=9, seed=5, outcome=None)
+    told = chronode("predict", home / "run", new, "-o", tmp_path / "out.csv")
+    assert "9 rows of patient, outcome, p_ill, p_well" in told.err
+    rows = table((tmp_path / "out.csv").read_text())
+    assert [row["patient"] for row in rows] == [f"p{i:02d}" for i in range(9)]
+    # An oracle by hand: read, scale and run the model on one patient alone.
+    trained = Trained.load(home / "run")
+    options = {"id": "patient", "time": "charted_at", "unit": "hours"}
+    one = trained.reading.scaler.transform(data_module.read(new, **options))[[3]].batch()
+    chances = trained.model(one.x, **one.times).softmax(-1)[0].tolist()
+    assert [float(rows[3]["p_ill"]), float(rows[3]["p_well"])] == pytest.approx(chances, abs=1e-5)
+    assert all((row["outcome"] == "ill") == (float(row["p_ill"]) > 0.5) for row in rows)
+
+
+def test_predictions_of_the_test_part_are_those_in_the_folder(home):
+    said = table(chronode("predict", home / "run").out)
+    kept = table((home / "run/predictions.csv").read_text())
+    assert said == [{name: cell for name, cell in row.items() if name != "true_outcome"} for row in kept]
+
+
+def test_parquet_json_and_the_terminal_hold_the_same(home, tmp_path):
+    import pyarrow.parquet
+
+    new = write_vitals(tmp_path / "new.csv", patients=6, seed=5)
+    rows = json.loads(chronode("predict", home / "run", new, "--json", "-o", tmp_path / "out.parquet").out)
+    assert pyarrow.parquet.read_table(tmp_path / "out.parquet").to_pylist() == rows
+    printed = table(chronode("predict", home / "run", new).out)
+    assert [float(row["p_ill"]) for row in printed] == [row["p_ill"] for row in rows]
+
+
+def test_evaluate_measures_a_labelled_file_as_counting_does(home, tmp_path):
+    new = write_vitals(tmp_path / "new.csv", patients=12, seed=7)
+    scores = json.loads(chronode("evaluate", home / "run", new, "--json").out)["metrics"]
+    said = table(chronode("predict", home / "run", new).out)
+    right = [(row["outcome"] == "ill") == (int(row["patient"][1:]) % 3 == 0) for row in said]
+    assert scores["accuracy"] == pytest.approx(sum(right) / 12)
+    assert "accuracy" in chronode("evaluate", home / "run", new).out
+
+
+def test_evaluate_without_a_file_gives_the_test_scores_of_the_run(home):
+    scores = json.loads(chronode("evaluate", home / "run", "--json").out)["metrics"]
+    kept = json.loads((home / "run/summary.json").read_text())["test"]
+    assert scores == pytest.approx(kept)
+
+
+def test_columns_besides_are_ignored_with_a_note(home, tmp_path):
+    plain = write_vitals(tmp_path / "plain.csv", patients=6, seed=5)
+    more = write_vitals(tmp_path / "more.csv", patients=6, seed=5, ward=lambda row: "north")
+    told = chronode("predict", home / "run", more)
+    assert "ignored: 'ward'" in told.err
+    assert told.out == chronode("predict", home / "run", plain).out
+
+
+def test_other_columns_are_refused_with_a_diff(home, tmp_path):
+    other = write_vitals(tmp_path / "other.csv", patients=6, hr=None, heart_hr=lambda row: 70)
+    error = chronode("predict", home / "run", other, code=2).err
+    assert "other.csv does not fit what the model was trained on" in error
+    assert "- hr: lacks here. Did you mean 'heart_hr'?" in error
+    assert "+ heart_hr: not known from training" in error
+    assert "- outcome" not in error
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ({"charted_at": lambda row: 5.0}, "time: hours here, dates in hours in training"),
+        ({"temp": lambda row: 98.6}, "temp: about 98.6 here, 3"),
+        ({"charted_at": lambda row: f"2024-01-01T00:00:{np.random.default_rng().integers(60):02d}"}, "median gap"),
+    ],
+)
+def test_other_units_are_refused_with_a_diff(home, tmp_path, columns, told):
+    other = write_vitals(tmp_path / "other.csv", patients=6, **columns)
+    assert told in chronode("predict", home / "run", other, code=2).err
+
+
+def test_what_looks_like_another_unit_can_be_allowed(home, tmp_path):
+    hot = write_vitals(tmp_path / "hot.csv", patients=6, temp=lambda row: 98.6)
+    assert "--anyway" in chronode("predict", home / "run", hot, code=2).err
+    assert len(table(chronode("predict", home / "run", hot, "--anyway").out)) == 6
+
+
+def test_classes_that_training_did_not_see_are_refused_when_measured(home, tmp_path):
+    other = write_vitals(tmp_path / "other.csv", patients=6, outcome=lambda row: "dead")
+    assert "classes that training did not see: 'dead'" in chronode("evaluate", home / "run", other, code=2).err
+    chronode("predict", home / "run", other)
+
+
+def test_missing_values_need_a_model_that_was_trained_for_them(tmp_path):
+    def full(row):
+        return 100 if row["outcome"] == "ill" else 60
+
+    whole = write_vitals(tmp_path / "whole.csv", hr=full, temp=None)
+    holes = write_vitals(tmp_path / "holes.csv", patients=6, temp=None)
+    for name, flags in (("strict", ()), ("ready", ("--missing",))):
+        chronode("train", whole, *VITALS, *QUICK, *flags, "--epochs", 1, "--output", tmp_path / name)
+    assert "train with --missing" in chronode("predict", tmp_path / "strict", holes, code=2).err
+    assert len(table(chronode("predict", tmp_path / "ready", holes).out)) == 6
+
+
+def test_forecasts_have_a_column_per_step_ahead_and_the_times_of_the_file(wave):
+    rows = table(chronode("predict", wave / "run", wave / "wave.csv").out)
+    assert list(rows[0]) == ["w", "t", "x+1", "x+2"]
+    assert len(rows) == 6 * 12  # the last steps too: that is what one wants to know
+    assert [float(row["t"]) for row in rows[:12]] == list(range(12))
+    last = table(chronode("predict", wave / "run", wave / "wave.csv", "--last").out)
+    assert last == rows[11::12]
+
+
+def test_a_forecast_is_measured_against_the_file_itself(wave):
+    rows = table(chronode("predict", wave / "run", wave / "wave.csv").out)
+    scores = json.loads(chronode("evaluate", wave / "run", wave / "wave.csv", "--json").out)["metrics"]
+    gaps = []
+    for w in range(6):
+        x = [round(float(np.sin(t + w)), 4) for t in range(12)]
+        for t in range(10):
+            said = rows[12 * w + t]
+            gaps += [float(said["x+1"]) - x[t + 1], float(said["x+2"]) - x[t + 2]]
+    assert scores["mae"] == pytest.approx(np.abs(gaps).mean(), rel=1e-3)
+
+
+def test_labels_per_step_come_as_rows_per_step_with_the_dates_of_the_file(tmp_path):
+    beats = write_vitals(tmp_path / "beats.csv", outcome=lambda row: "high" if row["hr"] > "70" else "low")
+    chronode("train", beats, *VITALS, *QUICK, "--epochs", 1, "--output", tmp_path / "run")
+    rows = table(chronode("predict", tmp_path / "run", beats).out)
+    with beats.open() as file:
+        given = list(csv.DictReader(file))
+    assert [(row["patient"], row["charted_at"]) for row in rows] == [
+        (row["patient"], f"{row['charted_at']}:00") for row in given
+    ]
+    assert set(rows[0]) == {"patient", "charted_at", "outcome", "p_high", "p_low"}
+
+
+def test_a_run_without_a_model_and_a_wrong_output_are_refused(home, tmp_path):
+    (tmp_path / "half").mkdir()
+    for name in ("run.json", "config.json", "environment.json"):
+        (tmp_path / "half" / name).write_bytes((home / "run" / name).read_bytes())
+    assert "has no model yet (new)" in chronode("predict", tmp_path / "half", home / "vitals.csv", code=2).err
+    error = chronode("predict", home / "run", home / "vitals.csv", "-o", "out.xlsx", code=2).err
+    assert ".csv or .parquet" in error
+    assert "no such file" in chronode("predict", home / "run", tmp_path / "none.csv", code=2).err
+
+
+def test_a_run_on_a_task_answers_about_its_test_part(tmp_path):
+    few = ("--option", "train=32", "--option", "valid=8", "--option", "test=8")
+    chronode("train", "bitstream", *few, *QUICK, "--epochs", 1, "--output", tmp_path / "run")
+    assert len(table(chronode("predict", tmp_path / "run").out)) == 8
+    assert len(table(chronode("predict", tmp_path / "run", "bitstream").out)) == 8
+    assert "was trained on the task" in chronode("predict", tmp_path / "run", "x.csv", code=2).err

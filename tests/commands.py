@@ -1,0 +1,81 @@
+"""The command line in this process (starting another takes seconds), and files to give to it."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import os
+from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
+
+import numpy as np
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+def chronode(*arguments: object, code: int = 0) -> Done:
+    """Runs `chronode ...` as `main` does and checks its exit code."""
+    from chronode.cli import main
+
+    words = ["chronode", *map(str, arguments)]
+    out, err, found = io.StringIO(), io.StringIO(), 0
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        mock.patch("sys.argv", words),
+        mock.patch.dict(os.environ, {"COLUMNS": "160"}),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            found = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    done = Done(found, out.getvalue(), err.getvalue())
+    assert done.code == code, done
+    return done
+
+
+def write_vitals(path: Path, patients: int = 40, seed: int = 0, **columns: object) -> Path:
+    """A small file of patients: irregular times, missing cells, a class per patient that the pulse tells.
+
+    `columns` replaces a column by name: None leaves it out, a function is called with the row.
+    """
+    dice = np.random.default_rng(seed)
+    rows = []
+    for patient in range(patients):
+        ill = patient % 3 == 0
+        moment = np.datetime64("2024-01-01T00:00") + np.timedelta64(60 * patient, "m")
+        for _ in range(int(dice.integers(4, 9))):
+            moment = moment + np.timedelta64(int(dice.integers(10, 90)), "m")
+            pulse, warmth = dice.normal(100 if ill else 65, 6), dice.normal(37.8 if ill else 36.7, 0.3)
+            row = {"patient": f"p{patient:02d}", "charted_at": str(moment)}
+            row["hr"] = f"{pulse:.1f}" if dice.random() > 0.15 else ""
+            row["temp"] = f"{warmth:.2f}" if dice.random() > 0.15 else ""
+            row["outcome"] = "ill" if ill else "well"
+            row |= {name: make(row) for name, make in columns.items() if callable(make)}
+            rows.append({name: cell for name, cell in row.items() if columns.get(name, "") is not None})
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+VITALS = ("--target", "outcome", "--id", "patient", "--time", "charted_at")
+QUICK = ("--hidden", "8", "--batch-size", "8", "--threads", "1", "--lr", "0.02")
+
+
+def _attach() -> None:  # TEMPORARY
+    from chronode.cli import app, predict, runs, train
+
+    if not any(c.callback is train.train for c in app.app.registered_commands):
+        for m in (train, predict, runs):
+            m.attach(app.app)
+
+
+_attach()

@@ -1,0 +1,107 @@
+"""What goes wrong in training is named, with what to do."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from fit_checks import BY_HAND, by_hand, regression, small, spec_for, weights
+
+from chronode.data import LengthBatches, from_list
+from chronode.model import ModelSpec, SequenceModel
+from chronode.training import Note, Settings, TrainingStopped, fit
+
+
+def test_a_loss_that_is_not_finite_names_the_place_and_keeps_the_weights_before():
+    data = regression(32)
+    target = data.target.values.copy()
+    target[5] = 1e30
+    bad = replace(data, target=replace(data.target, values=target))
+    order = [rows.tolist() for rows in LengthBatches(bad.lengths, 4, seed=0)]
+    at = next(i for i, rows in enumerate(order) if 5 in rows)
+    assert at > 0
+    with pytest.raises(TrainingStopped) as caught:
+        fit(bad, spec_for(bad), Settings(epochs=1, batch_size=4, learning_rate=0.02, clip=0), valid=data)
+    told = str(caught.value)
+    assert f"epoch 1, batch {at + 1}, step {at + 1}" in told
+    assert all(str(bad.ids[row]) in told for row in order[at])
+    assert "learning_rate" in told
+    before = by_hand(data, BY_HAND["adam"], batch_size=4)[at - 1]
+    torch.testing.assert_close(weights(caught.value.fitted.model), before)
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: 9 bytes")])
+def test_too_little_memory_says_what_to_try(monkeypatch, error):
+    def forward(self, x, **times):
+        raise error
+
+    monkeypatch.setattr(SequenceModel, "forward", forward)
+    data = small()
+    with pytest.raises(TrainingStopped, match=r'epoch 1, batch 1: try batch_size=8 \(it is 16\), or memory="low"'):
+        fit(data, spec_for(data), Settings(batch_size=16))
+
+
+def test_other_errors_are_not_taken_for_memory(monkeypatch):
+    def forward(self, x, **times):
+        raise RuntimeError("something else")
+
+    monkeypatch.setattr(SequenceModel, "forward", forward)
+    with pytest.raises(RuntimeError, match="something else"):
+        fit(small(), spec_for(small()))
+
+
+def test_a_class_without_training_series_is_noted():
+    data = from_list([[float(i)] for i in range(12)], target=[0, 1, 2] * 4, classes=["a", "b", "c"])
+    events = []
+    train = data[data.target.values != 2]
+    fitted = fit(train, spec_for(train), Settings(epochs=1), valid=data, on_event=events.append)
+    assert fitted.notes == ("no training series has the class 'c': the model cannot learn it.",)
+    assert events[0] == Note(fitted.notes[0])
+
+
+def test_a_class_that_training_does_not_know_is_refused():
+    train = from_list([[0.0], [1.0]], target=["a", "b"])
+    with pytest.raises(ValueError, match="classes that training did not see: 'c'"):
+        fit(train, spec_for(train), valid=from_list([[0.0], [1.0]], target=["a", "c"]))
+
+
+def texts(highest):
+    return from_list([[0, 1], [highest]], target=["a", "b"], dtype=np.int64)
+
+
+def with_a_gap():
+    return from_list([[1.0, np.nan], [2.0]], target=["a", "b"])
+
+
+MISTAKES = {
+    "no such task": (lambda: fit("bitsream"), "Did you mean 'bitstream'"),
+    "no target": (lambda: fit(from_list([[1.0], [2.0]])), "no series has a target"),
+    "sizes": (lambda: fit(small(), ModelSpec("gru", 1, 3)), "num_outputs=3, the target 2 classes"),
+    "channels": (lambda: fit(small(), ModelSpec("gru", 2, 2)), "input_size=2, the data 1 channels"),
+    "missing": (lambda: fit(with_a_gap(), ModelSpec("gru", 1, 2), valid=with_a_gap()), "missing=True"),
+    "symbols": (
+        lambda: fit(texts(2), spec_for(texts(2)), valid=texts(7)),
+        "0 to 2; these data have symbol 7",
+    ),
+    "other channels": (
+        lambda: fit(small(), spec_for(small()), valid=from_list([[1.0]], target=["odd"], classes=["even", "odd"])),
+        "bit to train",
+    ),
+    "steps": (lambda: fit(small(), ModelSpec("gru", 1, 2, per_step=True)), "per_step=False"),
+    "directions": (
+        lambda: fit(small(), spec_for(small(), "gru", bidirectional=True), Settings(tbptt=3)),
+        "tbptt cannot train a bidirectional",
+    ),
+    "valid of a task": (lambda: fit("bitstream", valid=small()), "a task brings its own"),
+    "options of series": (lambda: fit(small(), options={"train": 3}), "go with a task"),
+    "what is this": (lambda: fit([1, 2, 3]), "got list"),
+    "no model": (lambda: fit(small(), 3), "got int"),
+    "metric": (lambda: fit(small(), settings=Settings(metric="rmse")), "metric='rmse'"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_named(name):
+    call, told = MISTAKES[name]
+    with pytest.raises((ValueError, TypeError), match=told):
+        call()
