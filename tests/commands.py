@@ -19,8 +19,8 @@ class Done(NamedTuple):
     err: str
 
 
-def chronode(*arguments: object, code: int = 0) -> Done:
-    """Runs `chronode ...` as `main` does and checks its exit code."""
+def chronode(*arguments: object, code: int = 0, plots: bool = False) -> Done:
+    """Runs `chronode ...` as `main` does and checks its exit code; drawing, which takes longest, only if asked for."""
     from chronode.cli import main
 
     words = ["chronode", *map(str, arguments)]
@@ -30,6 +30,7 @@ def chronode(*arguments: object, code: int = 0) -> Done:
         contextlib.redirect_stderr(err),
         mock.patch("sys.argv", words),
         mock.patch.dict(os.environ, {"COLUMNS": "160"}),
+        contextlib.nullcontext() if plots else mock.patch("chronode.report.run_folder.draw_run"),
     ):
         try:
             main()
@@ -66,6 +67,7 @@ def write_vitals(path: Path, patients: int = 40, seed: int = 0, **columns: objec
     return path
 
 
+MAIN = "import sys; sys.path.insert(0, '/work/main/tests'); import commands; from chronode.cli import main; main()"
 VITALS = ("--target", "outcome", "--id", "patient", "--time", "charted_at")
 QUICK = ("--hidden", "8", "--batch-size", "8", "--threads", "1", "--lr", "0.02")
 

@@ -186,7 +186,7 @@ def test_the_middle_of_the_surface_is_the_model_and_the_model_is_left_alone():
     before = [p.clone() for p in model.parameters()]
     x, target = series(4, 5, 2), torch.tensor([0, 1, 1, 0])
     surface = loss_surface(model, x, target, points=3)
-    assert surface.values[1, 1] == pytest.approx(float(torch.nn.functional.cross_entropy(model(x), target)), rel=1e-5)
+    assert surface.values[1, 1] == pytest.approx(torch.nn.functional.cross_entropy(model(x), target).item(), rel=1e-5)
     assert np.ptp(surface.values) > 0
     assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
 

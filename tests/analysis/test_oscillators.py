@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chronode
-from chronode.analysis import oscillator_bounds, oscillators, plots_oscillators
+from chronode.analysis import oscillator_bounds, oscillators
 from chronode.nn.unicornn import UnICORNNCell
 
 few = settings(max_examples=15, deadline=None)
@@ -202,23 +202,17 @@ def test_other_models_are_told_where_to_go(analysis):
         analysis("cornn", noise(1, 5, 2))
 
 
-# ---- numbers out, pictures out ---------------------------------------------------------------------------
+# ---- numbers out -----------------------------------------------------------------------------------------
 
 
-def pictures():
-    x = noise(2, 20, 2)
-    yield "plot_energy", oscillators.energy("unicornn", x, num_layers=2)
-    yield "plot_volume", [oscillators.phase_space_volume(name, x, hidden_size=3) for name in ("unicornn", "gru")]
-    yield "plot_reconstruction", oscillators.reconstruction(30)
-    yield "plot_state_bounds", oscillator_bounds.state_bounds("unicornn", x, num_layers=2)
-    yield "plot_gradient_bounds", oscillator_bounds.gradient_bounds(lengths=[5, 10])
-    yield "plot_representation", oscillator_bounds.representation([0.1, 0.01], steps=10)
-
-
-def test_every_result_is_json_and_a_picture(tmp_path):
-    for name, found in pictures():
-        for one in found if isinstance(found, list) else [found]:
-            assert json.loads(one.to_json()).keys() == one.as_dict().keys()
-        path = getattr(plots_oscillators, name)(found, tmp_path / f"{name}.png")
-        assert path.read_bytes().startswith(b"\x89PNG")
-        assert path.stat().st_size < 120_000
+def test_every_result_is_json():
+    x = noise(2, 5, 2)
+    for found in (
+        oscillators.energy("unicornn", x, num_layers=2),
+        oscillators.phase_space_volume("gru", x, hidden_size=3),
+        oscillators.reconstruction(5),
+        oscillator_bounds.state_bounds("unicornn", x, alpha=0.0),
+        oscillator_bounds.gradient_bounds(lengths=[5]),
+        oscillator_bounds.representation([0.1], steps=10),
+    ):
+        assert json.loads(found.to_json()).keys() == found.as_dict().keys()

@@ -1,6 +1,8 @@
 """`chronode analyze`: the commands for oscillators and expressivity, as a user calls them."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 import typer
@@ -8,6 +10,7 @@ from typer.testing import CliRunner
 
 from chronode.cli.analyze_more import COMMANDS, attach
 
+DOCS = Path(__file__).parents[2] / "docs"
 app = typer.Typer()
 attach(app)
 
@@ -41,8 +44,10 @@ def call(tmp_path, monkeypatch):
 @pytest.mark.parametrize("command", list(SMALL))
 def test_every_command_draws_and_tells(call, tmp_path, command):
     told = call(command, *SMALL[command])
-    assert told.splitlines()[-1] == f"plot: runs/analysis/{command}.png"
-    assert (tmp_path / f"runs/analysis/{command}.png").read_bytes().startswith(b"\x89PNG")
+    assert told.splitlines()[-1] == f"plot: runs/analyze/{command}.png"
+    drawn = (tmp_path / f"runs/analyze/{command}.png").read_bytes()
+    assert drawn.startswith(b"\x89PNG")
+    assert len(drawn) < 120_000
 
 
 def test_json_is_all_that_is_printed(call):
@@ -57,7 +62,7 @@ def test_studies_run_on_a_task(call, command):
     import chronode.tasks.digits  # noqa: F401 - adds digits-seq
 
     told = call(command, "--epochs", "1", "--hidden-size", "4")
-    assert told.splitlines()[-1] == f"plot: runs/analysis/{command}.png"
+    assert told.splitlines()[-1] == f"plot: runs/analyze/{command}.png"
 
 
 @pytest.mark.parametrize(
@@ -77,3 +82,12 @@ def test_mistakes_are_value_errors(arguments, told):
 def test_every_command_has_an_example():
     for command in COMMANDS.values():
         assert "Example: chronode analyze " in (command.__doc__ or "")
+
+
+@pytest.mark.parametrize("page", ["analysis_oscillators.md", "analysis_expressivity.md"])
+def test_the_docs_name_commands_and_pictures_that_exist(page):
+    text = (DOCS / page).read_text()
+    pictures = re.findall(r"\]\((pictures/[^)]*)\)", text)
+    assert len(pictures) >= 3
+    assert all((DOCS / picture).stat().st_size < 120_000 for picture in pictures)
+    assert set(re.findall(r"`chronode analyze ([a-z][a-z-]*)", text)) <= COMMANDS.keys()

@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 import torch
 import yaml
-from commands import QUICK, VITALS, chronode, write_vitals
+from commands import MAIN, QUICK, VITALS, chronode, write_vitals
 
 import chronode as package
 from chronode.model import SequenceModel
@@ -27,7 +27,7 @@ def finished(tmp_path_factory):
     """One run that several tests look at: (folder of all, what was printed)."""
     home = tmp_path_factory.mktemp("finished")
     data = write_vitals(home / "vitals.csv")
-    told = chronode("train", data, *VITALS, *QUICK, "--epochs", 4, "--output", home / "run")
+    told = chronode("train", data, *VITALS, *QUICK, "--epochs", 4, "--output", home / "run", plots=True)
     return home, told.out
 
 
@@ -113,7 +113,7 @@ def test_baseline_also_trains_an_lstm(here):
 
 def test_values_are_measured_beside_their_mean_and_residuals_are_drawn(here):
     data = write_vitals(here / "vitals.csv", outcome=lambda row: float(row["patient"][1:]) + 0.5)
-    summary = json.loads(chronode("train", data, *VITALS, *QUICK, "--epochs", 1, "--json").out)
+    summary = json.loads(chronode("train", data, *VITALS, *QUICK, "--epochs", 1, "--json", plots=True).out)
     assert set(summary["test"]) == {"loss", "rmse", "mae", "r2"}
     # Patients are numbered 0.5 ... 39.5: their mean is off by about sqrt(1600 / 12) in their own units.
     assert 5 < summary["baselines"]["mean"]["rmse"] < 20
@@ -152,7 +152,9 @@ def test_a_printed_config_gives_the_same_run(finished, tmp_path):
 def test_flags_go_before_the_file(tmp_path):
     (tmp_path / "a.yaml").write_text("training: {epochs: 7, clip: 0.5}\nmodel: {settings: {dropout: 0.5}}\n")
     told = yaml.safe_load(
-        chronode("train", "x.csv", "--config", tmp_path / "a.yaml", "--epochs", 3, "--set", "memory=low", "--print-config").out
+        chronode(
+            "train", "x.csv", "--config", tmp_path / "a.yaml", "--epochs", 3, "--set", "memory=low", "--print-config"
+        ).out
     )
     assert (told["training"]["epochs"], told["training"]["clip"]) == (3, 0.5)
     assert told["model"]["settings"] == {"dropout": 0.5, "memory": "low"}
@@ -287,7 +289,7 @@ def test_a_folder_with_something_in_it_is_refused(here):
 def test_ctrl_c_ends_cleanly_and_the_run_goes_on_to_the_same_weights(here):
     data = write_vitals(here / "vitals.csv")
     asked = ("train", str(data), *VITALS, *QUICK, "--epochs", "60")
-    words = [sys.executable, "-c", "from chronode.cli import main; main()", *asked, "-o", "stopped"]
+    words = [sys.executable, "-c", MAIN, *asked, "-o", "stopped"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(words, **pipes, env=environment) as process:

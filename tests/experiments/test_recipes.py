@@ -68,6 +68,12 @@ def test_columns_bring_the_options_of_the_task():
     assert {cell.config["options"]["train"] for cell in cells} == {50_000}
 
 
+def test_units_decide_between_two_settings_of_a_paper():
+    own = [c.config for c in find("unicornn/table1").cells("laptop") if c.model == "unicornn"]
+    assert [(c["model"]["hidden_size"], c["model"]["delta_t"]) for c in own] == [(128, 0.482), (256, 0.19)]
+    assert [c["training"]["batch_size"] for c in own] == [64, 32]
+
+
 def test_nothing_of_a_model_is_lent_to_another():
     cells = {cell.figure.label: cell for cell in find("unicornn/table1").cells("paper")}
     assert "delta_t" not in cells["LSTM"].config["model"]

@@ -209,7 +209,7 @@ def _step_jacobians(opened: Opened, inputs: Inputs) -> Iterator[Tensor]:
     eye = torch.eye(opened.size, dtype=torch.float64)
     for end in range(steps, 0, -size):
         some = slice(max(0, end - size), end)
-        rows = Inputs(*(part[some].flatten(0, 1)[None] for part in (inputs.x, inputs.dt)), None)
+        rows = Inputs(inputs.x[some].flatten(0, 1)[None], inputs.dt[some].flatten(0, 1)[None], None)
         jacobians = jacobians_of(lambda h, rows=rows: opened.run(rows, h)[1][0], before[some].flatten(0, 1))
         jacobians = jacobians.unflatten(0, (-1, batch))
         if inputs.lengths is not None:

@@ -128,7 +128,7 @@ def findings(
         )
     else:
         gradient = (
-            f"Gradient: what reaches step 1 is 1e{log10_ratio:+.1f} times that at the last step, which is healthy."
+            f"Gradient: what reaches step 1 is {10**log10_ratio:.2g} times that at the last step, which is healthy."
         )
     full = f"Saturation: {saturated:.0%} of the outputs are within 2 % of ±1"
     full += ": try smaller inputs (scale the data) or weight decay." if saturated > 0.3 else ", which is healthy."

@@ -44,7 +44,7 @@ class LossGradients(Result):
 
 
 def loss_gradients(
-    model: SequenceModel, x: Tensor, target: Tensor, *, loss: Loss = default_loss, **times: Tensor | None
+    model: SequenceModel, x: Tensor, target: Tensor, *, loss: Loss = default_loss, **times: Any
 ) -> LossGradients:
     """‖∂L/∂h_t‖ for all t (mmRNN Fig. 3 left, iRNN Fig. 9a); `times` are the layer's dt, t, lengths, observed.
 
@@ -102,7 +102,7 @@ def loss_surface(
     radius: float = 1.0,
     points: int = 21,
     seed: int = 0,
-    **times: Tensor | None,
+    **times: Any,
 ) -> LossSurface:
     """The loss in two random directions, each row as long as the weights' own (mmRNN Fig. 3 right).
 
@@ -220,7 +220,7 @@ class GradientTracker:
         *,
         every: int = 1,
         loss: Loss = default_loss,
-        **times: Tensor | None,
+        **times: Any,
     ):
         self.model, self.x, self.target, self.loss, self.times = model, x, target, loss, times
         self.every = whole("every", every, at_least=1)

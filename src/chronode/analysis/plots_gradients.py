@@ -55,7 +55,9 @@ def plot_loss_gradients(found: Sequence[LossGradients], path: str | Path) -> Pat
     figure, axes = panels()
     for index, one in enumerate(found):
         curve = one.norms.mean(0)
-        axes[0, 0].semilogy(curve / curve.max(), color=COLOURS[index % len(COLOURS)], lw=2, label=one.model)
+        axes[0, 0].semilogy(
+            range(1, len(curve) + 1), curve / curve.max(), color=COLOURS[index % len(COLOURS)], lw=2, label=one.model
+        )
     label = r"$\|\partial L / \partial h_t\|$ (share of its maximum)"
     finish(axes[0, 0], "step t", label, "The teaching signal on its way back", legend=True)
     return save(figure, path)

@@ -209,8 +209,9 @@ def teaching(
     for name in names_in("--model", model):
         torch.manual_seed(seed)
         built = SequenceModel(as_layer(name, 1, hidden, seed, outputs="last"), 2)
-        gradients.append(loss_gradients(built, batch.x, batch.target, **batch.times))
-        surfaces.append(loss_surface(built, batch.x, batch.target, points=15, radius=2.0, seed=seed, **batch.times))
+        gradients.append(loss_gradients(built, batch.x, batch.target, dt=batch.dt, lengths=batch.lengths))
+        told = {"dt": batch.dt, "lengths": batch.lengths, "points": 15, "radius": 2.0, "seed": seed}
+        surfaces.append(loss_surface(built, batch.x, batch.target, **told))
     console = Console()
     for found, surface in zip(gradients, surfaces, strict=True):
         share = found.norms[:, 0].mean() / found.norms[:, -1].mean()
@@ -243,8 +244,7 @@ def training(
     from ..analysis.plots_gradients import plot_history
 
     names = names_in("--model", model)
-    told = {"length": length, "steps": steps, "every": every, "hidden_size": hidden, "seed": seed}
-    histories = track_adding(names, **told)
+    histories = track_adding(names, length=length, steps=steps, every=every, hidden_size=hidden, seed=seed)
     console = Console()
     for history in histories:
         console.print(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..analysis.oscillator_studies import Comparison
     from ..analysis.trial import Trial
 
-Output = Annotated[Path | None, typer.Option(help="The picture's file; runs/analysis/COMMAND.png if not given.")]
+Output = Annotated[Path | None, typer.Option(help="The picture's file; runs/analyze/COMMAND.png if not given.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the numbers as JSON instead of a summary.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of weights and data.")]
 Steps = Annotated[int, typer.Option(min=1, help="Length T.")]
@@ -38,7 +38,7 @@ def finish(
     as_json: bool,
 ) -> None:
     """Draws the picture, then prints the numbers or the summary."""
-    path = draw(found, output or Path("runs/analysis") / f"{command}.png")
+    path = draw(found, output or Path("runs/analyze") / f"{command}.png")
     if as_json:
         results = found if isinstance(found, list) else [found]
         texts = [result.to_json() for result in results]

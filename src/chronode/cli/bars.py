@@ -34,7 +34,7 @@ class Bars:
         self.progress = Progress(
             *columns, TimeRemainingColumn(elapsed_when_finished=True), console=console, disable=not console.is_terminal
         )
-        self.label, self.epoch, self.measured = "", 0, ""
+        self.label, self.done, self.measured = "", 0.0, ""
         self.bar: TaskID | None = None
 
     def __enter__(self) -> Bars:
@@ -66,9 +66,9 @@ class Bars:
             self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def _show(self, epoch: int, done: float, told: str) -> None:
-        if self.bar is None or epoch < self.epoch:
+        if self.bar is None or done < self.done:
             # A resumed run begins where it was, so that the time left is that of what it still has to do.
             self.label = next(self.labels)
             self.bar = self.progress.add_task(self.label, total=self.epochs, completed=int(done), told="")
-        self.epoch = epoch
+        self.done = done
         self.progress.update(self.bar, completed=done, told=f"epoch {epoch}/{self.epochs}  {told}")

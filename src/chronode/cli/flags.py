@@ -35,9 +35,7 @@ def parameters(section: type[Any]) -> list[inspect.Parameter]:
         names = _NAMES.get(field.name, usual)
         option = typer.Option(*names, help=told, show_default=False, metavar=_metavar(kinds[field.name]))
         annotation = Annotated[kind | None, option]
-        found.append(
-            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-        )
+        found.append(inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation))
     return found
 
 

@@ -42,7 +42,9 @@ def _few_steps(config: Config, prepared: Prepared) -> list[str]:
     if steps >= _FEW_STEPS or series < 2 * _FEW_STEPS:
         return []
     better = max(1, series // (2 * _FEW_STEPS))
-    return [f"an epoch is {counted(steps, 'step')} of {size} series: --batch-size {better} would take {-(-series // better)}."]
+    return [
+        f"an epoch is {counted(steps, 'step')} of {size} series: --batch-size {better} would take {-(-series // better)}."
+    ]
 
 
 def reason(train: Sequences) -> str:
@@ -84,7 +86,10 @@ def shown(value: float | None) -> str:
 def show_outcome(console: Console, outcome: Outcome) -> None:
     """The table of test metrics beside the baselines, the folder, and what to do next."""
     summary, folder = outcome.summary, outcome.run.path
-    say(console, f"{told_end(summary)}: best epoch {summary['best_epoch']} of {summary['epochs']} by {summary['metric']}")
+    say(
+        console,
+        f"{told_end(summary)}: best epoch {summary['best_epoch']} of {summary['epochs']} by {summary['metric']}",
+    )
     console.print(scores_table("test", {outcome.run.config["model"]["model"]: summary["test"], **summary["baselines"]}))
     plots = [name for name in PLOTS if (folder / name).is_file()]
     say(console, f"run: {folder}   " + "  ".join([*plots, "predictions.csv", "model.safetensors"]))

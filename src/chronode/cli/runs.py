@@ -69,7 +69,11 @@ def show(
         whole = {**told, "config": run.config, "environment": run.environment, "metrics": rows, "files": files}
         return print(jsonlib.dumps(whole, indent=1))
     console = Console()
-    say(console, f"{run.path}: {told['status']}, {told['model']} on {told['data']}, {told['epochs']} epochs", style="bold")
+    say(
+        console,
+        f"{run.path}: {told['status']}, {told['model']} on {told['data']}, {told['epochs']} epochs",
+        style="bold",
+    )
     if run.command:
         say(console, f"command: chronode {' '.join(run.command)}")
     if told["fault"]:

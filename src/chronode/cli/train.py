@@ -182,4 +182,6 @@ def _refuse_with_resume(others: dict[str, Any], given: dict[str, Any]) -> None:
     flagged = {f"--{name.replace('_', '-')}": value for name, value in given.items() if name not in MAY_CHANGE}
     wrong = [name for name, value in {**others, **flagged}.items() if value is not None]
     if wrong:
-        raise ValueError(f"--resume takes the settings of the run: leave out {', '.join(wrong)}; {', '.join(may)} may change.")
+        raise ValueError(
+            f"--resume takes the settings of the run: leave out {', '.join(wrong)}; {', '.join(may)} may change."
+        )

@@ -77,7 +77,7 @@ class SequenceEstimator(Stored):
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+        tags: Any = super().__sklearn_tags__()  # pyrefly: ignore[missing-attribute]
         tags.input_tags.three_d_array = True
         tags.input_tags.allow_nan = True
         return tags

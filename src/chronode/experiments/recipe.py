@@ -112,7 +112,7 @@ class Recipe:
         if figure.hidden is not None:
             row["model"]["hidden_size"] = figure.hidden
         layers = [
-            papers_settings(tasks()[figure.task], self.paper, figure.model),
+            papers_settings(tasks()[figure.task], self.paper, figure.model, figure.hidden),
             row,
             {"training": budget.training, "options": budget.options, "model": budget.model},
         ]
@@ -126,17 +126,22 @@ class Recipe:
         return Cell(figure, self.name, name, figure.model, figure.task, self.protocol, config, budget.seeds)
 
 
-def papers_settings(task: Task, paper: str, model: str) -> dict[str, dict[str, Any]]:
+SHARED = ("hidden_size", "embedding_size", "embedding_dropout")
+"""Settings of the authors' own model that the models beside it take over."""
+
+
+def papers_settings(task: Task, paper: str, model: str, hidden: int | None) -> dict[str, dict[str, Any]]:
     """What a task knows of a paper's settings for a model, as settings of training and of the model.
 
-    Of settings that the authors give for their own model, the others take over the units and how to train.
+    Of settings that the authors give for their own model, the others take over how to train and SHARED. ERNN's
+    authors are iRNN's: where the task knows only one of them, it serves for both.
     """
-    own = task.settings.get(f"{paper}/{model}")
-    told = dict(task.settings.get(paper, {}) if own is None else own)
-    named = told.pop("model", model)
+    names = (f"{paper}/{model}", f"{paper}/{hidden}", paper, "irnn" if paper == "ernn" else paper)
+    told = dict(next((task.settings[name] for name in names if name in task.settings), {}))
+    own = told.pop("model", model)
     parts = by_kind(told)
-    if named != model:
-        parts["model"] = {key: value for key, value in parts["model"].items() if key == "hidden_size"}
+    if own != model:
+        parts["model"] = {key: value for key, value in parts["model"].items() if key in SHARED}
     return parts
 
 

@@ -64,4 +64,3 @@ def _filled(values: NDArray[np.float64], lengths: NDArray[np.int64]) -> NDArray[
     place = np.where(np.isnan(values), 0, np.arange(len(values))[:, None])
     place = np.maximum(np.maximum.accumulate(place, axis=0), first)
     return np.nan_to_num(np.take_along_axis(values, place, axis=0))
-

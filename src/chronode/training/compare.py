@@ -105,9 +105,13 @@ class Row:
     results: tuple[Result, ...]
     failed: tuple[Result, ...]
 
+    def values(self, metric: str) -> list[float]:
+        """A test metric of every run that has it."""
+        return [value for one in self.results if (value := (one.test or {}).get(metric)) is not None]
+
     def score(self, metric: str) -> tuple[float | None, float | None]:
         """Mean and standard deviation (of the sample; None of one run) of a test metric."""
-        found = [value for one in self.results if (value := (one.test or {}).get(metric)) is not None]
+        found = self.values(metric)
         if not found:
             return None, None
         return statistics.fmean(found), statistics.stdev(found) if len(found) > 1 else None

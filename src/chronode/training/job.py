@@ -123,7 +123,9 @@ def resume_run(
     return _go(run, config, prepared, run.config["baseline"], on_event, draw)
 
 
-def _go(run: Run, config: Config, prepared: Prepared, baseline: bool, on_event: Listener | None, draw: Draw | None) -> Outcome:
+def _go(
+    run: Run, config: Config, prepared: Prepared, baseline: bool, on_event: Listener | None, draw: Draw | None
+) -> Outcome:
     """Trains, or trains on, and writes what came of it."""
 
     def listen(event: Event) -> None:

@@ -96,7 +96,9 @@ def check_unchanged(path: str | Path, known: dict[str, Any], run: Path) -> None:
         )
     now = source_of(path)
     if now["sha256"] != known["sha256"]:
-        sizes = f"{known['size']:,} bytes then, {now['size']:,} now" + ("; other content" * (now["size"] == known["size"]))
+        sizes = f"{known['size']:,} bytes then, {now['size']:,} now" + (
+            "; other content" * (now["size"] == known["size"])
+        )
         raise ValueError(f"{path} has changed since {run} began ({sizes}): bring the old file back, or train anew.")
 
 

@@ -43,6 +43,11 @@ class Search:
         folder: new, or that of the same search.
         pruner: stops trials that look bad by their metric after each epoch: "median", "hyperband" or "none".
 
+    Attributes:
+        metric: that trials are judged by, on the validation part.
+        lower_is_better: of that metric.
+        prepared: the series.
+
     Example:
         >>> import tempfile
         >>> from chronode.training.ranges import Between
@@ -62,13 +67,13 @@ class Search:
         self.prepared = prepare(config)
         goal = self.prepared.objective.with_settings(config.training.metric, None, self.prepared.parts.train)
         self.metric = goal.metric
+        self.lower_is_better = goal.metric in LOWER_IS_BETTER
         self._check_ranges()
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._alone():
             self._check_same()
-            told: dict[str, Any] = {"pruner": pruner, "epochs": config.training.epochs}
-            lower = self.metric in LOWER_IS_BETTER
-            self.study = open_study(self.folder / "study.db", lower_is_better=lower, **told)
+            told: dict[str, Any] = {"lower_is_better": self.lower_is_better, "epochs": config.training.epochs}
+            self.study = open_study(self.folder / "study.db", pruner=pruner, **told)
 
     def run(
         self,
@@ -112,10 +117,14 @@ class Search:
         """Trials that are complete, pruned or running."""
         return sum(trial.state != "fail" for trial in self.trials())
 
+    def shared(self) -> bool:
+        """Whether another process is at a trial, or training the best."""
+        return any(trial.state == "running" for trial in self.trials()) or self._last_lock.taken()
+
     def best(self) -> Trial | None:
         """The best complete trial by validation; of equals the first."""
         done = [trial for trial in self.trials() if trial.state == "complete"]
-        sign = 1.0 if self.metric in LOWER_IS_BETTER else -1.0
+        sign = 1.0 if self.lower_is_better else -1.0
         return min(done, key=lambda trial: sign * (trial.value or 0.0), default=None)
 
     def best_config(self) -> Config:
@@ -141,7 +150,7 @@ class Search:
         config, best = self.best_config(), self.best()
         assert best is not None
         folder = self.folder / f"best-{best.number}"
-        with FolderLock(self.folder / "best.lock").held():
+        with self._last_lock.held():
             if (folder / "run.json").is_file():
                 return resume_run(folder, on_event=on_event, draw=draw)
             return train_run(config, folder, prepared=self.prepared, on_event=on_event, draw=draw)
@@ -234,6 +243,10 @@ class Search:
         ]
         if differing:
             raise ValueError(f"{self.folder} holds another search ({'; '.join(differing)}): name another folder.")
+
+    @property
+    def _last_lock(self) -> FolderLock:
+        return FolderLock(self.folder / "best.lock")
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

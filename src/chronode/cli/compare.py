@@ -1,0 +1,133 @@
+"""`chronode compare`: models on the same data, with mean and spread over seeds."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from .many import with_settings
+
+if TYPE_CHECKING:
+    from ..training.compare import Comparison, Entry, Result
+
+
+def attach(app: typer.Typer) -> None:
+    """Adds the command to `app`."""
+    app.command()(with_settings(compare, without=("model",)))
+
+
+def compare(
+    data: Annotated[str | None, typer.Argument(metavar="TASK", help="A task's name, or a file as for `train`.")] = None,
+    models: Annotated[str, typer.Option(help="Names as in `chronode models`, separated by commas.")] = "mmrnn,lstm-dt",
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each model, each with its own split and weights.")] = 3,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder of the runs; by default runs/compare-NAME.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A YAML file with settings, as for `train`.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    **given: Any,
+) -> None:
+    """Compare models on a task or a file: mean ± standard deviation over seeds, the best first.
+
+    Within a seed all models see the same series. Finished runs are kept: the same command goes on after an
+    interruption, and one with more models or seeds trains only those. A setting of one model is MODEL.NAME=VALUE.
+
+    Example: chronode compare bitstream --models mmrnn,unicornn,lstm --seeds 3 --epochs 5 --set unicornn.delta_t=0.2
+    """
+    from ..report.comparison import plot_comparison
+    from ..training.compare import Comparison, plan
+    from .analyze_shared import names
+    from .many import folder_for
+    from .train import effective
+
+    asked, _ = effective(data, config, given)
+    folder = folder_for("compare", asked.data.source, output)
+    entries = plan(asked, names(models), seeds, folder)
+    console = Console(stderr=json)
+    comparison = Comparison.of(_train(entries, asked.training.epochs, console, folder))
+    told = {"data": asked.data.source, **comparison.as_dict()}
+    if any(row.results for row in comparison.rows):
+        title = f"{asked.data.source}: {seeds} seed{'s' * (seeds > 1)}"
+        told["plot"] = str(plot_comparison(comparison, folder / "comparison.png", title=title))
+    _write(folder / "comparison.json", told)
+    if json:
+        print(jsonlib.dumps(told, indent=1))
+    else:
+        _show(console, comparison, told, folder)
+    if comparison.failed:
+        raise typer.Exit(1)
+
+
+def _train(entries: list[Entry], epochs: int, console: Console, folder: Path) -> list[Result]:
+    """All results; Ctrl-C ends with one line that says how to go on, and exit code 1."""
+    from ..report.run_folder import draw_run
+    from ..training.compare import compare as carry_out
+    from .many import Trainings
+
+    found: list[Result] = []
+    try:
+        with Trainings(console, len(entries), epochs) as bar:
+            start = lambda entry: bar.begin(f"{entry.model}, seed {entry.seed}")  # noqa: E731
+            for result in carry_out(entries, on_start=start, on_event=bar, draw=draw_run):
+                found.append(result)
+                bar.end(_line(result))
+    except KeyboardInterrupt as error:
+        typer.echo(f"stopped; {len(found)} runs are in {folder}. The same command goes on from there.", err=True)
+        raise typer.Exit(1) from error
+    return found
+
+
+def _line(result: Result) -> str:
+    name = f"{result.model}, seed {result.seed}"
+    if result.fault:
+        return f"{name}: failed"
+    scores = ", ".join(f"{metric} {value:.4g}" for metric, value in (result.test or {}).items() if value is not None)
+    return f"{name}: test {scores} ({result.seconds:.2g} s an epoch)"
+
+
+def _show(console: Console, comparison: Comparison, told: dict[str, Any], folder: Path) -> None:
+    from .outcome import say
+
+    console.print(_table(comparison, told["data"]))
+    for one in comparison.failed:
+        say(console, f"{one.model}, seed {one.seed}: {one.fault}", style="red")
+    say(console, f"runs: {folder}" + (f"   plot: {told['plot']}" if "plot" in told else ""))
+    best = comparison.rows[0]
+    if best.results:
+        say(console, f"next: chronode show {best.results[0].run}   or   more models with --models, more --seeds")
+
+
+def _table(comparison: Comparison, source: str) -> Table:
+    table = Table("model", title=f"Test part of {source}", caption="mean ± standard deviation over seeds")
+    for name in (*comparison.metrics, "parameters", "s/epoch", "seeds"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in comparison.rows:
+        scores = [_told(*row.score(name)) for name in comparison.metrics]
+        if not row.results:
+            scores[0] = "failed"
+        parameters = "" if row.parameters is None else f"{row.parameters:,}"
+        seconds = "" if row.seconds is None else f"{row.seconds:.2g}"
+        count = f"{len(row.results)}" + (f" of {len(row.results) + len(row.failed)}" if row.failed else "")
+        table.add_row(row.model, *scores, parameters, seconds, count)
+    if comparison.baseline is not None:
+        name, value = comparison.baseline
+        table.add_row(f"({name})", f"{value:.4g}", style="dim")
+    return table
+
+
+def _told(mean: float | None, spread: float | None) -> str:
+    if mean is None:
+        return ""
+    return f"{mean:.4g}" + ("" if spread is None else f" ± {spread:.2g}")
+
+
+def _write(path: Path, told: dict[str, Any]) -> None:
+    from .._files import replacing
+
+    with replacing(path) as draft:
+        draft.write_text(jsonlib.dumps(told, indent=1) + "\n", encoding="utf-8")

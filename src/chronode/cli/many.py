@@ -1,0 +1,97 @@
+"""What commands share that train many times: the flags of all settings, and one bar over all trainings."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from ..training import BatchDone, Event, Note
+from . import flags
+from .outcome import say
+from .train import SECTIONS
+
+
+def with_settings(command: Callable[..., None], without: tuple[str, ...] = ()) -> Callable[..., None]:
+    """Gives a command with `**given` a flag for every setting of data, model and training."""
+    own = inspect.signature(command, eval_str=True)
+    added = [parameter for section in SECTIONS.values() for parameter in flags.parameters(section)]
+    kept = [parameter for parameter in own.parameters.values() if parameter.name != "given"]
+    wanted = [parameter for parameter in added if parameter.name not in without]
+    command.__signature__ = own.replace(parameters=[*kept, *wanted])  # pyrefly: ignore
+    return command
+
+
+def folder_for(command: str, source: str, output: Path | None) -> Path:
+    """The folder that the user named, or runs/COMMAND-NAME.
+
+    Example:
+        >>> print(folder_for("sweep", "data/vitals.csv.gz", None))
+        runs/sweep-vitals
+    """
+    return output or Path("runs") / f"{command}-{Path(source).name.split('.')[0]}"
+
+
+class Trainings:
+    """One bar over many trainings, with what the present one is at and the time left for all.
+
+    Args:
+        console: where to show it.
+        total: trainings, those already done included.
+        epochs: of each, at most.
+        done: trainings from before.
+
+    Example:
+        >>> import io
+        >>> told = io.StringIO()
+        >>> with Trainings(Console(file=told), total=2, epochs=5) as bar:
+        ...     bar.begin("gru")
+        ...     bar(BatchDone(1, 3, 4, 3, 0.5))
+        ...     bar.end("gru: accuracy 0.9")
+        >>> print(told.getvalue().strip())
+        1/2  gru: accuracy 0.9
+    """
+
+    def __init__(self, console: Console, total: int, epochs: int, done: int = 0):
+        self.console, self.total, self.epochs, self.done, self.label = console, total, epochs, done, ""
+        columns = (TextColumn("{task.fields[count]}"), BarColumn(24), TextColumn("{task.fields[told]}"))
+        # Trainings differ in speed: what the last half minute tells is too little.
+        self.progress = Progress(
+            *(*columns, TimeRemainingColumn(elapsed_when_finished=True)),
+            console=console,
+            disable=not console.is_terminal,
+            speed_estimate_period=24 * 3600,
+        )
+        self.bar = self.progress.add_task("", total=total, completed=done, told="", count=f"{done}/{total}")
+
+    def __enter__(self) -> Trainings:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.progress.stop()
+
+    def begin(self, label: str) -> None:
+        """A training begins."""
+        self.label = label
+        self.progress.update(self.bar, told=label)
+
+    def __call__(self, event: Event) -> None:
+        """Shows an event of the present training."""
+        if isinstance(event, Note):
+            say(self.console, f"note: {event.text}")
+        elif isinstance(event, BatchDone):
+            share = (event.epoch - 1 + event.batch / event.batches) / self.epochs
+            told = f"{self.label}  epoch {event.epoch}/{self.epochs}  loss {event.loss:.4g}"
+            self.progress.update(self.bar, completed=self.done + share, told=told)
+
+    def end(self, line: str, *, counts: bool = True) -> None:
+        """A training ended: a line that stays says how."""
+        self.done += counts
+        count = f"{self.done}/{self.total}"
+        self.progress.update(self.bar, completed=self.done, told="", count=count)
+        say(self.console, f"{count}  {line}")

@@ -1,0 +1,193 @@
+"""`chronode sweep`: good settings of a model, searched by validation."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from .many import with_settings
+
+if TYPE_CHECKING:
+    from ..training.config import Config
+    from ..training.job import Outcome
+    from ..training.ranges import Range
+    from ..training.study import Trial
+    from ..training.tune import Search
+
+
+def attach(app: typer.Typer) -> None:
+    """Adds the command to `app`."""
+    app.command()(with_settings(sweep))
+
+
+def sweep(
+    data: Annotated[str | None, typer.Argument(metavar="TASK", help="A task's name, or a file as for `train`.")] = None,
+    trials: Annotated[int, typer.Option(min=1, help="In all, those of earlier calls included.")] = 30,
+    ranges: Annotated[
+        list[str] | None,
+        typer.Option("--range", help="NAME=LOW:HIGH, NAME=LOW:HIGH:log or NAME=a,b,c; may be repeated."),
+    ] = None,
+    fix: Annotated[list[str] | None, typer.Option(help="NAME=VALUE that is not searched; may be repeated.")] = None,
+    timeout: Annotated[float | None, typer.Option(min=0, help="Minutes after which no new trial begins.")] = None,
+    pruner: Annotated[str, typer.Option(help="What stops bad trials early: median, hyperband or none.")] = "median",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder of the search; by default runs/sweep-NAME.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A YAML file with settings, as for `train`.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    **given: Any,
+) -> None:
+    """Search good settings of a model: trials are judged on the validation part, the best one is tested once.
+
+    The papers' ranges are searched unless --range says otherwise; a setting given as a flag or by --fix is not
+    searched. The same command goes on after an interruption; several processes may share a folder.
+
+    Example: chronode sweep bitstream --model unicornn --trials 30 --epochs 5
+
+    Example: chronode sweep vitals.csv --target outcome --id patient --range hidden=16,32 --fix dropout=0
+    """
+    from ..training.ranges import source_of_ranges
+    from .many import folder_for
+    from .outcome import say
+    from .train import effective
+
+    asked, _ = effective(data, config, given)
+    asked, searched = _space(asked, given, ranges or [], fix or [])
+    search = _open(asked, searched, folder_for("sweep", asked.data.source, output), pruner)
+    console = Console(stderr=json)
+    say(console, f"searching {asked.model.model}: " + ", ".join(f"{name} {told}" for name, told in searched.items()))
+    say(console, f"ranges: {source_of_ranges(asked.model.model)}")
+    outcome = _carry_out(search, trials, None if timeout is None else 60 * timeout, console)
+    _report(search, outcome, console, json)
+
+
+def _open(asked: Config, searched: dict[str, Range], folder: Path, pruner: str) -> Search:
+    try:
+        from ..training.tune import Search
+    except ModuleNotFoundError as error:
+        if error.name != "optuna":
+            raise
+        raise ImportError("tuning needs optuna: pip install 'chronode[tune]'") from error
+    return Search(asked, searched, folder, pruner=pruner)
+
+
+def _space(asked: Config, given: dict[str, Any], ranges: list[str], fix: list[str]) -> tuple[Config, dict[str, Range]]:
+    """(the config with what is fixed, what is searched)."""
+    from ..training.ranges import applied, ranges_for, read_fixed, read_range
+    from . import flags
+    from .train import SECTIONS
+
+    model = asked.model.model
+    searched = ranges_for(model)
+    own = dict(read_range(text, model) for text in ranges)
+    fixed = dict(read_fixed(text, model) for text in fix)
+    flagged = {name for part in ("model", "training") for name in flags.values(SECTIONS[part], given)}
+    flagged |= flags.values(SECTIONS["model"], given).get("settings", {}).keys()
+    for name in own:
+        if name in fixed or name in flagged:
+            raise ValueError(f"{name} is both fixed and searched: leave out one of them.")
+    searched = {name: told for name, told in {**searched, **own}.items() if name not in (*fixed, *flagged)}
+    return applied(asked, fixed), searched
+
+
+def _carry_out(search: Search, trials: int, timeout: float | None, console: Console) -> Outcome | None:
+    """Searches, then trains and tests the best; None if another process will."""
+    from ..report.run_folder import draw_run
+    from .bars import Bars
+    from .many import Trainings
+    from .outcome import say
+
+    epochs = search.config.training.epochs
+    try:
+        with Trainings(console, trials, epochs, done=search.count()) as bar:
+
+            def show(trial: Trial) -> None:
+                if trial.state == "running":
+                    bar.begin(f"trial {trial.number}{_so_far(search)}")
+                else:
+                    bar.end(_line(trial, search))
+
+            search.run(trials, timeout=timeout, on_event=bar, on_trial=show)
+        if search.shared():
+            say(console, "another process is still at work here: the last one trains and tests the best.")
+            return None
+        if search.best() is None:
+            typer.echo("chronode: no trial came to an end: try lower learning rates or --pruner none.", err=True)
+            raise typer.Exit(1)
+        say(console, "training the best once more, to test it")
+        with Bars(console, ["best"], epochs) as bars:
+            outcome = search.train_best(on_event=bars, draw=draw_run)
+        if outcome.status == "interrupted":
+            raise KeyboardInterrupt
+    except KeyboardInterrupt as error:
+        typer.echo(f"stopped; the trials are in {search.folder}. The same command goes on from there.", err=True)
+        raise typer.Exit(1) from error
+    return outcome
+
+
+def _so_far(search: Search) -> str:
+    best = search.best()
+    return "" if best is None else f"  (best {search.metric} {best.value:.4g})"
+
+
+def _line(trial: Trial, search: Search) -> str:
+    best = search.best()
+    ends = {"complete": f"{search.metric} {trial.value or 0:.4g}", "fail": "stopped"}
+    told = ends.get(trial.state, f"given up after {trial.epochs} epochs")
+    mark = "  (best)" if best is not None and best.number == trial.number else ""
+    return f"trial {trial.number}: {told}{mark}  {_settings(trial)}" + (f"  {trial.fault}" if trial.fault else "")
+
+
+def _settings(trial: Trial) -> str:
+    shown = {name: f"{value:.3g}" if isinstance(value, float) else value for name, value in trial.settings.items()}
+    return ", ".join(f"{name} {value}" for name, value in shown.items())
+
+
+def _report(search: Search, outcome: Outcome | None, console: Console, as_json: bool) -> None:
+    """The best settings, their file, the test, the plot."""
+    from .._files import replacing
+    from ..report.sweep import plot_search
+    from .outcome import say, scores_table
+    from .train import as_yaml
+
+    best = search.best()
+    if best is None:
+        return
+    trials, importances = search.trials(), search.importances()
+    plot = plot_search(trials, search.metric, importances, search.folder / "search.png", title=str(search.folder))
+    file = search.folder / "best.yaml"
+    with replacing(file) as draft:
+        draft.write_text(as_yaml(search.best_config()), encoding="utf-8")
+    if as_json:
+        test = None if outcome is None else outcome.summary["test"]
+        told = {"metric": search.metric, "best": asdict(best), "test": test, "importances": importances}
+        files = {"config": str(file), "plot": str(plot), "run": None if outcome is None else str(outcome.run.path)}
+        print(jsonlib.dumps({**told, **files, "trials": [asdict(trial) for trial in trials]}, indent=1))
+        return
+    console.print(_table(search, trials))
+    if outcome is not None:
+        scores = {"best trial": outcome.summary["test"], **outcome.summary["baselines"]}
+        console.print(scores_table("test", scores))
+    say(console, f"best: trial {best.number}, validation {search.metric} {best.value:.4g}: {_settings(best)}")
+    say(console, f"settings: {file}   plot: {plot}" + ("" if outcome is None else f"   run: {outcome.run.path}"))
+    say(console, f"next: chronode train --config {file}")
+
+
+def _table(search: Search, trials: list[Trial], most: int = 5) -> Table:
+    """The best trials."""
+    done = [trial for trial in trials if trial.state == "complete"]
+    ordered = sorted(done, key=lambda trial: trial.value or 0.0, reverse=not search.lower_is_better)
+    given_up = sum(trial.state == "pruned" for trial in trials)
+    table = Table("trial", title=f"The best of {len(done)} trials ({given_up} more were given up early)")
+    for name in (search.metric, *search.ranges, "seconds"):
+        table.add_column(name, justify="right")
+    for trial in ordered[:most]:
+        values = [f"{value:.3g}" if isinstance(value, float) else str(value) for value in trial.settings.values()]
+        table.add_row(str(trial.number), f"{trial.value:.4g}", *values, f"{trial.seconds or 0:.1f}")
+    return table

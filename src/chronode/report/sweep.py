@@ -1,0 +1,61 @@
+"""The plot of a search: how the trials went, and which settings mattered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._files import replacing
+from ..training.metrics import LOWER_IS_BETTER
+from .curves import COLOURS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..training.study import Trial
+
+
+def plot_search(
+    trials: Sequence[Trial], metric: str, importances: Mapping[str, float], path: str | Path, *, title: str
+) -> Path:
+    """Draws the validation metric of every trial and the best so far; beside it the importances, if there are any."""
+    from matplotlib.figure import Figure
+
+    path = Path(path)
+    figure = Figure(figsize=(10.5 if importances else 6, 3.8), dpi=130, layout="constrained")
+    figure.suptitle(title)
+    panels = figure.subplots(1, 2 if importances else 1, squeeze=False)[0]
+    _draw_history(panels[0], trials, metric)
+    if importances:
+        names = sorted(importances, key=importances.__getitem__)
+        panels[1].barh(names, [importances[name] for name in names], color=COLOURS[2])
+        panels[1].set_xlabel("importance (sum 1)")
+    for axes in panels:
+        axes.grid(alpha=0.3)
+        axes.set_axisbelow(True)
+    with replacing(path) as draft:
+        figure.savefig(draft, format="png")
+    return path
+
+
+def _draw_history(axes: Axes, trials: Sequence[Trial], metric: str) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    done = [(trial.number, trial.value) for trial in trials if trial.value is not None]
+    numbers, values = [number for number, _ in done], [value for _, value in done]
+    best = np.minimum.accumulate if metric in LOWER_IS_BETTER else np.maximum.accumulate
+    axes.scatter(numbers, values, s=22, color=COLOURS[0], label="complete")
+    axes.step(numbers, best(values), where="post", color=COLOURS[1], lw=2, label="best so far")
+    given_up = [trial.number for trial in trials if trial.state == "pruned"]
+    if given_up:
+        bottom = axes.get_xaxis_transform()
+        axes.scatter(
+            given_up, [0.02] * len(given_up), s=22, color="0.5", marker="x", transform=bottom, label="given up"
+        )
+    axes.set_xlabel("trial")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_ylabel(f"validation {metric}")
+    axes.legend(frameon=False)

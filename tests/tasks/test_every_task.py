@@ -1,0 +1,54 @@
+"""Every task that can be made or read here: it loads in both protocols, and one batch runs through mmRNN."""
+
+import pytest
+
+from chronode.data.download import present
+from chronode.model import SequenceModel
+from chronode.tasks import tasks
+from chronode.training.inputs import spec_for
+
+FEW = {"train": 40, "valid": 20, "test": 20}
+LARGE = {"smnist", "psmnist", "event-mnist", "noisy-mnist", "noisy-cifar", "row-mnist", "imdb", "power", "dsa-19"}
+
+
+def cases():
+    for name, task in tasks().items():
+        marks = [pytest.mark.slow] if name in LARGE else []
+        for protocol in task.protocols:
+            yield pytest.param(name, protocol, id=f"{name}-{protocol}", marks=marks)
+
+
+def loaded(name, protocol):
+    task = tasks()[name]
+    few = {key: value for key, value in FEW.items() if key in task.options}
+    if name == "walker2d":
+        few["source"] = "scripted"
+    elif task.data is not None and present(task.data) is None:
+        pytest.skip(f"the data set {task.data} is not on this machine")
+    return task, task.load(protocol, **few)
+
+
+@pytest.mark.parametrize(("name", "protocol"), cases())
+def test_loads_and_one_batch_runs_through_mmrnn(name, protocol):
+    task, parts = loaded(name, protocol)
+    for part in (parts.train, parts.valid, parts.test):
+        assert len(part)
+        assert part.target is not None
+        assert part.target.classes == parts.train.target.classes
+    batch = parts.train.batch(range(2))
+    network = SequenceModel.build(spec_for(parts, "mmrnn", hidden_size=4), parts.vectors)
+    answer = network(batch.x, **batch.times)
+    assert answer.isfinite().all()
+    assert (
+        (answer.shape[-1] == task.sizes.classes) if task.sizes.classes else answer.shape[-1] == batch.target.shape[-1]
+    )
+
+
+@pytest.mark.parametrize("name", [name for name, task in tasks().items() if task.data is None])
+def test_made_tasks_repeat_by_seed_and_differ_by_seed(name):
+    few = {key: value for key, value in FEW.items() if key in tasks()[name].options}
+    load = tasks()[name].load
+    one, again, other = (load(seed=seed, **few).train.batch() for seed in (3, 3, 4))
+    assert one.x.equal(again.x)
+    assert one.target.equal(again.target)
+    assert not (one.x.shape == other.x.shape and one.x.equal(other.x))
