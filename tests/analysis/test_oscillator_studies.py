@@ -148,8 +148,6 @@ def test_every_study_is_json_and_a_picture(tmp_path):
 
 @pytest.mark.slow
 def test_a_longer_training_learns_and_spreads_the_time_steps():
-    import chronode.tasks.digits  # noqa: F401 - adds digits-seq
-
     trial = Trial(training=Settings(epochs=15, learning_rate=1e-2), settings={"delta_t": 1.0})
     fitted, score = trial.train(trial.load())
     assert score > 0.7

@@ -59,8 +59,6 @@ def test_json_is_all_that_is_printed(call):
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["time-steps", "weight-norms", "sensitivity", "stacking", "subsampling"])
 def test_studies_run_on_a_task(call, command):
-    import chronode.tasks.digits  # noqa: F401 - adds digits-seq
-
     told = call(command, "--epochs", "1", "--hidden-size", "4")
     assert told.splitlines()[-1] == f"plot: runs/analyze/{command}.png"
 

@@ -91,11 +91,11 @@ def test_columns_besides_are_ignored_with_a_note(home, tmp_path):
 
 
 def test_other_columns_are_refused_with_a_diff(home, tmp_path):
-    other = write_vitals(tmp_path / "other.csv", patients=6, hr=None, heart_hr=lambda row: 70)
+    other = write_vitals(tmp_path / "other.csv", patients=6, hr=None, hr_bpm=lambda row: 70)
     error = chronode("predict", home / "run", other, code=2).err
     assert "other.csv does not fit what the model was trained on" in error
-    assert "- hr: lacks here. Did you mean 'heart_hr'?" in error
-    assert "+ heart_hr: not known from training" in error
+    assert "- hr: lacks here. Did you mean 'hr_bpm'?" in error
+    assert "+ hr_bpm: not known from training" in error
     assert "- outcome" not in error
 
 

@@ -41,9 +41,7 @@ ESTIMATORS = [
 def test_scikit_learns_checks_pass(estimator, exceptions):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        told = check_estimator(
-            estimator, on_fail=None, on_skip=None, expected_failed_checks={**MAY_FAIL, **exceptions}
-        )
+        told = check_estimator(estimator, on_fail=None, on_skip=None, expected_failed_checks={**MAY_FAIL, **exceptions})
     failed = {check["check_name"]: str(check["exception"]) for check in told if check["status"] == "failed"}
     assert not failed
     # An exception that is none any more must leave the list.

@@ -23,7 +23,8 @@ PAPER: dict[str, dict[int, tuple[float, float]]] = {
 """The paper's mean and standard deviation by model and length."""
 
 # The paper's ODE-RNN is its equation 1 with the input in the field: our neural-ode. Its theorem 3 has mmRNN's
-# weights close to 0 and σ(b_f) = 0.9943. The factors are ours: the paper does not state its initialisation.
+# weights close to 0 and σ(b_f) = 0.9943. The factors are fitted
+# to the paper's figures: it does not state its initialisation (docs/analysis.md tells what was tried).
 AS_PAPER: dict[str, tuple[str, float, dict[str, Any]]] = {
     "ode-rnn": ("neural-ode", 2.0, {}),
     "mmrnn": ("mmrnn", 0.1, {"variant": "paper", "forget_bias": 5.16}),

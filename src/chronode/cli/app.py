@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from .._version import __version__
+from .analyze import analyze_app
 from .data import data_app
 from .tasks import tasks_app
 
@@ -19,6 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(analyze_app, name="analyze")
 app.add_typer(data_app, name="data")
 app.add_typer(tasks_app, name="tasks")
 

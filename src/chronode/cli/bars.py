@@ -1,4 +1,4 @@
-"""Progress of a training: a bar with epoch, loss, metric and the time left; a line per epoch where there is no terminal."""
+"""Progress of a training: a bar with loss, metric and the time left; a line per epoch where there is no terminal."""
 
 from __future__ import annotations
 

@@ -68,16 +68,25 @@ def _train(entries: list[Entry], epochs: int, console: Console, folder: Path) ->
     from ..report.run_folder import draw_run
     from ..training.compare import compare as carry_out
     from .many import Trainings
+    from .outcome import say
 
-    found: list[Result] = []
+    kept = [entry for entry in entries if entry.result() is not None]
+    if kept:
+        say(console, f"{len(kept)} of {len(entries)} runs are there already, in {folder}")
+    found, started = [], set()
     try:
-        with Trainings(console, len(entries), epochs) as bar:
-            start = lambda entry: bar.begin(f"{entry.model}, seed {entry.seed}")  # noqa: E731
-            for result in carry_out(entries, on_start=start, on_event=bar, draw=draw_run):
+        with Trainings(console, len(entries), epochs, done=len(kept)) as bar:
+
+            def begin(entry: Entry) -> None:
+                started.add(str(entry.folder))
+                bar.begin(f"{entry.model}, seed {entry.seed}")
+
+            for result in carry_out(entries, on_start=begin, on_event=bar, draw=draw_run):
                 found.append(result)
-                bar.end(_line(result))
+                if result.run in started:
+                    bar.end(_line(result))
     except KeyboardInterrupt as error:
-        typer.echo(f"stopped; {len(found)} runs are in {folder}. The same command goes on from there.", err=True)
+        typer.echo(f"stopped; what is done is in {folder}. The same command goes on from there.", err=True)
         raise typer.Exit(1) from error
     return found
 

@@ -42,9 +42,8 @@ def _few_steps(config: Config, prepared: Prepared) -> list[str]:
     if steps >= _FEW_STEPS or series < 2 * _FEW_STEPS:
         return []
     better = max(1, series // (2 * _FEW_STEPS))
-    return [
-        f"an epoch is {counted(steps, 'step')} of {size} series: --batch-size {better} would take {-(-series // better)}."
-    ]
+    told = f"an epoch is {counted(steps, 'step')} of up to {size} series"
+    return [f"{told}: --batch-size {better} would take {-(-series // better)} and learn more from it."]
 
 
 def reason(train: Sequences) -> str:

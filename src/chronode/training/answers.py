@@ -99,11 +99,11 @@ def write_table(columns: Columns, path: str | Path) -> Path:
 
 
 def as_csv(columns: Columns) -> str:
-    """The table as text with commas; unknown is empty.
+    r"""The table as text with commas; unknown is empty.
 
     Example:
         >>> as_csv({"who": ["a", "b, c"], "p": [0.5, None]})
-        'who,p\\na,0.5\\n"b, c",\\n'
+        'who,p\na,0.5\n"b, c",\n'
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

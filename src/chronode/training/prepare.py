@@ -64,23 +64,21 @@ def prepare(config: Config) -> Prepared:
     data = config.data
     if not data.source:
         raise ValueError("name a file or a task: `chronode train DATA ...`.")
-    if Path(data.source).exists():
+    path = Path(data.source)
+    if path.exists():
         return _from_file(config)
-    if data.source in tasks():
-        return _from_task(config)
-    if Path(data.source).suffix:
-        folder = Path(data.source).parent
-        known = [other.name for other in folder.iterdir()] if folder.is_dir() else []
-        raise ValueError(f"{data.source}: there is no such file.{near(Path(data.source).name, known)}")
-    find_task(data.source)
-    raise AssertionError
+    if path.suffix and data.source not in tasks():
+        known = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise ValueError(f"{path}: there is no such file.{near(path.name, known)}")
+    return _from_task(config)
 
 
 def source_of(path: str | Path) -> dict[str, Any]:
     """What tells a file from another: its name, size and hash."""
-    path = Path(path)
+    path, digest = Path(path), hashlib.sha256()
     with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256") if hasattr(hashlib, "file_digest") else _digest(file)
+        while block := file.read(1 << 20):
+            digest.update(block)
     return {"file": path.name, "size": path.stat().st_size, "sha256": digest.hexdigest()}
 
 
@@ -96,25 +94,16 @@ def check_unchanged(path: str | Path, known: dict[str, Any], run: Path) -> None:
         )
     now = source_of(path)
     if now["sha256"] != known["sha256"]:
-        sizes = f"{known['size']:,} bytes then, {now['size']:,} now" + (
-            "; other content" * (now["size"] == known["size"])
-        )
+        sizes = f"{known['size']:,} bytes then, {now['size']:,} bytes of other content now"
         raise ValueError(f"{path} has changed since {run} began ({sizes}): bring the old file back, or train anew.")
-
-
-def _digest(file: Any) -> Any:
-    digest = hashlib.sha256()
-    while block := file.read(1 << 20):
-        digest.update(block)
-    return digest
 
 
 def _from_task(config: Config) -> Prepared:
     data = config.data
+    task = find_task(data.source)
     wrong = [name for name in ("target", "id", "time", "forecast", "window") if getattr(data, name)]
     if wrong:
         raise ValueError(f"{data.source} is a task and brings its own data: leave out {', '.join(wrong)}.")
-    task = find_task(data.source)
     parts = task.load(data.protocol, config.training.seed, **data.options)
     told = {"task": task.name, "protocol": data.protocol, "options": dict(data.options), "seed": config.training.seed}
     notes = dict.fromkeys(note for part in (parts.train, parts.valid, parts.test) for note in part.notes)

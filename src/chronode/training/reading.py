@@ -115,9 +115,9 @@ class Reading:
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> Reading:
         """What `as_dict` told."""
-        known = {name: tuple(told[name]) for name in ("target", "channels", "forecast_channels")}
-        scaler = None if told["scaler"] is None else Scaler.from_dict(told["scaler"])
-        return cls(**{**told, **known, "scaler": scaler})
+        known: dict[str, Any] = {**told, "scaler": told["scaler"] and Scaler.from_dict(told["scaler"])}
+        known |= {name: tuple(told[name]) for name in ("target", "channels", "forecast_channels")}
+        return cls(**known)
 
     def _check_columns(self, path: Path, columns: list[str] | None, targets: list[str]) -> list[str]:
         """Refuses a table that lacks columns; returns a note on those it has besides."""

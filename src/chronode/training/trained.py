@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ..data import Scaler, Sequences
 from ..model import SequenceModel
@@ -39,15 +40,15 @@ class Trained:
         run = Run.open(folder)
         if not (run.path / "model.safetensors").is_file() or not (run.path / "objective.json").is_file():
             raise ValueError(f"{run.path} has no model yet ({run.status}): `chronode train --resume {run.path}`.")
-        told = run.load_json("objective.json")
-        scaler = None if told["scaler"] is None else Scaler.from_dict(told["scaler"])
-        lists = {name: told[name] and tuple(told[name]) for name in ("metrics", "class_weights", "classes")}
+        told: dict[str, Any] = run.load_json("objective.json")
+        told["scaler"] = told["scaler"] and Scaler.from_dict(told["scaler"])
+        told |= {name: told[name] and tuple(told[name]) for name in ("metrics", "class_weights", "classes")}
         reading = run.load_json("data.json")["reading"]
         return cls(
             run,
             Config.from_dict({name: section for name, section in run.config.items() if name != "baseline"}),
             SequenceModel.load(run.path / "model"),
-            Objective(**{**told, **lists, "scaler": scaler}),
+            Objective(**told),
             None if reading is None else Reading.from_dict(reading),
         )
 
@@ -63,8 +64,8 @@ class Trained:
             check_unchanged(self.config.data.source, self.run.load_json("data.json")["source"], self.run.path)
             return prepare(self.config).parts.test
         if self.reading is None:
-            known = "its test part" if source in tasks() else "that task's test part"
-            raise ValueError(f"{self.run.path} was trained on the task {self.config.data.source}: it answers {known}.")
+            task = self.config.data.source
+            raise ValueError(f"{self.run.path} was trained on the task {task}: it answers about {task}, not {source}.")
         return self.reading.read(source, labelled=labelled, anyway=anyway)
 
     def evaluate(self, data: Sequences) -> dict[str, float]:
