@@ -155,7 +155,7 @@ def test_answers_follow_the_order_of_the_series(fitted, order, seed):
 
 def test_dates_in_another_unit_mean_the_same():
     X, y = waves(channels=1)
-    hours = np.cumsum(np.random.default_rng(3).integers(1, 9, size=(24, 9)), axis=1)
+    hours = np.cumsum(np.random.default_rng(3).integers(1, 4, size=(24, 9)), axis=1)
     dates = np.datetime64("2024-01-01T00") + hours.astype("timedelta64[h]")
     clf = SequenceClassifier("mmrnn", **QUICK).fit(X, y, times=dates)
     assert clf.clock_.unit == "hour"
@@ -349,7 +349,6 @@ TIMES = np.tile(np.arange(9.0), (24, 1))
         ({}, (from_list([[1.0, 2.0]] * 4, target=[[0, 1]] * 4), None), {}, "every step"),
         ({}, (X, Y), {"groups": [1, 2]}, "groups"),
         ({"settings": {"hidden_size": 3}}, (X, Y), {}, "give hidden_size="),
-        ({"settings": {"depth": 3}}, (X, Y), {}, "depth"),
         ({"training": {"seed": 3}}, (X, Y), {}, "give random_state="),
         ({"training": {"learning": 3}}, (X, Y), {}, "learning_rate"),
         ({"validation": 1.5}, (X, Y), {}, "validation"),
@@ -358,6 +357,11 @@ TIMES = np.tile(np.arange(9.0), (24, 1))
 def test_mistakes_are_told(told, data, more, match):
     with pytest.raises(ValueError, match=match):
         classifier(**told).fit(*data, **more)
+
+
+def test_an_unknown_setting_of_the_model_is_told():
+    with pytest.raises(TypeError, match=r"no setting 'depht'"):
+        classifier(settings={"depht": 3}).fit(X, Y)
 
 
 def test_mistakes_in_a_frame_are_told():

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from .._version import __version__
+from . import compare, predict, runs, sweep, train
 from .analyze import analyze_app
 from .data import data_app
 from .tasks import tasks_app
@@ -171,3 +172,7 @@ def results(
 
     filled = render(Ledger(ledger), output, output.parent / ledger.name / "pictures")
     print(f"{output}: {filled} cells of the papers' tables are filled")
+
+
+for _module in (train, predict, runs, compare, sweep):
+    _module.attach(app)

@@ -26,14 +26,14 @@ def with_settings(command: Callable[..., None], without: tuple[str, ...] = ()) -
     return command
 
 
-def folder_for(command: str, source: str, output: Path | None) -> Path:
-    """The folder that the user named, or runs/COMMAND-NAME.
+def folder_for(command: str, source: str, output: Path | None, *more: str) -> Path:
+    """The folder that the user named, or runs/COMMAND-NAME-MORE.
 
     Example:
-        >>> print(folder_for("sweep", "data/vitals.csv.gz", None))
-        runs/sweep-vitals
+        >>> print(folder_for("sweep", "data/vitals.csv.gz", None, "ltc"))
+        runs/sweep-vitals-ltc
     """
-    return output or Path("runs") / f"{command}-{Path(source).name.split('.')[0]}"
+    return output or Path("runs") / "-".join([command, Path(source).name.split(".")[0], *more])
 
 
 class Trainings:

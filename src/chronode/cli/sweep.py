@@ -37,7 +37,7 @@ def sweep(
     timeout: Annotated[float | None, typer.Option(min=0, help="Minutes after which no new trial begins.")] = None,
     pruner: Annotated[str, typer.Option(help="What stops bad trials early: median, hyperband or none.")] = "median",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder of the search; by default runs/sweep-NAME.")
+        Path | None, typer.Option("--output", "-o", help="Folder of the search; by default runs/sweep-NAME-MODEL.")
     ] = None,
     config: Annotated[Path | None, typer.Option(help="A YAML file with settings, as for `train`.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
@@ -59,7 +59,8 @@ def sweep(
 
     asked, _ = effective(data, config, given)
     asked, searched = _space(asked, given, ranges or [], fix or [])
-    search = _open(asked, searched, folder_for("sweep", asked.data.source, output), pruner)
+    folder = folder_for("sweep", asked.data.source, output, asked.model.model)
+    search = _open(asked, searched, folder, pruner)
     console = Console(stderr=json)
     say(console, f"searching {asked.model.model}: " + ", ".join(f"{name} {told}" for name, told in searched.items()))
     say(console, f"ranges: {source_of_ranges(asked.model.model)}")
@@ -120,7 +121,7 @@ def _carry_out(search: Search, trials: int, timeout: float | None, console: Cons
         if search.best() is None:
             typer.echo("chronode: no trial came to an end: try lower learning rates or --pruner none.", err=True)
             raise typer.Exit(1)
-        say(console, "training the best once more, to test it")
+        say(console, "the best settings, trained once more to be tested:")
         with Bars(console, ["best"], epochs) as bars:
             outcome = search.train_best(on_event=bars, draw=draw_run)
         if outcome.status == "interrupted":

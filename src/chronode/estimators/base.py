@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import number
+from .._checks import number, whole
 from ..data import Scaler, Sequences, options_like, split
 from ..model import ModelSpec, SequenceModel
 from ..training import Fitted, Settings, fit
@@ -129,7 +129,9 @@ class SequenceEstimator(Stored):
         scaler = Scaler.fit(train)
         own = self._own("settings", self.settings, ("model", "hidden_size", "num_layers", "missing"))
         missing = s.has_missing if self.missing is None else self.missing
-        spec = ModelSpec.for_data(train, self.model, self.hidden_size, self.num_layers, missing=missing, **own)
+        # A grid search gives NumPy's numbers; a spec is stored as JSON.
+        sizes = [whole(name, getattr(self, name), at_least=1) for name in ("hidden_size", "num_layers")]
+        spec = ModelSpec.for_data(train, self.model, *sizes, missing=missing, **own)
         fitted = self._run(train, valid, spec, scaler, self._training(self.epochs, seed))
         self.scaler_ = scaler
         self.options_ = options_like(s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import shutil
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -80,6 +81,8 @@ def run_local(
                 news = _news(ears, *running[ears], ledger)
                 if isinstance(news, Finished):
                     del running[ears]
+                    if news.entry is not None and folder is not None:
+                        shutil.rmtree(folder / news.job.hash, ignore_errors=True)
                 yield news
     finally:
         for _, worker in running.values():

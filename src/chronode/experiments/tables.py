@@ -146,9 +146,9 @@ add(
             "smoke": _budget(1),
             "laptop": {
                 "gesture": _budget(30),
-                "occupancy": _budget(15),
+                "occupancy": _budget(5),
                 "row-mnist": _budget(1),
-                "traffic": _budget(5),
+                "traffic": _budget(3),
                 "power": _budget(1),
                 "ozone": _budget(30),
             },
@@ -182,9 +182,9 @@ _KAG_LAPTOP = {
     "psmnist": _budget(1),
     "noisy-mnist": _budget(1),
     "noisy-cifar": _budget(1),
-    "har-2": _budget(30),
-    "dsa-19": _budget(30),
-    "ptb": _budget(3),
+    "har-2": _budget(20),
+    "dsa-19": _budget(20),
+    "ptb": _budget(2, batch_size=16),
 }
 for _paper, _table, _what in (
     ("irnn", "1", "MNIST pixel by pixel, in order and permuted"),

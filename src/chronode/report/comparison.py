@@ -27,6 +27,7 @@ def plot_comparison(comparison: Comparison, path: str | Path, *, title: str) -> 
         'two.png'
     """
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     rows = [row for row in comparison.rows if row.results]
     path = Path(path)
@@ -47,6 +48,7 @@ def plot_comparison(comparison: Comparison, path: str | Path, *, title: str) -> 
     scores.set_xlabel(f"test {comparison.metric}")
     scores.set_title("dots: runs; bars: mean ± standard deviation", fontsize=9)
     curves.set_xlabel("epoch")
+    curves.xaxis.set_major_locator(MaxNLocator(integer=True))
     curves.set_ylabel(f"validation {comparison.metric}")
     curves.set_title("mean over seeds; shade: from the lowest to the highest", fontsize=9)
     curves.legend(frameon=False, fontsize=8, ncols=1 + len(rows) // 10)

@@ -42,7 +42,7 @@ def _means(train: Sequences) -> NDArray[np.float64]:
     target = train.target
     assert target is not None
     values = target.values[train.steps] if target.per_step else target.values
-    return np.nanmean(values, axis=0, dtype=np.float64)
+    return np.asarray(np.nanmean(values, axis=0, dtype=np.float64))
 
 
 def _last_values(test: Sequences, objective: Objective, channels: tuple[str, ...]) -> NDArray[np.float64]:

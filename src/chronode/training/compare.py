@@ -209,8 +209,21 @@ def plan(config: Config, models: Sequence[str], seeds: int, folder: str | Path) 
         if "." in name and owner not in names:
             raise ValueError(f"the setting {name} is for {owner}, which is not compared: {', '.join(names)}.")
     first = config.training.seed
-    source = source_of(config.data.source) if Path(config.data.source).is_file() else None
-    return [_entry(config, name, seed, Path(folder), source) for seed in range(first, first + seeds) for name in names]
+    file = file_of(config)
+    return [_entry(config, name, seed, Path(folder), file) for seed in range(first, first + seeds) for name in names]
+
+
+def file_of(config: Config) -> dict[str, Any] | None:
+    """What tells the data file from another; None for a task."""
+    return source_of(config.data.source) if Path(config.data.source).is_file() else None
+
+
+def identity(config: Config, file: dict[str, Any] | None) -> dict[str, Any]:
+    """All that decides what a training comes to, as JSON holds it; wherever the data file is."""
+    told = config.as_dict()
+    told["data"]["source"] = file or config.data.source
+    del told["training"]["threads"]
+    return json.loads(json.dumps(told))
 
 
 def compare(
@@ -253,15 +266,13 @@ def compare(
             yield result
 
 
-def _entry(config: Config, model: str, seed: int, folder: Path, source: dict[str, Any] | None) -> Entry:
+def _entry(config: Config, model: str, seed: int, folder: Path, file: dict[str, Any] | None) -> Entry:
     shared = {name: value for name, value in config.model.settings.items() if "." not in name}
     prefix = f"{model}."
     own = {name[len(prefix) :]: v for name, v in config.model.settings.items() if name.startswith(prefix)}
     asked = config.with_values({"model": {"model": model, "settings": {**shared, **own}}, "training": {"seed": seed}})
-    told = asked.as_dict()
-    told["data"]["source"] = source or config.data.source
-    del told["training"]["threads"]  # says where to train, not what
-    hashed = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:10]
+    told = json.dumps(identity(asked, file), sort_keys=True)
+    hashed = hashlib.sha256(told.encode()).hexdigest()[:10]
     return Entry(model, seed, asked, folder / f"{model}-seed{seed}-{hashed}")
 
 

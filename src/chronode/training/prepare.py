@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from .._checks import near
 from ..data import Facts, Scaler, Sequences, forecast, split, split_by_time, windows
+from ..data.copies import hash_of
 from ..data.names import counted
 from ..tasks import find as find_task
 from ..tasks import tasks
@@ -75,11 +75,8 @@ def prepare(config: Config) -> Prepared:
 
 def source_of(path: str | Path) -> dict[str, Any]:
     """What tells a file from another: its name, size and hash."""
-    path, digest = Path(path), hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return {"file": path.name, "size": path.stat().st_size, "sha256": digest.hexdigest()}
+    path = Path(path)
+    return {"file": path.name, "size": path.stat().st_size, "sha256": hash_of(path)}
 
 
 def check_unchanged(path: str | Path, known: dict[str, Any], run: Path) -> None:

@@ -17,6 +17,7 @@ from optuna.trial import TrialState
 
 from .._checks import number, one_of, whole
 from .._files import replacing
+from .compare import file_of, identity
 from .config import Config
 from .fit import fit
 from .job import Draw, Listener, Outcome, _spec, check, resume_run, train_run
@@ -225,11 +226,8 @@ class Search:
     def _check_same(self) -> None:
         """Keeps what is searched with a new search; refuses another one in the folder."""
         file = self.folder / "search.json"
-        config = self.config.as_dict()
-        config["data"]["source"] = self.prepared.source
-        del config["training"]["threads"]
-        here = {**config, "ranges": {name: str(told) for name, told in self.ranges.items()}}
-        here = json.loads(json.dumps(here))
+        ranges = {name: str(told) for name, told in self.ranges.items()}
+        here = {**identity(self.config, file_of(self.config)), "ranges": ranges}
         if not file.is_file():
             with replacing(file) as draft:
                 draft.write_text(json.dumps(here, indent=1) + "\n", encoding="utf-8")
@@ -242,7 +240,10 @@ class Search:
             if there[section].get(name) != here[section].get(name)
         ]
         if differing:
-            raise ValueError(f"{self.folder} holds another search ({'; '.join(differing)}): name another folder.")
+            told = "; ".join(differing)
+            raise ValueError(
+                f"{self.folder} holds another search ({told}): go on with its settings, or name a new folder."
+            )
 
     @property
     def _last_lock(self) -> FolderLock:

@@ -1,0 +1,136 @@
+"""The forecaster: closed forms, what it looks at, what it refuses."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import r2_score
+from sklearn.model_selection import cross_val_score
+
+from chronode.data import from_list
+from chronode.estimators import SequenceForecaster
+from chronode.estimators.forecaster import _last_seen
+
+QUICK = {"hidden_size": 6, "epochs": 2, "random_state": 0}
+
+
+def lines(count=30, steps=20, seed=0):
+    """Series (n, 2, time) that rise by 2 and fall by 3 a step, from anywhere."""
+    start = np.random.default_rng(seed).uniform(-50, 50, size=(count, 2, 1))
+    return start + np.array([[2.0], [-3.0]]) * np.arange(steps)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return SequenceForecaster("gru", horizon=3, window=8, **QUICK).fit(lines())
+
+
+def test_lines_go_on_beyond_what_training_saw():
+    X = lines(steps=23)
+    told = SequenceForecaster("gru", horizon=3, hidden_size=8, epochs=30, random_state=0).fit(X[..., :20])
+    np.testing.assert_allclose(told.predict(X[..., :20]), X[..., 20:].transpose(0, 2, 1), atol=1)
+    assert told.score(X) > 0.99
+    far = lines(5, 23, seed=1) + 500
+    np.testing.assert_allclose(told.predict(far[..., :20]), far[..., 20:].transpose(0, 2, 1), atol=3)
+
+
+def test_score_holds_back_the_last_steps(fitted):
+    X = lines(seed=2)
+    told, true = fitted.predict(X[..., :-3]), X[..., -3:].transpose(0, 2, 1)
+    by_hand = np.mean([r2_score(true[..., i].ravel(), told[..., i].ravel()) for i in range(2)])
+    assert fitted.score(X) == pytest.approx(by_hand)
+    assert fitted.score(X[..., :-3], true) == pytest.approx(by_hand)
+    assert len(cross_val_score(fitted, X, cv=2)) == 2
+
+
+def test_a_forecast_looks_back_window_steps(fitted):
+    X = lines()
+    np.testing.assert_allclose(fitted.predict(X), fitted.predict(X[..., -8:]), atol=1e-4)
+    changed = X.copy()
+    changed[..., -8] += 10
+    assert np.abs(fitted.predict(changed) - fitted.predict(X)).max() > 1e-4
+
+
+def test_chosen_channels():
+    X = lines()
+    by_number = SequenceForecaster("gru", horizon=2, channels=[1], **QUICK).fit(X)
+    by_name = SequenceForecaster("gru", horizon=2, channels=["x1"], **QUICK).fit(X)
+    assert by_number.channels_ == by_name.channels_ == ("x1",)
+    assert by_number.predict(X).shape == (30, 2, 1)
+    assert (by_number.predict(X) == by_name.predict(X)).all()
+    for wrong, match in ((["x7"], "x7"), ([5], "counted from 0")):
+        with pytest.raises(ValueError, match=match):
+            SequenceForecaster(channels=wrong, **QUICK).fit(X)
+
+
+def test_missing_values_start_from_the_last_seen():
+    X = lines()
+    X[:, 0, -2:] = np.nan
+    X[0, 0] = np.nan
+    told = SequenceForecaster("gru", horizon=1, hidden_size=8, epochs=1, learning_rate=1e-9, random_state=0).fit(X)
+    answers = told.predict(X)
+    assert np.isfinite(answers).all()
+    # Nothing was learnt, so the forecast is the last value seen, give or take what steps usually change.
+    assert np.abs(answers[1:, 0, 0] - X[1:, 0, -3]).max() < 10
+    assert np.abs(answers[1:, 0, 1] - X[1:, 1, -1]).max() < 10
+    assert np.isfinite(told.score(X))
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+def test_last_seen_is_a_forward_fill_within_each_series(seed):
+    dice = np.random.default_rng(seed)
+    parts = [dice.normal(size=(int(n), 2)) for n in dice.integers(1, 7, size=4)]
+    for part in parts:
+        part[dice.random(part.shape) < 0.5] = np.nan
+    s = from_list(parts)
+    filled = pd.concat([pd.DataFrame(part.astype(np.float32)).ffill() for part in parts])
+    np.testing.assert_array_equal(_last_seen(s), filled.to_numpy().astype(np.float64))
+
+
+def test_one_long_series_is_divided_by_time():
+    t = np.arange(400)
+    wave = np.sin(t / 3)
+    told = SequenceForecaster("gru", horizon=2, window=20, hidden_size=8, epochs=30, batch_size=4, random_state=0)
+    told.fit(pd.DataFrame({"t": t[:380], "wave": wave[:380]}), times="t")
+    assert told.feature_names_in_.tolist() == ["wave"]
+    answer = told.predict(pd.DataFrame({"t": t[:390], "wave": wave[:390]}))
+    np.testing.assert_allclose(answer[0, :, 0], wave[390:392], atol=0.2)
+    # Too short for a part of its own to validate on: it is validated on what it learns from.
+    short = SequenceForecaster("gru", horizon=2, **QUICK).fit([np.arange(4.0)])
+    assert short.predict([np.arange(4.0)]).shape == (1, 2, 1)
+
+
+def test_unequal_irregular_series_and_files(tmp_path):
+    dice = np.random.default_rng(0)
+    X = [dice.normal(size=(1, n)) for n in (5, 9, 30, 120)]
+    times = [np.cumsum(dice.uniform(0.5, 2, size=x.shape[1])) for x in X]
+    told = SequenceForecaster("mmrnn", horizon=4, **QUICK).fit(X, times=times)
+    loaded = SequenceForecaster.load(told.save(tmp_path / "f"))
+    assert (loaded.predict(X, times=times) == told.predict(X, times=times)).all()
+    before = told.predict(X, times=times)
+    told.set_params(learning_rate=1e-12).continue_fit(X, times=times, epochs=1)
+    np.testing.assert_allclose(told.predict(X, times=times), before, atol=1e-5)
+    assert (told.set_params(learning_rate=0.1).continue_fit(X, times=times).predict(X, times=times) != before).any()
+
+
+@pytest.mark.parametrize(
+    ("told", "X", "match"),
+    [
+        ({"horizon": 30}, lines(), "longer than the horizon of 30"),
+        ({"horizon": 0}, lines(), "horizon"),
+        ({"window": 0}, lines(), "window"),
+        ({"order": "NTD"}, [np.zeros((2, n)) for n in (5, 6)], "Did you mean order='NDT'"),
+    ],
+)
+def test_mistakes_of_a_forecaster_are_told(told, X, match):
+    with pytest.raises(ValueError, match=match):
+        SequenceForecaster(**{**QUICK, **told}).fit(X)
+
+
+def test_mistakes_in_scoring_are_told(fitted):
+    with pytest.raises(ValueError, match=r"must have shape \(30, 3, 2\)"):
+        fitted.score(lines(), np.zeros((30, 2)))
+    with pytest.raises(ValueError, match="3 steps: none would be left"):
+        fitted.score(lines(steps=3))
