@@ -67,17 +67,6 @@ def write_vitals(path: Path, patients: int = 40, seed: int = 0, **columns: objec
     return path
 
 
-MAIN = "import sys; sys.path.insert(0, '/work/main/tests'); import commands; from chronode.cli import main; main()"
+MAIN = "from chronode.cli import main; main()"
 VITALS = ("--target", "outcome", "--id", "patient", "--time", "charted_at")
 QUICK = ("--hidden", "8", "--batch-size", "8", "--threads", "1", "--lr", "0.02")
-
-
-def _attach() -> None:  # TEMPORARY
-    from chronode.cli import app, predict, runs, train
-
-    if not any(c.callback is train.train for c in app.app.registered_commands):
-        for m in (train, predict, runs):
-            m.attach(app.app)
-
-
-_attach()

@@ -150,13 +150,16 @@ def test_a_printed_config_gives_the_same_run(finished, tmp_path):
 
 
 def test_flags_go_before_the_file(tmp_path):
-    (tmp_path / "a.yaml").write_text("training: {epochs: 7, clip: 0.5}\nmodel: {settings: {dropout: 0.5}}\n")
+    (tmp_path / "a.yaml").write_text(
+        "training: {epochs: 7, clip: 0.5, learning_rate: 1e-3}\nmodel: {settings: {dropout: 0.5}}"
+    )
     told = yaml.safe_load(
         chronode(
             "train", "x.csv", "--config", tmp_path / "a.yaml", "--epochs", 3, "--set", "memory=low", "--print-config"
         ).out
     )
     assert (told["training"]["epochs"], told["training"]["clip"]) == (3, 0.5)
+    assert told["training"]["learning_rate"] == 0.001  # YAML itself takes 1e-3 for text
     assert told["model"]["settings"] == {"dropout": 0.5, "memory": "low"}
 
 

@@ -2,6 +2,9 @@
 
 import json
 import pickle
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -276,6 +279,16 @@ def test_continue_fit_starts_from_the_weights():
     assert clf.predict_proba(X[:1])[0, y[0]] > before[0, y[0]]
 
 
+def test_ctrl_c_ends_fit_with_what_was_learnt_so_far(monkeypatch):
+    fit = base.fit
+    monkeypatch.setattr(base, "fit", lambda *data, **told: replace(fit(*data, **told), stopped="interrupted"))
+    X, y = waves()
+    clf = classifier()
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(X, y)
+    assert set(clf.predict(X)) <= {0, 1} and len(clf.history_) == 2
+
+
 def test_continue_fit_refuses_new_classes_and_stays_as_it_was(fitted):
     X, y = waves()
     before = fitted.predict_proba(X)
@@ -322,6 +335,19 @@ def test_load_refuses_what_is_not_its_own(fitted, tmp_path):
         fitted.save(tmp_path / "file")
     with pytest.raises(NotFittedError):
         classifier().save(tmp_path / "none")
+
+
+def test_the_examples_of_the_documentation_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parents[2] / "docs" / "estimators.md").read_text(encoding="utf-8")
+    names: dict = {}
+    for example in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(example, names)
+    assert (tmp_path / "gait" / "estimator.json").is_file() and names["forecaster"].predict(names["waves"]).shape == (
+        20,
+        3,
+        1,
+    )
 
 
 # ---- mistakes ------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_score
 
-from chronode.data import from_list
+from chronode.data import from_list, from_numpy
 from chronode.estimators import SequenceForecaster
 from chronode.estimators.forecaster import _last_seen
 
@@ -21,9 +21,14 @@ def lines(count=30, steps=20, seed=0):
     return start + np.array([[2.0], [-3.0]]) * np.arange(steps)
 
 
+def noisy(**told):
+    X = lines(**told)
+    return X + np.random.default_rng(9).normal(size=X.shape)
+
+
 @pytest.fixture(scope="module")
 def fitted():
-    return SequenceForecaster("gru", horizon=3, window=8, **QUICK).fit(lines())
+    return SequenceForecaster("gru", horizon=3, window=8, **QUICK).fit(noisy())
 
 
 def test_lines_go_on_beyond_what_training_saw():
@@ -35,8 +40,17 @@ def test_lines_go_on_beyond_what_training_saw():
     np.testing.assert_allclose(told.predict(far[..., :20]), far[..., 20:].transpose(0, 2, 1), atol=3)
 
 
+def test_slopes_are_learnt():
+    dice = np.random.default_rng(0)
+    X = dice.uniform(-5, 5, size=(80, 1)) + dice.uniform(-2, 2, size=(80, 1)) * np.arange(14)
+    told = SequenceForecaster("gru", horizon=2, hidden_size=16, epochs=20, batch_size=8, random_state=0).fit(X[:60])
+    moves = X[60:, 12:] - X[60:, 11:12]
+    found = told.predict(X[60:, :12])[..., 0] - X[60:, 11:12]
+    assert r2_score(moves, found) > 0.8  # a forecast of no change has less than 0
+
+
 def test_score_holds_back_the_last_steps(fitted):
-    X = lines(seed=2)
+    X = noisy(seed=2)
     told, true = fitted.predict(X[..., :-3]), X[..., -3:].transpose(0, 2, 1)
     by_hand = np.mean([r2_score(true[..., i].ravel(), told[..., i].ravel()) for i in range(2)])
     assert fitted.score(X) == pytest.approx(by_hand)
@@ -45,7 +59,7 @@ def test_score_holds_back_the_last_steps(fitted):
 
 
 def test_a_forecast_looks_back_window_steps(fitted):
-    X = lines()
+    X = noisy()
     np.testing.assert_allclose(fitted.predict(X), fitted.predict(X[..., -8:]), atol=1e-4)
     changed = X.copy()
     changed[..., -8] += 10
@@ -115,6 +129,17 @@ def test_unequal_irregular_series_and_files(tmp_path):
     assert (told.set_params(learning_rate=0.1).continue_fit(X, times=times).predict(X, times=times) != before).any()
 
 
+def test_other_units_of_time_give_the_same_forecasts_and_scores():
+    X = noisy()[:, :1]
+    hours = np.cumsum(np.random.default_rng(3).integers(1, 4, size=(30, 20)), axis=1)
+    dates = np.datetime64("2024-01-01T00") + hours.astype("timedelta64[h]")
+    told = SequenceForecaster("mmrnn", horizon=2, **QUICK).fit(X, times=dates)
+    days = from_numpy(X, order="NDT", times=dates, unit="days")
+    assert told.clock_.unit == "hour"
+    np.testing.assert_allclose(told.predict(days), told.predict(X, times=dates), atol=1e-3)
+    assert told.score(days) == pytest.approx(told.score(X, times=dates), abs=1e-5)
+
+
 @pytest.mark.parametrize(
     ("told", "X", "match"),
     [
@@ -132,5 +157,5 @@ def test_mistakes_of_a_forecaster_are_told(told, X, match):
 def test_mistakes_in_scoring_are_told(fitted):
     with pytest.raises(ValueError, match=r"must have shape \(30, 3, 2\)"):
         fitted.score(lines(), np.zeros((30, 2)))
-    with pytest.raises(ValueError, match="3 steps: none would be left"):
+    with pytest.raises(ValueError, match="3 steps, not more than the horizon"):
         fitted.score(lines(steps=3))

@@ -29,7 +29,7 @@ class Bars:
     """
 
     def __init__(self, console: Console, labels: list[str], epochs: int):
-        columns = (TextColumn("{task.description:<8}"), BarColumn(24), TextColumn("{task.fields[told]}"))
+        columns = (TextColumn("{task.description:<8}"), BarColumn(16), TextColumn("{task.fields[told]}"))
         self.console, self.labels, self.epochs = console, iter(labels), epochs
         self.progress = Progress(
             *columns, TimeRemainingColumn(elapsed_when_finished=True), console=console, disable=not console.is_terminal
@@ -56,13 +56,13 @@ class Bars:
 
     def _measured(self, event: EpochDone) -> None:
         epoch = event.epoch
-        scores = "".join(f"  {name} {value:.4g}" for name, value in epoch.metrics.items())
-        self.measured = f"  valid loss {epoch.valid_loss:.4g}{scores}"
-        told = f"loss {epoch.loss:.4g}{self.measured}"
-        self._show(epoch.number, epoch.number, told)
+        scores = [f"{name} {value:.4g}" for name, value in epoch.metrics.items()]
+        # A bar has room for the first metric, which is the one that is asked for; a line for all.
+        self.measured = f"  {(scores or [f'valid loss {epoch.valid_loss:.4g}'])[0]}"
+        self._show(epoch.number, epoch.number, f"loss {epoch.loss:.4g}{self.measured}")
         if not self.console.is_terminal:
-            best = "  (best)" if event.best else ""
-            line = f"{self.label}  epoch {epoch.number}/{self.epochs}  {told}{best}"
+            told = "  ".join([f"loss {epoch.loss:.4g}", f"valid loss {epoch.valid_loss:.4g}", *scores])
+            line = f"{self.label}  epoch {epoch.number}/{self.epochs}  {told}{'  (best)' if event.best else ''}"
             self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def _show(self, epoch: int, done: float, told: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -182,3 +183,19 @@ def _verified(name: str) -> dict[str, str | None]:
 def _fail(message: str) -> NoReturn:
     typer.echo(f"chronode: {message}", err=True)
     raise typer.Exit(1)
+
+
+@data_app.command("example")
+def example_command(
+    path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("charts.csv"),
+    patients: Annotated[int, typer.Option(min=1, help="How many series.")] = 600,
+    seed: Annotated[int, typer.Option(min=0, help="Of what is made up.")] = 0,
+) -> None:
+    """Write a made-up CSV to try `chronode train` on: charts at odd times, with empty cells.
+
+    Example: chronode data example charts.csv
+    """
+    from ..data.example import write_example
+
+    write_example(path, patients, seed)
+    print(f"{path}: now try `chronode train {path} --target outcome --id patient --time charted_at`")

@@ -9,6 +9,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from ..training.config import exponent
+
 # Flags that are not just the field's name with dashes, or have a short form besides.
 _NAMES = {"learning_rate": ("--learning-rate", "--lr"), "settings": ("--set",), "options": ("--option",)}
 _LEFT_OUT = ("source",)
@@ -90,7 +92,7 @@ def _scalar(text: str) -> Any:
     import yaml
 
     try:
-        return yaml.safe_load(text)
+        return exponent(yaml.safe_load(text))
     except yaml.YAMLError as error:
         raise ValueError(f"{text!r} is no value: {str(error).splitlines()[0]}.") from error
 

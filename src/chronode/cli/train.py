@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import json as jsonlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,6 +15,10 @@ from rich.console import Console
 from ..training.config import Config, DataConfig, ModelConfig
 from ..training.settings import Settings
 from . import flags
+
+if TYPE_CHECKING:
+    from ..training.job import Outcome
+    from .bars import Bars
 
 SECTIONS = {"data": DataConfig, "model": ModelConfig, "training": Settings}
 
@@ -46,13 +51,17 @@ def train(
     Example: chronode train --resume runs/vitals-1
     """
     console = Console(stderr=json)
-    if resume is not None:
-        _refuse_with_resume({"--output": output, "--config": config, "--baseline": baseline or None}, given)
-        return _resume(resume, data, flags.values(Settings, given), console, json)
-    asked, chosen = effective(data, config, given)
-    if print_config:
-        return print(as_yaml(asked), end="")
-    _new(asked, chosen, output, baseline, console, json)
+    try:
+        if resume is not None:
+            _refuse_with_resume({"--output": output, "--config": config, "--baseline": baseline or None}, given)
+            return _resume(resume, data, flags.values(Settings, given), console, json)
+        asked, chosen = effective(data, config, given)
+        if print_config:
+            return print(as_yaml(asked), end="")
+        _new(asked, chosen, output, baseline, console, json)
+    except KeyboardInterrupt as error:  # before there is anything to go on with
+        typer.echo("stopped", err=True)
+        raise typer.Exit(1) from error
 
 
 # Typer reads the signature: the settings' fields become flags of the command.
@@ -125,8 +134,8 @@ def _new(asked: Config, chosen: bool, output: Path | None, baseline: bool, conso
     check(asked, prepared)  # before a folder is made
     folder = output or next_folder("runs", Path(asked.data.source).name.split(".")[0])
     told: dict[str, Any] = {"prepared": prepared, "baseline": baseline, "command": sys.argv[1:], "draw": draw_run}
-    with Bars(console, [asked.model.model, STRONG_BASELINE], asked.training.epochs) as bars:
-        _run(lambda: train_run(asked, folder, on_event=bars, **told), folder, console, as_json)
+    bars = Bars(console, [asked.model.model, STRONG_BASELINE], asked.training.epochs)
+    _run(lambda: train_run(asked, folder, on_event=bars, **told), bars, folder, as_json)
 
 
 def _resume(folder: Path, source: str | None, changes: dict[str, Any], console: Console, as_json: bool) -> None:
@@ -143,11 +152,11 @@ def _resume(folder: Path, source: str | None, changes: dict[str, Any], console: 
     else:
         say(console, f"going on with {folder}, {run.status} after epoch {len(run.metrics())}")
     told: dict[str, Any] = {"changes": changes, "source": source, "draw": draw_run}
-    with Bars(console, labels, changes.get("epochs", run.config["training"]["epochs"])) as bars:
-        _run(lambda: resume_run(folder, on_event=bars, **told), folder, console, as_json)
+    bars = Bars(console, labels, changes.get("epochs", run.config["training"]["epochs"]))
+    _run(lambda: resume_run(folder, on_event=bars, **told), bars, folder, as_json)
 
 
-def _run(work: Any, folder: Path, console: Console, as_json: bool) -> None:
+def _run(work: Callable[[], Outcome], bars: Bars, folder: Path, as_json: bool) -> None:
     """Trains; a fault or Ctrl-C ends with one line that says how to go on, and exit code 1."""
     from .._files import DiskFull
     from ..training import TrainingStopped
@@ -155,7 +164,8 @@ def _run(work: Any, folder: Path, console: Console, as_json: bool) -> None:
 
     again = f"go on by: chronode train --resume {folder}"
     try:
-        outcome = work()
+        with bars:
+            outcome = work()
     except TrainingStopped as error:
         typer.echo(f"chronode: {error} The weights are in {folder}; train anew with other settings.", err=True)
         raise typer.Exit(1) from error
@@ -169,9 +179,9 @@ def _run(work: Any, folder: Path, console: Console, as_json: bool) -> None:
         typer.echo(f"stopped after {outcome.summary['epochs']} epochs; {again}", err=True)
         raise typer.Exit(1)
     if as_json:
-        print(jsonlib.dumps({"run": str(folder), **outcome.summary}, indent=1))
+        print(jsonlib.dumps({"run": str(folder), **outcome.run.load_json("summary.json")}, indent=1))
     else:
-        show_outcome(console, outcome)
+        show_outcome(bars.console, outcome)
 
 
 def _refuse_with_resume(others: dict[str, Any], given: dict[str, Any]) -> None:

@@ -99,11 +99,12 @@ class SequenceEstimator(Stored):
     def _like_training(self, s: Sequences) -> Sequences:
         """The series in training's unit of time; others than those of training are refused."""
         self._check_channels(s)
-        factor, _ = self.clock_.offset(s.clock)
+        factor, shift = self.clock_.offset(s.clock)
         if s.has_missing and not self.model_.layer.missing:
             raise ValueError("values are missing here, and none were in training: fit with missing=True.")
         if s.base_times is not None and factor != 1:
-            s = replace(s, base_times=s.base_times * factor, lead=None if s.lead is None else s.lead * factor)
+            lead = None if s.lead is None else s.lead * factor
+            s = replace(s, base_times=s.base_times * factor + shift, lead=lead, clock=self.clock_)
         return replace(s, channels=self.scaler_.channels)
 
     def _check_channels(self, s: Sequences) -> None:
@@ -122,8 +123,8 @@ class SequenceEstimator(Stored):
 
     # ---- training ---------------------------------------------------------------------------------------
 
-    def _train(self, s: Sequences, roles: Mapping[str, str]) -> None:
-        """Learns from series with a target, from new weights."""
+    def _train(self, s: Sequences, roles: Mapping[str, str], **known: Any) -> None:
+        """Learns from series with a target, from new weights; `known` are more attributes of what is then fitted."""
         seed = self._seed()
         train, valid = self._divide(s, seed)
         scaler = Scaler.fit(train)
@@ -142,8 +143,10 @@ class SequenceEstimator(Stored):
             self.feature_names_in_ = np.array(s.channels, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.history_ = ()
         self.notes_ = (*s.notes, *fitted.notes)
+        for name, value in known.items():
+            setattr(self, name, value)
+        self.history_ = ()
         self._keep(fitted)
 
     def _train_on(self, s: Sequences, epochs: int | None) -> None:
@@ -164,7 +167,7 @@ class SequenceEstimator(Stored):
         self.best_epoch_ = len(self.history_) + fitted.best_epoch
         self.history_ = (*self.history_, *fitted.history)
         if fitted.stopped == "interrupted":
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt  # all is in place: the user may go on with what was learnt so far
 
     def _divide(self, s: Sequences, seed: int) -> tuple[Sequences, Sequences]:
         """The series to learn from and to choose by."""

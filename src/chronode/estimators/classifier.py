@@ -46,6 +46,8 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
 
     _kind = "class"
 
+    classes_: NDArray[Any]
+
     def fit(self, X: Any, y: Any = None, times: Any = None, groups: Any = None, ids: Any = None) -> Self:
         """Learns from series and their labels.
 
@@ -61,8 +63,7 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         classes = np.unique(labels)
         if len(classes) < 2:
             raise ValueError(f"y has one class only ({classes[0]!r}): there is nothing to tell apart.")
-        self._train(_with_codes(s, labels, classes), self._roles(X, times, ids))
-        self.classes_ = classes
+        self._train(_with_codes(s, labels, classes), self._roles(X, times, ids), classes_=classes)
         return self
 
     def continue_fit(

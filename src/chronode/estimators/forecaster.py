@@ -51,6 +51,8 @@ class SequenceForecaster(SequenceEstimator):
 
     _kind = "value"
 
+    channels_: tuple[str, ...]
+
     def __init__(
         self,
         model: str = "mmrnn",
@@ -103,8 +105,7 @@ class SequenceForecaster(SequenceEstimator):
             ids: the column of a frame that tells series apart; without it, a frame with times is one series.
         """
         s = replace(self._new_reader().series(X, times=times, groups=groups, ids=ids), target=None)
-        self._train(s, self._roles(X, times, ids))
-        self.channels_ = self._chosen(s)
+        self._train(s, self._roles(X, times, ids), channels_=self._chosen(s))
         return self
 
     def continue_fit(
@@ -159,8 +160,14 @@ class SequenceForecaster(SequenceEstimator):
         if true.shape != told.shape:
             raise ValueError(f"y must have shape {told.shape} (series, horizon, channels), got {true.shape}.")
         known = ~np.isnan(true)
-        each = (r2_score(true[..., i][known[..., i]], told[..., i][known[..., i]]) for i in range(true.shape[2]))
-        return float(np.mean(list(each)))
+        each = [
+            r2_score(true[..., i][known[..., i]], told[..., i][known[..., i]])
+            for i in range(true.shape[2])
+            if known[..., i].sum() > 1
+        ]
+        if not each:
+            raise ValueError("R² needs at least two known values of a channel to compare with; there are none.")
+        return float(np.mean(each))
 
     # ---- inside -----------------------------------------------------------------------------------------
 

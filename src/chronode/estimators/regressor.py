@@ -43,6 +43,8 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator):
 
     _kind = "value"
 
+    flat_: bool
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -61,8 +63,7 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator):
         """
         s, y = self._new_reader().read(X, y, times=times, groups=groups, ids=ids)
         values = self._values(s, y)
-        self._train(_with_values(s, values), self._roles(X, times, ids))
-        self.flat_ = values.ndim == 1
+        self._train(_with_values(s, values), self._roles(X, times, ids), flat_=values.ndim == 1)
         return self
 
     def continue_fit(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar, get_type_hints
@@ -11,6 +12,8 @@ from ..data.split import PARTS
 from .settings import Settings
 
 Section = TypeVar("Section")
+
+_EXPONENT = re.compile(r"[+-]?\d+\.?\d*[eE][+-]?\d+")
 
 
 @dataclass(frozen=True)
@@ -192,11 +195,25 @@ def _changed(section: Section, values: Mapping[str, Any], where: str) -> Section
 
 def _taken(value: Any, kind: str) -> Any:
     """A value of YAML as the field holds it: lists are tuples, one name is a list of one."""
+    if isinstance(value, Mapping):
+        return {name: exponent(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return tuple(value)
+        return tuple(map(exponent, value)) if "float" in kind else tuple(value)
     if kind.startswith("tuple"):
         return () if value is None else (value,)
-    return str(value) if kind == "str | None" and value is not None else value
+    if kind == "str | None" and value is not None:
+        return str(value)
+    return exponent(value) if "float" in kind else value
+
+
+def exponent(value: Any) -> Any:
+    """A number where YAML sees text because it has an exponent without a point: 1e-3; else the value itself.
+
+    Example:
+        >>> exponent("1e-3"), exponent("euler"), exponent(2)
+        (0.001, 'euler', 2)
+    """
+    return float(value) if isinstance(value, str) and _EXPONENT.fullmatch(value) else value
 
 
 def _home(name: str) -> str:

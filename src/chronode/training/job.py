@@ -188,7 +188,8 @@ def _row(epoch: Epoch) -> dict[str, Any]:
 
 
 def _keep_model(run: Run, fitted: Fitted) -> None:
-    run.save_json("objective.json", {**asdict(fitted.objective), "scaler": _plain(fitted.objective.scaler)})
+    objective = {**asdict(fitted.objective), "scaler": _plain(fitted.objective.scaler)}
+    run.save_json("objective.json", {"objective": objective, "scaler": _plain(fitted.scaler)})
     fitted.model.save(run.path / "model")
 
 

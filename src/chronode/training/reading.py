@@ -130,9 +130,9 @@ class Reading:
         extra = [name for name in columns if name not in (*wanted, *self.target)]
         if gone:
             lines = [f"- {name}: lacks here.{near(name, extra)}" for name in gone]
-            lines += [f"+ {name}: not known from training" for name in extra]
+            lines += [f"+ {name}: not used by the model" for name in extra]
             raise ValueError(_refusal(path, lines))
-        return [f"columns that training did not have are ignored: {listed(extra)}."] if extra else []
+        return [f"columns that the model does not use are ignored: {listed(extra)}."] if extra else []
 
     def _check_meaning(self, path: Path, s: Sequences, anyway: bool) -> None:
         """Refuses other channels, other kinds of times, and what looks like another unit."""

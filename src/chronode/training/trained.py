@@ -25,6 +25,7 @@ class Trained:
         config: what was asked.
         model: with the best weights.
         objective: what it was trained for.
+        scaler: what brings number answers back to the target's own units.
         reading: how files are read; None if it was trained on a task.
     """
 
@@ -32,6 +33,7 @@ class Trained:
     config: Config
     model: SequenceModel
     objective: Objective
+    scaler: Scaler | None
     reading: Reading | None
 
     @classmethod
@@ -40,7 +42,8 @@ class Trained:
         run = Run.open(folder)
         if not (run.path / "model.safetensors").is_file() or not (run.path / "objective.json").is_file():
             raise ValueError(f"{run.path} has no model yet ({run.status}): `chronode train --resume {run.path}`.")
-        told: dict[str, Any] = run.load_json("objective.json")
+        whole = run.load_json("objective.json")
+        told: dict[str, Any] = whole["objective"]
         told["scaler"] = told["scaler"] and Scaler.from_dict(told["scaler"])
         told |= {name: told[name] and tuple(told[name]) for name in ("metrics", "class_weights", "classes")}
         reading = run.load_json("data.json")["reading"]
@@ -49,6 +52,7 @@ class Trained:
             Config.from_dict({name: section for name, section in run.config.items() if name != "baseline"}),
             SequenceModel.load(run.path / "model"),
             Objective(**told),
+            whole["scaler"] and Scaler.from_dict(whole["scaler"]),
             None if reading is None else Reading.from_dict(reading),
         )
 
@@ -74,8 +78,7 @@ class Trained:
 
     def predict(self, data: Sequences) -> Predictions:
         """Probabilities or values of every series."""
-        scaler = self.objective.scaler
-        answers = predict(self.model, data, classes=self.objective.classes, scaler=scaler)
+        answers = predict(self.model, data, classes=self.objective.classes, scaler=self.scaler)
         return replace(answers, names=self._names(answers))
 
     def _names(self, answers: Predictions) -> tuple[str, ...]:

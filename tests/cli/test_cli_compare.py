@@ -1,0 +1,137 @@
+"""`chronode compare` and `chronode sweep` from end to end, on tiny data."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import yaml
+from command import run
+
+SMALL = ("--option", "train=64", "--option", "valid=32", "--option", "test=32", "--hidden", "4", "--epochs", "1")
+NOT_FINITE = ("--set", "unicornn.delta_t=1.0e+30")
+
+
+def test_compare_prints_a_table_draws_a_plot_and_keeps_its_runs(tmp_path):
+    command = ("compare", "bitstream", "--models", "gru, rnn", "--seeds", "2", *SMALL, "-o", str(tmp_path / "runs"))
+    told = run(*command).stdout
+    assert "gru, seed 1: test loss" in told
+    assert "mean ± standard deviation" in told
+    assert "(majority)" in told
+    assert (tmp_path / "runs" / "comparison.png").read_bytes().startswith(b"\x89PNG")
+    again = run(*command, "--json")
+    assert "4 of 4 runs are there already" in again.stderr
+    found = json.loads(again.stdout)
+    assert found == json.loads((tmp_path / "runs" / "comparison.json").read_text())
+    assert found["metric"] == "accuracy"
+    assert {model["model"] for model in found["models"]} == {"gru", "rnn"}
+    for model in found["models"]:
+        scores = [one["test"]["accuracy"] for one in model["runs"]]
+        assert (model["mean"], model["spread"]) == pytest.approx((np.mean(scores), np.std(scores, ddof=1)))
+        assert f"{model['mean']:.4g} ± {model['spread']:.2g}" in told
+        assert model["parameters"] > 0
+        assert model["seconds_per_epoch"] > 0
+    assert found["models"][0]["mean"] >= found["models"][1]["mean"]
+
+
+def test_compare_ends_with_code_1_if_a_model_fails(tmp_path):
+    command = ("compare", "bitstream", "--models", "unicornn,rnn", "--seeds", "1", *SMALL, *NOT_FINITE)
+    told = run(*command, "-o", str(tmp_path), code=1).stdout
+    assert "│ unicornn   │   failed │" in told
+    assert "unicornn, seed 0: the loss is not finite" in told or "unicornn, seed 0: a gradient is not finite" in told
+    assert "rnn, seed 0: test loss" in told
+
+
+def test_compare_takes_a_file(tmp_path):
+    rows = [f"{n},{t},{n % 2 + 0.1 * t},{n % 2}" for n in range(20) for t in range(3)]
+    (tmp_path / "a.csv").write_text("\n".join(["id,t,x,y", *rows]) + "\n")
+    options = ("--target", "y", "--id", "id", "--time", "t", "--hidden", "2", "--epochs", "1", "--seeds", "1")
+    told = run("compare", str(tmp_path / "a.csv"), "--models", "rnn", *options, "-o", str(tmp_path / "runs"), "--json")
+    assert set(json.loads(told.stdout)["models"][0]["test"]) == {"accuracy", "loss", "f1", "auroc"}
+
+
+def test_sweep_searches_tests_the_best_and_writes_a_config_for_train(tmp_path):
+    folder = tmp_path / "sweep"
+    command = ("sweep", "bitstream", "--model", "unicornn", *SMALL, "--range", "layers=1,2", "--fix", "dropout=0.1")
+    command = (*command, "--batch-size", "32", "-o", str(folder))
+    told = run(*command, "--trials", "2").stdout
+    assert "searching unicornn: learning_rate 0.0001:0.032:log, layers 1,2, delta_t 0.01:0.5:log, alpha 0:31" in told
+    assert "2/2  trial 1: accuracy" in told
+    assert f"next: chronode train --config {folder / 'best.yaml'}" in told
+    found = json.loads(run(*command, "--trials", "3", "--json").stdout)
+    assert [trial["number"] for trial in found["trials"]] == [0, 1, 2]
+    assert found["best"]["value"] == max(trial["value"] for trial in found["trials"] if trial["value"] is not None)
+    assert set(found["test"]) == {"loss", "accuracy"}
+    assert (folder / "search.png").read_bytes().startswith(b"\x89PNG")
+    shown = yaml.safe_load(run("train", "--config", str(folder / "best.yaml"), "--print-config").stdout)
+    assert shown == yaml.safe_load((folder / "best.yaml").read_text())
+    assert shown["training"]["learning_rate"] == found["best"]["settings"]["learning_rate"]
+    assert shown["model"]["layers"] == found["best"]["settings"]["layers"]
+    assert shown["model"]["settings"]["dropout"] == 0.1
+    assert (shown["model"]["hidden"], shown["training"]["batch_size"]) == (4, 32)
+
+
+def test_sweep_without_any_good_trial_ends_with_code_1(tmp_path):
+    fixed = ("--fix", "learning_rate=0.01", "--fix", "dropout=0", "--fix", "layers=1", "--fix", "alpha=1")
+    command = ("sweep", "bitstream", "--model", "unicornn", *SMALL, *fixed, "--batch-size", "32", "--range")
+    done = run(*command, "delta_t=1e30", "--trials", "1", "-o", str(tmp_path), code=1)
+    assert "no trial came to an end" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("compare", "bitstream", "--models", "gruu"), "Did you mean 'gru'"),
+        (("compare", "bitstreem", "--models", "gru"), "Did you mean 'bitstream'"),
+        (("compare", "bitstream", "--models", ","), "models is empty"),
+        (("compare", "bitstream", "--seeds", "0"), "--seeds"),
+        (("sweep", "bitstream", "--model", "unicorn"), "Did you mean 'unicornn'"),
+        (("sweep", "bitstream", "--model", "gru", "--range", "delta_t=1:2"), "no setting 'delta_t'"),
+        (("sweep", "bitstream", "--range", "hidden=1,2", "--hidden", "4"), "hidden is both fixed and searched"),
+        (("sweep", "bitstream", "--pruner", "best", "--option", "train=8"), "pruner='best' is not known"),
+    ],
+)
+def test_a_mistake_ends_with_one_line_and_code_2(tmp_path, monkeypatch, arguments, told):
+    monkeypatch.chdir(tmp_path)
+    done = run(*arguments, code=2)
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["compare", "sweep"])
+def test_help_has_an_example(command):
+    assert f"Example: chronode {command} bitstream" in run(command, "--help").stdout
+
+
+COMPARE = ("compare", "--models", "gru,rnn")
+SWEEP = ("sweep", "--model", "gru", "--range", "layers=1,2")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [COMPARE, SWEEP])
+def test_ctrl_c_ends_with_one_line_and_the_same_command_goes_on(tmp_path, command):
+    name, *options = command
+    words = [name, "bitstream", *options, *SMALL[:-1], "4000", "-o", str(tmp_path)]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from chronode.cli import main; main()", *words],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    begun = time.monotonic()
+    while not (list(tmp_path.glob("*/metrics.jsonl")) or list(tmp_path.glob("worker-*"))):
+        assert process.poll() is None
+        assert time.monotonic() - begun < 120
+        time.sleep(0.1)
+    time.sleep(1 if name == "compare" else 15)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 1, errors
+    assert "The same command goes on from there." in errors
+    assert "Traceback" not in errors
