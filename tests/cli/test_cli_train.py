@@ -290,14 +290,14 @@ def test_a_folder_with_something_in_it_is_refused(here):
 
 
 def test_ctrl_c_ends_cleanly_and_the_run_goes_on_to_the_same_weights(here):
-    data = write_vitals(here / "vitals.csv")
-    asked = ("train", str(data), *VITALS, *QUICK, "--epochs", "60")
+    data = write_vitals(here / "vitals.csv", patients=120)
+    asked = ("train", str(data), *VITALS, *QUICK, "--epochs", "20")
     words = [sys.executable, "-c", MAIN, *asked, "-o", "stopped"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(words, **pipes, env=environment) as process:
         assert process.stdout is not None
-        assert any("epoch 2/60" in line for line in process.stdout)
+        assert any("epoch 2/20" in line for line in process.stdout)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 1

@@ -189,7 +189,7 @@ def test_labels_come_back_in_their_own_type(labels, tmp_path):
 def test_numbers_come_back_in_their_own_units_and_shape():
     X, _ = waves(60)
     y = np.stack([1000 + 50 * X.mean(axis=(1, 2)), 0.01 * X[:, 0, -1]], axis=1)
-    reg = SequenceRegressor("gru", hidden_size=8, epochs=40, batch_size=8, random_state=0).fit(X, y)
+    reg = SequenceRegressor("mmrnn", hidden_size=8, epochs=40, batch_size=8, random_state=0).fit(X, y)
     assert reg.predict(X).shape == (60, 2)
     assert reg.score(X, y) > 0.8
     assert abs(reg.predict(X)[:, 0].mean() - 1000) < 50
@@ -396,6 +396,9 @@ def test_mistakes_in_a_frame_are_told():
         classifier().fit(frame, Y, ids="who")
     with pytest.raises(ValueError, match="'label'"):
         classifier().fit(frame, "lable", ids="who")
+    for X_, y in ((frame, "label"), (dict(frame.items()), None)):
+        with pytest.raises(ValueError, match="give ids="):
+            classifier().fit(X_, y)
     with pytest.raises(TypeError, match="times must be the name"):
         classifier().fit(frame, "label", ids="who", times=TIMES)
 

@@ -33,7 +33,7 @@ def fitted():
 
 def test_lines_go_on_beyond_what_training_saw():
     X = lines(steps=23)
-    told = SequenceForecaster("gru", horizon=3, hidden_size=8, epochs=30, random_state=0).fit(X[..., :20])
+    told = SequenceForecaster("mmrnn", horizon=3, hidden_size=8, epochs=10, random_state=0).fit(X[..., :20])
     np.testing.assert_allclose(told.predict(X[..., :20]), X[..., 20:].transpose(0, 2, 1), atol=1)
     assert told.score(X) > 0.99
     far = lines(5, 23, seed=1) + 500
@@ -43,7 +43,7 @@ def test_lines_go_on_beyond_what_training_saw():
 def test_slopes_are_learnt():
     dice = np.random.default_rng(0)
     X = dice.uniform(-5, 5, size=(80, 1)) + dice.uniform(-2, 2, size=(80, 1)) * np.arange(14)
-    told = SequenceForecaster("gru", horizon=2, hidden_size=16, epochs=20, batch_size=8, random_state=0).fit(X[:60])
+    told = SequenceForecaster("mmrnn", horizon=2, hidden_size=16, epochs=20, batch_size=8, random_state=0).fit(X[:60])
     moves = X[60:, 12:] - X[60:, 11:12]
     found = told.predict(X[60:, :12])[..., 0] - X[60:, 11:12]
     assert r2_score(moves, found) > 0.8  # a forecast of no change has less than 0
@@ -106,7 +106,7 @@ def test_last_seen_is_a_forward_fill_within_each_series(seed):
 def test_one_long_series_is_divided_by_time():
     t = np.arange(400)
     wave = np.sin(t / 3)
-    told = SequenceForecaster("gru", horizon=2, window=20, hidden_size=8, epochs=30, batch_size=4, random_state=0)
+    told = SequenceForecaster("mmrnn", horizon=2, window=20, hidden_size=8, epochs=30, batch_size=4, random_state=0)
     told.fit(pd.DataFrame({"t": t[:380], "wave": wave[:380]}), times="t")
     assert told.feature_names_in_.tolist() == ["wave"]
     answer = told.predict(pd.DataFrame({"t": t[:390], "wave": wave[:390]}))

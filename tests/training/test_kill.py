@@ -10,7 +10,7 @@ from victims import victims
 # The victim is forked from a process that has imported everything, so that a kill costs no start-up.
 WORK = """
 import contextlib, os, sys, time
-import torch, pytorch_lightning, torchmetrics, matplotlib.figure, pyarrow.csv
+import matplotlib.figure, pandas, pyarrow.compute, pyarrow.csv, pytorch_lightning, safetensors.torch, torch, torchmetrics
 import chronode.cli.app, chronode.training.runner, chronode.training.job, chronode.report.run_folder
 torch.set_num_threads(1)
 from chronode.cli import main
@@ -64,7 +64,7 @@ def kill(times, dice, asked, folder):
         for _ in range(times):
             begun = (folder / "run.json").is_file()
             words = ("train", "--resume", str(folder)) if begun else (*asked, "--output", str(folder))
-            said = killed_after(dice.uniform(0, 0.06), dice.choice((0, 0, 1, 2, 3, 4)), *words)
+            said = killed_after(dice.uniform(0, 0.05), dice.choice((0, 0, 1, 2, 3, 4)), *words)
             assert "done" not in said, f"it was done before the last kill: {epochs}"
             epochs.append(len(lines_of(folder)) if (folder / "metrics.jsonl").is_file() else 0)
     return epochs
@@ -72,7 +72,7 @@ def kill(times, dice, asked, folder):
 
 def test_twenty_kills_at_random_moments_change_no_bit(tmp_path):
     data = write_vitals(tmp_path / "vitals.csv", patients=60)
-    asked = ("train", str(data), *VITALS, *QUICK, *HARD, "--epochs", "80")
+    asked = ("train", str(data), *VITALS, *QUICK, *HARD, "--epochs", "60")
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     chronode(*asked, "--output", whole)
     epochs = kill(20, random.Random(0), asked, killed)

@@ -1,11 +1,13 @@
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import optuna
 import pytest
@@ -65,6 +67,16 @@ def test_unicornns_ranges_hold_all_winners_of_its_papers_search():
 
 def test_papers_are_those_of_the_five():
     assert set(PAPERS) == {"unicornn", "mmrnn", "ltc", "irnn", "sirnn", "ernn"}
+
+
+def test_the_page_tells_what_is_searched_and_its_example_runs(capsys):
+    page = (Path(__file__).parents[2] / "docs" / "tuning.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+    for name, space in PAPERS.items():
+        (row,) = [row for row in rows if f"`{name}`" in row]
+        assert all(f"`{setting}`" in row for setting in space.ranges)
+    exec(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1], {})
+    assert "Trial(number=" in capsys.readouterr().out
 
 
 @given(st.floats(1e-6, 1e3), st.floats(1.001, 1e3), st.booleans())
@@ -263,7 +275,7 @@ def test_importances_find_the_setting_that_matters(tmp_path):
         "learning_rate": optuna.distributions.FloatDistribution(1e-3, 1e-1, log=True),
         "alpha": optuna.distributions.FloatDistribution(0.0, 5.0),
     }
-    for n in range(40):
+    for n in range(16):
         rate, alpha = 10 ** (-3 + 2 * (n % 8) / 7), n % 5
         told = {"params": {"learning_rate": rate, "alpha": float(alpha)}, "distributions": space}
         search.study.add_trial(optuna.trial.create_trial(value=math.log10(rate), **told))
@@ -289,6 +301,8 @@ from chronode.training.config import Config
 from chronode.training.ranges import Between
 from chronode.training.tune import Search
 config = Config.from_dict(json.loads(sys.argv[1]))
+print("ready", flush=True)
+sys.stdin.readline()
 search = Search(config, {"learning_rate": Between(1e-3, 1e-1, log=True)}, sys.argv[2])
 try:
     search.run(int(sys.argv[3]), on_event=lambda event: print("event", flush=True))
@@ -300,13 +314,22 @@ except KeyboardInterrupt:
 def start(folder, trials, **training):
     told = {**ASKED, "training": {**ASKED["training"], **training}}
     command = [sys.executable, "-c", PROGRAM, json.dumps(told), str(folder), str(trials)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    worker = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, text=True, **pipes)
+    assert worker.stdout.readline() == "ready\n"
+    return worker
+
+
+def go(*workers):
+    for worker in workers:
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
 
 
 @pytest.mark.slow
 def test_two_processes_share_a_search(tmp_path):
     workers = [start(tmp_path, 12) for _ in range(2)]
+    go(*workers)
     for worker in workers:
         told, errors = worker.communicate(timeout=300)
         assert worker.returncode == 0, errors
@@ -323,6 +346,7 @@ def test_two_processes_share_a_search(tmp_path):
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_process_that_was_stopped_or_killed_leaves_a_search_that_goes_on(tmp_path, how):
     worker = start(tmp_path, 3, epochs=500)
+    go(worker)
     assert worker.stdout.readline() == "event\n"
     worker.send_signal(how)
     told, errors = worker.communicate(timeout=120)

@@ -17,8 +17,9 @@ from ..nn.layer import Layer
 from .base import Result
 from .opened import Inputs, Opened, as_layer, name_of
 
-EXACT_LIMIT = 512
-"""State sizes up to this get exact Jacobians when `method="auto"`."""
+EXACT_LIMIT = 160
+"""States of up to so many numbers get exact Jacobians when `method="auto"`: 1000 steps then take seconds. The cost
+grows with the cube of the size; an LSTM has 2 H numbers, a CT-GRU 8 H."""
 
 _ROWS_AT_ONCE = 128
 
@@ -76,7 +77,7 @@ def gradient_flow(
     lengths: Tensor | Sequence[int] | None = None,
     observed: Tensor | None = None,
     part: int | None = None,
-    norm: str = "spectral",
+    norm: str = "auto",
     method: str = "auto",
     probes: int = 16,
     singular_values: bool = False,
@@ -97,9 +98,11 @@ def gradient_flow(
         lengths: as the layer takes it.
         observed: as the layer takes it.
         part: index of a part of the state; None for all.
-        norm: "spectral" (the largest singular value) or "frobenius" (the root of the sum of squares).
+        norm: "spectral" (the largest singular value), "frobenius" (the root of the sum of squares), or "auto":
+            spectral where the method is exact. The result says which it is.
         method: "exact" (all step Jacobians, multiplied), "probes" (random vectors sent back through time: an
-            estimate of the Frobenius norm), or "auto": exact for states of up to 512 numbers.
+            estimate of the Frobenius norm), or "auto": exact for states of up to `EXACT_LIMIT` numbers, and where the
+            spectral norm or singular values are asked for.
         probes: random vectors of the estimate; with as many as the state has numbers it is exact.
         singular_values: also give all singular values, of the steps and of ∂h_T/∂h_t (exact method only).
         hidden_size: of a model given by name.
@@ -113,20 +116,19 @@ def gradient_flow(
         >>> flow.norms.shape, flow.ratio.round(3).tolist()
         ((2, 31), [1.0, 1.0])
     """
-    one_of("norm", norm, ("spectral", "frobenius"))
+    one_of("norm", norm, ("auto", "spectral", "frobenius"))
+    one_of("method", method, ("auto", "exact", "probes"))
+    flag("singular_values", singular_values)
     opened = Opened(as_layer(model, x.shape[-1], hidden_size, seed, **settings))
     inputs = opened.enter(x, dt, t, lengths, observed)
     columns = opened.columns(part)
-    method = _choose(one_of("method", method, ("auto", "exact", "probes")), norm, opened.size)
-    flag("singular_values", singular_values)
+    method, norm = _choose(method, norm, opened.size, singular_values)
     steps, batch = inputs.x.shape[:2]
     ends = torch.full((batch,), steps) if inputs.lengths is None else inputs.lengths
     told: dict[str, Any] = {}
     if method == "exact":
         norms, told = _exact(opened, inputs, columns, norm, singular_values)
     else:
-        if singular_values:
-            raise ValueError("singular_values=True needs method='exact': probes see only the norm.")
         norms = _by_probes(opened, inputs, columns, whole("probes", probes, at_least=1), seed)
     beyond = torch.arange(steps + 1) > ends[:, None]
     norms = torch.where(beyond, torch.nan, norms)
@@ -134,15 +136,32 @@ def gradient_flow(
     return GradientFlow(name, norm, method, part, ends.numpy(), norms.numpy(), **told)
 
 
-def _choose(method: str, norm: str, size: int) -> str:
+def noise_flows(
+    models: Sequence[str] = ("ode-rnn", "rnn-decay", "mmrnn"), *, steps: int = 100, hidden_size: int = 64, seed: int = 0
+) -> list[GradientFlow]:
+    """The gradient flow of each model on two sequences of noise with gaps of U[0, 1] (mmRNN Fig. 1 in one call).
+
+    Example:
+        >>> vanishing, kept = noise_flows(["rnn", "unicornn"], steps=30, hidden_size=8)
+        >>> bool(vanishing.log10_norms[:, 1].max() < -2 < kept.log10_norms[:, 1].min())
+        True
+    """
+    dice = torch.Generator().manual_seed(seed)
+    size = whole("steps", steps, at_least=2)
+    x, dt = torch.randn(2, size, 1, generator=dice), torch.rand(2, size, generator=dice)
+    return [gradient_flow(name, x, dt=dt, hidden_size=hidden_size, seed=seed) for name in models]
+
+
+def _choose(method: str, norm: str, size: int, all_values: bool) -> tuple[str, str]:
     if method == "auto":
-        method = "exact" if size <= EXACT_LIMIT else "probes"
-    if method == "probes" and norm != "frobenius":
-        raise ValueError(
-            f"the state has {size} numbers, and random probes estimate the Frobenius norm only: pass "
-            "norm='frobenius', or method='exact' for exact Jacobians at any cost."
-        )
-    return method
+        method = "exact" if size <= EXACT_LIMIT or norm == "spectral" or all_values else "probes"
+    if method == "exact":
+        return method, "spectral" if norm == "auto" else norm
+    if all_values:
+        raise ValueError("singular_values=True needs method='exact': probes see only the norm.")
+    if norm == "spectral":
+        raise ValueError("random probes estimate the Frobenius norm only: pass norm='frobenius', or method='exact'.")
+    return method, "frobenius"
 
 
 def unit_norms(model: Layer, x: Tensor, dt: Tensor | float | None = None, part: int | None = None) -> Tensor:

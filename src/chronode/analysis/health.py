@@ -15,8 +15,9 @@ from .._checks import whole
 from ..data import Sequences
 from ..model import SequenceModel
 from .base import Result
-from .gradients import EXACT_LIMIT, GradientFlow, gradient_flow
+from .gradients import GradientFlow, gradient_flow
 from .opened import Opened
+from .timescales import TimeScales, time_scales
 
 VANISHED, EXPLODED = -4.0, 4.0
 """log10 of the gradient's ratio first / last step beyond which long dependencies are out of reach, or unstable."""
@@ -26,6 +27,10 @@ DEAD = 1e-4
 """A unit whose standard deviation over all data is below this is dead."""
 LARGE = 100.0
 """States beyond this are large: readouts and float32 suffer."""
+SHORT = 0.1
+"""A series whose whole span is less than this share of a unit's time scale hardly moves it."""
+STEPS_EXACT, STEPS_AT_MOST = 2_000, 20_000
+"""Steps of all sequences together up to which the gradient flow is exact, and that are looked at in all."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +44,10 @@ class Health(Result):
         dead: units whose output hardly changes over all steps.
         low: `(units,)` the 1 % quantile of each unit's output.
         high: `(units,)` the 99 % quantile.
-        gaps: the 5, 50 and 95 % quantiles of dt.
+        gaps: the 5, 50 and 95 % quantiles of dt, without the first of each sequence.
+        span: the median over sequences of the sum of dt.
         time_effect: median relative change of the output when every dt is doubled; 0 if time does not matter.
+        scales: the time scales of the units, for models that have them.
         findings: five plain sentences with what to try.
     """
 
@@ -51,7 +58,9 @@ class Health(Result):
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     gaps: tuple[float, float, float]
+    span: float
     time_effect: float
+    scales: TimeScales | None
     findings: tuple[str, ...]
 
 
@@ -72,15 +81,14 @@ def health(model: SequenceModel, sequences: Sequences, *, most: int = 16) -> Hea
     """
     if not len(sequences):
         raise ValueError("health needs at least one sequence; these are empty.")
-    rows = np.unique(np.linspace(0, len(sequences) - 1, whole("most", most, at_least=1)).astype(int))
-    x, times = _layer_inputs(model, sequences, rows)
+    x, times = _layer_inputs(model, sequences, _rows(sequences, whole("most", most, at_least=1)))
     opened = Opened(model.layer)
-    norm = "spectral" if opened.size <= EXACT_LIMIT else "frobenius"
-    flow = gradient_flow(model.layer, x, norm=norm, **times)
     y, valid, dt = _outputs(opened, x, times)
+    flow = gradient_flow(model.layer, x, method="auto" if valid.numel() <= STEPS_EXACT else "probes", **times)
     slower, _, _ = _outputs(opened, x, {**times, "dt": 2 * dt.squeeze(-1).T if model.layer.batch_first else 2 * dt})
     seen = y[valid]
     change = (slower - y)[valid].norm(dim=-1) / seen.norm(dim=-1).clamp(min=1e-12)
+    later = valid if len(valid) == 1 else valid & (torch.arange(len(valid)) > 0)[:, None]
     bounded = float(seen.abs().max()) <= 1
     facts: dict[str, Any] = {
         "log10_ratio": _middle_ratio(flow),
@@ -88,14 +96,26 @@ def health(model: SequenceModel, sequences: Sequences, *, most: int = 16) -> Hea
         "dead": tuple(torch.nonzero(seen.std(0, correction=0) < DEAD).flatten().tolist()),
         "low": seen.quantile(0.01, dim=0).numpy(),
         "high": seen.quantile(0.99, dim=0).numpy(),
-        "gaps": tuple(np.quantile(dt[valid].numpy(), [0.05, 0.5, 0.95]).tolist()),
+        "gaps": tuple(np.quantile(dt[later].numpy(), [0.05, 0.5, 0.95]).tolist()),
+        "span": float((dt.squeeze(-1) * valid).sum(0).median()),
         "time_effect": float(change.median()),
+        "scales": time_scales(model, x, **times),
     }
     return Health(flow, **facts, findings=findings(**facts))
 
 
 def health_report(model: SequenceModel, sequences: Sequences, folder: str | Path) -> Health:
-    """`health`, also written into a folder: health.json and health.png."""
+    """`health`, also written into a folder: health.json and health.png.
+
+    Example:
+        >>> import chronode, tempfile
+        >>> from chronode.tasks.bitstream import bitstream
+        >>> model = SequenceModel(chronode.create("gru", 1, 8, outputs="last"), 2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = health_report(model, bitstream(8, seed=0), folder)
+        ...     sorted(path.name for path in Path(folder).iterdir())
+        ['health.json', 'health.png']
+    """
     from .plots_health import plot_health
 
     found = health(model, sequences)
@@ -112,24 +132,11 @@ def findings(
     low: NDArray[np.float64],
     high: NDArray[np.float64],
     gaps: tuple[float, float, float],
+    span: float,
     time_effect: float,
+    scales: TimeScales | None,
 ) -> tuple[str, ...]:
     """The five sentences: gradient, saturation, dead units, ranges, time."""
-    if log10_ratio < VANISHED:
-        share = f"1e{log10_ratio:.0f}" if np.isfinite(log10_ratio) else "nothing"
-        gradient = (
-            f"Gradient: what reaches step 1 is {share} of that at the last step, so long dependencies are "
-            "out of reach: try mmrnn, unicornn or irnn, or a larger forget bias."
-        )
-    elif log10_ratio > EXPLODED:
-        gradient = (
-            f"Gradient: what reaches step 1 is 1e{log10_ratio:+.0f} times that at the last step: try gradient "
-            "clipping, smaller weights or a model with a bounded gradient such as unicornn."
-        )
-    else:
-        gradient = (
-            f"Gradient: what reaches step 1 is {10**log10_ratio:.2g} times that at the last step, which is healthy."
-        )
     full = f"Saturation: {saturated:.0%} of the outputs are within 2 % of ±1"
     full += ": try smaller inputs (scale the data) or weight decay." if saturated > 0.3 else ", which is healthy."
     units = f"Dead units: {len(dead)} of {len(low)} never change"
@@ -139,16 +146,50 @@ def findings(
     largest = max(float(np.abs(low).max()), float(np.abs(high).max()))
     ranges = f"Ranges: outputs reach {largest:.3g}"
     ranges += ": scale the inputs or use a bounded model." if largest > LARGE else ", which is healthy."
-    time = f"Time: the median gap is {gaps[1]:.3g}, and doubling all gaps changes the output by {time_effect:.1%}"
-    if time_effect == 0:
-        time += ": this model does not see time; if gaps matter, try mmrnn, ltc or lstm-dt."
-    elif time_effect < 0.01:
-        time += ": time hardly moves the state, so try a smaller time unit."
-    elif time_effect > 1:
-        time += ": each gap is long for this model, so try a larger time unit."
-    else:
-        time += ", which is healthy."
-    return gradient, full, units, ranges, time
+    time = _effect_told(gaps, time_effect) if scales is None else _scales_told(gaps, span, scales)
+    return _gradient_told(log10_ratio), full, units, ranges, time
+
+
+def _gradient_told(log10_ratio: float) -> str:
+    if log10_ratio < VANISHED:
+        share = f"1e{log10_ratio:.0f}" if np.isfinite(log10_ratio) else "nothing"
+        return (
+            f"Gradient: what reaches step 1 is {share} of that at the last step, so long dependencies are "
+            "out of reach: try mmrnn, unicornn or irnn, or a larger forget bias."
+        )
+    if log10_ratio > EXPLODED:
+        return (
+            f"Gradient: what reaches step 1 is 1e{log10_ratio:+.0f} times that at the last step: try gradient "
+            "clipping, smaller weights or a model with a bounded gradient such as unicornn."
+        )
+    return f"Gradient: what reaches step 1 is {10**log10_ratio:.2g} times that at the last step, which is healthy."
+
+
+def _scales_told(gaps: tuple[float, float, float], span: float, scales: TimeScales) -> str:
+    told = f"Time: the median gap is {gaps[1]:.3g}, a series spans {span:.3g}, and {scales.what} is"
+    told += f" {scales.low:.3g}" if scales.low == scales.high else f" {scales.low:.3g} to {scales.high:.3g}"
+    if gaps[1] > scales.most * scales.high:
+        return f"{told}: each gap is long for this model, so try a larger time unit."
+    if span < SHORT * scales.low:
+        return f"{told}: time hardly moves the state, so try a smaller time unit."
+    return f"{told}, which is healthy."
+
+
+def _effect_told(gaps: tuple[float, float, float], effect: float) -> str:
+    told = f"Time: the median gap is {gaps[1]:.3g}, and doubling all gaps changes the output by {effect:.1%}"
+    if effect == 0:
+        return f"{told}: this model does not see time; if gaps matter, try mmrnn, ltc or lstm-dt."
+    if effect < 0.01:
+        return f"{told}: time hardly moves the state, so try a smaller time unit."
+    if effect > 1:
+        return f"{told}: each gap is long for this model, so try a larger time unit."
+    return f"{told}, which is healthy."
+
+
+def _rows(sequences: Sequences, most: int) -> NDArray[np.int64]:
+    """Up to `most` sequences, spread evenly, that together have not too many steps."""
+    count = min(most, max(1, STEPS_AT_MOST // int(sequences.lengths.max())))
+    return np.unique(np.linspace(0, len(sequences) - 1, count).astype(np.int64))
 
 
 def _middle_ratio(flow: GradientFlow) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -136,17 +136,12 @@ def time_constants(
         raise ValueError(f"index={index}: the stack has the layers 0 to {layer.num_layers - 1}.")
     opened = Opened(layer)
     inputs = opened.enter(x, dt)
-    _, flat = opened.run(inputs, opened.start(inputs.x.shape[1]))
-    cells = cast(list[LTCCell], opened.cells)
-    states = flat.split([cell.hidden_size for cell in cells], dim=-1)
-    levels = [inputs.x, *(v[..., -cell.output_size :] for cell, v in zip(cells, states, strict=True))]
-    seen = levels[index]
-    if 0 < layer.residual <= index:
-        seen = torch.cat([seen, levels[index - layer.residual]], dim=-1)
+    cell, seen, states = opened.inside(inputs)[index]
+    assert isinstance(cell, LTCCell)
     steps, batch = inputs.x.shape[:2]
-    tau = cells[index].time_constants(seen.flatten(0, 1), (states[index].flatten(0, 1),))
+    tau = cell.time_constants(seen.flatten(0, 1), (states.flatten(0, 1),))
     values = tau.unflatten(0, (steps, batch)).transpose(0, 1).numpy()
-    return TimeConstants(inputs.dt[:, 0, 0].cumsum(0).numpy(), values, *_range_of(cells[index]))
+    return TimeConstants(inputs.dt[:, 0, 0].cumsum(0).numpy(), values, *_range_of(cell))
 
 
 def _range_of(cell: LTCCell) -> tuple[Array, Array]:

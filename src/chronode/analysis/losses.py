@@ -126,6 +126,38 @@ def loss_surface(
     return LossSurface(name_of(model.layer), steps, values)
 
 
+def teach_bits(
+    models: Sequence[str] = ("ode-rnn", "mmrnn"),
+    *,
+    steps: int = 31,
+    hidden_size: int = 32,
+    points: int = 15,
+    seed: int = 0,
+) -> tuple[list[LossGradients], list[LossSurface]]:
+    """The teaching signal and the loss surface of each model on blocks of `steps` bits (mmRNN Fig. 3 in one call).
+
+    Example:
+        >>> signals, surfaces = teach_bits(["lstm"], steps=6, hidden_size=4, points=3)
+        >>> signals[0].norms.shape, surfaces[0].values.shape
+        ((64, 6), (3, 3))
+    """
+    from ..tasks.bitstream import bitstream
+
+    batch = bitstream(64, seed, event=False, shortest=steps, longest=steps).batch()
+    assert batch.target is not None
+    times = {"dt": batch.dt, "lengths": batch.lengths}
+    signals, surfaces = [], []
+    for name in models:
+        layer = as_layer(name, 1, hidden_size, seed, outputs="last")
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = SequenceModel(layer, 2)
+        signals.append(replace(loss_gradients(model, batch.x, batch.target, **times), model=name))
+        plane = loss_surface(model, batch.x, batch.target, points=points, radius=2.0, seed=seed, **times)
+        surfaces.append(replace(plane, model=name))
+    return signals, surfaces
+
+
 def _like(parameter: Tensor, dice: torch.Generator) -> Tensor:
     random = torch.randn(parameter.shape, generator=dice).to(parameter)
     if parameter.dim() < 2:

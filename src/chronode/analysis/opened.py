@@ -25,6 +25,14 @@ class Inputs(NamedTuple):
     lengths: Tensor | None
 
 
+class Inside(NamedTuple):
+    """A cell of a stack, what it sees `(T, B, D)`, and its states after every step `(T, B, all parts)`."""
+
+    cell: Cell
+    seen: Tensor
+    states: Tensor
+
+
 class OpenCell(Cell):
     """A cell that also gives its new state out, after adding a nudge to it.
 
@@ -116,10 +124,19 @@ class Opened:
 
     def run(self, inputs: Inputs, start: Tensor, nudges: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The outputs `(T, B, output_size)` and the states after every step `(T, B, size)`."""
+        y, inside = self._pass(inputs, start, nudges)
+        return y, torch.cat([one.states for one in inside], dim=-1)
+
+    @torch.no_grad()
+    def inside(self, inputs: Inputs) -> list[Inside]:
+        """What every cell sees and goes through."""
+        return self._pass(inputs, self.start(inputs.x.shape[1]), None)[1]
+
+    def _pass(self, inputs: Inputs, start: Tensor, nudges: Tensor | None) -> tuple[Tensor, list[Inside]]:
         steps, batch = inputs.x.shape[:2]
         nudges = start.new_zeros(steps, batch, self.size) if nudges is None else nudges
         sizes = [sum(parts) for parts in self.parts]
-        levels, states = [inputs.x], []
+        levels, inside = [inputs.x], []
         pieces = zip(self.cells, self.parts, start.split(sizes, -1), nudges.split(sizes, -1), strict=True)
         for index, (cell, parts, state, nudge) in enumerate(pieces):
             seen = levels[index]
@@ -129,8 +146,8 @@ class Opened:
             first = tuple(state.split(parts, dim=-1))
             out, _ = driver.run(OpenCell(cell, parts), x, first, inputs.dt, driver.Plan(inputs.lengths))
             levels.append(out[..., : -sum(parts)])
-            states.append(out[..., -sum(parts) :])
-        return levels[-1], torch.cat(states, dim=-1)
+            inside.append(Inside(cell, seen, out[..., -sum(parts) :]))
+        return levels[-1], inside
 
 
 def as_layer(

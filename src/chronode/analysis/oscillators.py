@@ -243,13 +243,14 @@ class Motion(NamedTuple):
 @torch.no_grad()
 def motion(opened: Opened, inputs: Inputs) -> Motion:
     """Every layer's motion under these inputs."""
-    start = opened.start(inputs.x.shape[1])
-    _, after = opened.run(inputs, start)
-    states = torch.cat([start[None], after]).unflatten(-1, (len(opened.cells), 2, -1))
-    y, z = (list(states[..., part, :].unbind(-2)) for part in (0, 1))
-    levels = [inputs.x, *(layer_y[1:] for layer_y in y)]
-    u = [cell.project(_seen(opened.layer, levels, index)) for index, cell in enumerate(opened.cells)]
-    return Motion(u, y, z)
+    start = opened.start(inputs.x.shape[1]).unflatten(-1, (len(opened.cells), 2, -1))
+    inside = opened.inside(inputs)
+    after = [one.states.unflatten(-1, (2, -1)) for one in inside]
+    y, z = (
+        [torch.cat([start[None, :, index, part], states[..., part, :]]) for index, states in enumerate(after)]
+        for part in (0, 1)
+    )
+    return Motion([one.cell.project(one.seen) for one in inside], y, z)
 
 
 def _seen(layer: Layer, levels: list[Tensor], index: int) -> Tensor:

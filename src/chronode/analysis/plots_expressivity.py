@@ -7,19 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
+from ..experiments.papers import figures
 from .expressivity import REFINE, Sweep, Trajectory
 from .liquid import LayerTrajectory, TimeConstants
 from .plots import finish, panels, save
 from .plots_oscillators import DASHES, colour
 
 NAMES = {"neural-ode": "Neural ODE", "ct-rnn": "CT-RNN", "ltc": "LTC"}
-TABLE_2 = {
-    "tanh": (0.56, 4.13, 9.19),
-    "sigmoid": (0.56, 5.33, 7.00),
-    "relu": (1.29, 4.31, 56.9),
-    "hardtanh": (0.61, 4.05, 81.01),
-}
-"""LTC's Table 2: Neural ODE, CT-RNN, LTC."""
 UNITS = {"width": "width k (units)", "depth": "layers", "sigma_w": "σ_w", "sigma_b": "σ_b"}
 
 
@@ -94,14 +88,15 @@ def plot_depth(found: Sweep, path: str | Path) -> Path:
     """Table 2: computational depth of each model, median and quartiles, counted as the authors did; crosses: theirs."""
     figure, ((axes,),) = panels()
     places = np.arange(len(found.values))
+    paper = {(figure.model, figure.options.removeprefix("activation=")): figure.mean for figure in figures("ltc", "2")}
     for index, model in enumerate(found.models):
         low, middle, high = np.quantile(REFINE * found.depth[index], (0.25, 0.5, 0.75), axis=-1)
         at, bars = places + 0.26 * (index - 1), np.stack([middle - low, high - middle])
         axes.bar(at, middle, 0.24, yerr=bars, capsize=3, color=colour(index), label=NAMES[model])
-        if found.over == "activation" and len(found.models) == 3:
-            paper = [TABLE_2[value][index] for value in found.values]
-            told = "the paper's mean" if index == 2 else None
-            axes.plot(at, paper, color="black", marker="X", ls="", ms=8, mec="white", label=told)
+        if found.over == "activation":
+            means = [paper[model, value] for value in found.values]
+            told = "the paper's mean" if index == len(found.models) - 1 else None
+            axes.plot(at, means, color="black", marker="X", ls="", ms=8, mec="white", label=told)
     axes.set_yscale("log")
     axes.set_xticks(places, found.values)
     title = f"Computational depth, median of {found.depth.shape[-1]} tries"

@@ -19,7 +19,8 @@ def plot_gradient_flow(flows: Sequence[GradientFlow], path: str | Path) -> Path:
     figure, axes = panels()
     for index, flow in enumerate(flows):
         curve = np.nanmedian(flow.log10_norms, axis=0)
-        axes[0, 0].plot(curve, color=COLOURS[index % len(COLOURS)], lw=2, label=flow.model)
+        name = flow.model if flow.norm == "spectral" else f"{flow.model} ({flow.norm.title()} norm)"
+        axes[0, 0].plot(curve, color=COLOURS[index % len(COLOURS)], lw=2, label=name)
     axes[0, 0].axhline(0, color="0.5", ls=":", lw=1.5)
     finish(axes[0, 0], "step t", r"$\log_{10}\,\|\partial h_T / \partial h_t\|$", "What is left of step t", legend=True)
     return save(figure, path)

@@ -11,20 +11,15 @@ import torch
 from numpy.typing import NDArray
 
 from .._checks import number, one_of, whole
+from ..experiments.papers import figures
 from ..nn.layer import Layer
 from .base import Result
 from .gradients import unit_norms
 from .opened import as_layer
 
-PAPER: dict[str, dict[int, tuple[float, float]]] = {
-    "ode-rnn": {5: (10.50, 5.47), 10: (38.75, 33.20), 25: (235.76, 383.04), 50: (1214.94, 3750.62)},
-    "mmrnn": {5: (0.97, 0.01), 10: (0.96, 0.03), 25: (1.01, 0.10), 50: (1.25, 0.25)},
-}
-"""The paper's mean and standard deviation by model and length."""
-
 # The paper's ODE-RNN is its equation 1 with the input in the field: our neural-ode. Its theorem 3 has mmRNN's
-# weights close to 0 and σ(b_f) = 0.9943. The factors are fitted
-# to the paper's figures: it does not state its initialisation (docs/analysis.md tells what was tried).
+# weights close to 0 and σ(b_f) = 0.9943. The factors are fitted to the paper's figures: it does not state its
+# initialisation (docs/analysis.md tells what was tried).
 AS_PAPER: dict[str, tuple[str, float, dict[str, Any]]] = {
     "ode-rnn": ("neural-ode", 2.0, {}),
     "mmrnn": ("mmrnn", 0.1, {"variant": "paper", "forget_bias": 5.16}),
@@ -106,8 +101,23 @@ def gradient_table(
                 values += unit_norms(layer, bits[:, :length], part=0).flatten().tolist()
         means.append([float(np.mean(values)) for values in pooled])
         stds.append([float(np.std(values)) for values in pooled])
-    paper = {name: PAPER[name] for name in models if name in PAPER}
+    told_there = papers_norms()
+    paper = {name: told_there[name] for name in models if name in told_there}
     return GradientTable(tuple(models), tuple(lengths), np.array(means), np.array(stds), setting, made_as, paper)
+
+
+def papers_norms() -> dict[str, dict[int, tuple[float, float]]]:
+    """The paper's mean and standard deviation by model and length.
+
+    Example:
+        >>> papers_norms()["mmrnn"][50]
+        (1.25, 0.25)
+    """
+    found: dict[str, dict[int, tuple[float, float]]] = {}
+    for figure in figures("mmrnn", "2"):
+        assert figure.spread is not None
+        found.setdefault(figure.model, {})[int(figure.column.removeprefix("T="))] = (figure.mean, figure.spread)
+    return found
 
 
 def scale_weights(layer: Layer, factor: float) -> None:

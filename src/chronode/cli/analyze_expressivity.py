@@ -7,24 +7,27 @@ from typing import Annotated, Any
 import typer
 
 from .analyze_shared import (
+    OUTPUT,
+    Hidden,
     Json,
     Layers,
     Output,
+    Piece,
     Recipe,
     Seed,
     Steps,
-    Units,
     Workers,
     finish,
     names,
     numbers,
     progress_bar,
     table,
+    whole_numbers,
 )
 
 
 def trajectory(
-    models: Annotated[
+    model: Annotated[
         str, typer.Option(help="neural-ode, ct-rnn, ltc (random ones of the paper), or names as in `chronode models`.")
     ] = "neural-ode,ct-rnn,ltc",
     activation: Annotated[str, typer.Option(help="tanh, sigmoid, relu or hardtanh.")] = "tanh",
@@ -34,7 +37,7 @@ def trajectory(
     registry: Annotated[bool, typer.Option(help="All names are those of `chronode models`.")] = False,
     explained: Annotated[bool, typer.Option(help="Draw the variance explained instead of the paths.")] = False,
     seed: Seed = 0,
-    output: Output = None,
+    output: Output = OUTPUT,
     json: Json = False,
 ) -> None:
     """What a circle becomes inside networks (LTC's Figs. 1 and 2).
@@ -49,12 +52,12 @@ def trajectory(
         measure.trajectory(name, setting, seed=seed)
         if name in circle.MODELS and not registry
         else liquid.layer_trajectory(name, hidden_size=width, seed=seed, num_layers=layers)
-        for name in names(models)
+        for name in names(model)
     ]
     lengths = [one.length if isinstance(one, liquid.LayerTrajectory) else one.lengths[-1] for one in found]
     lines = [f"{one.model}: length {length:.4g}" for one, length in zip(found, lengths, strict=True)]
     draw = plots_expressivity.plot_explained if explained else plots_expressivity.plot_trajectories
-    finish("trajectory", found, draw, "\n".join(lines), output, json)
+    finish(Piece("trajectory", found, draw), summary="\n".join(lines), output=output, as_json=json)
 
 
 def expressivity(
@@ -66,7 +69,7 @@ def expressivity(
     tries: Annotated[int, typer.Option(min=1, help="Random networks for each model and value.")] = 10,
     workers: Workers = 1,
     seed: Seed = 0,
-    output: Output = None,
+    output: Output = OUTPUT,
     json: Json = False,
 ) -> None:
     """Trajectory length over one setting (LTC's Fig. 3), with the bounds of theorems 4 and 5.
@@ -78,14 +81,14 @@ def expressivity(
 
     given: list[Any] = names(values)
     if over in ("width", "depth", "sigma_w", "sigma_b"):
-        given = numbers("--values", values)
-        given = [int(value) for value in given] if over in ("width", "depth") else given
+        read = whole_numbers if over in ("width", "depth") else numbers
+        given = list(read("--values", values))
     setting = circle.Setting(activation, width=width, recipe=recipe)
     told: dict[str, Any] = {"setting": setting, "tries": tries, "seed": seed, "workers": workers}
     with progress_bar("expressivity") as progress:
         found = measure.sweep(over, given, progress=progress, **told)
     summary = table(found.models, found.values, found.lengths, "median length")
-    finish("expressivity", found, plots_expressivity.plot_sweep, summary, output, json)
+    finish(Piece("expressivity", found, plots_expressivity.plot_sweep), summary=summary, output=output, as_json=json)
 
 
 def depth_table(
@@ -94,7 +97,7 @@ def depth_table(
     recipe: Recipe = "authors",
     workers: Workers = 2,
     seed: Seed = 0,
-    output: Output = None,
+    output: Output = OUTPUT,
     json: Json = False,
 ) -> None:
     """Computational depth of Neural ODE, CT-RNN and LTC (LTC's Table 2).
@@ -111,15 +114,15 @@ def depth_table(
     summary = table(found.models, found.values, measure.REFINE * found.depth, title)
     if found.stopped.any():
         summary += f"\n{found.stopped.sum()} tries were stopped after {circle.STEPS_AT_MOST:,} steps"
-    finish("depth-table", found, plots_expressivity.plot_depth, summary, output, json)
+    finish(Piece("depth-table", found, plots_expressivity.plot_depth), summary=summary, output=output, as_json=json)
 
 
 def time_constants(
     steps: Steps = 100,
     form: Annotated[str, typer.Option(help="synaptic or dense.")] = "synaptic",
-    hidden_size: Units = 6,
+    hidden: Hidden = 6,
     seed: Seed = 0,
-    output: Output = None,
+    output: Output = OUTPUT,
     json: Json = False,
 ) -> None:
     """The time constants of an LTC that reads a circle.
@@ -133,6 +136,11 @@ def time_constants(
     angle = torch.linspace(0, 2 * torch.pi, steps)
     x = torch.stack([angle.sin(), angle.cos()], dim=-1)[None]
     dt = float(angle[1]) if steps > 1 else 1.0
-    found = liquid.time_constants("ltc", x, dt=dt, hidden_size=hidden_size, seed=seed, form=form)
+    found = liquid.time_constants("ltc", x, dt=dt, hidden_size=hidden, seed=seed, form=form)
     summary = f"τ_sys from {found.values.min():.3g} to {found.values.max():.3g}"
-    finish("time-constants", found, plots_expressivity.plot_time_constants, summary, output, json)
+    finish(
+        Piece("time-constants", found, plots_expressivity.plot_time_constants),
+        summary=summary,
+        output=output,
+        as_json=json,
+    )

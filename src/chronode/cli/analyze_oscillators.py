@@ -7,18 +7,22 @@ from typing import Annotated, Any
 import typer
 
 from .analyze_shared import (
+    OUTPUT,
     Alpha,
     DeltaT,
+    Hidden,
     Json,
     Layers,
+    Models,
     Output,
+    Piece,
     Seed,
     Steps,
-    Units,
     finish,
-    names,
+    models_in,
     noise_series,
     numbers,
+    whole_numbers,
 )
 
 
@@ -27,10 +31,10 @@ def energy(
     delta_t: DeltaT = 0.1,
     alpha: Alpha = 1.0,
     layers: Layers = 1,
-    hidden_size: Units = 16,
+    hidden: Hidden = 16,
     noise: Annotated[bool, typer.Option(help="Noise as input instead of a constant.")] = False,
     seed: Seed = 0,
-    output: Output = None,
+    output: Output = OUTPUT,
     json: Json = False,
 ) -> None:
     """UnICORNN's Hamiltonian over time.
@@ -43,40 +47,40 @@ def energy(
 
     x = noise_series(1, steps, 1, seed=seed) if noise else torch.ones(1, steps, 1)
     told: dict[str, Any] = {"delta_t": delta_t, "alpha": alpha, "num_layers": layers}
-    found = oscillators.energy("unicornn", x, hidden_size=hidden_size, seed=seed, **told)
+    found = oscillators.energy("unicornn", x, hidden_size=hidden, seed=seed, **told)
     summary = f"largest change of H: {100 * found.drift.max():.3g} % of its first value"
-    finish("energy", found, plots_oscillators.plot_energy, summary, output, json)
+    finish(Piece("energy", found, plots_oscillators.plot_energy), summary=summary, output=output, as_json=json)
 
 
 def volume(
-    models: Annotated[str, typer.Option(help="Models, separated by commas.")] = "unicornn,cornn,gru,ltc,lstm",
+    model: Models = "unicornn,cornn,gru,ltc,lstm",
     steps: Steps = 100,
-    hidden_size: Units = 8,
+    hidden: Hidden = 8,
     seed: Seed = 0,
-    output: Output = None,
+    output: Output = OUTPUT,
     json: Json = False,
 ) -> None:
     """How the volume of a set of states changes over time, of any models.
 
-    Example: chronode analyze volume --models unicornn,lstm
+    Example: chronode analyze volume --model unicornn,lstm
     """
     from ..analysis import oscillators, plots_oscillators
 
     x = noise_series(4, steps, 2, seed=seed)
-    found = [oscillators.phase_space_volume(m, x, hidden_size=hidden_size, seed=seed) for m in names(models)]
+    found = [oscillators.phase_space_volume(m, x, hidden_size=hidden, seed=seed) for m in models_in(model)]
     lines = [
         f"{one.model}: log10 of the volume after {steps} steps {one.log10_volume[:, -1].mean():.4g}" for one in found
     ]
-    finish("volume", found, plots_oscillators.plot_volume, "\n".join(lines), output, json)
+    finish(Piece("volume", found, plots_oscillators.plot_volume), summary="\n".join(lines), output=output, as_json=json)
 
 
 def inverse(
     steps: Steps = 2000,
     delta_t: Annotated[str, typer.Option(help="Values of Δt, separated by commas.")] = "0.03,0.1,0.3",
     layers: Layers = 1,
-    hidden_size: Units = 16,
+    hidden: Hidden = 16,
     seed: Seed = 0,
-    output: Output = None,
+    output: Output = OUTPUT,
     json: Json = False,
 ) -> None:
     """How well UnICORNN's inverse restores its states.
@@ -86,14 +90,19 @@ def inverse(
     from ..analysis import oscillators, plots_oscillators
 
     values = numbers("--delta-t", delta_t)
-    told = {"hidden_size": hidden_size, "num_layers": layers, "seed": seed}
+    told = {"hidden_size": hidden, "num_layers": layers, "seed": seed}
     found = oscillators.reconstruction(steps, delta_t=values, **told)
     lines = [
         f"Δt = {value:g}, {kind}: largest error {found.error[i, j].max():.2g}"
         for i, value in enumerate(found.delta_t)
         for j, kind in enumerate(found.dtypes)
     ]
-    finish("inverse", found, plots_oscillators.plot_reconstruction, "\n".join(lines), output, json)
+    finish(
+        Piece("inverse", found, plots_oscillators.plot_reconstruction),
+        summary="\n".join(lines),
+        output=output,
+        as_json=json,
+    )
 
 
 def state_bounds(
@@ -101,9 +110,9 @@ def state_bounds(
     delta_t: DeltaT = 0.1,
     alpha: Alpha = 1.0,
     layers: Layers = 2,
-    hidden_size: Units = 16,
+    hidden: Hidden = 16,
     seed: Seed = 0,
-    output: Output = None,
+    output: Output = OUTPUT,
     json: Json = False,
 ) -> None:
     """UnICORNN's hidden states against the bound C.1.
@@ -114,9 +123,11 @@ def state_bounds(
 
     x = noise_series(4, steps, 2, seed=seed)
     told: dict[str, Any] = {"delta_t": delta_t, "alpha": alpha, "num_layers": layers}
-    found = oscillator_bounds.state_bounds("unicornn", x, hidden_size=hidden_size, seed=seed, **told)
+    found = oscillator_bounds.state_bounds("unicornn", x, hidden_size=hidden, seed=seed, **told)
     summary = f"largest |y| {found.y.max():.3g} of {found.y_bound[:, -1].max():.3g} allowed at the end"
-    finish("state-bounds", found, plots_oscillators.plot_state_bounds, summary, output, json)
+    finish(
+        Piece("state-bounds", found, plots_oscillators.plot_state_bounds), summary=summary, output=output, as_json=json
+    )
 
 
 def gradient_bounds(
@@ -124,9 +135,9 @@ def gradient_bounds(
     delta_t: DeltaT = 0.1,
     alpha: Alpha = 1.0,
     layers: Layers = 1,
-    hidden_size: Units = 16,
+    hidden: Hidden = 16,
     seed: Seed = 0,
-    output: Output = None,
+    output: Output = OUTPUT,
     json: Json = False,
 ) -> None:
     """UnICORNN's gradients against the bound (12).
@@ -135,21 +146,26 @@ def gradient_bounds(
     """
     from ..analysis import oscillator_bounds, plots_oscillators
 
-    sizes = [int(value) for value in numbers("--lengths", lengths)]
+    sizes = whole_numbers("--lengths", lengths)
     told: dict[str, Any] = {"delta_t": delta_t, "alpha": alpha, "num_layers": layers}
-    found = oscillator_bounds.gradient_bounds("unicornn", sizes, hidden_size=hidden_size, seed=seed, **told)
+    found = oscillator_bounds.gradient_bounds("unicornn", sizes, hidden_size=hidden, seed=seed, **told)
     lines = [
         f"N = {n}: measured {m:.3g}, bound {b:.3g}"
         for n, m, b in zip(found.lengths, found.measured, found.bound, strict=True)
     ]
-    finish("gradient-bounds", found, plots_oscillators.plot_gradient_bounds, "\n".join(lines), output, json)
+    finish(
+        Piece("gradient-bounds", found, plots_oscillators.plot_gradient_bounds),
+        summary="\n".join(lines),
+        output=output,
+        as_json=json,
+    )
 
 
 def gradient_formula(
     steps: Steps = 100,
     at: Annotated[int, typer.Option(min=2, help="The step k whose share is measured.")] = 3,
     seed: Seed = 0,
-    output: Output = None,
+    output: Output = OUTPUT,
     json: Json = False,
 ) -> None:
     """UnICORNN's formula (14) for the gradient as Δt goes to 0.
@@ -160,4 +176,9 @@ def gradient_formula(
 
     found = oscillator_bounds.representation(steps=steps, at=at, seed=seed)
     summary = f"measured / formula at Δt = {found.delta_t[-1]:g}: {found.ratio[-1].mean():.6f}"
-    finish("gradient-formula", found, plots_oscillators.plot_representation, summary, output, json)
+    finish(
+        Piece("gradient-formula", found, plots_oscillators.plot_representation),
+        summary=summary,
+        output=output,
+        as_json=json,
+    )

@@ -1,25 +1,32 @@
-"""What the commands of `chronode analyze` for oscillators and expressivity share: options, and how they end."""
+"""What the commands of `chronode analyze` share: options, how they read lists, how they end."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from .._files import replacing
+
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from ..analysis.oscillator_studies import Comparison
     from ..analysis.trial import Trial
 
-Output = Annotated[Path | None, typer.Option(help="The picture's file; runs/analyze/COMMAND.png if not given.")]
+OUTPUT = Path("runs/analyze")
+Output = Annotated[Path, typer.Option(help="Folder for the pictures and the numbers (JSON).")]
 Json = Annotated[bool, typer.Option("--json", help="Print the numbers as JSON instead of a summary.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of weights and data.")]
 Steps = Annotated[int, typer.Option(min=1, help="Length T.")]
+Models = Annotated[str, typer.Option("--model", help="Models, separated by commas.")]
 Layers = Annotated[int, typer.Option(min=1, help="Layers of the stack.")]
-Units = Annotated[int, typer.Option("--hidden-size", min=1, help="Units a layer.")]
+Hidden = Annotated[int, typer.Option(min=1, help="Units H of a layer.")]
 DeltaT = Annotated[float, typer.Option(help="UnICORNN's Δt.")]
 Alpha = Annotated[float, typer.Option(help="UnICORNN's α.")]
 TaskName = Annotated[str, typer.Option(help="What to train on; `chronode tasks` lists all.")]
@@ -29,23 +36,43 @@ Recipe = Annotated[str, typer.Option(help="authors (their published program) or 
 Workers = Annotated[int, typer.Option(min=1, help="Processes.")]
 
 
-def finish(
-    command: str,
-    found: Any,
-    draw: Callable[[Any, Path], Path],
-    summary: str,
-    output: Path | None,
-    as_json: bool,
-) -> None:
-    """Draws the picture, then prints the numbers or the summary."""
-    path = draw(found, output or Path("runs/analyze") / f"{command}.png")
-    if as_json:
-        results = found if isinstance(found, list) else [found]
-        texts = [result.to_json() for result in results]
-        print(texts[0] if results is not found else "[" + ",\n".join(texts) + "]")
-    else:
-        print(summary)
-    print(f"plot: {path}", file=sys.stderr if as_json else sys.stdout)
+# ---- what is asked ------------------------------------------------------------------------------------------
+
+
+def names(given: str) -> list[str]:
+    """What stands between the commas."""
+    return [name.strip() for name in given.split(",") if name.strip()]
+
+
+def models_in(given: str) -> list[str]:
+    """The models of --model, each of which the registry knows."""
+    from ..nn.registry import find
+
+    found = names(given)
+    if not found:
+        raise ValueError("--model is empty; give names as in `chronode models`, separated by commas.")
+    for name in found:
+        find(name)
+    return found
+
+
+def numbers(option: str, given: str) -> list[float]:
+    """The numbers between the commas; at least one."""
+    try:
+        found = [float(value) for value in names(given)]
+    except ValueError:
+        raise ValueError(f"{option} takes numbers separated by commas, got {given!r}.") from None
+    if not found:
+        raise ValueError(f"{option} is empty; give numbers separated by commas.")
+    return found
+
+
+def whole_numbers(option: str, given: str) -> list[int]:
+    """The whole numbers between the commas; at least one."""
+    found = numbers(option, given)
+    if any(value != int(value) for value in found):
+        raise ValueError(f"{option} takes whole numbers separated by commas such as 5,10,25, got {given!r}.")
+    return [int(value) for value in found]
 
 
 def noise_series(*shape: int, seed: int) -> Any:
@@ -55,27 +82,56 @@ def noise_series(*shape: int, seed: int) -> Any:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-def names(given: str) -> list[str]:
-    """What stands between the commas."""
-    return [name.strip() for name in given.split(",") if name.strip()]
-
-
-def numbers(option: str, given: str) -> list[float]:
-    """The numbers between the commas."""
-    try:
-        return [float(value) for value in names(given)]
-    except ValueError:
-        raise ValueError(f"{option} takes numbers separated by commas, got {given!r}.") from None
-
-
-def trial_of(task: str, epochs: int, layers: int, units: int, delta_t: float, seed: int, runs: int = 1) -> Trial:
+def trial_of(task: str, epochs: int, layers: int, hidden: int, delta_t: float, seed: int, runs: int = 1) -> Trial:
     """What a study trains."""
     from ..analysis.trial import Trial
     from ..training import Settings
 
     training = Settings(epochs=epochs, learning_rate=1e-2, seed=seed)
-    told: dict[str, Any] = {"hidden_size": units, "num_layers": layers, "runs": runs, "training": training}
+    told: dict[str, Any] = {"hidden_size": hidden, "num_layers": layers, "runs": runs, "training": training}
     return Trial(task, settings={"delta_t": delta_t}, **told)
+
+
+# ---- what is told -------------------------------------------------------------------------------------------
+
+
+class Piece(NamedTuple):
+    """One picture: OUTPUT/name.png and OUTPUT/name.json.
+
+    Attributes:
+        name: of both files.
+        found: a result, or a list of them.
+        draw: draws it into a file.
+    """
+
+    name: str
+    found: Any
+    draw: Callable[[Any, Path], Path]
+
+
+def finish(*pieces: Piece, summary: str | Table, output: Path, as_json: bool) -> None:
+    """Writes the numbers, draws the pictures, prints the numbers or the summary, and says where the pictures are."""
+    texts = {piece.name: _as_json(piece.found) for piece in pieces}
+    drawn = []
+    for piece in pieces:
+        with replacing(output / f"{piece.name}.json") as draft:
+            draft.write_text(texts[piece.name] + "\n", encoding="utf-8")
+        drawn.append(piece.draw(piece.found, output / f"{piece.name}.png"))
+    if as_json:
+        inner = ",\n".join(f"{json.dumps(name)}: {text}" for name, text in texts.items())
+        print(texts[pieces[0].name] if len(pieces) == 1 else f"{{{inner}}}")
+    elif isinstance(summary, str):
+        print(summary)
+    else:
+        from rich.console import Console
+
+        Console().print(summary)
+    for path in drawn:
+        print(f"plot: {path}", file=sys.stderr if as_json else sys.stdout)
+
+
+def _as_json(found: Any) -> str:
+    return "[" + ",\n".join(one.to_json() for one in found) + "]" if isinstance(found, list) else found.to_json()
 
 
 def scores(found: Comparison) -> str:

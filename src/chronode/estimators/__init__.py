@@ -1,5 +1,10 @@
 """Estimators: scikit-learn's fit, predict and score for series, on the models of chronode."""
 
+try:
+    import sklearn  # noqa: F401
+except ModuleNotFoundError:
+    raise ImportError("the estimators need scikit-learn: pip install 'chronode[train,estimators]'") from None
+
 from .classifier import SequenceClassifier
 from .forecaster import SequenceForecaster
 from .regressor import SequenceRegressor

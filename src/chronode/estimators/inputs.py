@@ -17,6 +17,7 @@ from ..data.build import ids_of
 OTHER_ORDER = {"NDT": "NTD", "NTD": "NDT"}
 # What `options_like` tells of the target.
 _OF_TARGET = frozenset({"kind", "per_step", "classes"})
+_ROLES_NEEDED = "give ids=... and times=... too, the names of its columns that tell series and steps apart."
 
 Read = tuple[Sequences, NDArray[Any] | None]
 
@@ -45,6 +46,8 @@ class Reader:
         Series of a Sequences or a frame whose target is unknown are left out.
         """
         column = y if is_frame(X) and self.roles_of(times, ids) else None
+        if isinstance(y, str) and column is None:
+            raise ValueError(f"y={y!r} is the name of a column of a long frame: {_ROLES_NEEDED}")
         s = self.series(X, times=times, groups=groups, ids=ids, target=column)
         if y is not None and column is None:
             return replace(s, target=None), y
@@ -60,6 +63,8 @@ class Reader:
             roles = self.roles_of(times, ids)
             if roles:
                 return self._frame(X, target, groups, roles)
+            if isinstance(X, Mapping):
+                raise ValueError(f"X is a mapping of columns: {_ROLES_NEEDED}")
             X = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
         if ids is not None:
             raise ValueError("ids is the name of a frame's column; to keep other series together, give groups=[...].")

@@ -55,6 +55,7 @@ def _draw_history(axes: Axes, trials: Sequence[Trial], metric: str) -> None:
         axes.scatter(
             given_up, [0.02] * len(given_up), s=22, color="0.5", marker="x", transform=bottom, label="given up"
         )
+    axes.set_xlim(-0.5, len(trials) - 0.5)
     axes.set_xlabel("trial")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel(f"validation {metric}")

@@ -150,13 +150,12 @@ def _go(
                 _keep_model(run, error.fitted)
                 run.finish({**summary, "fault": str(error)})
             raise
+        _keep_model(run, fitted)
         if fitted.stopped == "interrupted":
             summary = _summary(fitted, prepared, "interrupted")
         else:
-            baselines = _baselines(config, prepared, baseline, on_event)
             summary = {**_summary(fitted, prepared, "finished"), **_results(run, config, prepared, fitted, draw)}
-            summary["baselines"] = baselines
-        _keep_model(run, fitted)
+            summary["baselines"] = _baselines(config, prepared, baseline, on_event)
         run.finish(summary)
     return Outcome(run, summary["status"], summary)
 
@@ -212,24 +211,26 @@ def _summary(fitted: Fitted, prepared: Prepared, status: str) -> dict[str, Any]:
     }
 
 
-def _baselines(
-    config: Config, prepared: Prepared, strong: bool, on_event: Listener | None
-) -> dict[str, dict[str, float]]:
+def _baselines(config: Config, prepared: Prepared, strong: bool, tell: Listener | None) -> dict[str, dict[str, float]]:
     """Metrics on the test part by name."""
     parts, reading = prepared.parts, prepared.reading
     channels = reading.forecast_channels if reading is not None else ()
     objective = prepared.objective.with_settings(config.training.metric, None, parts.train)
     name, metrics = simple_baseline(objective, parts.train, parts.test, forecast_channels=channels)
     found = {name: metrics}
-    if strong and config.model.model != STRONG_BASELINE:
-        if on_event is not None:
-            on_event(Note(f"training {STRONG_BASELINE} in the same way, to compare with."))
-        spec, goal = _spec(config, prepared, STRONG_BASELINE), prepared.objective
-        fitted = fit(parts, spec, config.training, objective=goal, on_event=on_event)
-        if fitted.stopped == "interrupted":
-            raise KeyboardInterrupt
-        found[STRONG_BASELINE] = fitted.evaluate(parts.test)
-    return found
+    if not strong or config.model.model == STRONG_BASELINE:
+        return found
+    tell = tell or (lambda event: None)
+    tell(Note(f"training {STRONG_BASELINE} in the same way, to compare with."))
+    spec = _spec(config, prepared, STRONG_BASELINE)
+    try:
+        fitted = fit(parts, spec, config.training, objective=prepared.objective, on_event=tell)
+    except TrainingStopped as error:  # the run itself has ended well
+        tell(Note(f"{STRONG_BASELINE}: {error}"))
+        return found
+    if fitted.stopped == "interrupted":
+        raise KeyboardInterrupt
+    return {**found, STRONG_BASELINE: fitted.evaluate(parts.test)}
 
 
 def _results(run: Run, config: Config, prepared: Prepared, fitted: Fitted, draw: Draw | None) -> dict[str, Any]:

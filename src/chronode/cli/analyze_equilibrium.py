@@ -1,0 +1,63 @@
+"""`chronode analyze` for iRNN and ERNN: equilibria and phase portraits."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .analyze_shared import OUTPUT, Hidden, Json, Models, Output, Piece, Seed, finish, models_in, noise_series
+
+
+def equilibrium(
+    model: Annotated[str, typer.Option(help="irnn, sirnn or ernn.")] = "irnn",
+    steps: Annotated[int, typer.Option(min=2, help="Recursion steps K.")] = 40,
+    eta: Annotated[float, typer.Option(help="Step size η.")] = 0.5,
+    hidden: Hidden = 32,
+    seed: Seed = 0,
+    output: Output = OUTPUT,
+    json: Json = False,
+) -> None:
+    """Convergence to scipy's root (iRNN Fig. 6) and the eigenvalues of the recursion's Jacobian (Fig. 7).
+
+    Example: chronode analyze equilibrium --model ernn
+    """
+    from ..analysis.equilibrium import convergence, equilibrium_eigenvalues
+    from ..analysis.opened import as_layer
+    from ..analysis.plots_equilibrium import plot_convergence, plot_eigenvalues
+    from ..nn.equilibrium import EquilibriumCell
+    from ..nn.registry import find
+
+    if not issubclass(find(model).cell, EquilibriumCell):
+        raise ValueError(f"--model {model} has no equilibrium recursion: choose irnn, sirnn or ernn.")
+    layer = as_layer(model, 3, hidden, seed, recurrent="full")
+    x = noise_series(8, 30, 3, seed=seed)
+    found, values = convergence(layer, x[:, 0], steps=steps, eta=eta), equilibrium_eigenvalues(layer, x)
+    summary = (
+        f"rate per step: {found.rates.mean():.3f} (guaranteed: {found.bound:.3f})\n"
+        f"eigenvalues with a negative real part: {values.stable:.1%}"
+    )
+    pieces = Piece("convergence", found, plot_convergence), Piece("eigenvalues", values, plot_eigenvalues)
+    finish(*pieces, summary=summary, output=output, as_json=json)
+
+
+def phase(
+    model: Models = "rnn,fastrnn,irnn",
+    steps: Annotated[int, typer.Option(min=2, help="Steps of the random walk.")] = 1000,
+    seed: Seed = 0,
+    output: Output = OUTPUT,
+    json: Json = False,
+) -> None:
+    """Phase portraits of two units under a random walk (iRNN Fig. 2, ERNN Fig. 1).
+
+    Example: chronode analyze phase --model rnn,fastrnn,ernn
+    """
+    from ..analysis.phase import phase_portrait
+    from ..analysis.plots_equilibrium import plot_phase
+
+    found = phase_portrait(models_in(model), steps=steps, seed=seed)
+    lines = [
+        f"{name}: a median step moves the state by {speed:.2%} of its range"
+        for name, speed in zip(found.models, found.speed, strict=True)
+    ]
+    finish(Piece("phase", found, plot_phase), summary="\n".join(lines), output=output, as_json=json)

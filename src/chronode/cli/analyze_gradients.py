@@ -1,0 +1,151 @@
+"""`chronode analyze` for gradients: mmRNN's Table 2, gradient flow, the teaching signal, training."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .analyze_shared import (
+    OUTPUT,
+    Hidden,
+    Json,
+    Models,
+    Output,
+    Piece,
+    Seed,
+    finish,
+    models_in,
+    whole_numbers,
+)
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ..analysis.table2 import GradientTable
+
+
+def gradients(
+    model: Models = "ode-rnn,mmrnn",
+    lengths: Annotated[str, typer.Option(help="Sequence lengths, separated by commas.")] = "5,10,25,50",
+    setting: Annotated[str, typer.Option(help="'paper' (as mmRNN's Table 2) or 'default' (as created).")] = "paper",
+    weight_scale: Annotated[float, typer.Option(help="A further factor on all weight matrices.")] = 1.0,
+    hidden: Hidden = 64,
+    seeds: Annotated[int, typer.Option(min=1, help="Initialisations.")] = 3,
+    output: Output = OUTPUT,
+    json: Json = False,
+) -> None:
+    """Gradient norms by sequence length: mmRNN's Table 2 beside the paper's.
+
+    Example: chronode analyze gradients --model mmrnn,ode-rnn --lengths 5,10,25,50
+    """
+    from ..analysis.plots_gradients import plot_gradient_table
+    from ..analysis.table2 import gradient_table
+
+    found = gradient_table(
+        models_in(model),
+        whole_numbers("--lengths", lengths),
+        setting=setting,
+        weight_scale=weight_scale,
+        hidden_size=hidden,
+        seeds=seeds,
+    )
+    finish(Piece("gradients", found, plot_gradient_table), summary=_table(found), output=output, as_json=json)
+    notes = [f"{name}: {told}" for name, told in found.made_as.items()]
+    notes.append(
+        "norm: of ∂h_T/∂h_0 for each unit of the first part of the state; mean ± standard deviation over units, "
+        "sequences and seeds; the paper states neither its norm nor its weights"
+    )
+    print("\n".join(notes), file=sys.stderr if json else sys.stdout)
+
+
+def _table(found: GradientTable) -> Table:
+    from rich.table import Table
+
+    table = Table("sequence length", title="Gradient norms (mmRNN, Table 2)")
+    for length in found.lengths:
+        table.add_column(str(length), justify="right")
+    for index, name in enumerate(found.models):
+        cells = zip(found.means[index], found.stds[index], strict=True)
+        table.add_row(f"{name}, here", *(f"{mean:.3g} ± {std:.2g}" for mean, std in cells))
+        if name in found.paper:
+            told = [found.paper[name].get(length) for length in found.lengths]
+            table.add_row(f"{name}, paper", *("" if pair is None else f"{pair[0]} ± {pair[1]}" for pair in told))
+    return table
+
+
+def flow(
+    model: Models = "ode-rnn,rnn-decay,mmrnn",
+    steps: Annotated[int, typer.Option(min=2, help="Sequence length T.")] = 100,
+    hidden: Hidden = 64,
+    seed: Seed = 0,
+    output: Output = OUTPUT,
+    json: Json = False,
+) -> None:
+    """How much of step t is left at the last step (mmRNN Fig. 1), on noise with irregular gaps.
+
+    Example: chronode analyze flow --model irnn,rnn,lstm --steps 200
+    """
+    from rich.table import Table
+
+    from ..analysis.gradients import noise_flows
+    from ..analysis.plots_gradients import plot_gradient_flow
+
+    flows = noise_flows(models_in(model), steps=steps, hidden_size=hidden, seed=seed)
+    table = Table("model", "log10 of ‖∂h_T/∂h_1‖", "log10 of the ratio to ‖∂h_T/∂h_(T-1)‖", "norm")
+    for one in flows:
+        table.add_row(one.model, f"{one.log10_norms[:, 1].mean():.2f}", f"{one.log10_ratio.mean():.2f}", one.norm)
+    finish(Piece("flow", flows, plot_gradient_flow), summary=table, output=output, as_json=json)
+
+
+def teaching(
+    model: Models = "ode-rnn,mmrnn",
+    steps: Annotated[int, typer.Option(min=2, help="Longest block of bits.")] = 31,
+    hidden: Hidden = 32,
+    seed: Seed = 0,
+    output: Output = OUTPUT,
+    json: Json = False,
+) -> None:
+    """The loss's gradient at every step and the loss's surface (mmRNN Fig. 3), on bit streams.
+
+    Example: chronode analyze teaching --model ode-rnn,mmrnn,lstm
+    """
+    from ..analysis.losses import teach_bits
+    from ..analysis.plots_gradients import plot_loss_gradients, plot_loss_surfaces
+
+    signals, surfaces = teach_bits(models_in(model), steps=steps, hidden_size=hidden, seed=seed)
+    lines = [
+        f"{signal.model}: {signal.norms[:, 0].mean() / signal.norms[:, -1].mean():.1e} of the signal at the last step "
+        f"reaches the first; the loss varies by {surface.values.max() - surface.values.min():.3f} over the plane"
+        for signal, surface in zip(signals, surfaces, strict=True)
+    ]
+    pieces = Piece("teaching", signals, plot_loss_gradients), Piece("surface", surfaces, plot_loss_surfaces)
+    finish(*pieces, summary="\n".join(lines), output=output, as_json=json)
+
+
+def training(
+    model: Models = "rnn,lstm,irnn",
+    length: Annotated[int, typer.Option(min=2, help="Length of the adding problem.")] = 50,
+    steps: Annotated[int, typer.Option(min=1, help="Training steps.")] = 100,
+    every: Annotated[int, typer.Option(min=1, help="Steps between records.")] = 10,
+    hidden: Hidden = 32,
+    seed: Seed = 0,
+    output: Output = OUTPUT,
+    json: Json = False,
+) -> None:
+    """Gradient flow while learning the adding problem (iRNN Fig. 3, 8, 9).
+
+    Example: chronode analyze training --model rnn,irnn --length 200 --steps 1000
+    """
+    from ..analysis.losses import track_adding
+    from ..analysis.plots_gradients import plot_history
+
+    told = {"length": length, "steps": steps, "every": every, "hidden_size": hidden, "seed": seed}
+    histories = track_adding(models_in(model), **told)
+    lines = [
+        f"{one.model}: loss {one.losses[0]:.3f} → {one.losses[-1]:.3f}, "
+        f"gradient ratio {one.ratio[0]:.2g} → {one.ratio[-1]:.2g}"
+        for one in histories
+    ]
+    finish(Piece("training", histories, plot_history), summary="\n".join(lines), output=output, as_json=json)
