@@ -10,7 +10,8 @@ from victims import victims
 # The victim is forked from a process that has imported everything, so that a kill costs no start-up.
 WORK = """
 import contextlib, os, sys, time
-import matplotlib.figure, pandas, pyarrow.compute, pyarrow.csv, pytorch_lightning, safetensors.torch, torch, torchmetrics
+import matplotlib.figure, pandas, pyarrow.compute, pyarrow.csv
+import pytorch_lightning, safetensors.torch, torch, torchmetrics
 import chronode.cli.app, chronode.training.runner, chronode.training.job, chronode.report.run_folder
 torch.set_num_threads(1)
 from chronode.cli import main

@@ -1,9 +1,21 @@
-"""Analyses: numbers first (dataclasses with `.to_json()`), plots second."""
+"""Analyses: numbers first (dataclasses with `.to_json()`), plots second (`plot_...`), commands third (`chronode analyze`)."""
 
 from .base import Result
+from .circle import Setting
 from .equilibrium import Convergence, Eigenvalues, convergence, equilibrium_eigenvalues
-from .gradients import GradientFlow, gradient_flow
+from .expressivity import (
+    Sweep,
+    Trajectory,
+    arc_length,
+    depth_table,
+    lower_bound,
+    principal,
+    sweep,
+    trajectory,
+)
+from .gradients import GradientFlow, gradient_flow, noise_flows
 from .health import Health, health, health_report
+from .liquid import LayerTrajectory, TimeConstants, layer_trajectory, time_constants
 from .losses import (
     GradientHistory,
     GradientTracker,
@@ -11,31 +23,146 @@ from .losses import (
     LossSurface,
     loss_gradients,
     loss_surface,
+    teach_bits,
     track_adding,
 )
+from .oscillator_bounds import (
+    GradientBounds,
+    Representation,
+    StateBounds,
+    gradient_bounds,
+    representation,
+    state_bounds,
+)
+from .oscillator_studies import (
+    Comparison,
+    EffectiveSteps,
+    Sensitivity,
+    WeightNorms,
+    effective_steps,
+    learned_steps,
+    sensitivity,
+    stacking,
+    subsampling,
+    weight_norms,
+)
+from .oscillators import Energy, Reconstruction, Volume, energy, hamiltonian, phase_space_volume, reconstruction
 from .phase import PhasePortrait, phase_portrait
+from .plots_equilibrium import plot_convergence, plot_eigenvalues, plot_phase
+from .plots_expressivity import plot_depth, plot_explained, plot_sweep, plot_time_constants, plot_trajectories
+from .plots_gradients import (
+    plot_gradient_flow,
+    plot_gradient_table,
+    plot_history,
+    plot_loss_gradients,
+    plot_loss_surfaces,
+    plot_singular_values,
+)
+from .plots_health import plot_health
+from .plots_oscillators import (
+    plot_effective_steps,
+    plot_energy,
+    plot_gradient_bounds,
+    plot_reconstruction,
+    plot_representation,
+    plot_sensitivity,
+    plot_stacking,
+    plot_state_bounds,
+    plot_subsampling,
+    plot_volume,
+    plot_weight_norms,
+)
 from .table2 import GradientTable, gradient_table
+from .timescales import TimeScales, time_scales
+from .trial import Trial
 
 __all__ = [
+    "Comparison",
     "Convergence",
+    "EffectiveSteps",
     "Eigenvalues",
+    "Energy",
+    "GradientBounds",
     "GradientFlow",
     "GradientHistory",
     "GradientTable",
     "GradientTracker",
     "Health",
+    "LayerTrajectory",
     "LossGradients",
     "LossSurface",
     "PhasePortrait",
+    "Reconstruction",
+    "Representation",
     "Result",
+    "Sensitivity",
+    "Setting",
+    "StateBounds",
+    "Sweep",
+    "TimeConstants",
+    "TimeScales",
+    "Trajectory",
+    "Trial",
+    "Volume",
+    "WeightNorms",
+    "arc_length",
     "convergence",
+    "depth_table",
+    "effective_steps",
+    "energy",
     "equilibrium_eigenvalues",
+    "gradient_bounds",
     "gradient_flow",
     "gradient_table",
+    "hamiltonian",
     "health",
     "health_report",
+    "layer_trajectory",
+    "learned_steps",
     "loss_gradients",
     "loss_surface",
+    "lower_bound",
+    "noise_flows",
     "phase_portrait",
+    "phase_space_volume",
+    "plot_convergence",
+    "plot_depth",
+    "plot_effective_steps",
+    "plot_eigenvalues",
+    "plot_energy",
+    "plot_explained",
+    "plot_gradient_bounds",
+    "plot_gradient_flow",
+    "plot_gradient_table",
+    "plot_health",
+    "plot_history",
+    "plot_loss_gradients",
+    "plot_loss_surfaces",
+    "plot_phase",
+    "plot_reconstruction",
+    "plot_representation",
+    "plot_sensitivity",
+    "plot_singular_values",
+    "plot_stacking",
+    "plot_state_bounds",
+    "plot_subsampling",
+    "plot_sweep",
+    "plot_time_constants",
+    "plot_trajectories",
+    "plot_volume",
+    "plot_weight_norms",
+    "principal",
+    "reconstruction",
+    "representation",
+    "sensitivity",
+    "stacking",
+    "state_bounds",
+    "subsampling",
+    "sweep",
+    "teach_bits",
+    "time_constants",
+    "time_scales",
     "track_adding",
+    "trajectory",
+    "weight_norms",
 ]

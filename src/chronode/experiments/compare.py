@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..tasks import find as find_task
+from ..training.metrics import LOWER_IS_BETTER
 from .ledger import Entry, Ledger
 from .papers import Figure
 from .recipe import Cell, Recipe
 
-LOWER_IS_BETTER = ("cross_entropy", "perplexity", "mse", "rmse", "nrmse", "mae")
 WITHOUT_SPREAD = 0.01
 """Where the paper gives no spread, numbers within 1 % of each other count as equal."""
 

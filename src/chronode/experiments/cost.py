@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import cache
+from typing import Any
 
 import torch
 
@@ -46,6 +47,6 @@ def _batch_seconds(model: str, channels: int, sized: tuple[tuple[str, int], ...]
     return best
 
 
-def _split(sized: dict[str, int]) -> dict[str, object]:
+def _split(sized: dict[str, int]) -> dict[str, Any]:
     own = {key: sized.pop(key) for key in list(sized) if key == "K"}
     return {**sized, "settings": own}

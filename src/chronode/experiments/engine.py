@@ -8,7 +8,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +71,16 @@ def run_local(
 
     A worker that is killed or fails loses its run only; with `folder` the next attempt goes on where it stopped.
     """
-    waiting, running = list(jobs), {}
+    waiting = list(jobs)
+    running: dict[Any, tuple[Job, Any]] = {}
     try:
         while waiting or running:
             while waiting and len(running) < workers:
                 ears, worker = _start(waiting[0], folder, None if workers == 1 else 1)
                 running[ears] = (waiting.pop(0), worker)
             for ears in wait(list(running)):
-                news = _news(ears, *running[ears], ledger)
+                job, worker = running[ears]
+                news = _news(ears, job, worker, ledger)
                 if isinstance(news, Finished):
                     del running[ears]
                     if news.entry is not None and folder is not None:
@@ -89,7 +91,7 @@ def run_local(
             worker.terminate()
 
 
-def _start(job: Job, folder: Path | None, threads: int | None) -> tuple[Connection, Any]:
+def _start(job: Job, folder: Path | None, threads: int | None) -> tuple[Any, Any]:
     """A worker, and a pipe of its own: a queue that all share would block when one is killed while it writes."""
     context = multiprocessing.get_context("spawn")
     ears, mouth = context.Pipe(duplex=False)
@@ -99,7 +101,7 @@ def _start(job: Job, folder: Path | None, threads: int | None) -> tuple[Connecti
     return ears, worker
 
 
-def _news(ears: Connection, job: Job, worker: Any, ledger: Ledger) -> Progress | Finished:
+def _news(ears: Any, job: Job, worker: Any, ledger: Ledger) -> Progress | Finished:
     """What a worker said, or that it ended without a word."""
     try:
         kind, value = ears.recv()
@@ -116,7 +118,7 @@ def _news(ears: Connection, job: Job, worker: Any, ledger: Ledger) -> Progress |
     return Finished(job, entry)
 
 
-def _work(job: Job, folder: Path | None, threads: int | None, mouth: Connection) -> None:
+def _work(job: Job, folder: Path | None, threads: int | None, mouth: Any) -> None:
     """A worker's life: one run, told as it goes."""
     import torch
 

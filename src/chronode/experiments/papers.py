@@ -6,6 +6,7 @@ import csv
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Figure:
         task: a name of `chronode tasks`; "" for analyses.
         options: of the task: "event=true".
         metric: as tasks name it.
-        unit: "%" for percentages, "" for plain numbers.
+        unit: "%" for percentages, "1/min", "steps/sample"; "" for plain numbers.
         mean: the number; of several runs their mean.
         spread: their standard deviation; None if the paper gives none.
         n: how many runs; None if not said.
@@ -61,11 +62,11 @@ def _all() -> tuple[Figure, ...]:
 
 def _figure(row: dict[str, str]) -> Figure:
     kinds = {"float": float, "float | None": float, "int | None": int}
-    told = {}
+    told: dict[str, Any] = {}
     for own in fields(Figure):
         kind, text = str(own.type), row[own.name]
         told[own.name] = text if kind == "str" else kinds[kind](text) if text else None
-    return Figure(**told)  # type: ignore[arg-type]
+    return Figure(**told)
 
 
 def figures(paper: str | None = None, table: str | None = None) -> list[Figure]:

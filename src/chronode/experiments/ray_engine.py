@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
@@ -28,7 +29,7 @@ def run_ray(
         raise ImportError("--engine ray needs Ray: pip install 'chronode[ray]'") from error
     started = not ray.is_initialized()
     if started:
-        ray.init(address=address, log_to_driver=False, logging_level="error", include_dashboard=False)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
     work = ray.remote(num_cpus=cores, max_retries=retries)(_work)
     try:
         waiting: dict[Any, Job] = {work.remote(job): job for job in jobs}

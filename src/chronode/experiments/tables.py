@@ -26,10 +26,18 @@ add(
         *("mmrnn", "3"),
         budgets={
             "smoke": _budget(1, options=_FEW),
-            "laptop": _budget(20, options={"train": 50_000, "valid": 2_000, "test": 10_000}),
+            "laptop": _budget(
+                15,
+                options={"train": 50_000, "valid": 2_000, "test": 10_000},
+                **{"optimizer": "adam", "batch_size": 128, "schedule": "cosine", "clip": 1.0},
+            ),
             "paper": _budget(500, seeds=5),
         },
-        notes=("Blocks of 2 to 31 bits, as in the authors' code; their text says 32.",),
+        notes=(
+            "Blocks of 2 to 31 bits, as in the authors' code; their text says 32.",
+            "laptop: Adam, batches of 128, clipping and a cosine schedule for all models, as mmRNN's validation asked "
+            "for: with the paper's RMSprop, batches of 256 and no clipping it was at 79 % after 20 epochs.",
+        ),
     )
 )
 for _protocol in ("clean", "paper"):

@@ -142,7 +142,7 @@ def _go(
         for note in run.store.notes:
             listen(Note(note))
         try:
-            spec, goal = _spec(config, prepared, config.model.model), {"objective": prepared.objective}
+            spec, goal = spec_of(config, prepared, config.model.model), {"objective": prepared.objective}
             fitted = fit(prepared.parts, spec, config.training, **goal, on_event=listen, store=run.store, resume=True)
         except TrainingStopped as error:
             if error.fitted is not None:
@@ -160,7 +160,8 @@ def _go(
     return Outcome(run, summary["status"], summary)
 
 
-def _spec(config: Config, prepared: Prepared, model: str) -> ModelSpec:
+def spec_of(config: Config, prepared: Prepared, model: str) -> ModelSpec:
+    """The model to build: the configured one, or another (a baseline) of the same size."""
     own = config.model
     told: dict[str, Any] = {"hidden_size": own.hidden, "num_layers": own.layers}
     if model == own.model:
@@ -176,7 +177,7 @@ def check(config: Config, prepared: Prepared) -> None:
     parts = prepared.parts
     goal = prepared.objective.with_settings(config.training.metric, config.training.class_weights, parts.train)
     with torch.random.fork_rng(devices=[]):
-        network = SequenceModel.build(_spec(config, prepared, config.model.model), parts.vectors)
+        network = SequenceModel.build(spec_of(config, prepared, config.model.model), parts.vectors)
     check_fits(network, goal, parts, config.training)
 
 
@@ -222,7 +223,7 @@ def _baselines(config: Config, prepared: Prepared, strong: bool, tell: Listener 
         return found
     tell = tell or (lambda event: None)
     tell(Note(f"training {STRONG_BASELINE} in the same way, to compare with."))
-    spec = _spec(config, prepared, STRONG_BASELINE)
+    spec = spec_of(config, prepared, STRONG_BASELINE)
     try:
         fitted = fit(parts, spec, config.training, objective=prepared.objective, on_event=tell)
     except TrainingStopped as error:  # the run itself has ended well

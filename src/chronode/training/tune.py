@@ -20,7 +20,7 @@ from .._files import replacing
 from .compare import file_of, identity
 from .config import Config
 from .fit import fit
-from .job import Draw, Listener, Outcome, _spec, check, resume_run, train_run
+from .job import Draw, Listener, Outcome, check, resume_run, spec_of, train_run
 from .lock import FolderLock
 from .metrics import LOWER_IS_BETTER
 from .prepare import prepare
@@ -186,7 +186,7 @@ class Search:
 
         try:
             config = applied(self.config, {name: suggest(trial, name, told) for name, told in self.ranges.items()})
-            spec, goal = _spec(config, self.prepared, config.model.model), self.prepared.objective
+            spec, goal = spec_of(config, self.prepared, config.model.model), self.prepared.objective
             fitted = fit(self.prepared.parts, spec, config.training, objective=goal, on_event=listen)
             if fitted.stopped == "interrupted":
                 raise KeyboardInterrupt
