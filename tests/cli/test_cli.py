@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from command import run
+from commands import run
 
 import chronode
 from chronode.cli.demo import drawn_examples

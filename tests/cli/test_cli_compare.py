@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 import yaml
-from command import run
+from commands import run
 
 SMALL = ("--option", "train=64", "--option", "valid=32", "--option", "test=32", "--hidden", "4", "--epochs", "1")
 NOT_FINITE = ("--set", "unicornn.delta_t=1.0e+30")

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from command import run
+from commands import run
 
 from chronode.cli.tasks import as_markdown, read_options
 from chronode.tasks import find, tasks

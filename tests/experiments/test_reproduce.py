@@ -6,7 +6,7 @@ import os
 import signal
 
 import pytest
-from command import run
+from commands import run
 
 from chronode.experiments.compare import compare
 from chronode.experiments.engine import Finished, Job, Progress, execute, missing, run_local

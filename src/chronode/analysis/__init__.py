@@ -1,4 +1,4 @@
-"""Analyses: numbers first (dataclasses with `.to_json()`), plots second (`plot_...`), commands third (`chronode analyze`)."""
+"""Analyses: numbers first (dataclasses with `.to_json()`), plots second, commands (`chronode analyze`) third."""
 
 from .base import Result
 from .circle import Setting
@@ -15,6 +15,7 @@ from .expressivity import (
 )
 from .gradients import GradientFlow, gradient_flow, noise_flows
 from .health import Health, health, health_report
+from .learning import LearningCurves, learning_curves
 from .liquid import LayerTrajectory, TimeConstants, layer_trajectory, time_constants
 from .losses import (
     GradientHistory,
@@ -48,6 +49,7 @@ from .oscillator_studies import (
 )
 from .oscillators import Energy, Reconstruction, Volume, energy, hamiltonian, phase_space_volume, reconstruction
 from .phase import PhasePortrait, phase_portrait
+from .plots_curves import plot_learning, plot_speed
 from .plots_equilibrium import plot_convergence, plot_eigenvalues, plot_phase
 from .plots_expressivity import plot_depth, plot_explained, plot_sweep, plot_time_constants, plot_trajectories
 from .plots_gradients import (
@@ -72,6 +74,7 @@ from .plots_oscillators import (
     plot_volume,
     plot_weight_norms,
 )
+from .speed import Speed, training_speed
 from .table2 import GradientTable, gradient_table
 from .timescales import TimeScales, time_scales
 from .trial import Trial
@@ -89,6 +92,7 @@ __all__ = [
     "GradientTracker",
     "Health",
     "LayerTrajectory",
+    "LearningCurves",
     "LossGradients",
     "LossSurface",
     "PhasePortrait",
@@ -97,6 +101,7 @@ __all__ = [
     "Result",
     "Sensitivity",
     "Setting",
+    "Speed",
     "StateBounds",
     "Sweep",
     "TimeConstants",
@@ -119,6 +124,7 @@ __all__ = [
     "health_report",
     "layer_trajectory",
     "learned_steps",
+    "learning_curves",
     "loss_gradients",
     "loss_surface",
     "lower_bound",
@@ -136,6 +142,7 @@ __all__ = [
     "plot_gradient_table",
     "plot_health",
     "plot_history",
+    "plot_learning",
     "plot_loss_gradients",
     "plot_loss_surfaces",
     "plot_phase",
@@ -143,6 +150,7 @@ __all__ = [
     "plot_representation",
     "plot_sensitivity",
     "plot_singular_values",
+    "plot_speed",
     "plot_stacking",
     "plot_state_bounds",
     "plot_subsampling",
@@ -163,6 +171,7 @@ __all__ = [
     "time_constants",
     "time_scales",
     "track_adding",
+    "training_speed",
     "trajectory",
     "weight_norms",
 ]

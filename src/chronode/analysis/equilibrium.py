@@ -25,7 +25,8 @@ class Convergence(Result):
         eta: the step size.
         distances: `(B, K + 1)` ‖g_k - g*‖, with g* from scipy's fsolve.
         residuals: `(B, K + 1)` ‖f(g_k + s h, x) - γ (g_k + s h)‖.
-        rates: `(B,)` fitted factor per step of the distance, where it is above rounding; below 1 it converges.
+        rates: `(B,)` fitted factor per step of the distance, where it is above rounding; below 1 it converges,
+            NaN where it began at the root.
         bound: 1 - η (γ - ‖P U‖), the contraction that the papers' proposition guarantees; NaN if ‖P U‖ >= γ or the
             transition has more than one layer.
     """
@@ -50,6 +51,7 @@ def convergence(layer: Layer, x: Tensor, h: Tensor | None = None, *, steps: int 
 
     Example:
         >>> import torch, chronode
+        >>> _ = torch.manual_seed(0)
         >>> layer = chronode.create("irnn", 3, 8, recurrent="full")
         >>> found = convergence(layer, torch.randn(4, 3))
         >>> bool((found.distances[:, -1] < 1e-5).all()), bool((found.rates <= found.bound + 1e-3).all())

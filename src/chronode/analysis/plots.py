@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._files import replacing
+from ..report.curves import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,6 +18,11 @@ def panels(columns: int = 1, *, rows: int = 1, width: float = 6.4, height: float
 
     figure = Figure(figsize=(width, height), dpi=100, layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def colour(index: int) -> str:
+    """The colour of the index-th thing."""
+    return COLOURS[index % len(COLOURS)]
 
 
 def finish(axes: Any, xlabel: str, ylabel: str, title: str, *, legend: bool = False) -> None:

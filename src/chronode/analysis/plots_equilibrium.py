@@ -6,20 +6,19 @@ from pathlib import Path
 
 import numpy as np
 
-from ..report.curves import COLOURS
 from .equilibrium import Convergence, Eigenvalues
 from .phase import PhasePortrait
-from .plots import finish, panels, save
+from .plots import colour, finish, panels, save
 
 
 def plot_convergence(found: Convergence, path: str | Path) -> Path:
     """Distance to scipy's root over k, one line a sequence (iRNN and ERNN Fig. 6)."""
     figure, axes = panels()
-    axes[0, 0].semilogy(found.distances.T, color=COLOURS[0], lw=1, alpha=0.6)
+    axes[0, 0].semilogy(found.distances.T, color=colour(0), lw=1, alpha=0.6)
     if np.isfinite(found.bound):
         k = np.arange(found.distances.shape[1])
         worst = found.distances[:, 0].max() * found.bound**k
-        axes[0, 0].semilogy(k, worst, color=COLOURS[1], ls="--", lw=2, label=f"guarantee, {found.bound:.2f} a step")
+        axes[0, 0].semilogy(k, worst, color=colour(1), ls="--", lw=2, label=f"guarantee, {found.bound:.2f} a step")
     title = f"{found.model}: η = {found.eta:g}, measured rate {np.nanmedian(found.rates):.2f} a step"
     finish(axes[0, 0], "recursion step k", r"$\|g_k - g^*\|$", title, legend=bool(np.isfinite(found.bound)))
     return save(figure, path)
@@ -28,8 +27,8 @@ def plot_convergence(found: Convergence, path: str | Path) -> Path:
 def plot_eigenvalues(found: Eigenvalues, path: str | Path) -> Path:
     """A histogram of the real parts (iRNN Fig. 7, ERNN Fig. 5)."""
     figure, axes = panels()
-    axes[0, 0].hist(found.real, bins=60, color=COLOURS[0])
-    axes[0, 0].axvline(0, color=COLOURS[1], ls="--", lw=2)
+    axes[0, 0].hist(found.real, bins=60, color=colour(0))
+    axes[0, 0].axvline(0, color=colour(1), ls="--", lw=2)
     title = f"{found.model}: {found.stable:.1%} negative"
     finish(axes[0, 0], r"real part of the eigenvalues of $\nabla\phi\,PU - \gamma I$", "count", title)
     return save(figure, path)

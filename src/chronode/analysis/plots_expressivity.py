@@ -10,8 +10,7 @@ import numpy as np
 from ..experiments.papers import figures
 from .expressivity import REFINE, Sweep, Trajectory
 from .liquid import LayerTrajectory, TimeConstants
-from .plots import finish, panels, save
-from .plots_oscillators import DASHES, colour
+from .plots import colour, finish, panels, save
 
 NAMES = {"neural-ode": "Neural ODE", "ct-rnn": "CT-RNN", "ltc": "LTC"}
 UNITS = {"width": "width k (units)", "depth": "layers", "sigma_w": "σ_w", "sigma_b": "σ_b"}
@@ -110,7 +109,7 @@ def plot_time_constants(found: TimeConstants, path: str | Path, neurons: int = 6
     for index in range(min(neurons, found.values.shape[-1])):
         axes.plot(found.time, found.values[0, :, index], color=colour(index), lw=2, label=f"neuron {index + 1}")
         for bound in (found.lower[index], found.upper[index]):
-            axes.axhline(bound, color=colour(index), ls=DASHES[1], lw=0.8)
+            axes.axhline(bound, color=colour(index), ls="--", lw=0.8)
     finish(axes, "time (units of dt)", "τ_sys (units of dt)", "Time constants of a running LTC")
     axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
     return save(figure, path)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..report.curves import COLOURS
 from .health import Health
-from .plots import finish, panels, save
+from .plots import colour, finish, panels, save
 from .timescales import TimeScales
 
 
@@ -29,11 +29,11 @@ def plot_health(found: Health, path: str | Path) -> Path:
     """
     figure, axes = panels(2, rows=2, width=10, height=7)
     flow, ranges, time, words = axes.flat
-    flow.plot(found.flow.log10_norms.T, color=COLOURS[0], lw=1, alpha=0.6)
+    flow.plot(found.flow.log10_norms.T, color=colour(0), lw=1, alpha=0.6)
     finish(flow, "step t", r"$\log_{10}\,\|\partial h_T / \partial h_t\|$", "Gradient flow, one line a sequence")
     units = np.arange(len(found.low))
-    ranges.vlines(units, found.low, found.high, color=COLOURS[2], lw=2)
-    ranges.plot(list(found.dead), found.low[list(found.dead)], "x", color=COLOURS[1], label="dead")
+    ranges.vlines(units, found.low, found.high, color=colour(2), lw=2)
+    ranges.plot(list(found.dead), found.low[list(found.dead)], "x", color=colour(1), label="dead")
     finish(ranges, "unit", "output, 1 % to 99 %", "Output ranges", legend=bool(found.dead))
     if found.scales is None:
         _draw_shares(time, found)
@@ -53,8 +53,8 @@ def _draw_shares(axes: Any, found: Health) -> None:
 
 
 def _draw_scales(axes: Any, found: Health, scales: TimeScales) -> None:
-    axes.semilogy(scales.values, color=COLOURS[0], marker=".", lw=1, label="units")
-    axes.axhspan(found.gaps[0], found.gaps[2], color=COLOURS[4], alpha=0.35, lw=0, label="gaps, 5 % to 95 %")
-    axes.axhline(found.gaps[1], color=COLOURS[4], lw=2)
+    axes.semilogy(scales.values, color=colour(0), marker=".", lw=1, label="units")
+    axes.axhspan(found.gaps[0], found.gaps[2], color=colour(4), alpha=0.35, lw=0, label="gaps, 5 % to 95 %")
+    axes.axhline(found.gaps[1], color=colour(4), lw=2)
     axes.axhline(found.span, color="0.3", ls=":", lw=1.5, label="span of a series")
     finish(axes, "unit, sorted", "time (units of dt)", scales.what[0].upper() + scales.what[1:], legend=True)

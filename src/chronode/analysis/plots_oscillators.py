@@ -8,18 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..report.curves import COLOURS
 from .oscillator_bounds import GradientBounds, Representation, StateBounds
 from .oscillator_studies import Comparison, EffectiveSteps, Sensitivity, WeightNorms
 from .oscillators import Energy, Reconstruction, Volume
-from .plots import finish, panels, save
+from .plots import colour, finish, panels, save
 
 DASHES = ("-", "--", ":", "-.")
-
-
-def colour(index: int) -> str:
-    """The colour of the index-th thing."""
-    return COLOURS[index % len(COLOURS)]
 
 
 def plot_energy(found: Energy, path: str | Path) -> Path:

@@ -18,10 +18,12 @@ def equilibrium(
     output: Output = OUTPUT,
     json: Json = False,
 ) -> None:
-    """Convergence to scipy's root (iRNN Fig. 6) and the eigenvalues of the recursion's Jacobian (Fig. 7).
+    """Convergence to scipy's root (iRNN figure 6) and the eigenvalues of the recursion's Jacobian (figure 7).
 
     Example: chronode analyze equilibrium --model ernn
     """
+    import numpy as np
+
     from ..analysis.equilibrium import convergence, equilibrium_eigenvalues
     from ..analysis.opened import as_layer
     from ..analysis.plots_equilibrium import plot_convergence, plot_eigenvalues
@@ -34,7 +36,7 @@ def equilibrium(
     x = noise_series(8, 30, 3, seed=seed)
     found, values = convergence(layer, x[:, 0], steps=steps, eta=eta), equilibrium_eigenvalues(layer, x)
     summary = (
-        f"rate per step: {found.rates.mean():.3f} (guaranteed: {found.bound:.3f})\n"
+        f"rate per step: {np.nanmean(found.rates):.3f} (guaranteed: {found.bound:.3f})\n"
         f"eigenvalues with a negative real part: {values.stable:.1%}"
     )
     pieces = Piece("convergence", found, plot_convergence), Piece("eigenvalues", values, plot_eigenvalues)
@@ -48,7 +50,7 @@ def phase(
     output: Output = OUTPUT,
     json: Json = False,
 ) -> None:
-    """Phase portraits of two units under a random walk (iRNN Fig. 2, ERNN Fig. 1).
+    """Phase portraits of two units under a random walk (iRNN figure 2, ERNN figure 1).
 
     Example: chronode analyze phase --model rnn,fastrnn,ernn
     """

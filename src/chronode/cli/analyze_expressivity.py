@@ -40,7 +40,7 @@ def trajectory(
     output: Output = OUTPUT,
     json: Json = False,
 ) -> None:
-    """What a circle becomes inside networks (LTC's Figs. 1 and 2).
+    """What a circle becomes inside networks (LTC's figures 1 and 2).
 
     Example: chronode analyze trajectory --activation relu
     """
@@ -72,7 +72,7 @@ def expressivity(
     output: Output = OUTPUT,
     json: Json = False,
 ) -> None:
-    """Trajectory length over one setting (LTC's Fig. 3), with the bounds of theorems 4 and 5.
+    """Trajectory length over one setting (LTC's figure 3), with the bounds of theorems 4 and 5.
 
     Example: chronode analyze expressivity --over solver --values rk23,rk45,adams,implicit
     """

@@ -83,7 +83,7 @@ def flow(
     output: Output = OUTPUT,
     json: Json = False,
 ) -> None:
-    """How much of step t is left at the last step (mmRNN Fig. 1), on noise with irregular gaps.
+    """How much of step t is left at the last step (mmRNN figure 1), on noise with irregular gaps.
 
     Example: chronode analyze flow --model irnn,rnn,lstm --steps 200
     """
@@ -107,7 +107,7 @@ def teaching(
     output: Output = OUTPUT,
     json: Json = False,
 ) -> None:
-    """The loss's gradient at every step and the loss's surface (mmRNN Fig. 3), on bit streams.
+    """The loss's gradient at every step and the loss's surface (mmRNN figure 3), on bit streams.
 
     Example: chronode analyze teaching --model ode-rnn,mmrnn,lstm
     """
@@ -134,7 +134,7 @@ def training(
     output: Output = OUTPUT,
     json: Json = False,
 ) -> None:
-    """Gradient flow while learning the adding problem (iRNN Fig. 3, 8, 9).
+    """Gradient flow while learning the adding problem (iRNN figure 3, 8, 9).
 
     Example: chronode analyze training --model rnn,irnn --length 200 --steps 1000
     """

@@ -37,7 +37,7 @@ def time_steps(
     output: Output = OUTPUT,
     json: Json = False,
 ) -> None:
-    """The time steps that a UnICORNN learns (its Fig. 5).
+    """The time steps that a UnICORNN learns (its figure 5).
 
     Example: chronode analyze time-steps --task psmnist --layers 3 --hidden 256 --delta-t 0.19
     """
@@ -61,7 +61,7 @@ def weight_norms(
     output: Output = OUTPUT,
     json: Json = False,
 ) -> None:
-    """The norms of UnICORNN's hidden weights during training (its Fig. 7).
+    """The norms of UnICORNN's hidden weights during training (its figure 7).
 
     Example: chronode analyze weight-norms --epochs 20
     """
@@ -88,7 +88,7 @@ def sensitivity(
     output: Output = OUTPUT,
     json: Json = False,
 ) -> None:
-    """How much UnICORNN's score depends on Δt and α (its Fig. 4).
+    """How much UnICORNN's score depends on Δt and α (its figure 4).
 
     Example: chronode analyze sensitivity --runs 3
     """
@@ -115,7 +115,7 @@ def stacking(
     output: Output = OUTPUT,
     json: Json = False,
 ) -> None:
-    """Residual against plain stacking of UnICORNN (its Fig. 6).
+    """Residual against plain stacking of UnICORNN (its figure 6).
 
     Example: chronode analyze stacking --layers 3,6 --runs 3
     """
@@ -142,7 +142,7 @@ def subsampling(
     output: Output = OUTPUT,
     json: Json = False,
 ) -> None:
-    """UnICORNN's score with only the last, or random, entries of each series (its Fig. 3).
+    """UnICORNN's score with only the last, or random, entries of each series (its figure 3).
 
     Example: chronode analyze subsampling --task eigenworms --entries 1000,5000,17984
     """

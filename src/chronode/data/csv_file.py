@@ -35,7 +35,7 @@ def read_csv(
     pa = arrow()
     import pyarrow.csv
 
-    first = _first_line(path, encoding)
+    first = first_line(path, encoding)
     delimiter = delimiter or max(",;\t|", key=first.count)
     if names is None and all(_is_number(cell) for cell in first.split(delimiter)):
         raise ValueError(f"{path}: the first line holds numbers, not column names: add them, or give names=[...].")
@@ -90,7 +90,7 @@ def _open(path: Path) -> Any:
     return lzma.open(path) if path.suffix == ".xz" else arrow().input_stream(str(path), compression="detect")
 
 
-def _first_line(path: Path, encoding: str) -> str:
+def first_line(path: Path, encoding: str) -> str:
     """The first line that is not empty."""
     try:
         with _open(path) as file:

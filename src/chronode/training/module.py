@@ -120,6 +120,8 @@ class Training(pl.LightningModule):
         epoch = Epoch(number, loss / weight if weight else float("nan"), valid_loss, found, rate, self.epoch_seconds)
         value = valid_loss if self.objective.metric == "loss" else found[self.objective.metric]
         better = self.objective.better(value, self.best_value)
+        if value == self.best_value:  # on small data many epochs have the same accuracy: the surer one wins
+            better = valid_loss < self.history[self.best_epoch - 1].valid_loss
         if better or not self.best:
             self.best_epoch, self.best_value = number, value if better else None
             self.best = {name: tensor.clone() for name, tensor in self.candidate().state_dict().items()}

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._checks import near
 from ..data import Scaler, Sequences, forecast, options_like, read, windows
-from ..data.csv_file import _first_line
+from ..data.csv_file import first_line
 from ..data.names import listed
 from .config import DataConfig
 
@@ -190,7 +190,7 @@ def column_names(path: Path, options: dict[str, Any]) -> list[str] | None:
             return None
     if not {".csv", ".tsv", ".txt", ".data", ".dat"} & {*suffixes}:
         return None
-    first = _first_line(path, options.get("encoding", "utf-8"))
+    first = first_line(path, options.get("encoding", "utf-8"))
     delimiter = options.get("delimiter") or ("\t" if ".tsv" in suffixes else max(",;\t|", key=first.count))
     return [name.strip() for name in next(csv.reader([first], delimiter=delimiter))]
 

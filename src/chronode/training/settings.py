@@ -40,7 +40,8 @@ class Settings:
         average_decay: of "ema".
         average_start: of "swa": the first epoch that counts, from 1.
         early_stop: stop after so many epochs without a better validation metric; 0 never.
-        metric: to choose by on the validation series; None: the task's, or the target's default; or "loss".
+        metric: to choose by on the validation series (of equal epochs the one with the lower loss); None: the
+            task's, or the target's default; or "loss".
         seed: of the weights, the order of batches, dropout and sub-sampling.
         tbptt: truncated back-propagation: series are cut into pieces of so many steps, gradients end at the cuts, the
             state goes on; a step of the optimiser per piece. 0: whole series.

@@ -1,0 +1,41 @@
+"""The papers' figures by name: each is drawn at the smoke budget."""
+
+import json
+
+import pytest
+
+from chronode.experiments.drawings import drawings, find_drawing
+
+NAMES = sorted(drawings())
+FIGURES = {
+    "mmrnn": "figure1 figure3 table2",
+    "unicornn": "figure2 figure3 figure4 figure5 figure6 figure7",
+    "ltc": "figure1 figure2 figure3 table2",
+    "irnn": "figure2 figure3 figure4 figure6 figure7 figure8 figure9",
+    "ernn": "figure1 figure2 figure5 figure6",
+}
+PARTS = {"mmrnn/figure3": 2, "ltc/figure2": 5, "ltc/figure3": 5}
+TRAINS = {*(f"unicornn/figure{n}" for n in range(3, 8)), "irnn/figure4", "irnn/figure6", "irnn/figure7"}
+SLOW = TRAINS | {"irnn/figure3", "irnn/figure9", "ernn/figure5", "ernn/figure6", "ltc/figure2", "ltc/figure3"}
+
+
+def test_every_figure_that_is_promised_is_there():
+    assert sorted(f"{paper}/{name}" for paper, names in FIGURES.items() for name in names.split()) == NAMES
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in NAMES])
+def test_it_is_drawn(name, tmp_path):
+    drawn = find_drawing(name).draw(tmp_path, "smoke")
+    assert len(drawn) == PARTS.get(name, 1)
+    for path in drawn:
+        assert path.name.startswith(f"{name.replace('/', '-')}-smoke")
+        assert path.read_bytes().startswith(b"\x89PNG")
+        numbers = [path.with_suffix(".json"), *tmp_path.glob(f"{path.stem}-[0-9]*.json")]
+        assert any(file.is_file() and json.loads(file.read_text()) for file in numbers)
+
+
+def test_what_is_not_known_is_told():
+    with pytest.raises(ValueError, match="there is no drawing 'mmrnn/figure11'. Did you mean 'mmrnn/figure1'"):
+        find_drawing("mmrnn/figure11")
+    with pytest.raises(ValueError, match="budget='all'"):
+        find_drawing("mmrnn/table2").draw("unused", "all")
