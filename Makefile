@@ -24,7 +24,7 @@ STARTED := $(shell date +%s)
 WORKERS := 2
 PYTEST := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q
 
-.PHONY: help setup demo test test-slow test-asan lint format bench lock clean
+.PHONY: help setup demo test test-slow test-asan lint format bench results lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -35,6 +35,7 @@ help:
 	@echo 'make lint       ruff and the type checker'
 	@echo 'make format     let ruff repair layout and imports'
 	@echo 'make bench      time the models'
+	@echo 'make results    write RESULTS.md from the ledger of runs'
 	@echo 'make setup      only the set-up that the others begin with'
 	@echo 'make lock       resolve the pinned packages anew'
 	@echo 'make clean      remove everything built; $(VENV) stays'
@@ -67,6 +68,9 @@ format: $(READY)
 
 bench: $(READY)
 	@$(BIN)/chronode bench --memory --output benchmarks/bench
+
+results: $(READY)
+	@$(BIN)/chronode results
 
 setup: $(READY)
 

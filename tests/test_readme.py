@@ -1,11 +1,13 @@
 """The README stays true: its examples run, its tables are those that the commands print."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from commands import chronode
 
 from chronode.cli.demo import run_demo
 from chronode.cli.models import as_markdown
@@ -19,14 +21,39 @@ def section(name: str) -> str:
     return found[1].strip()
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(4))
 def test_examples_run(number, tmp_path):
     examples = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    assert len(examples) == 3
+    assert len(examples) == 4
     script = tmp_path / "example.py"
     script.write_text(examples[number])
     done = subprocess.run([sys.executable, script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def commands() -> list[list[str]]:
+    block = re.search(r"```sh\n(.*?)```", section("run"), re.DOTALL)
+    assert block
+    return [shlex.split(line, comments=True)[1:] for line in block[1].splitlines()]
+
+
+def test_commands_run_on_less(tmp_path, monkeypatch):
+    """The commands of the README with fewer patients and epochs; as they stand: the slow test."""
+    monkeypatch.chdir(tmp_path)
+    for words in commands():
+        less = [*words, "--patients", "60"] if "example" in words else words
+        chronode(*[{"20": "1", "25": "2", "10": "1", "2": "1"}.get(word, word) for word in less], plots=True)
+    assert (tmp_path / "out.csv").read_text().startswith("patient,")
+
+
+@pytest.mark.slow
+def test_commands_run_as_they_stand(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for words in commands():
+        told = chronode(*words, plots=True)
+        if words[0] == "evaluate":
+            accuracy = float(re.search(r"charts.*?│.*?│\s*([\d.]+)", told.out)[1])
+            assert accuracy > 0.8
 
 
 def test_table_of_models_is_what_the_command_prints():

@@ -7,7 +7,7 @@
 """
 
 import importlib
-from types import ModuleType
+from typing import Any
 
 from . import nn
 from ._version import __version__
@@ -17,8 +17,14 @@ from .nn.registry import Model, create, models, register
 __all__ = ["Model", "__version__", "backend", "create", "models", "nn", "register"]
 
 
-def __getattr__(name: str) -> ModuleType:
+_MODULES = ("analysis", "data", "estimators", "tasks", "testing", "training")
+_ESTIMATORS = ("SequenceClassifier", "SequenceForecaster", "SequenceRegressor")
+
+
+def __getattr__(name: str) -> Any:
     """The larger parts are imported when they are first used."""
-    if name in ("analysis", "data", "tasks", "testing", "training"):
+    if name in _MODULES:
         return importlib.import_module(f".{name}", __name__)
+    if name in _ESTIMATORS:
+        return getattr(importlib.import_module(".estimators", __name__), name)
     raise AttributeError(f"module 'chronode' has no attribute {name!r}")

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
 
 import chronode
 from chronode.analysis import convergence, equilibrium_eigenvalues, phase_portrait
-from chronode.cli.analyze import analyze_app
 
 
 def linear_irnn(slope=0.5):
@@ -65,12 +63,3 @@ def test_irnn_leaves_its_start_and_stays_on_a_line():
     thin = [small / large for large, small in spread]
     assert thin[2] < 0.05 < thin[1]
     assert (found.states[:, 0] == found.states[0, 0]).all()
-
-
-def test_the_commands_draw_and_refuse(tmp_path):
-    for told in (["equilibrium", "--model", "ernn", "--hidden", "4"], ["phase", "--steps", "20"]):
-        shown = CliRunner().invoke(analyze_app, [*told, "--output", str(tmp_path)])
-        assert shown.exit_code == 0, shown.output
-    assert {path.name for path in tmp_path.glob("*.png")} == {"convergence.png", "eigenvalues.png", "phase.png"}
-    refused = CliRunner().invoke(analyze_app, ["equilibrium", "--model", "gru"])
-    assert isinstance(refused.exception, ValueError) and "irnn, sirnn or ernn" in str(refused.exception)

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 import torch
 from torch.func import jacrev
-from typer.testing import CliRunner
 
 import chronode
 from chronode.analysis import GradientTracker, gradient_flow, gradient_table, loss_gradients, loss_surface
 from chronode.analysis.gradients import jacobians_of
 from chronode.analysis.opened import Opened
-from chronode.cli.analyze import analyze_app
 from chronode.model import SequenceModel
 from chronode.nn import Cell, Layer, Solver
 
@@ -95,6 +93,16 @@ def test_as_many_probes_as_numbers_are_exact():
     np.testing.assert_allclose(probed.log10_norms, exact.log10_norms, atol=1e-9)
     few = gradient_flow("mmrnn", x, method="probes", probes=4, **told)
     assert np.nanmax(np.abs(few.log10_norms - exact.log10_norms)) < 0.3
+
+
+def test_wide_states_are_probed_unless_the_spectral_norm_is_asked_for():
+    x = series(1, 3, 2)
+    narrow, wide = (gradient_flow("lstm", x, hidden_size=size) for size in (80, 81))
+    assert (narrow.method, narrow.norm) == ("exact", "spectral")
+    assert (wide.method, wide.norm) == ("probes", "frobenius")
+    asked = gradient_flow("lstm", x, hidden_size=81, norm="spectral")
+    assert (asked.method, asked.norm) == ("exact", "spectral")
+    assert gradient_flow("lstm", x, hidden_size=81, singular_values=True).method == "exact"
 
 
 def test_a_padded_sequence_flows_as_it_does_alone():
@@ -212,28 +220,10 @@ def test_the_tracker_sees_the_weights_change():
         ({"bidirectional": True}, "bidirectional=False"),
         ({"part": 2}, "part=2: the state of"),
         ({"norm": "nuclear"}, "norm='nuclear'"),
-        ({"method": "probes"}, "norm='frobenius'"),
-        ({"hidden_size": 600}, "norm='frobenius'"),
+        ({"method": "probes", "norm": "spectral"}, "norm='frobenius'"),
+        ({"method": "probes", "singular_values": True}, "method='exact'"),
     ],
 )
 def test_mistakes_are_told(told, message):
     with pytest.raises(ValueError, match=message):
         gradient_flow("lstm", series(1, 4, 2), **told)
-
-
-def test_the_command_prints_both_tables(tmp_path):
-    told = ["gradients", "--lengths", "5,10", "--hidden", "8", "--seeds", "1", "--output", str(tmp_path)]
-    shown = CliRunner().invoke(analyze_app, told)
-    assert shown.exit_code == 0, shown.output
-    assert "0.97 ± 0.01" in shown.output and "mmrnn, here" in shown.output
-    assert len(json.loads((tmp_path / "gradients.json").read_text())["means"]) == 2
-    assert (tmp_path / "gradients.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize(
-    "told", [["flow", "--steps", "10"], ["teaching", "--steps", "6"], ["training", "--length", "6", "--steps", "2"]]
-)
-def test_the_other_commands_draw(told, tmp_path):
-    shown = CliRunner().invoke(analyze_app, [*told, "--hidden", "4", "--output", str(tmp_path)])
-    assert shown.exit_code == 0, shown.output
-    assert list(tmp_path.glob("*.png")) and list(tmp_path.glob("*.json"))

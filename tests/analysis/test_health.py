@@ -7,13 +7,16 @@ import pytest
 import torch
 
 import chronode
-from chronode.analysis import health, health_report
+from chronode.analysis import effective_steps, health, health_report, time_constants, time_scales
+from chronode.analysis.health import STEPS_AT_MOST, STEPS_EXACT, _rows
 from chronode.data import from_numpy
 from chronode.model import SequenceModel
 
 
-def data(steps=60, gap=1.0, seed=0):
+def data(steps=60, gap=None, seed=0):
+    """Six series of noise; gap None: steps of 1."""
     values = np.random.default_rng(seed).normal(size=(6, steps, 2)).astype(np.float32)
+    gap = 1.0 if gap is None else gap
     return from_numpy(values, order="NTD", dt=np.full((6, steps), gap), target=np.array(["a", "b"] * 3))
 
 
@@ -40,11 +43,93 @@ def test_dead_and_saturated_units_are_found():
     assert found.saturated > 0.3 and "weight decay" in found.findings[1]
 
 
-def test_the_effect_of_time_is_measured():
-    assert health(model("gru"), data()).time_effect == 0
-    assert "does not see time" in health(model("gru"), data()).findings[4]
-    slow = health(model("ltc"), data(gap=1e-5))
-    assert slow.time_effect > 0 and slow.gaps[1] == pytest.approx(1e-5, rel=1e-3)
+def test_an_exploding_gradient_and_large_outputs_are_found():
+    built = model("indrnn")
+    with torch.no_grad():
+        built.layer.cells[0].u.fill_(1.3)
+        built.layer.cells[0].inputs.bias.fill_(5.0)  # so that every unit is active
+    found = health(built, data())
+    assert found.log10_ratio == pytest.approx(58 * np.log10(1.3), abs=0.1)
+    assert "gradient clipping" in found.findings[0] and "bounded model" in found.findings[3]
+
+
+def test_the_effect_of_time_is_measured_where_a_model_has_no_scales():
+    blind = health(model("gru"), data())
+    assert blind.scales is None and blind.time_effect == 0 and "does not see time" in blind.findings[4]
+    fine, coarse = health(model("mmrnn"), data(gap=1e-5)), health(model("neural-ode"), data(steps=10, gap=50.0))
+    assert 0 < fine.time_effect < 0.01 and "smaller time unit" in fine.findings[4]
+    assert "larger time unit" in coarse.findings[4]
+
+
+@pytest.mark.parametrize("name", ["ltc", "unicornn", "cornn", "ct-rnn", "rnn-decay", "gru-d", "ct-lstm", "ct-gru"])
+def test_gaps_are_held_against_the_models_own_scales(name):
+    tiny, good, huge = (health(model(name), data(steps=10, gap=gap)) for gap in (1e-6, None, 1e6))
+    assert "time hardly moves the state, so try a smaller time unit" in tiny.findings[4]
+    assert tiny.gaps[1] == pytest.approx(1e-6, rel=1e-3) and tiny.span < 1e-4
+    assert "each gap is long for this model, so try a larger time unit" in huge.findings[4]
+    assert good.findings[4].endswith(", which is healthy.") and good.scales.what in good.findings[4]
+
+
+def scales(name, hidden=5, x=None, **settings):
+    torch.manual_seed(0)
+    layer = chronode.create(name, 2, hidden, **settings).double()
+    x = torch.randn(2, 7, 2, dtype=torch.float64) if x is None else x
+    return layer, x, time_scales(layer, x, dt=0.3)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "expected"),
+    [
+        ("ct-rnn", {}, [1] * 5),
+        ("reciprocal", {}, [1] * 5),
+        ("mmrnn", {"flow": "ctrnn"}, [1] * 5),
+        ("rnn-decay", {"rate": 0.2, "num_layers": 2}, [5] * 10),
+        ("cornn", {"delta_t": 0.25}, [4] * 5),
+        ("ct-gru", {"scales": 3}, [1, 10**0.5, 10]),
+        ("phased-lstm", {"shortest": 7.0, "longest": 7.0}, [7] * 5),
+    ],
+)
+def test_fixed_time_scales_are_those_of_the_equations(name, settings, expected):
+    np.testing.assert_allclose(scales(name, **settings)[2].values, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["mmrnn", "lstm", "irnn", "ode-rnn", "cfc"])
+def test_other_models_have_none(name):
+    assert scales(name)[2] is None
+
+
+def test_scales_that_data_move_are_medians_over_them():
+    layer, x, found = scales("ltc")
+    by_step = time_constants(layer, x, dt=0.3).values.reshape(-1, 5)
+    lower, upper = (np.quantile(by_step, 0.5, axis=0, method=how) for how in ("lower", "higher"))
+    assert (np.sort(lower) <= found.values).all() and (found.values <= np.sort(upper)).all()
+    layer, x, found = scales("ct-lstm", x=torch.randn(1, 1, 2, dtype=torch.float64))
+    with chronode.backend("torch"):
+        _, (_, _, rate, _) = layer(x, dt=0.3)
+    np.testing.assert_allclose(found.values, np.sort(1 / rate.detach().flatten()), rtol=1e-9)
+
+
+def test_the_effective_steps_of_unicornn_are_its_rates():
+    layer, _, found = scales("unicornn", delta_t=0.2)
+    np.testing.assert_allclose(found.values, 1 / effective_steps(layer).steps[0][::-1], rtol=1e-6)
+
+
+def test_a_decay_rate_below_zero_never_ends():
+    torch.manual_seed(0)
+    layer = chronode.create("gru-d", 2, 3, missing=False)
+    with torch.no_grad():
+        layer.cells[0].decay.weight.copy_(torch.tensor([[0.5], [-1.0], [2.0]]))
+    found = time_scales(layer, torch.zeros(1, 2, 2))
+    assert found.values.tolist() == [0.5, 2.0, np.inf] and found.high == np.inf
+    assert json.loads(found.to_json())["values"][2] is None
+
+
+def test_long_series_are_probed_and_few():
+    long = data(steps=STEPS_AT_MOST // 4 + 1)
+    assert len(_rows(long, 16)) == 3
+    short = data(steps=STEPS_EXACT // 6 + 1)
+    assert health(model("rnn"), short).flow.method == "probes"
+    assert health(model("rnn"), short, most=5).flow.method == "exact"
 
 
 def test_padding_does_not_count():
