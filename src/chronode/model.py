@@ -62,7 +62,8 @@ class ModelSpec:
     def __post_init__(self) -> None:
         find(self.model)
         for name in ("input_size", "num_outputs", "hidden_size", "num_layers", "embedding_size"):
-            whole(name, getattr(self, name), at_least=1)
+            # Plain ints: NumPy's would not go into JSON.
+            object.__setattr__(self, name, whole(name, getattr(self, name), at_least=1))
         flag("per_step", self.per_step)
         flag("missing", self.missing)
         number("embedding_dropout", self.embedding_dropout, at_least=0, below=1)

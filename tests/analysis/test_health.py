@@ -43,14 +43,24 @@ def test_dead_and_saturated_units_are_found():
     assert found.saturated > 0.3 and "weight decay" in found.findings[1]
 
 
-def test_an_exploding_gradient_and_large_outputs_are_found():
-    built = model("indrnn")
+def test_an_exploding_gradient_is_found():
+    built = model("neural-ode")
     with torch.no_grad():
-        built.layer.cells[0].u.fill_(1.3)
-        built.layer.cells[0].inputs.bias.fill_(5.0)  # so that every unit is active
+        for parameter in built.layer.parameters():
+            parameter.zero_()
+        built.layer.cells[0].flow.recurrent.weight.copy_(0.3 * torch.eye(8))  # at h = 0: dh/dt = 0.3 h
     found = health(built, data())
-    assert found.log10_ratio == pytest.approx(58 * np.log10(1.3), abs=0.1)
-    assert "gradient clipping" in found.findings[0] and "bounded model" in found.findings[3]
+    assert found.log10_ratio == pytest.approx(58 * 0.3 * np.log10(np.e), rel=1e-4)
+    assert "1e+8 times" in found.findings[0] and "gradient clipping" in found.findings[0]
+
+
+def test_large_outputs_are_found():
+    built = model("neural-ode")
+    with torch.no_grad():
+        built.layer.cells[0].flow.recurrent.bias.fill_(50.0)  # dh/dt = 1
+    found = health(built, data(gap=3.0))
+    assert found.high == pytest.approx(np.full(8, 180), rel=0.02)
+    assert "bounded model" in found.findings[3]
 
 
 def test_the_effect_of_time_is_measured_where_a_model_has_no_scales():
@@ -61,13 +71,19 @@ def test_the_effect_of_time_is_measured_where_a_model_has_no_scales():
     assert "larger time unit" in coarse.findings[4]
 
 
-@pytest.mark.parametrize("name", ["ltc", "unicornn", "cornn", "ct-rnn", "rnn-decay", "gru-d", "ct-lstm", "ct-gru"])
+@pytest.mark.parametrize("name", ["ltc", "unicornn", "cornn", "rnn-decay", "gru-d", "ct-lstm", "ct-gru"])
 def test_gaps_are_held_against_the_models_own_scales(name):
     tiny, good, huge = (health(model(name), data(steps=10, gap=gap)) for gap in (1e-6, None, 1e6))
     assert "time hardly moves the state, so try a smaller time unit" in tiny.findings[4]
     assert tiny.gaps[1] == pytest.approx(1e-6, rel=1e-3) and tiny.span < 1e-4
     assert "each gap is long for this model, so try a larger time unit" in huge.findings[4]
     assert good.findings[4].endswith(", which is healthy.") and good.scales.what in good.findings[4]
+
+
+def test_gaps_that_a_solver_cannot_bridge_are_told():
+    assert "larger time unit" in health(model("ct-rnn"), data(steps=5, gap=50.0)).findings[4]
+    with pytest.raises(ValueError, match="not finite after step .*Try a larger time unit"):
+        health(model("ct-rnn"), data(steps=10, gap=1e30))
 
 
 def scales(name, hidden=5, x=None, **settings):

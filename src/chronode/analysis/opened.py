@@ -145,9 +145,20 @@ class Opened:
             x = torch.cat([cell.project(seen), nudge], dim=-1)
             first = tuple(state.split(parts, dim=-1))
             out, _ = driver.run(OpenCell(cell, parts), x, first, inputs.dt, driver.Plan(inputs.lengths))
+            _check_finite(out, cell)
             levels.append(out[..., : -sum(parts)])
             inside.append(Inside(cell, seen, out[..., -sum(parts) :]))
         return levels[-1], inside
+
+
+def _check_finite(states: Tensor, cell: Cell) -> None:
+    finite = states.isfinite().all(-1).all(-1)
+    if not finite.all():
+        step = int(finite.int().argmin()) + 1
+        raise ValueError(
+            f"the state of {type(cell).__name__} is not finite after step {step}: gaps are too long for its solver, "
+            "or inputs or weights too large. Try a larger time unit, more solver steps or scaled inputs."
+        )
 
 
 def as_layer(
