@@ -56,10 +56,12 @@ def test_other_models_have_no_equilibrium(analysis):
 
 
 def test_irnn_leaves_its_start_and_stays_on_a_line():
-    found = phase_portrait(["rnn", "fastrnn", "irnn"], steps=300)
-    later = found.states[:, 20:]
-    # Two numbers that follow one slow input: the second principal direction is almost empty for iRNN.
-    spread = [np.linalg.svd(path - path.mean(0), compute_uv=False) for path in later]
-    thin = [small / large for large, small in spread]
-    assert thin[2] < 0.05 < thin[1]
-    assert (found.states[:, 0] == found.states[0, 0]).all()
+    thin = []
+    for seed in range(7):
+        found = phase_portrait(["fastrnn", "irnn"], steps=200, seed=seed)
+        assert (found.states[:, 0] == found.states[0, 0]).all()
+        # Two numbers that follow one slow input: of iRNN the second principal direction is almost empty.
+        spread = [np.linalg.svd(path - path.mean(0), compute_uv=False) for path in found.states[:, 20:]]
+        thin.append([small / large for large, small in spread])
+    fast, own = np.median(thin, axis=0)
+    assert own < fast / 2

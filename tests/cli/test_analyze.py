@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from commands import chronode, run
+from commands import QUICK, VITALS, chronode, run, write_vitals
 
 from chronode.cli.analyze import COMMANDS, analyze_app
 
@@ -96,6 +96,16 @@ def test_health_as_json_goes_where_it_is_told(finished, tmp_path):
     check(tmp_path, told, ["health"])
 
 
+def test_health_on_another_file_with_missing_values(tmp_path):
+    for name, seed in (("ward", 0), ("other", 1)):
+        write_vitals(tmp_path / f"{name}.csv", seed=seed)
+    run_folder = tmp_path / "run"
+    chronode("train", tmp_path / "ward.csv", *VITALS, *QUICK, "--model", "gru-d", "--epochs", 1, "--output", run_folder)
+    told = run("analyze", "health", str(run_folder), str(tmp_path / "other.csv")).stdout
+    assert "the decay time of the state is" in told
+    assert (run_folder / "health.png").is_file()
+
+
 # ---- mistakes -----------------------------------------------------------------------------------------------
 
 
@@ -133,12 +143,23 @@ def shown():
 @pytest.mark.parametrize("line", sorted(set(shown())))
 def test_what_is_shown_can_be_typed(line):
     name, *arguments = line.split()
-    arguments = [word for word in arguments if word != "..."]
+    arguments = [word for word in arguments if word not in ("...", "--help")]
     group = typer.main.get_command(analyze_app)
     command = group.commands[name]
     if name == "health" and not arguments:
         arguments = ["runs/any"]
     command.make_context(name, arguments)  # raises what is wrong with them
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_python_of_the_docs_can_be_imported_and_that_of_the_first_page_runs(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        whole = compile(block, page, "exec")
+        imports = "\n".join(line for line in block.splitlines() if line.startswith(("from ", "import ")))
+        exec(whole if page == "analysis.md" else compile(imports, page, "exec"), {"__name__": "page"})
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -99,6 +99,7 @@ def assert_refuses_double_backward(layer, x, dt, lengths, state):
 
 def assert_compiles_and_exports(layer, x, dt):
     """torch.compile sees one graph, torch.export too, and both give the same numbers."""
+    torch._dynamo.reset()  # the layers of other tests count towards its limit of recompilations
     wanted = layer(x, dt=dt)[0]
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(x, dt=dt)[0], wanted)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers import assert_close, assert_same_as_torch, batch, results
+from helpers import assert_close, assert_compiles_and_exports, assert_same_as_torch, batch, results
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -173,9 +173,4 @@ def test_dense_op_is_a_sound_operator():
 def test_compile_and_export(form):
     layer = make(**form)
     x, dt, _, _ = batch(layer, 2, 3, torch.float64, ragged=False)
-    wanted = layer(x, dt=dt)[0]
-    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(compiled(x, dt=dt)[0], wanted)
-    compiled(x, dt=dt)[0].sum().backward()
-    exported = torch.export.export(layer, (x.detach(),), {"dt": dt.detach()})
-    torch.testing.assert_close(exported.module()(x.detach(), dt=dt.detach())[0], wanted)
+    assert_compiles_and_exports(layer, x, dt)

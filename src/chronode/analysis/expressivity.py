@@ -33,7 +33,13 @@ def arc_length(points: Array) -> float:
 
 
 def principal(states: Array, count: int = 2) -> tuple[Array, Array]:
-    """Scores `(P, count)` of the first principal components, and the share of the variance of every component."""
+    """Scores `(P, count)` of the first principal components, and the share of the variance of every component.
+
+    Example:
+        >>> _, shares = principal(np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 4.0]]))  # all on one line
+        >>> shares.round(6).tolist()
+        [1.0, 0.0]
+    """
     centred = states - states.mean(0)
     left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
     variance = sizes**2

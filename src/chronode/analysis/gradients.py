@@ -22,6 +22,7 @@ EXACT_LIMIT = 160
 grows with the cube of the size; an LSTM has 2 H numbers, a CT-GRU 8 H."""
 
 _ROWS_AT_ONCE = 128
+_NUMBERS_AT_ONCE = 2_000_000  # of states of all steps and probes: a graph of some 300 MB
 
 
 @dataclass(frozen=True)
@@ -267,14 +268,24 @@ def _by_probes(opened: Opened, inputs: Inputs, columns: Tensor, probes: int, see
     count = min(probes, len(columns))
     dice = torch.Generator().manual_seed(seed)
     vectors = torch.linalg.qr(torch.randn(len(columns), count, dtype=torch.float64, generator=dice)).Q.T
-    start = opened.start(batch).requires_grad_()
-    nudges = torch.zeros(steps, batch, opened.size, dtype=torch.float64, requires_grad=True)
-    with torch.enable_grad():
-        _, states = opened.run(inputs, start, nudges)
-        last = states[-1] if inputs.lengths is None else states[inputs.lengths - 1, torch.arange(batch)]
     squares = torch.zeros(steps + 1, batch, dtype=torch.float64)
-    for vector in vectors:
-        wanted = (last[:, columns] * vector).sum()
-        first, rest = torch.autograd.grad(wanted, (start, nudges), retain_graph=True)
-        squares += torch.cat([first[None], rest])[..., columns].square().sum(-1)
+    for some in vectors.split(max(1, _NUMBERS_AT_ONCE // (steps * batch * opened.size))):
+        squares += _squares(opened, inputs, columns, some)
     return 0.5 * (squares * len(columns) / count).log10().T
+
+
+def _squares(opened: Opened, inputs: Inputs, columns: Tensor, vectors: Tensor) -> Tensor:
+    """Σ ‖v ∂h_T/∂h_t‖² over the vectors v, `(T + 1, B)`: each has a copy of the batch, and all go back at once."""
+    steps, batch = inputs.x.shape[:2]
+    copies = len(vectors)
+    lengths = None if inputs.lengths is None else inputs.lengths.repeat(copies)
+    rows = Inputs(inputs.x.repeat(1, copies, 1), inputs.dt.repeat(1, copies, 1), lengths)
+    start = opened.start(copies * batch).requires_grad_()
+    nudges = torch.zeros(steps, copies * batch, opened.size, dtype=torch.float64, requires_grad=True)
+    with torch.enable_grad():
+        _, states = opened.run(rows, start, nudges)
+        last = states[-1] if lengths is None else states[lengths - 1, torch.arange(copies * batch)]
+        wanted = (last[:, columns] * vectors.repeat_interleave(batch, 0)).sum()
+    first, rest = torch.autograd.grad(wanted, (start, nudges))
+    squares = torch.cat([first[None], rest])[..., columns].square().sum(-1)
+    return squares.unflatten(1, (copies, batch)).sum(1)

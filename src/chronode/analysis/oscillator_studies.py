@@ -57,7 +57,15 @@ def effective_steps(model: Layer | SequenceModel) -> EffectiveSteps:
 
 
 def learned_steps(trial: Trial | None = None) -> EffectiveSteps:
-    """Trains once and gives the time steps that were learned (Fig. 5)."""
+    """Trains once and gives the time steps that were learned (Fig. 5).
+
+    Example:
+        >>> from chronode.training import Settings
+        >>> few = {"train": 16, "valid": 8, "test": 8}
+        >>> trial = Trial("bitstream", options=few, hidden_size=4, training=Settings(epochs=1))
+        >>> learned_steps(trial).steps.shape
+        (2, 4)
+    """
     trial = trial or Trial()
     return effective_steps(trial.train(trial.load())[0].model)
 
@@ -76,7 +84,15 @@ class WeightNorms(Result):
 
 
 def weight_norms(trial: Trial | None = None, *, progress: Progress | None = None) -> WeightNorms:
-    """The largest |w| of each layer before training and after every epoch (Fig. 7)."""
+    """The largest |w| of each layer before training and after every epoch (Fig. 7).
+
+    Example:
+        >>> from chronode.training import Settings
+        >>> few = {"train": 16, "valid": 8, "test": 8}
+        >>> trial = Trial("bitstream", options=few, hidden_size=4, training=Settings(epochs=1))
+        >>> weight_norms(trial).norms.shape
+        (1, 2, 2)
+    """
     trial = trial or Trial()
     parts, norms = trial.load(), []
     for run in range(trial.runs):
@@ -131,7 +147,15 @@ def sensitivity(
     alpha: Sequence[float] = (0.3, 1.0, 3.0, 10.0),
     progress: Progress | None = None,
 ) -> Sensitivity:
-    """How much the score depends on Δt and on α (Fig. 4)."""
+    """How much the score depends on Δt and on α (Fig. 4).
+
+    Example:
+        >>> from chronode.training import Settings
+        >>> few = {"train": 16, "valid": 8, "test": 8}
+        >>> trial = Trial("bitstream", options=few, hidden_size=4, training=Settings(epochs=1))
+        >>> sensitivity(trial, delta_t=[0.1], alpha=[1.0]).alpha.scores.shape
+        (1, 1, 1)
+    """
     trial = trial or Trial()
     parts = trial.load()
     counted = _counted(progress, trial.runs * (len(delta_t) + len(alpha)))
@@ -161,6 +185,13 @@ def stacking(
         kinds: of "plain", "residual" and "single-scale" (c is not trained).
         skip: S, layers that a residual connection skips.
         progress: called with (trainings done, trainings in all).
+
+    Example:
+        >>> from chronode.training import Settings
+        >>> few = {"train": 16, "valid": 8, "test": 8}
+        >>> trial = Trial("bitstream", options=few, hidden_size=4, training=Settings(epochs=1))
+        >>> stacking(trial, layers=[3], kinds=["plain"]).scores.shape
+        (1, 1, 1)
     """
     trial = trial or Trial()
     parts = trial.load()
@@ -178,6 +209,13 @@ def subsampling(
     """Scores when only the last entries, or randomly chosen ones, of every series are seen (Fig. 3).
 
     Of a series that is shorter all entries are taken.
+
+    Example:
+        >>> from chronode.training import Settings
+        >>> few = {"train": 16, "valid": 8, "test": 8}
+        >>> trial = Trial("bitstream", options=few, hidden_size=4, training=Settings(epochs=1))
+        >>> subsampling(trial, entries=[4]).kinds
+        ('last entries', 'random entries')
     """
     trial = trial or Trial()
     parts = trial.load()

@@ -16,6 +16,13 @@ def plot_learning(found: Sequence[LearningCurves], path: str | Path) -> Path:
     """The training loss over steps, one panel a task (iRNN Fig. 4): a running mean over a fiftieth of the steps.
 
     Dotted: the loss of who learns nothing.
+
+    Example:
+        >>> import tempfile
+        >>> found = [LearningCurves("adding", {"length": 10}, ("gru",), np.array([[0.3, 0.2, 0.1]]), 1 / 6)]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     plot_learning(found, f"{folder}/learning.png").name
+        'learning.png'
     """
     figure, (axes,) = panels(len(found), width=max(6.4, 4.4 * len(found)), height=3.8)
     for index, (each, curves) in enumerate(zip(axes, found, strict=True)):
@@ -32,7 +39,15 @@ def plot_learning(found: Sequence[LearningCurves], path: str | Path) -> Path:
 
 
 def plot_speed(found: Speed, path: str | Path) -> Path:
-    """Seconds of forward and backward over the length, one line a model (UnICORNN Fig. 2)."""
+    """Seconds of forward and backward over the length, one line a model (UnICORNN Fig. 2).
+
+    Example:
+        >>> import tempfile
+        >>> found = Speed(("unicornn", "sru"), (10, 20), 2, 4, np.array([[0.01, 0.02], [0.01, 0.03]]))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     plot_speed(found, f"{folder}/speed.png").name
+        'speed.png'
+    """
     figure, ((axes,),) = panels()
     for index, (name, seconds) in enumerate(zip(found.models, found.seconds, strict=True)):
         axes.loglog(found.lengths, 1e3 * seconds, color=colour(index), marker="o", lw=2, label=name)

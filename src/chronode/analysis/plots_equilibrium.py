@@ -12,7 +12,16 @@ from .plots import colour, finish, panels, save
 
 
 def plot_convergence(found: Convergence, path: str | Path) -> Path:
-    """Distance to scipy's root over k, one line a sequence (iRNN and ERNN Fig. 6)."""
+    """Distance to scipy's root over k, one line a sequence (iRNN and ERNN Fig. 6).
+
+    Example:
+        >>> import tempfile, chronode, torch
+        >>> from chronode.analysis import convergence
+        >>> found = convergence(chronode.create("irnn", 2, 4, recurrent="full"), torch.ones(2, 2))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     plot_convergence(found, f"{folder}/convergence.png").name
+        'convergence.png'
+    """
     figure, axes = panels()
     axes[0, 0].semilogy(found.distances.T, color=colour(0), lw=1, alpha=0.6)
     if np.isfinite(found.bound):
@@ -25,7 +34,16 @@ def plot_convergence(found: Convergence, path: str | Path) -> Path:
 
 
 def plot_eigenvalues(found: Eigenvalues, path: str | Path) -> Path:
-    """A histogram of the real parts (iRNN Fig. 7, ERNN Fig. 5)."""
+    """A histogram of the real parts (iRNN Fig. 7, ERNN Fig. 5).
+
+    Example:
+        >>> import tempfile, chronode, torch
+        >>> from chronode.analysis import equilibrium_eigenvalues
+        >>> found = equilibrium_eigenvalues(chronode.create("irnn", 2, 4, recurrent="full"), torch.randn(1, 5, 2))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     plot_eigenvalues(found, f"{folder}/eigenvalues.png").name
+        'eigenvalues.png'
+    """
     figure, axes = panels()
     axes[0, 0].hist(found.real, bins=60, color=colour(0))
     axes[0, 0].axvline(0, color=colour(1), ls="--", lw=2)
@@ -35,7 +53,16 @@ def plot_eigenvalues(found: Eigenvalues, path: str | Path) -> Path:
 
 
 def plot_phase(portrait: PhasePortrait, path: str | Path) -> Path:
-    """One panel a model: the start is a black circle, later steps are lighter (iRNN Fig. 2, ERNN Fig. 1)."""
+    """One panel a model: the start is a black circle, later steps are lighter (iRNN Fig. 2, ERNN Fig. 1).
+
+    Example:
+        >>> import tempfile
+        >>> from chronode.analysis import phase_portrait
+        >>> found = phase_portrait(["rnn", "irnn"], steps=20)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     plot_phase(found, f"{folder}/phase.png").name
+        'phase.png'
+    """
     count = len(portrait.models)
     figure, axes = panels(count, width=3.6 * count, height=3.7)
     for one, name, path_taken in zip(axes[0], portrait.models, portrait.states, strict=True):

@@ -17,7 +17,16 @@ UNITS = {"width": "width k (units)", "depth": "layers", "sigma_w": "σ_w", "sigm
 
 
 def plot_trajectories(found: Sequence[Trajectory | LayerTrajectory], path: str | Path) -> Path:
-    """What the circle became in each network (its last layer), with the length of the path."""
+    """What the circle became in each network (its last layer), with the length of the path.
+
+    Example:
+        >>> import tempfile
+        >>> from chronode.analysis import layer_trajectory
+        >>> found = [layer_trajectory(name, hidden_size=4, samples=50) for name in ("lstm", "ltc")]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     plot_trajectories(found, f"{folder}/trajectories.png").name
+        'trajectories.png'
+    """
     figure, (axes,) = panels(len(found), width=max(6.0, 3.4 * len(found)), height=3.6)
     for index, (each, one) in enumerate(zip(axes, found, strict=True)):
         last = one.latent[-1] if isinstance(one, Trajectory) else one.latent
@@ -30,7 +39,16 @@ def plot_trajectories(found: Sequence[Trajectory | LayerTrajectory], path: str |
 
 
 def plot_sweep(found: Sweep, path: str | Path) -> Path:
-    """Trajectory length over the setting that was varied: median and quartiles, dashed the theorems' lower bounds."""
+    """Trajectory length over the setting that was varied: median and quartiles, dashed the theorems' lower bounds.
+
+    Example:
+        >>> import tempfile
+        >>> from chronode.analysis import Setting, sweep
+        >>> found = sweep("width", [4, 8], tries=2, setting=Setting(recipe="text"))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     plot_sweep(found, f"{folder}/sweep.png").name
+        'sweep.png'
+    """
     figure, ((axes,),) = panels()
     numeric = all(isinstance(value, (int, float)) for value in found.values)
     places = np.array(found.values if numeric else range(len(found.values)), dtype=float)
@@ -70,7 +88,16 @@ def plot_sweep(found: Sweep, path: str | Path) -> Path:
 
 
 def plot_explained(found: Sequence[Trajectory | LayerTrajectory], path: str | Path, components: int = 8) -> Path:
-    """Bars: variance that each principal component explains; line: of all up to it."""
+    """Bars: variance that each principal component explains; line: of all up to it.
+
+    Example:
+        >>> import tempfile
+        >>> from chronode.analysis import layer_trajectory
+        >>> found = [layer_trajectory("lstm", hidden_size=4, samples=50)]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     plot_explained(found, f"{folder}/explained.png").name
+        'explained.png'
+    """
     figure, (axes,) = panels(len(found), width=max(6.0, 3.4 * len(found)), height=3.4)
     for index, (each, one) in enumerate(zip(axes, found, strict=True)):
         shares = one.explained[-1] if isinstance(one, Trajectory) else one.explained
@@ -84,7 +111,16 @@ def plot_explained(found: Sequence[Trajectory | LayerTrajectory], path: str | Pa
 
 
 def plot_depth(found: Sweep, path: str | Path) -> Path:
-    """Table 2: computational depth of each model, median and quartiles, counted as the authors did; crosses: theirs."""
+    """Table 2: computational depth of each model, median and quartiles, counted as the authors did; crosses: theirs.
+
+    Example:
+        >>> import tempfile
+        >>> from chronode.analysis import Setting, depth_table
+        >>> found = depth_table(1, activations=["sigmoid"], setting=Setting(width=5))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     plot_depth(found, f"{folder}/depth.png").name
+        'depth.png'
+    """
     figure, ((axes,),) = panels()
     places = np.arange(len(found.values))
     paper = {(figure.model, figure.options.removeprefix("activation=")): figure.mean for figure in figures("ltc", "2")}
@@ -104,7 +140,16 @@ def plot_depth(found: Sweep, path: str | Path) -> Path:
 
 
 def plot_time_constants(found: TimeConstants, path: str | Path, neurons: int = 6) -> Path:
-    """τ_sys of some neurons of the first sequence; thin dashed lines: their bounds (theorem 1)."""
+    """τ_sys of some neurons of the first sequence; thin dashed lines: their bounds (theorem 1).
+
+    Example:
+        >>> import tempfile, torch
+        >>> from chronode.analysis import time_constants
+        >>> found = time_constants("ltc", torch.randn(1, 20, 2), hidden_size=4)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     plot_time_constants(found, f"{folder}/time_constants.png").name
+        'time_constants.png'
+    """
     figure, ((axes,),) = panels()
     for index in range(min(neurons, found.values.shape[-1])):
         axes.plot(found.time, found.values[0, :, index], color=colour(index), lw=2, label=f"neuron {index + 1}")

@@ -14,7 +14,16 @@ from .table2 import GradientTable
 
 
 def plot_gradient_flow(flows: Sequence[GradientFlow], path: str | Path) -> Path:
-    """‖∂h_T/∂h_t‖ over t, the median over sequences (mmRNN Fig. 1 with ode-rnn, rnn-decay, mmrnn)."""
+    """‖∂h_T/∂h_t‖ over t, the median over sequences (mmRNN Fig. 1 with ode-rnn, rnn-decay, mmrnn).
+
+    Example:
+        >>> import tempfile
+        >>> from chronode.analysis import noise_flows
+        >>> found = noise_flows(["rnn", "mmrnn"], steps=20, hidden_size=4)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     plot_gradient_flow(found, f"{folder}/gradient_flow.png").name
+        'gradient_flow.png'
+    """
     figure, axes = panels()
     for index, flow in enumerate(flows):
         curve = np.nanmedian(flow.log10_norms, axis=0)
@@ -26,7 +35,16 @@ def plot_gradient_flow(flows: Sequence[GradientFlow], path: str | Path) -> Path:
 
 
 def plot_gradient_table(table: GradientTable, path: str | Path) -> Path:
-    """mmRNN's Table 2 over the length; the paper's figures dashed."""
+    """mmRNN's Table 2 over the length; the paper's figures dashed.
+
+    Example:
+        >>> import tempfile
+        >>> from chronode.analysis import gradient_table
+        >>> found = gradient_table(lengths=[5, 10], hidden_size=4, seeds=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     plot_gradient_table(found, f"{folder}/gradient_table.png").name
+        'gradient_table.png'
+    """
     figure, axes = panels()
     for index, name in enumerate(table.models):
         axes[0, 0].plot(table.lengths, table.means[index], color=colour(index), lw=2, marker="o", label=f"{name}, here")
@@ -40,7 +58,16 @@ def plot_gradient_table(table: GradientTable, path: str | Path) -> Path:
 
 
 def plot_singular_values(flow: GradientFlow, path: str | Path) -> Path:
-    """All singular values of ∂h_T/∂h_t over t, of the first sequence."""
+    """All singular values of ∂h_T/∂h_t over t, of the first sequence.
+
+    Example:
+        >>> import tempfile, torch
+        >>> from chronode.analysis import gradient_flow
+        >>> found = gradient_flow("lstm", torch.randn(1, 20, 2), hidden_size=4, singular_values=True)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     plot_singular_values(found, f"{folder}/singular_values.png").name
+        'singular_values.png'
+    """
     if flow.log10_singular_values is None:
         raise ValueError("this flow has no singular values: pass singular_values=True to gradient_flow.")
     figure, axes = panels()
@@ -50,7 +77,16 @@ def plot_singular_values(flow: GradientFlow, path: str | Path) -> Path:
 
 
 def plot_loss_gradients(found: Sequence[LossGradients], path: str | Path) -> Path:
-    """‖∂L/∂h_t‖ over t, as a share of its largest value (mmRNN Fig. 3 left)."""
+    """‖∂L/∂h_t‖ over t, as a share of its largest value (mmRNN Fig. 3 left).
+
+    Example:
+        >>> import tempfile
+        >>> from chronode.analysis import teach_bits
+        >>> found = teach_bits(["lstm"], steps=6, hidden_size=4, points=2)[0]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     plot_loss_gradients(found, f"{folder}/loss_gradients.png").name
+        'loss_gradients.png'
+    """
     figure, axes = panels()
     for index, one in enumerate(found):
         curve = one.norms.mean(0)
@@ -61,7 +97,16 @@ def plot_loss_gradients(found: Sequence[LossGradients], path: str | Path) -> Pat
 
 
 def plot_loss_surfaces(surfaces: Sequence[LossSurface], path: str | Path) -> Path:
-    """The losses on a plane of weights, side by side on one colour scale (mmRNN Fig. 3 right)."""
+    """The losses on a plane of weights, side by side on one colour scale (mmRNN Fig. 3 right).
+
+    Example:
+        >>> import tempfile
+        >>> from chronode.analysis import teach_bits
+        >>> found = teach_bits(["lstm"], steps=6, hidden_size=4, points=3)[1]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     plot_loss_surfaces(found, f"{folder}/loss_surfaces.png").name
+        'loss_surfaces.png'
+    """
     figure, axes = panels(len(surfaces), width=4.2 * len(surfaces), height=3.8)
     least, most = (f([f(s.values) for s in surfaces]) for f in (np.min, np.max))
     for one, surface in zip(axes[0], surfaces, strict=True):
@@ -74,7 +119,16 @@ def plot_loss_surfaces(surfaces: Sequence[LossSurface], path: str | Path) -> Pat
 
 
 def plot_history(histories: Sequence[GradientHistory], path: str | Path) -> Path:
-    """The ratio, ‖∂h_T/∂h_1‖, ‖∂L/∂h_1‖ and the loss over training (iRNN Fig. 3, 8, 9)."""
+    """The ratio, ‖∂h_T/∂h_1‖, ‖∂L/∂h_1‖ and the loss over training (iRNN Fig. 3, 8, 9).
+
+    Example:
+        >>> import tempfile
+        >>> from chronode.analysis import track_adding
+        >>> found = track_adding(["irnn"], length=6, steps=2, every=1, hidden_size=4)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     plot_history(found, f"{folder}/history.png").name
+        'history.png'
+    """
     figure, axes = panels(2, rows=2, width=9, height=6.4)
     shown = {
         "ratio": r"$\|\partial h_T/\partial h_1\| \;/\; \|\partial h_T/\partial h_{T-1}\|$",

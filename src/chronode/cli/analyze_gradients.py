@@ -21,8 +21,6 @@ from .analyze_shared import (
 )
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from ..analysis.table2 import GradientTable
 
 
@@ -60,19 +58,26 @@ def gradients(
     print("\n".join(notes), file=sys.stderr if json else sys.stdout)
 
 
-def _table(found: GradientTable) -> Table:
-    from rich.table import Table
-
-    table = Table("sequence length", title="Gradient norms (mmRNN, Table 2)")
-    for length in found.lengths:
-        table.add_column(str(length), justify="right")
+def _table(found: GradientTable) -> str:
+    """Plain columns: with rich's frames the paper's figures would not fit 80 characters."""
+    rows = [["length", *map(str, found.lengths)]]
     for index, name in enumerate(found.models):
-        cells = zip(found.means[index], found.stds[index], strict=True)
-        table.add_row(f"{name}, here", *(f"{mean:.3g} ± {std:.2g}" for mean, std in cells))
+        pairs = zip(found.means[index], found.stds[index], strict=True)
+        rows.append([f"{name}, here", *(_told(*pair) for pair in pairs)])
         if name in found.paper:
-            told = [found.paper[name].get(length) for length in found.lengths]
-            table.add_row(f"{name}, paper", *("" if pair is None else f"{pair[0]} ± {pair[1]}" for pair in told))
-    return table
+            known = [found.paper[name].get(length) for length in found.lengths]
+            rows.append([f"{name}, paper", *("" if pair is None else _told(*pair) for pair in known)])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    first, *rest = widths
+    lines = [
+        f"{row[0]:<{first}}" + "".join(f"  {cell:>{w}}" for cell, w in zip(row[1:], rest, strict=True)) for row in rows
+    ]
+    return "\n".join(["Gradient norms (mmRNN, Table 2)", *lines])
+
+
+def _told(mean: float, spread: float) -> str:
+    digits = ".2f" if 0.01 <= mean < 1e5 else ".1e"
+    return f"{mean:{digits}} ± {spread:{digits}}"
 
 
 def flow(

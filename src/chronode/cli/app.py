@@ -131,20 +131,21 @@ def reproduce(
     output: Annotated[Path, typer.Option(help="Folder for tables, plots and unfinished runs.")] = Path("runs/tables"),
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Run a paper's table again: what the ledger lacks is run, then paper and ours stand side by side.
+    """Run a paper's table again, beside the paper's numbers, or draw one of its figures.
 
     Example: chronode reproduce mmrnn/table3 --budget laptop --only event
     """
     from .._checks import one_of
     from ..experiments.ledger import Ledger
-    from .reproduce import chosen_recipes, run_reproduce, show_plan, show_recipes
+    from .reproduce import chosen_recipes, draw, run_reproduce, show_plan, show_recipes
 
     one_of("--engine", engine, ("local", "ray"))
     if listed:
         return show_recipes(json)
-    chosen = chosen_recipes(names or [], every)
+    chosen, drawn = chosen_recipes(names or [], every)
     if plan:
         return show_plan(chosen, budget, Ledger(ledger), json)
+    draw(drawn, budget, output, json)
     run_reproduce(
         chosen,
         budget,

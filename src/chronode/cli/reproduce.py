@@ -12,6 +12,7 @@ from rich.table import Table
 
 from ..experiments.compare import Row, compare, told
 from ..experiments.cost import seconds
+from ..experiments.drawings import Drawing, drawings
 from ..experiments.engine import Finished, Job, missing, run_local
 from ..experiments.ledger import Ledger
 from ..experiments.recipe import Recipe, find, recipes
@@ -19,15 +20,16 @@ from ..experiments.report import as_markdown, plot
 
 
 def show_recipes(as_json: bool) -> None:
-    """What can be reproduced."""
+    """What can be reproduced: tables by training, figures and tables of analyses by one call each."""
+    listed = [(r.name, r.what, len(r.figures())) for r in recipes().values()]
+    listed += [(d.name, d.what, 0) for d in drawings().values()]
     if as_json:
-        listed = [{"name": r.name, "what": r.what, "figures": len(r.figures())} for r in recipes().values()]
-        print(jsonlib.dumps(listed, indent=2))
+        print(jsonlib.dumps([{"name": n, "what": w, "figures": f} for n, w, f in listed], indent=2))
         return
-    table = Table("recipe", "what", title="Recipes")
-    table.add_column("figures", justify="right")
-    for recipe in recipes().values():
-        table.add_row(recipe.name, recipe.what, str(len(recipe.figures())))
+    table = Table("recipe", "what", title="Recipes", caption="runs: numbers of the table; the others are drawn")
+    table.add_column("runs", justify="right")
+    for name, what, count in listed:
+        table.add_row(name, what, str(count or ""))
     Console().print(table)
 
 
@@ -93,13 +95,23 @@ def run_reproduce(
         raise SystemExit(1)
 
 
-def chosen_recipes(names: list[str], every: bool) -> list[Recipe]:
-    """The recipes that were asked for."""
+def chosen_recipes(names: list[str], every: bool) -> tuple[list[Recipe], list[Drawing]]:
+    """The tables and the drawings that were asked for."""
     if every:
-        return list(recipes().values())
+        return list(recipes().values()), list(drawings().values())
     if not names:
         raise ValueError("name a recipe, such as mmrnn/table3, or use --all; `chronode reproduce --list` lists them.")
-    return [find(name) for name in names]
+    drawn = [drawings()[name] for name in names if name in drawings()]
+    return [find(name) for name in names if name not in drawings()], drawn
+
+
+def draw(chosen: list[Drawing], budget: str, output: Path, as_json: bool) -> None:
+    """Draws the figures; the JSON beside each picture has its numbers."""
+    console = Console(stderr=as_json)
+    for drawing in chosen:
+        console.print(f"{drawing.name}: {drawing.what} ...", markup=False, highlight=False)
+        for path in drawing.draw(output, budget):
+            console.print(f"plot: {path}", soft_wrap=True)
 
 
 def _wanted(cell: Any, only: str) -> bool:

@@ -21,7 +21,8 @@ def _history(canvas: Canvas, *models: str) -> None:
 
 def _convergence(canvas: Canvas, own: str) -> None:
     layer, batch = trained_equilibrium(canvas, own)
-    canvas.add(analysis.convergence(layer, batch.x[:, 0], steps=40), analysis.plot_convergence)
+    middle = batch.x[:, batch.x.shape[1] // 2]  # series often begin with zeros
+    canvas.add(analysis.convergence(layer, middle, steps=40), analysis.plot_convergence)
 
 
 def _eigenvalues(canvas: Canvas, own: str) -> None:
