@@ -146,6 +146,8 @@ def reproduce(
     if plan:
         return show_plan(chosen, budget, Ledger(ledger), json)
     draw(drawn, budget, output, json)
+    if not chosen:
+        return None
     run_reproduce(
         chosen,
         budget,
