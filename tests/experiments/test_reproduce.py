@@ -22,7 +22,7 @@ def _jobs(ledger, *models, recipe="mmrnn/table3", column="event"):
 
 def test_a_table_is_run_compared_written_and_not_run_again(tmp_path):
     folders = ("--ledger", str(tmp_path / "results"), "--output", str(tmp_path / "tables"))
-    options = ("--budget", "smoke", "--only", "mmrnn", "--json")
+    options = ("--budget", "smoke", "--models", "mmrnn", "--json")
     told = json.loads(run("reproduce", "mmrnn/table3", *options, *folders).stdout)["mmrnn/table3"]
     ran = [row for row in told if row["ours"]["seeds"]]
     assert {(row["label"], row["column"]) for row in ran} == {("mmRNN", column) for column in ("dense", "event")}

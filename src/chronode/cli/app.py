@@ -123,7 +123,8 @@ def reproduce(
     listed: Annotated[bool, typer.Option("--list", help="List the recipes.")] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Only tell the runs that are lacking and their hours.")] = False,
     budget: Annotated[str, typer.Option(help="smoke, laptop or paper.")] = "laptop",
-    only: Annotated[str, typer.Option(help="Models, tasks or columns to run, separated by commas.")] = "",
+    only: Annotated[str, typer.Option(help="Tasks or columns of the table to run, separated by commas.")] = "",
+    models: Annotated[str, typer.Option(help="Models to run, separated by commas.")] = "",
     workers: Annotated[int, typer.Option(min=1, help="Runs at a time on this machine.")] = 1,
     engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
     address: Annotated[str | None, typer.Option(help="Of a Ray cluster; by default one is started here.")] = None,
@@ -152,13 +153,18 @@ def reproduce(
         chosen,
         budget,
         Ledger(ledger),
-        only=only,
+        only=_words(only),
+        models=_words(models),
         workers=workers,
         engine=engine,
         address=address,
         output=output,
         as_json=json,
     )
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 @app.command()

@@ -15,7 +15,7 @@ from ..experiments.cost import seconds
 from ..experiments.drawings import Drawing, drawings
 from ..experiments.engine import Finished, Job, missing, run_local
 from ..experiments.ledger import Ledger
-from ..experiments.recipe import Recipe, find, recipes
+from ..experiments.recipe import Cell, Recipe, find, recipes
 from ..experiments.report import as_markdown, plot
 
 
@@ -57,7 +57,8 @@ def run_reproduce(
     budget: str,
     ledger: Ledger,
     *,
-    only: str,
+    only: list[str],
+    models: list[str],
     workers: int,
     engine: str,
     address: str | None,
@@ -65,7 +66,7 @@ def run_reproduce(
     as_json: bool,
 ) -> None:
     """Makes the runs that the ledger lacks, then prints and draws each table."""
-    cells = [cell for recipe in chosen for cell in recipe.cells(budget) if _wanted(cell, only)]
+    cells = [cell for recipe in chosen for cell in recipe.cells(budget) if _wanted(cell, only, models)]
     jobs = missing(cells, ledger)
     console = Console(stderr=as_json)
     if engine == "ray":
@@ -114,9 +115,9 @@ def draw(chosen: list[Drawing], budget: str, output: Path, as_json: bool) -> Non
             console.print(f"plot: {path}", soft_wrap=True)
 
 
-def _wanted(cell: Any, only: str) -> bool:
-    words = [word.strip() for word in only.split(",") if word.strip()]
-    return not words or any(word in (cell.model, cell.task, cell.figure.column) for word in words)
+def _wanted(cell: Cell, only: list[str], models: list[str]) -> bool:
+    named = {cell.task, cell.figure.column}
+    return (not only or bool(named & set(only))) and (not models or cell.model in models)
 
 
 def _follow(news: Any, jobs: list[Job], ledger: Ledger, console: Console) -> list[Finished]:

@@ -7,9 +7,11 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
+
+_TYPES = {"int": int, "float": (int, float), "str": str, "list[str]": list}
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Entry:
         seconds: of training.
         peak_memory: of the process, in MiB.
         finished: when, UTC.
+        notes: what is special about the data: "partial: ...".
     """
 
     recipe: str
@@ -55,10 +58,11 @@ class Entry:
     seconds: float
     peak_memory: float
     finished: str
+    notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for own in fields(self):
-            wanted = {"int": int, "float": (int, float), "str": str}.get(str(own.type), dict)
+            wanted = _TYPES.get(str(own.type), dict)
             value = getattr(self, own.name)
             if not isinstance(value, wanted) or isinstance(value, bool):
                 raise ValueError(f"{own.name} must be {own.type}, got {value!r}.")
@@ -138,7 +142,7 @@ def _whole_lines(content: bytes) -> list[bytes]:
 def _entry(line: bytes, place: str) -> Entry:
     try:
         told = json.loads(line)
-        missing = {own.name for own in fields(Entry)} - told.keys()
+        missing = {own.name for own in fields(Entry) if own.default_factory is MISSING} - told.keys()
         if missing:
             raise ValueError(f"{', '.join(sorted(missing))} is missing.")
         return Entry(**told)

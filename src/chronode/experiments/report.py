@@ -37,7 +37,8 @@ def as_markdown(recipe: Recipe, budget: str, rows: list[Row]) -> str:
         metric = f"{figure.metric} {figure.unit}".strip()
         cells = [figure.column, figure.label, metric, paper, str(figure.n or ""), ours, *spent, row.verdict]
         lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+    told_once = dict.fromkeys(f"{entry.task}: {note}" for row in rows for entry in row.entries for note in entry.notes)
+    return "\n".join([*lines, *(f"\n{note}" for note in told_once)]) + "\n"
 
 
 def plot(recipe: Recipe, rows: list[Row], path: Path, budget: str) -> Path:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..data import Sequences
+from ..data.download import notes
 from ..tasks import Parts
 from ..tasks import find as find_task
 from ..training import Event, Fitted, Objective, Settings, fit
@@ -71,6 +72,7 @@ def _entry(cell: Cell, seed: int, parts: Parts, fitted: Fitted) -> Entry:
         epochs=len(fitted.history),
         seconds=round(fitted.seconds, 2),
         peak_memory=peak_memory(),
+        notes=list(notes(task.data)) if (task := find_task(cell.task)).data else [],
         finished=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
 

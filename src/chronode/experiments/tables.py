@@ -46,7 +46,7 @@ for _protocol in ("clean", "paper"):
             "mmrnn/table4" + ("-paper" if _protocol == "paper" else ""),
             f"activity of a person at every step, {_protocol} split",
             *("mmrnn", "4"),
-            budgets={"smoke": _budget(1), "laptop": _budget(30), "paper": _budget(200, seeds=5)},
+            budgets={"smoke": _budget(1), "laptop": _budget(60), "paper": _budget(200, seeds=5)},
             protocol=_protocol,
         )
     )
