@@ -54,6 +54,12 @@ def lines_of(folder):
     return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
 
 
+def next_words(asked, folder):
+    """The command that goes on; a run that was killed before its folder was one is asked for again."""
+    begun = (folder / "run.json").is_file()
+    return ("train", "--resume", str(folder)) if begun else (*asked, "--output", str(folder))
+
+
 def kill(times, dice, asked, folder):
     """Kills the training so often, and resumes it each time; returns after which epochs the kills came.
 
@@ -63,9 +69,7 @@ def kill(times, dice, asked, folder):
     epochs = []
     with victims(WORK) as killed_after:
         for _ in range(times):
-            begun = (folder / "run.json").is_file()
-            words = ("train", "--resume", str(folder)) if begun else (*asked, "--output", str(folder))
-            said = killed_after(dice.uniform(0, 0.05), dice.choice((0, 0, 1, 2, 3, 4)), *words)
+            said = killed_after(dice.uniform(0, 0.05), dice.choice((0, 0, 1, 2, 3, 4)), *next_words(asked, folder))
             assert "done" not in said, f"it was done before the last kill: {epochs}"
             epochs.append(len(lines_of(folder)) if (folder / "metrics.jsonl").is_file() else 0)
     return epochs
@@ -105,5 +109,5 @@ def test_kills_change_no_bit_whatever_the_optimiser(hard, tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     chronode(*asked, "--output", whole)
     kill(8, random.Random(1), asked, killed)
-    chronode("train", "--resume", killed)
+    chronode(*next_words(asked, killed))
     assert (killed / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
