@@ -68,3 +68,11 @@ def test_doctor_names_the_settings_of_every_model_that_has_a_kernel():
     told = run("doctor").stdout
     for name, model in chronode.models().items():
         assert (f"\n  {name}: " in told) == model.kernel(), name
+
+
+def test_ctrl_c_ends_with_code_1(monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("chronode.cli.models.as_json", interrupted)
+    run("models", "--json", code=1)

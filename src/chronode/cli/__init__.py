@@ -7,6 +7,9 @@ import sys
 
 from .._version import __version__
 
+CTRL_C = 130
+"""What the shell's custom gives; our codes are 0 (done), 1 (not done) and 2 (a mistake of the user's)."""
+
 
 def main() -> None:
     """Runs `chronode`; a user's mistake ends with one line and exit code 2."""
@@ -21,6 +24,8 @@ def main() -> None:
         sys.exit(f"the command line needs {error.name}: pip install 'chronode[train]'")
     try:
         app()
+    except SystemExit as end:
+        sys.exit(1 if end.code == CTRL_C else end.code)
     except (ValueError, TypeError, ImportError, OSError) as error:
         if os.environ.get("CHRONODE_DEBUG"):
             raise
