@@ -87,7 +87,7 @@ def plot(recipe: Recipe, rows: list[Row], path: Path, budget: str) -> Path:
 
 def render(ledger: Ledger, results: Path, pictures: Path) -> int:
     """Writes RESULTS.md and its pictures from the ledger; gives the number of filled cells."""
-    parts, filled = [], 0
+    parts, drawn, filled = [], set(), 0
     for recipe in recipes().values():
         for budget in reversed(BUDGETS[1:]):  # what was run as the paper did comes first
             rows = compare(recipe, budget, ledger)
@@ -96,8 +96,11 @@ def render(ledger: Ledger, results: Path, pictures: Path) -> int:
                 continue
             filled += ran
             path = plot(recipe, rows, pictures / f"{recipe.name.replace('/', '-')}-{budget}.png", budget)
+            drawn.add(path)
             shown = path.relative_to(results.parent).as_posix()
             parts += [as_markdown(recipe, budget, rows), f"![{recipe.name}]({shown})\n"]
+    for old in set(pictures.glob("*.png")) - drawn:
+        old.unlink()
     with replacing(results) as draft:
         draft.write_text("\n".join([_head(ledger, filled), *parts]), encoding="utf-8")
     return filled

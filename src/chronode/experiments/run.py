@@ -49,6 +49,7 @@ def run(cell: Cell, seed: int, folder: Path | None = None, on_event: Callable[[E
 
 def _entry(cell: Cell, seed: int, parts: Parts, fitted: Fitted) -> Entry:
     about = environment()
+    data = find_task(cell.task).data
     best = fitted.best
     metrics = {"test": fitted.evaluate(parts.test)}
     if best is not None:
@@ -72,7 +73,7 @@ def _entry(cell: Cell, seed: int, parts: Parts, fitted: Fitted) -> Entry:
         epochs=len(fitted.history),
         seconds=round(fitted.seconds, 2),
         peak_memory=peak_memory(),
-        notes=list(notes(task.data)) if (task := find_task(cell.task)).data else [],
+        notes=[] if data is None else list(notes(data)),
         finished=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
 
