@@ -51,7 +51,7 @@ def test_commands_run_as_they_stand(tmp_path, monkeypatch):
     for words in commands():
         told = chronode(*words, plots=True)
         if words[0] == "evaluate":
-            accuracy = float(re.search(r"charts.*?│.*?│\s*([\d.]+)", told.out)[1])
+            accuracy = float(re.search(r"test part.*?│.*?│\s*([\d.]+)", told.out)[1])
             assert accuracy > 0.8
 
 
