@@ -48,7 +48,7 @@ def plot(recipe: Recipe, rows: list[Row], path: Path, budget: str) -> Path:
     columns = list(dict.fromkeys(row.figure.column for row in rows if row.entries))
     most = max(sum(row.figure.column == column for row in rows) for column in columns)
     canvas = Canvas(figsize=(4.2 * len(columns) + 1.5, 1.4 + 0.3 * most), dpi=110, layout="constrained")
-    canvas.suptitle(f"{recipe.name}: {recipe.what} (budget: {budget})", fontsize=11)
+    canvas.suptitle(f"{recipe.name} (budget: {budget})\n{recipe.what}", fontsize=11)
     panels = canvas.subplots(1, len(columns), squeeze=False)[0]
     for axes, column in zip(panels, columns, strict=True):
         own = [row for row in rows if row.figure.column == column]
