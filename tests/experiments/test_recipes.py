@@ -2,12 +2,13 @@ import json
 
 import pytest
 
-from chronode.experiments.compare import mean_and_spread, row, verdict
+from chronode.experiments.compare import row, verdict
 from chronode.experiments.engine import missing
 from chronode.experiments.ledger import Ledger
 from chronode.experiments.papers import figures
 from chronode.experiments.recipe import BUDGETS, find, recipes
 from chronode.training import Settings
+from chronode.training.metrics import mean_and_spread
 
 TABLES = [
     "mmrnn/table3",

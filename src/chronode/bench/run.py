@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from typing import Any
 import torch
 
 from .._files import replacing
+from .._machine import cpu_model
 from .._version import __version__
 from ..kernels.library import status
 from .cases import CASES as CASES
@@ -66,13 +66,8 @@ def scaled(case: Case) -> list[Case]:
 
 def machine() -> dict[str, Any]:
     """What the figures were measured on."""
-    cpu = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if "model name" in line]
-        cpu = names[0] if names else cpu
     return {
-        "cpu": cpu,
+        "cpu": cpu_model(),
         "threads": torch.get_num_threads(),
         "kernels": status(),
         "chronode": __version__,

@@ -18,12 +18,12 @@ from .analyze_shared import (
     Steps,
     Workers,
     finish,
-    names,
     numbers,
     progress_bar,
     table,
     whole_numbers,
 )
+from .flags import words
 
 
 def trajectory(
@@ -52,7 +52,7 @@ def trajectory(
         measure.trajectory(name, setting, seed=seed)
         if name in circle.MODELS and not registry
         else liquid.layer_trajectory(name, hidden_size=width, seed=seed, num_layers=layers)
-        for name in names(model)
+        for name in words(model)
     ]
     lengths = [one.length if isinstance(one, liquid.LayerTrajectory) else one.lengths[-1] for one in found]
     lines = [f"{one.model}: length {length:.4g}" for one, length in zip(found, lengths, strict=True)]
@@ -79,7 +79,7 @@ def expressivity(
     from ..analysis import circle, plots_expressivity
     from ..analysis import expressivity as measure
 
-    given: list[Any] = names(values)
+    given: list[Any] = words(values)
     if over in ("width", "depth", "sigma_w", "sigma_b"):
         read = whole_numbers if over in ("width", "depth") else numbers
         given = list(read("--values", values))

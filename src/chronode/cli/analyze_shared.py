@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from .._files import replacing
+from .flags import words
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -39,16 +40,11 @@ Workers = Annotated[int, typer.Option(min=1, help="Processes.")]
 # ---- what is asked ------------------------------------------------------------------------------------------
 
 
-def names(given: str) -> list[str]:
-    """What stands between the commas."""
-    return [name.strip() for name in given.split(",") if name.strip()]
-
-
 def models_in(given: str) -> list[str]:
     """The models of --model, each of which the registry knows."""
     from ..nn.registry import find
 
-    found = names(given)
+    found = words(given)
     if not found:
         raise ValueError("--model is empty; give names as in `chronode models`, separated by commas.")
     for name in found:
@@ -59,7 +55,7 @@ def models_in(given: str) -> list[str]:
 def numbers(option: str, given: str) -> list[float]:
     """The numbers between the commas; at least one."""
     try:
-        found = [float(value) for value in names(given)]
+        found = [float(value) for value in words(given)]
     except ValueError:
         raise ValueError(f"{option} takes numbers separated by commas, got {given!r}.") from None
     if not found:

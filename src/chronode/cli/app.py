@@ -12,6 +12,7 @@ from .._version import __version__
 from . import compare, predict, runs, sweep, train
 from .analyze import analyze_app
 from .data import data_app
+from .flags import words
 from .tasks import tasks_app
 
 app = typer.Typer(
@@ -73,7 +74,7 @@ def demo(
     """
     from .demo import run_demo
 
-    run_demo([name.strip() for name in models.split(",") if name.strip()], epochs, seed, output)
+    run_demo(words(models), epochs, seed, output)
 
 
 @app.command()
@@ -153,18 +154,14 @@ def reproduce(
         chosen,
         budget,
         Ledger(ledger),
-        only=_words(only),
-        models=_words(models),
+        only=words(only),
+        models=words(models),
         workers=workers,
         engine=engine,
         address=address,
         output=output,
         as_json=json,
     )
-
-
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 @app.command()

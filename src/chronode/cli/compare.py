@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from .many import with_settings
+from . import flags
 
 if TYPE_CHECKING:
     from ..training.compare import Comparison, Entry, Result
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def attach(app: typer.Typer) -> None:
     """Adds the command to `app`."""
-    app.command()(with_settings(compare, without=("model",)))
+    app.command()(flags.with_settings(compare, without=("model",)))
 
 
 def compare(
@@ -41,13 +41,12 @@ def compare(
     """
     from ..report.comparison import plot_comparison
     from ..training.compare import Comparison, plan
-    from .analyze_shared import names
     from .many import folder_for
     from .train import effective
 
     asked, _ = effective(data, config, given)
     folder = folder_for("compare", asked.data.source, output)
-    entries = plan(asked, names(models), seeds, folder)
+    entries = plan(asked, flags.words(models), seeds, folder)
     console = Console(stderr=json)
     comparison = Comparison.of(_train(entries, asked.training.epochs, console, folder))
     told = {"data": asked.data.source, **comparison.as_dict()}

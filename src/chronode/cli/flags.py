@@ -5,11 +5,15 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+from collections.abc import Callable
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from ..training.config import exponent
+from ..training.config import DataConfig, ModelConfig, exponent
+from ..training.settings import Settings
+
+SECTIONS = {"data": DataConfig, "model": ModelConfig, "training": Settings}
 
 # Flags that are not just the field's name with dashes, or have a short form besides.
 _NAMES = {"learning_rate": ("--learning-rate", "--lr"), "settings": ("--set",), "options": ("--option",)}
@@ -39,6 +43,26 @@ def parameters(section: type[Any]) -> list[inspect.Parameter]:
         annotation = Annotated[kind | None, option]
         found.append(inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation))
     return found
+
+
+def with_settings(command: Callable[..., None], without: tuple[str, ...] = ()) -> Callable[..., None]:
+    """Gives a command with `**given` a flag for every setting of data, model and training."""
+    own = inspect.signature(command, eval_str=True)
+    added = [parameter for section in SECTIONS.values() for parameter in parameters(section)]
+    kept = [parameter for parameter in own.parameters.values() if parameter.name != "given"]
+    wanted = [parameter for parameter in added if parameter.name not in without]
+    command.__signature__ = own.replace(parameters=[*kept, *wanted])  # pyrefly: ignore
+    return command
+
+
+def words(text: str) -> list[str]:
+    """What stands between the commas.
+
+    Example:
+        >>> words("mmrnn, ltc,")
+        ['mmrnn', 'ltc']
+    """
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def values(section: type[Any], given: dict[str, Any]) -> dict[str, Any]:
@@ -73,7 +97,7 @@ def _value(name: str, given: Any, kind: str) -> Any:
     if kind.startswith("dict"):
         return dict(_pair(name, text) for text in given)
     if kind.startswith("tuple"):
-        parts = [part.strip() for text in given for part in text.split(",") if part.strip()]
+        parts = [part for text in given for part in words(text)]
         return parts if "str" in kind else [_scalar(part) for part in parts]
     if "tuple" in kind and "," in given:  # a word, or one number per class
         return [_scalar(part) for part in given.split(",")]

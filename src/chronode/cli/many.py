@@ -1,9 +1,7 @@
-"""What commands share that train many times: the flags of all settings, and one bar over all trainings."""
+"""What commands share that train many times: their folder, and one bar over all trainings."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..training import BatchDone, Event, Note
-from . import flags
 from .outcome import say
-from .train import SECTIONS
-
-
-def with_settings(command: Callable[..., None], without: tuple[str, ...] = ()) -> Callable[..., None]:
-    """Gives a command with `**given` a flag for every setting of data, model and training."""
-    own = inspect.signature(command, eval_str=True)
-    added = [parameter for section in SECTIONS.values() for parameter in flags.parameters(section)]
-    kept = [parameter for parameter in own.parameters.values() if parameter.name != "given"]
-    wanted = [parameter for parameter in added if parameter.name not in without]
-    command.__signature__ = own.replace(parameters=[*kept, *wanted])  # pyrefly: ignore
-    return command
 
 
 def folder_for(command: str, source: str, output: Path | None, *more: str) -> Path:

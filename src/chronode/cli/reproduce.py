@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from .._files import replacing
 from ..experiments.compare import Row, compare, told
 from ..experiments.cost import seconds
 from ..experiments.drawings import Drawing, drawings
@@ -83,8 +84,8 @@ def run_reproduce(
         rows = tables[recipe.name]
         name = recipe.name.replace("/", "-")
         path = output / f"{name}-{budget}.md"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(as_markdown(recipe, budget, rows), encoding="utf-8")
+        with replacing(path) as draft:
+            draft.write_text(as_markdown(recipe, budget, rows), encoding="utf-8")
         if not as_json:
             console.print(_table(recipe, budget, rows))
         if any(row.entries for row in rows):

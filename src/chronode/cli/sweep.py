@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from .many import with_settings
+from . import flags
 
 if TYPE_CHECKING:
     from ..training.config import Config
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def attach(app: typer.Typer) -> None:
     """Adds the command to `app`."""
-    app.command()(with_settings(sweep))
+    app.command()(flags.with_settings(sweep))
 
 
 def sweep(
@@ -81,15 +81,13 @@ def _open(asked: Config, searched: dict[str, Range], folder: Path, pruner: str) 
 def _space(asked: Config, given: dict[str, Any], ranges: list[str], fix: list[str]) -> tuple[Config, dict[str, Range]]:
     """(the config with what is fixed, what is searched)."""
     from ..training.ranges import applied, ranges_for, read_fixed, read_range
-    from . import flags
-    from .train import SECTIONS
 
     model = asked.model.model
     searched = ranges_for(model)
     own = dict(read_range(text, model) for text in ranges)
     fixed = dict(read_fixed(text, model) for text in fix)
-    flagged = {name for part in ("model", "training") for name in flags.values(SECTIONS[part], given)}
-    flagged |= flags.values(SECTIONS["model"], given).get("settings", {}).keys()
+    flagged = {name for part in ("model", "training") for name in flags.values(flags.SECTIONS[part], given)}
+    flagged |= flags.values(flags.SECTIONS["model"], given).get("settings", {}).keys()
     for name in own:
         if name in fixed or name in flagged:
             raise ValueError(f"{name} is both fixed and searched: leave out one of them.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json as jsonlib
 import sys
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from ..training.config import Config, DataConfig, ModelConfig
+from ..training.config import Config
 from ..training.settings import Settings
 from . import flags
 
@@ -20,12 +19,10 @@ if TYPE_CHECKING:
     from ..training.job import Outcome
     from .bars import Bars
 
-SECTIONS = {"data": DataConfig, "model": ModelConfig, "training": Settings}
-
 
 def attach(app: typer.Typer) -> None:
     """Adds the command to `app`."""
-    app.command()(train)
+    app.command()(flags.with_settings(train))
 
 
 def train(
@@ -64,14 +61,6 @@ def train(
         raise typer.Exit(1) from error
 
 
-# Typer reads the signature: the settings' fields become flags of the command.
-_fixed = inspect.signature(train, eval_str=True)
-_flags = [parameter for section in SECTIONS.values() for parameter in flags.parameters(section)]
-train.__signature__ = _fixed.replace(  # pyrefly: ignore
-    parameters=[*[p for p in _fixed.parameters.values() if p.name != "given"], *_flags]
-)
-
-
 def effective(data: str | None, file: Path | None, given: dict[str, Any]) -> tuple[Config, bool]:
     """(the config: defaults, then the file, then the flags; whether the user chose the model)."""
     asked, chosen = Config(), given.get("model") is not None
@@ -83,7 +72,7 @@ def effective(data: str | None, file: Path | None, given: dict[str, Any]) -> tup
             raise ValueError(f"{file}: {error}") from error
         chosen = chosen or "model" in (told.get("model") or {})
     source = data or asked.data.source
-    sections = {name: flags.values(section, given) for name, section in SECTIONS.items()}
+    sections = {name: flags.values(section, given) for name, section in flags.SECTIONS.items()}
     if given.get("options"):
         sections["data"]["options"] = {**asked.data.options, **_task_options(source, given["options"])}
     if given.get("settings"):

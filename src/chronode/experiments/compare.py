@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..tasks import find as find_task
-from ..training.metrics import LOWER_IS_BETTER
+from ..training.metrics import LOWER_IS_BETTER, mean_and_spread
 from .ledger import Entry, Ledger
 from .papers import Figure
 from .recipe import Cell, Recipe
@@ -59,15 +58,6 @@ def row(figure: Figure, cell: Cell | None, found: dict[str, Entry]) -> Row:
     values = [scale * entry.metrics["test"][metric] for entry in entries]
     mean, spread = mean_and_spread(values)
     return Row(figure, entries, mean, spread, verdict(figure, mean, spread))
-
-
-def mean_and_spread(values: Iterable[float]) -> tuple[float, float | None]:
-    """Mean and standard deviation (of the sample; None of one value)."""
-    known = list(values)
-    mean = sum(known) / len(known)
-    if len(known) == 1:
-        return mean, None
-    return mean, math.sqrt(sum((value - mean) ** 2 for value in known) / (len(known) - 1))
 
 
 def verdict(figure: Figure, mean: float, spread: float | None) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from ..nn.registry import find
 from .config import Config
 from .job import Draw, check, resume_run, train_run
-from .metrics import LOWER_IS_BETTER
+from .metrics import LOWER_IS_BETTER, mean_and_spread
 from .prepare import Prepared, prepare, source_of
 from .progress import Event
 from .run import Run
@@ -112,9 +112,7 @@ class Row:
     def score(self, metric: str) -> tuple[float | None, float | None]:
         """Mean and standard deviation (of the sample; None of one run) of a test metric."""
         found = self.values(metric)
-        if not found:
-            return None, None
-        return statistics.fmean(found), statistics.stdev(found) if len(found) > 1 else None
+        return mean_and_spread(found) if found else (None, None)
 
     @property
     def seconds(self) -> float | None:

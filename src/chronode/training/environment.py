@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from .._machine import cpu_model
 from .._version import __version__
 from ..kernels.backend import chosen
 from ..kernels.library import library
@@ -70,16 +71,6 @@ def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
         for name in _DECIDES_NUMBERS
         if before.get(name) != now.get(name)
     ]
-
-
-def cpu_model() -> str:
-    """The CPU's name as its maker spells it, or the architecture where the system does not tell."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
 
 
 def _kernels() -> str:

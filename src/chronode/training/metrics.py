@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import statistics
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,6 +17,16 @@ if TYPE_CHECKING:
 CLASS_METRICS = ("accuracy", "f1", "auroc", "cross_entropy", "perplexity")
 VALUE_METRICS = ("mse", "rmse", "nrmse", "mae", "r2")
 LOWER_IS_BETTER = frozenset({"loss", "cross_entropy", "perplexity", "mse", "rmse", "nrmse", "mae"})
+
+
+def mean_and_spread(values: Sequence[float]) -> tuple[float, float | None]:
+    """Mean and standard deviation (of the sample; None of one value).
+
+    Example:
+        >>> mean_and_spread([1.0, 2.0, 3.0])
+        (2.0, 1.0)
+    """
+    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
 
 
 class Scores:
