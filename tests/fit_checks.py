@@ -29,7 +29,7 @@ def regression(count=40, seed=0):
 BY_HAND = {
     "adam": lambda p: torch.optim.Adam(p, lr=0.02),
     "adamw": lambda p: torch.optim.AdamW(p, lr=0.02, weight_decay=0.1),
-    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.02, momentum=0.3),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.02, momentum=0.3, alpha=0.8),
     "sgd": lambda p: torch.optim.SGD(p, lr=0.02, momentum=0.9),
 }
 

@@ -27,6 +27,9 @@ TABLES = [
     "ltc/table4",
     "ltc/table5",
     "ltc/table6",
+    "ltc/table3-paper",
+    "ltc/table4-paper",
+    "ltc/table5-paper",
     "irnn/table1",
     "irnn/table2",
     "irnn/table3",
@@ -35,6 +38,7 @@ TABLES = [
     "irnn/table9",
     "irnn/table10",
     "irnn/table11",
+    "irnn/figure4-end",
     "ernn/table3",
     "ernn/table4",
     "ernn/table5",
@@ -66,7 +70,24 @@ def test_a_row_brings_its_own_settings():
 def test_columns_bring_the_options_of_the_task():
     cells = find("mmrnn/table3").cells("laptop")
     assert {cell.figure.column: cell.config["options"]["event"] for cell in cells} == {"dense": False, "event": True}
-    assert {cell.config["options"]["train"] for cell in cells} == {50_000}
+    assert {cell.config["options"]["valid"] for cell in cells} == {2_000}
+
+
+def test_columns_may_have_budgets_of_their_own():
+    cells = find("mmrnn/table3").cells("laptop")
+    assert {cell.figure.column: cell.config["training"]["epochs"] for cell in cells} == {"dense": 6, "event": 15}
+
+
+def test_authors_trained_the_other_models_at_another_rate():
+    rates = {c.model: c.config["training"]["learning_rate"] for c in find("ltc/table6").cells("paper")}
+    assert rates.pop("ltc") == 0.01
+    assert set(rates) == {"lstm", "ct-rnn", "neural-ode", "ct-gru"}
+    assert set(rates.values()) == {0.001}
+
+
+def test_a_curve_of_the_paper_has_no_verdict():
+    figure = figures("irnn", "figure4")[0]
+    assert (figure.mean, verdict(figure, 0.1, None)) == (None, "no number")
 
 
 def test_units_decide_between_two_settings_of_a_paper():

@@ -11,7 +11,12 @@ from chronode.data import LengthBatches, from_numpy
 from chronode.model import SequenceModel
 from chronode.training import Settings, fit
 
-TOLD = {"adam": {}, "adamw": {"weight_decay": 0.1}, "rmsprop": {"momentum": 0.3}, "sgd": {"momentum": 0.9}}
+TOLD = {
+    "adam": {},
+    "adamw": {"weight_decay": 0.1},
+    "rmsprop": {"momentum": 0.3, "smoothing": 0.8},
+    "sgd": {"momentum": 0.9},
+}
 
 
 class Last:

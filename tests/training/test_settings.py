@@ -32,6 +32,8 @@ def test_settings_come_back_from_json():
         ({"schedule": "step"}, "drop_epochs"),
         ({"drop_epochs": (3,)}, "go together"),
         ({"momentum": 0.9}, "momentum goes with"),
+        ({"smoothing": 0.9}, "smoothing goes with"),
+        ({"optimizer": "rmsprop", "smoothing": 1.0}, "smoothing must be less than 1"),
         ({"average": "swa", "average_start": 30}, "after the last epoch"),
         ({"class_weights": "even"}, "balanced"),
         ({"tbptt": 5, "devices": 2}, "devices=1"),

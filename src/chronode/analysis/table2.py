@@ -115,7 +115,7 @@ def papers_norms() -> dict[str, dict[int, tuple[float, float]]]:
     """
     found: dict[str, dict[int, tuple[float, float]]] = {}
     for figure in figures("mmrnn", "2"):
-        assert figure.spread is not None
+        assert figure.mean is not None and figure.spread is not None
         found.setdefault(figure.model, {})[int(figure.column.removeprefix("T="))] = (figure.mean, figure.spread)
     return found
 

@@ -24,7 +24,7 @@ class Row:
         entries: our runs, one a seed; empty if there are none.
         mean: of our test metrics, in the paper's unit; None without runs.
         spread: their standard deviation; None with one run.
-        verdict: "within spread", "better", "worse" or "not run".
+        verdict: "within spread", "better", "worse", "no number" (of the paper) or "not run".
     """
 
     figure: Figure
@@ -62,6 +62,8 @@ def row(figure: Figure, cell: Cell | None, found: dict[str, Entry]) -> Row:
 
 def verdict(figure: Figure, mean: float, spread: float | None) -> str:
     """How ours stands to the paper's: within the larger of both spreads, or beyond it, for better or worse."""
+    if figure.mean is None:
+        return "no number"
     if not math.isfinite(mean):
         return "worse"
     room = max(figure.spread or 0.0, spread or 0.0)

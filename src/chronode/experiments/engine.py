@@ -127,7 +127,7 @@ def _work(job: Job, folder: Path | None, threads: int | None, mouth: Any) -> Non
     try:
         entry = execute(job, folder, lambda done, loss: mouth.send(("progress", (done, loss))))
         mouth.send(("entry", asdict(entry)))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, BrokenPipeError):  # told to stop, or nobody listens any more
         pass
     except (ValueError, TypeError, OSError) as error:
         mouth.send(("fault", str(error)))

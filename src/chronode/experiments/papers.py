@@ -15,7 +15,7 @@ class Figure:
 
     Attributes:
         paper: "mmrnn", "unicornn", "ltc", "irnn" or "ernn".
-        table: its number there.
+        table: its number there, or "figure4".
         column: which data set or variant of the table; "" if there is one only.
         label: the row as the paper names it.
         model: the name in the registry; "" if we do not have it.
@@ -24,7 +24,7 @@ class Figure:
         options: of the task: "event=true".
         metric: as tasks name it.
         unit: "%" for percentages, "1/min", "steps/sample"; "" for plain numbers.
-        mean: the number; of several runs their mean.
+        mean: the number; of several runs their mean; None where the paper draws a curve and prints none.
         spread: their standard deviation; None if the paper gives none.
         n: how many runs; None if not said.
         hidden: units of a layer, if the table or the text says.
@@ -44,7 +44,7 @@ class Figure:
     options: str
     metric: str
     unit: str
-    mean: float
+    mean: float | None
     spread: float | None
     n: int | None
     hidden: int | None
@@ -61,7 +61,7 @@ def _all() -> tuple[Figure, ...]:
 
 
 def _figure(row: dict[str, str]) -> Figure:
-    kinds = {"float": float, "float | None": float, "int | None": int}
+    kinds = {"float | None": float, "int | None": int}
     told: dict[str, Any] = {}
     for own in fields(Figure):
         kind, text = str(own.type), row[own.name]

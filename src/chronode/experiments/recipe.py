@@ -75,7 +75,7 @@ class Recipe:
         what: one line.
         paper: whose table it is.
         table: its number.
-        budgets: "smoke", "laptop", "paper" -> Budget for all tasks, or task -> Budget (the others are left out).
+        budgets: "smoke", "laptop", "paper" -> Budget for all, or column or task -> Budget (the others are left out).
         protocol: whose splits.
         notes: what differs from the paper, a line each; printed with the table.
     """
@@ -98,15 +98,15 @@ class Recipe:
         return [
             self._cell(figure, budget)
             for figure in self.figures()
-            if figure.model in models() and figure.task in tasks() and self._budget(budget, figure.task) is not None
+            if figure.model in models() and figure.task in tasks() and self._budget(budget, figure) is not None
         ]
 
-    def _budget(self, budget: str, task: str) -> Budget | None:
+    def _budget(self, budget: str, figure: Figure) -> Budget | None:
         found = self.budgets[budget]
-        return found if isinstance(found, Budget) else found.get(task)
+        return found if isinstance(found, Budget) else found.get(figure.column, found.get(figure.task))
 
     def _cell(self, figure: Figure, name: str) -> Cell:
-        budget = self._budget(name, figure.task)
+        budget = self._budget(name, figure)
         assert budget is not None
         row: dict[str, Any] = {"options": settings_in(figure.options), **by_kind(settings_in(figure.variant))}
         if figure.hidden is not None:
@@ -133,10 +133,13 @@ SHARED = ("hidden_size", "embedding_size", "embedding_dropout")
 def papers_settings(task: Task, paper: str, model: str, hidden: int | None) -> dict[str, dict[str, Any]]:
     """What a task knows of a paper's settings for a model, as settings of training and of the model.
 
-    Of settings that the authors give for their own model, the others take over how to train and SHARED. ERNN's
-    authors are iRNN's: where the task knows only one of them, it serves for both.
+    Of settings that the authors give for their own model, the others take over how to train and SHARED, unless
+    "paper/others" says how those were trained. ERNN's authors are iRNN's: where the task knows only one of them, it
+    serves for both.
     """
-    names = (f"{paper}/{model}", f"{paper}/{hidden}", paper, "irnn" if paper == "ernn" else paper)
+    names = [f"{paper}/{model}", f"{paper}/{hidden}", paper, "irnn" if paper == "ernn" else paper]
+    if model != task.settings.get(paper, {}).get("model"):
+        names.insert(2, f"{paper}/others")
     told = dict(next((task.settings[name] for name in names if name in task.settings), {}))
     own = told.pop("model", model)
     parts = by_kind(told)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from .._files import replacing
 from ..report.curves import COLOURS
 from .compare import Row, compare, told
 from .ledger import Ledger
 from .recipe import BUDGETS, Recipe, recipes
-
-MARKS = {"within spread": "=", "better": "+", "worse": "-", "not run": ""}
 
 
 def as_markdown(recipe: Recipe, budget: str, rows: list[Row]) -> str:
@@ -52,28 +51,10 @@ def plot(recipe: Recipe, rows: list[Row], path: Path, budget: str) -> Path:
     panels = canvas.subplots(1, len(columns), squeeze=False)[0]
     for axes, column in zip(panels, columns, strict=True):
         own = [row for row in rows if row.figure.column == column]
-        places = range(len(own))
-        paper = [row.figure.mean for row in own]
-        axes.errorbar(
-            paper,
-            places,
-            xerr=[row.figure.spread or 0 for row in own],
-            fmt="o",
-            color=COLOURS[0],
-            capsize=2,
-            label="paper",
-        )
-        ran = [(place, row) for place, row in zip(places, own, strict=True) if row.mean is not None]
-        axes.errorbar(
-            [row.mean for _, row in ran],
-            [place for place, _ in ran],
-            xerr=[row.spread or 0 for _, row in ran],
-            fmt="D",
-            color=COLOURS[1],
-            capsize=2,
-            label="ours",
-        )
-        axes.set_yticks(list(places), [row.figure.label for row in own], fontsize=8)
+        papers = [(row.figure.mean, row.figure.spread) for row in own]
+        _dots(axes, papers, fmt="o", color=COLOURS[0], label="paper")
+        _dots(axes, [(row.mean, row.spread) for row in own], fmt="D", color=COLOURS[1], label="ours")
+        axes.set_yticks(range(len(own)), [row.figure.label for row in own], fontsize=8)
         axes.invert_yaxis()
         unit = f" ({own[0].figure.unit})" if own[0].figure.unit else ""
         axes.set_xlabel(f"{own[0].figure.metric}{unit}")
@@ -83,6 +64,14 @@ def plot(recipe: Recipe, rows: list[Row], path: Path, budget: str) -> Path:
     with replacing(path) as draft:
         canvas.savefig(draft, format="png")
     return path
+
+
+def _dots(axes: Any, values: list[tuple[float | None, float | None]], **look: Any) -> None:
+    """A dot with its spread for each row that has a number."""
+    known = [(mean, place, spread or 0) for place, (mean, spread) in enumerate(values) if mean is not None]
+    if known:
+        means, places, spreads = zip(*known, strict=True)
+        axes.errorbar(means, places, xerr=spreads, capsize=2, **look)
 
 
 def render(ledger: Ledger, results: Path, pictures: Path) -> int:

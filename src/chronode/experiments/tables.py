@@ -15,6 +15,11 @@ def _budget(epochs: int, *, seeds: int = 1, options: dict[str, Any] | None = Non
     return Budget(seeds, {"epochs": epochs, **training}, options or {})
 
 
+def _bits(epochs: int) -> Budget:
+    told = {"optimizer": "adam", "smoothing": 0.99, "batch_size": 128, "schedule": "cosine", "clip": 1.0}
+    return _budget(epochs, options={"valid": 2_000}, **told)
+
+
 _FEW = {"train": 64, "valid": 32, "test": 32}
 
 # ---- mmRNN --------------------------------------------------------------------------------------------------
@@ -26,17 +31,13 @@ add(
         *("mmrnn", "3"),
         budgets={
             "smoke": _budget(1, options=_FEW),
-            "laptop": _budget(
-                15,
-                options={"train": 50_000, "valid": 2_000, "test": 10_000},
-                **{"optimizer": "adam", "batch_size": 128, "schedule": "cosine", "clip": 1.0},
-            ),
+            "laptop": {"event": _bits(15), "dense": _bits(6)},
             "paper": _budget(500, seeds=5),
         },
         notes=(
             "Blocks of 2 to 31 bits, as in the authors' code; their text says 32.",
             "laptop: Adam, batches of 128, clipping and a cosine schedule for all models, as mmRNN's validation asked "
-            "for: with the paper's RMSprop, batches of 256 and no clipping it was at 79 % after 20 epochs.",
+            "for: with RMSprop, batches of 256 and no clipping it was at 84 % after 24 epochs of 50,000 streams.",
         ),
     )
 )
@@ -46,7 +47,7 @@ for _protocol in ("clean", "paper"):
             "mmrnn/table4" + ("-paper" if _protocol == "paper" else ""),
             f"activity of a person at every step, {_protocol} split",
             *("mmrnn", "4"),
-            budgets={"smoke": _budget(1), "laptop": _budget(60), "paper": _budget(200, seeds=5)},
+            budgets={"smoke": _budget(1), "laptop": _budget(200), "paper": _budget(200, seeds=5)},
             protocol=_protocol,
         )
     )
@@ -55,7 +56,7 @@ add(
         "mmrnn/table5",
         "MNIST's pixels, told where they change",
         *("mmrnn", "5"),
-        budgets={"smoke": _budget(1), "laptop": _budget(5), "paper": _budget(200, seeds=5)},
+        budgets={"smoke": _budget(1), "laptop": _budget(8), "paper": _budget(200, seeds=5)},
     )
 )
 add(
@@ -145,41 +146,45 @@ add(
 
 # ---- LTC ----------------------------------------------------------------------------------------------------
 
-add(
-    Recipe(
-        "ltc/table3",
-        "seven series of sensors, images, traffic and weather",
-        *("ltc", "3"),
-        budgets={
-            "smoke": _budget(1),
-            "laptop": {
-                "gesture": _budget(30),
-                "occupancy": _budget(5),
-                "row-mnist": _budget(1),
-                "traffic": _budget(3),
-                "power": _budget(1),
-                "ozone": _budget(30),
-            },
-            "paper": _budget(200, seeds=5),
-        },
-        notes=("HAR's 561 features are not at hand: activity recognition is left out.",),
-    )
-)
-for _table, _what in (("4", "activity of a person, first setting"), ("5", "activity of a person, second setting")):
+for _protocol in ("clean", "paper"):
+    _ending = "-paper" if _protocol == "paper" else ""
     add(
         Recipe(
-            f"ltc/table{_table}",
-            _what,
-            *("ltc", _table),
-            budgets={"smoke": _budget(1), "laptop": _budget(30), "paper": _budget(200, seeds=5)},
+            f"ltc/table3{_ending}",
+            f"seven series of sensors, images, traffic and weather, {_protocol} split",
+            *("ltc", "3"),
+            budgets={
+                "smoke": _budget(1),
+                "laptop": {
+                    "gesture": _budget(60),
+                    "occupancy": _budget(10),
+                    "row-mnist": _budget(1),
+                    "traffic": _budget(5),
+                    "power": _budget(1),
+                    "ozone": _budget(60),
+                },
+                "paper": _budget(200, seeds=5),
+            },
+            protocol=_protocol,
+            notes=("HAR's 561 features are not at hand: activity recognition is left out.",),
         )
     )
+    for _table, _what in (("4", "first setting"), ("5", "second setting")):
+        add(
+            Recipe(
+                f"ltc/table{_table}{_ending}",
+                f"activity of a person, {_what}, {_protocol} split",
+                *("ltc", _table),
+                budgets={"smoke": _budget(1), "laptop": _budget(200), "paper": _budget(200, seeds=5)},
+                protocol=_protocol,
+            )
+        )
 add(
     Recipe(
         "ltc/table6",
         "the next frame of a simulated half-cheetah",
         *("ltc", "6"),
-        budgets={"smoke": _budget(1), "laptop": _budget(20), "paper": _budget(200, seeds=5)},
+        budgets={"smoke": _budget(1), "laptop": _budget(40), "paper": _budget(200, seeds=5)},
     )
 )
 
@@ -219,3 +224,19 @@ for _paper, _table, _what in (
             notes=("The papers give no number of epochs, only hours on a GPU.",),
         )
     )
+add(
+    Recipe(
+        "irnn/figure4-end",
+        "where the curves of Figure 4 end: the adding problem and the copy task after 2,000 steps",
+        *("irnn", "figure4"),
+        budgets={
+            "smoke": _budget(1, steps=2, options=_FEW),
+            "laptop": _budget(40, learning_rate=1e-3),
+            "paper": _budget(40, seeds=5, learning_rate=1e-3),
+        },
+        notes=(
+            "The paper draws curves and prints no numbers. To know nothing gives 0.167 (adding) and 0.094 (copy); it "
+            "says that iRNN alone reaches 0 on the copy task, iRNN and FastRNN on the adding problem.",
+        ),
+    )
+)

@@ -9,6 +9,7 @@ import numpy as np
 from .._checks import flag, one_of, whole
 from ..data import Sequences, from_numpy
 from .events import encode
+from .protocols import mixed_memory
 from .task import Parts, Sizes, Task, add
 
 BLOCK = 32
@@ -54,17 +55,6 @@ def _make(protocol: str, seed: int, *, event: bool, block: str, train: int, vali
     return Parts(draw(train, 3 * seed), draw(valid, 3 * seed + 1), draw(test, 3 * seed + 2))
 
 
-MMRNN = {
-    "model": "mmrnn",
-    "hidden_size": 64,
-    "batch_size": 256,
-    "optimizer": "rmsprop",
-    "learning_rate": 5e-3,
-    "clip": 0.0,
-    "epochs": 500,
-}
-"""What mmRNN's text says."""
-
 add(
     Task(
         name="bitstream",
@@ -79,7 +69,10 @@ add(
             "paper": "the same. The authors' code draws 2 to 31 bits, their text says exactly 32 (block='text'); they "
             "have no validation part and report the last epoch. Nothing leaks",
         },
-        settings={"mmrnn": MMRNN, "mmrnn/code": {**MMRNN, "learning_rate": 5e-4}},
+        settings={
+            "mmrnn": mixed_memory(learning_rate=5e-3, batch_size=256, epochs=500),
+            "mmrnn/code": mixed_memory(learning_rate=5e-4, batch_size=256, epochs=500),
+        },
         options={"event": True, "block": "code", "train": 100_000, "valid": 10_000, "test": 10_000},
     )
 )

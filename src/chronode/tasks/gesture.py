@@ -10,7 +10,7 @@ import numpy as np
 from .._checks import one_of
 from ..data import Scaler, Sequences, from_list, split, windows
 from ..data.download import folder
-from .protocols import LTC, scaled, shuffled
+from .protocols import liquid, scaled, shuffled
 from .publisher import located
 from .task import Parts, Sizes, Task, add
 from .text_files import Kind, read_table
@@ -72,7 +72,7 @@ add(
             "test. Leaks: neighbouring windows share 16 frames and lie in different parts; mean and spread see the "
             "test frames",
         },
-        settings={"ltc": LTC},
+        settings=liquid(),
         options={"group": "file"},
         data="gesture_phase",
     )

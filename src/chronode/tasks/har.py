@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .._checks import one_of
 from ..data import Sequences, from_list, from_numpy, split, windows
 from ..data.download import folder
-from .protocols import LTC, equilibrium, range_windows, scaled, shuffled
+from .protocols import equilibrium, liquid, range_windows, scaled, shuffled
 from .publisher import located
 from .task import Parts, Sizes, Task, add
 from .text_files import read_matrix, same_length
@@ -133,7 +133,7 @@ add(
         loss="cross_entropy",
         metric="accuracy",
         protocols={**_PROTOCOLS, "paper": _PROTOCOLS["paper"] + _LTC},
-        settings={**equilibrium(hidden_size=80), "ltc": LTC},
+        settings={**equilibrium(hidden_size=80), **liquid()},
         options={"features": "raw"},
         data="har",
     )

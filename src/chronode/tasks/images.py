@@ -15,6 +15,7 @@ from ..data.download import folder
 from .equal import equal_series
 from .events import encode
 from .image_files import DIGITS, mnist
+from .protocols import liquid, mixed_memory
 from .task import Parts, Sizes, Task, add
 
 SIDE = 28
@@ -157,8 +158,6 @@ PIXEL_SETTINGS = {
     "unicornn/128": {**UNICORNN, **UNICORNN_SMALL},
     "irnn": IRNN,
 }
-MMRNN = {"model": "mmrnn", "hidden_size": 64, "optimizer": "rmsprop", "clip": 0.0, "epochs": 200}
-LTC = {"hidden_size": 32, "batch_size": 16, "optimizer": "adam", "learning_rate": 1e-3, "epochs": 200}
 
 _add(
     "smnist",
@@ -187,10 +186,7 @@ _add(
         "clean": "the last 10 % of the training file are to choose by; no random choice",
         "paper": "the same, as LTC's code does it",
     },
-    settings={
-        "ltc": {"model": "ltc", **LTC, "learning_rate": 5e-3},
-        **{f"ltc/{name}": {"model": name, **LTC} for name in ("lstm", "ct-rnn", "neural-ode", "ct-gru")},
-    },
+    settings=liquid(learning_rate=5e-3),
 )
 _add(
     "event-mnist",
@@ -203,7 +199,7 @@ _add(
         "here the test part is given for it, and a choice by it leaks",
     },
     settings={
-        "mmrnn": {**MMRNN, "batch_size": 256, "learning_rate": 5e-3},
-        "mmrnn/code": {**MMRNN, "batch_size": 128, "learning_rate": 5e-4},
+        "mmrnn": mixed_memory(learning_rate=5e-3, batch_size=256),
+        "mmrnn/code": mixed_memory(learning_rate=5e-4, batch_size=128),
     },
 )

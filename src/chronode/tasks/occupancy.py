@@ -9,7 +9,7 @@ import numpy as np
 from .._checks import one_of
 from ..data import Scaler, Sequences, concat, from_list, windows
 from ..data.download import folder
-from .protocols import LTC, blocks, range_windows, scaled, shuffled
+from .protocols import blocks, liquid, range_windows, scaled, shuffled
 from .publisher import located
 from .task import Parts, Sizes, Task, add
 from .text_files import Kind, read_table
@@ -69,7 +69,7 @@ add(
             "validation; test windows every 8 minutes of both test files; scaled by the training file. Leak: a "
             "validation window shares 15 of its 16 minutes with training windows; the test files leak nothing",
         },
-        settings={"ltc": {**LTC, "learning_rate": 0.005}},
+        settings=liquid(learning_rate=0.005),
         options={"test": "both"},
         data="occupancy",
     )

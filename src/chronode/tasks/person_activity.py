@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .._checks import one_of
 from ..data import Scaler, Sequences, from_list, split, windows
 from ..data.download import folder
-from .protocols import LTC, range_windows, scaled, shuffled
+from .protocols import liquid, mixed_memory, range_windows, scaled, shuffled
 from .publisher import located
 from .task import Parts, Sizes, Task, add
 from .text_files import Kind, read_table
@@ -163,15 +163,8 @@ add(
             "the few steps back in time as a negative dt; here rows are sorted",
         },
         settings={
-            "mmrnn": {
-                "model": "mmrnn",
-                "hidden_size": 64,
-                "batch_size": 128,
-                "optimizer": "rmsprop",
-                "learning_rate": 0.01,
-                "epochs": 200,
-            },
-            "ltc": {**LTC, "batch_size": 64},
+            "mmrnn": mixed_memory(learning_rate=0.01, batch_size=128),
+            **liquid(batch_size=64),
         },
         options={"features": "mmrnn"},
         data="person_activity",

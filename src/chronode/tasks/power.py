@@ -8,7 +8,7 @@ import numpy as np
 
 from ..data import Scaler, Sequences, from_list
 from ..data.download import folder
-from .protocols import LTC, blocks, range_windows, scaled, shuffled
+from .protocols import blocks, liquid, range_windows, scaled, shuffled
 from .publisher import located
 from .task import Parts, Sizes, Task, add
 from .text_files import Kind, held, read_table
@@ -70,7 +70,7 @@ add(
             "reading is the last one before it. Leaks: windows do not overlap, but those just before and after a test "
             "window are in training; mean and spread see the test minutes",
         },
-        settings={"ltc": LTC},
+        settings=liquid(),
         data="power",
     )
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,18 +11,26 @@ import numpy as np
 from ..data import Scaler, Sequences, split_by_time, windows
 from .task import Parts
 
-LTC: Mapping[str, Any] = {
-    "model": "ltc",
-    "hidden_size": 32,
-    "batch_size": 16,
-    "optimizer": "adam",
-    "learning_rate": 0.01,
-    "epochs": 200,
-}
-"""What LTC's authors used for most of their tasks; their other models learn at 0.001."""
 NAMES = ("train", "valid", "test")
 BLOCKS = (0.75, 0.10, 0.15)
 """Fractions of the rows in training, validation and test: those of LTC's authors."""
+
+
+def liquid(learning_rate: float = 0.01, **own: Any) -> dict[str, dict[str, Any]]:
+    """What LTC's authors used: the rate is LTC's own, all other models learn at 0.001.
+
+    Example:
+        >>> {name: settings["learning_rate"] for name, settings in liquid().items()}
+        {'ltc': 0.01, 'ltc/others': 0.001}
+    """
+    same = {"model": "ltc", "hidden_size": 32, "batch_size": 16, "optimizer": "adam", "clip": 0.0, "epochs": 200, **own}
+    return {"ltc": {**same, "learning_rate": learning_rate}, "ltc/others": {**same, "learning_rate": 1e-3}}
+
+
+def mixed_memory(learning_rate: float, batch_size: int, epochs: int = 200) -> dict[str, Any]:
+    """What mmRNN's authors used for all models: the RMSprop of Keras, which forgets faster than torch's."""
+    optimizer = {"optimizer": "rmsprop", "smoothing": 0.9, "clip": 0.0, "learning_rate": learning_rate}
+    return {"model": "mmrnn", "hidden_size": 64, "batch_size": batch_size, **optimizer, "epochs": epochs}
 
 
 def equilibrium(**own: Any) -> dict[str, dict[str, Any]]:

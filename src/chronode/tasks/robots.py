@@ -13,6 +13,7 @@ from .._checks import number, one_of, whole
 from ..data import Sequences, forecast, from_list, windows
 from ..data.download import folder
 from .gait import walk
+from .protocols import liquid, mixed_memory
 from .task import Parts, Sizes, Task, add
 
 OBSERVATIONS = 17
@@ -136,15 +137,7 @@ add(
             "units; the authors' files 25 to 30 are not used, by them neither",
             "paper": "the same",
         },
-        settings={
-            "ltc": {
-                "model": "ltc",
-                "hidden_size": 32,
-                "batch_size": 16,
-                "optimizer": "adam",
-                "epochs": 200,
-            }
-        },
+        settings=liquid(),
         options={"length": 32, "stride": 10},
         data="half_cheetah",
     )
@@ -164,16 +157,7 @@ add(
             "paper": "the same; the authors' roll-outs came from RLlib's PPO at 562 to 1,104 iterations, ours from "
             "`chronode data build walker2d`",
         },
-        settings={
-            "mmrnn": {
-                "model": "mmrnn",
-                "hidden_size": 64,
-                "batch_size": 256,
-                "optimizer": "rmsprop",
-                "learning_rate": 5e-3,
-                "epochs": 200,
-            }
-        },
+        settings={"mmrnn": mixed_memory(learning_rate=5e-3, batch_size=256)},
         options={"length": 64, "stride": 64, "drop": 0.1, "source": "built", "frames": 1000},
         data="walker2d",
     )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..data import Scaler, Sequences, from_list
 from ..data.download import folder
-from .protocols import LTC, blocks, range_windows, scaled, shuffled
+from .protocols import blocks, liquid, range_windows, scaled, shuffled
 from .publisher import located
 from .task import Parts, Sizes, Task, add
 from .text_files import Kind, held, read_table
@@ -109,7 +109,7 @@ add(
             "1 even across months. Leaks: neighbouring windows share 28 rows and lie in different parts; the mean "
             "and spread of the target see the test rows",
         },
-        settings={"ltc": LTC},
+        settings=liquid(),
         data="traffic",
     )
 )

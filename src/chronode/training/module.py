@@ -69,6 +69,8 @@ class Training(pl.LightningModule):
         told: dict[str, Any] = {"lr": s.learning_rate, "weight_decay": s.weight_decay}
         if s.optimizer in ("sgd", "rmsprop"):
             told["momentum"] = s.momentum
+        if s.optimizer == "rmsprop":
+            told["alpha"] = s.smoothing
         makers = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
         makers |= {"sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop}
         return makers[s.optimizer](parameters, **told)

@@ -28,6 +28,8 @@ class Settings:
         learning_rate: before the schedule.
         weight_decay: the optimiser's.
         momentum: of "sgd" and "rmsprop".
+        smoothing: of "rmsprop": how much of its mean square gradient stays at each step. Torch's own default is 0.99;
+            the inventors, and Keras, have 0.9.
         schedule: "constant"; "step" (times `drop_factor` after each of `drop_epochs`); "plateau" (times `drop_factor`
             when `plateau_patience` epochs brought nothing better); "cosine" (falls to 0 at the end).
         drop_epochs: of "step".
@@ -67,6 +69,7 @@ class Settings:
     learning_rate: float = 5e-3
     weight_decay: float = 0.0
     momentum: float = 0.0
+    smoothing: float = 0.99
     schedule: str = "constant"
     drop_epochs: tuple[int, ...] = ()
     drop_factor: float = 0.5
@@ -100,7 +103,7 @@ class Settings:
         number("learning_rate", self.learning_rate, above=0)
         for name in ("weight_decay", "clip", "warmup_epochs"):
             number(name, getattr(self, name), at_least=0)
-        for name in ("momentum", "average_decay"):
+        for name in ("momentum", "smoothing", "average_decay"):
             number(name, getattr(self, name), at_least=0, below=1)
         number("drop_factor", self.drop_factor, above=0, below=1)
         number("subsample", self.subsample, above=0)
@@ -125,6 +128,8 @@ class Settings:
             raise ValueError('schedule="step" and drop_epochs=(...) go together: give both or none.')
         if self.momentum and self.optimizer not in ("sgd", "rmsprop"):
             raise ValueError(f'momentum goes with optimizer="sgd" or "rmsprop", not with {self.optimizer!r}.')
+        if self.smoothing != Settings.smoothing and self.optimizer != "rmsprop":
+            raise ValueError(f'smoothing goes with optimizer="rmsprop", not with {self.optimizer!r}.')
         if self.average == "swa" and self.average_start > self.epochs:
             raise ValueError(f"average_start={self.average_start} is after the last epoch, {self.epochs}.")
         if self.tbptt and self.devices > 1:
