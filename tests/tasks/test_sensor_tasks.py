@@ -3,11 +3,11 @@
 import pytest
 
 import chronode
+from chronode.experiments.recipe import by_kind
 from chronode.tasks import dsa, gesture, har, occupancy, ozone, person_activity, power, traffic  # noqa: F401 - they add themselves
 from chronode.tasks.task import find
 
 NAMES = ("person-activity", "har", "har-2", "gesture", "occupancy", "traffic", "power", "ozone", "dsa-19")
-TRAINING = {"model", "batch_size", "optimizer", "learning_rate", "epochs"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -22,10 +22,10 @@ def test_the_papers_settings_make_a_model(name):
     task = find(name)
     assert task.settings
     for paper, told in task.settings.items():
-        assert paper.split()[0] in ("mmrnn", "ltc", "irnn", "ernn")
-        own = {key: value for key, value in told.items() if key not in TRAINING}
-        size = own.pop("hidden_size", 8)
-        layer = chronode.create(told["model"], task.sizes.channels, size, **own)
+        assert paper.split()[0].split("/")[0] in ("mmrnn", "ltc", "irnn", "ernn")
+        own = by_kind(told)["model"]
+        name, size = own.pop("model"), own.pop("hidden_size", 8)
+        layer = chronode.create(name, task.sizes.channels, size, **own)
         assert layer.hidden_size == size
         assert {"batch_size", "optimizer", "learning_rate"} <= set(told)
 
