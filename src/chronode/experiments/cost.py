@@ -19,18 +19,25 @@ STEPS, SERIES = 24, 32
 
 
 def seconds(job: Job, known: list[Entry]) -> float:
-    """The time that a run will take: that of the same run with another seed, or by timing one small batch."""
+    """The time that a run will take: by what the same model took there per epoch, or by timing one small batch."""
     cell = job.cell
-    for entry in known:
-        if (entry.model, entry.task, entry.config) == (cell.model, cell.task, cell.config):
-            return entry.seconds
+    epochs = Settings.from_dict(cell.config["training"]).epochs
+    for entry in reversed(known):
+        if (entry.model, entry.task) == (cell.model, cell.task) and _alike(entry.config, cell.config):
+            return epochs * entry.seconds / entry.epochs
     sizes = find_task(cell.task).sizes
     series = cell.config["options"].get("train", sizes.train)
     length = cell.config["options"].get("length", sizes.steps)
     sized = {key: value for key, value in cell.config["model"].items() if key in ("hidden_size", "num_layers", "K")}
     per_step = _batch_seconds(cell.model, sizes.channels, tuple(sorted(sized.items()))) / (STEPS * SERIES)
-    epochs = Settings.from_dict(cell.config["training"]).epochs
     return epochs * series * length * per_step
+
+
+def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether an epoch of both costs the same."""
+    batch = "batch_size"
+    same = one["training"].get(batch) == other["training"].get(batch)
+    return same and (one["model"], one["options"]) == (other["model"], other["options"])
 
 
 @cache

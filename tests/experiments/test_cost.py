@@ -1,0 +1,32 @@
+"""Estimates of how long runs take."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from chronode.experiments import cost
+from chronode.experiments.engine import Job
+from chronode.experiments.recipe import find
+
+
+def job(budget="laptop", model="mmrnn", column="event"):
+    cells = find("mmrnn/table3").cells(budget)
+    return Job(next(c for c in cells if (c.model, c.figure.column) == (model, column)), 0)
+
+
+def ran(cell, epochs, seconds, **training):
+    config = {**cell.config, "training": cell.config["training"] | training}
+    return SimpleNamespace(model=cell.model, task=cell.task, config=config, epochs=epochs, seconds=seconds)
+
+
+def test_a_run_that_was_made_tells_the_time_of_an_epoch():
+    wanted = job()
+    known = [ran(wanted.cell, epochs=3, seconds=12.0, learning_rate=0.1)]
+    assert cost.seconds(wanted, known) == pytest.approx(15 * 4.0)
+
+
+@pytest.mark.parametrize("other", [job(column="dense"), job(model="lstm-dt"), job(budget="paper")])
+def test_other_data_models_and_batches_tell_nothing(other, monkeypatch):
+    monkeypatch.setattr(cost, "_batch_seconds", lambda *_: 1.0)
+    known = [ran(other.cell, epochs=1, seconds=1e9)]
+    assert cost.seconds(job(), known) == cost.seconds(job(), []) < 1e8
