@@ -75,7 +75,7 @@ def test_columns_bring_the_options_of_the_task():
 
 def test_columns_may_have_budgets_of_their_own():
     cells = find("mmrnn/table3").cells("laptop")
-    assert {cell.figure.column: cell.config["training"]["epochs"] for cell in cells} == {"dense": 6, "event": 15}
+    assert {cell.figure.column: cell.config["training"]["epochs"] for cell in cells} == {"dense": 4, "event": 15}
 
 
 def test_authors_trained_the_other_models_at_another_rate():
