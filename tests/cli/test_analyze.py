@@ -8,10 +8,11 @@ import pytest
 import typer
 from commands import QUICK, VITALS, chronode, run, write_vitals
 
-from chronode.cli.analyze import COMMANDS, analyze_app
+from chronode.cli.analyze import analyze_app
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("analysis.md", "analysis_oscillators.md", "analysis_expressivity.md")
+COMMANDS = typer.main.get_command(analyze_app).commands
 BITS = ("--option", "train=32", "--option", "valid=8", "--option", "test=8", "--hidden", "4", "--epochs", "1")
 
 SMALL = {
@@ -62,6 +63,13 @@ def test_every_command_is_among_them():
     assert COMMANDS.keys() == {*SMALL, *STUDIES, "health"}
 
 
+@pytest.mark.parametrize("command", list(COMMANDS))
+def test_every_command_ends_with_where_and_how_to_tell(command):
+    *_, output, json_flag = COMMANDS[command].params
+    assert (output.opts, json_flag.opts) == (["--output"], ["--json"])
+    assert output.default == (None if command == "health" else Path("runs/analyze")) and json_flag.default is False
+
+
 def test_table_2_stands_beside_the_papers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     command = ("--model", "mmrnn,ode-rnn", "--lengths", "5,10,25,50", "--hidden", "4", "--seeds", "1")
@@ -70,6 +78,15 @@ def test_table_2_stands_beside_the_papers(tmp_path, monkeypatch):
         assert row in told
     assert "0.97 ± 0.01" in told and "1214.94 ± 3750.62" in told and "states neither" in told
     assert "plot: runs/analyze/gradients.png" in told
+
+
+def test_notes_come_last_and_leave_the_json_clean(tmp_path):
+    command = ("analyze", "gradients", "--lengths", "5", "--hidden", "4", "--seeds", "1", "--output", str(tmp_path))
+    plain, as_json = run(*command), run(*command, "--json")
+    plot = f"plot: {tmp_path / 'gradients.png'}"
+    summary, _, notes = plain.stdout.partition(f"{plot}\n")
+    assert summary.startswith("Gradient norms") and notes.startswith("ode-rnn: ") and "states neither" in notes
+    assert plain.stderr == "" and as_json.stderr == f"{plot}\n{notes}"
 
 
 # ---- health -------------------------------------------------------------------------------------------------
@@ -134,7 +151,7 @@ def test_a_mistake_ends_with_one_line_and_code_2(arguments, told):
 def shown():
     """Every command line of the help texts and the docs, from `chronode analyze` on."""
     for command in COMMANDS.values():
-        (line,) = re.findall(r"^ *Example: chronode analyze (.*)$", command.__doc__ or "", re.MULTILINE)
+        (line,) = re.findall(r"^Example: chronode analyze (.*)$", command.help, re.MULTILINE)
         yield line
     for page in PAGES:
         yield from re.findall(r"chronode analyze ([a-z][a-z-]*[^`|#\n]*)", (DOCS / page).read_text())
@@ -144,11 +161,9 @@ def shown():
 def test_what_is_shown_can_be_typed(line):
     name, *arguments = line.split()
     arguments = [word for word in arguments if word not in ("...", "--help")]
-    group = typer.main.get_command(analyze_app)
-    command = group.commands[name]
     if name == "health" and not arguments:
         arguments = ["runs/any"]
-    command.make_context(name, arguments)  # raises what is wrong with them
+    COMMANDS[name].make_context(name, arguments)  # raises what is wrong with them
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from . import (
-    analyze_equilibrium,
-    analyze_expressivity,
-    analyze_gradients,
-    analyze_health,
-    analyze_oscillators,
-    analyze_studies,
-)
+from . import analyze_equilibrium, analyze_expressivity, analyze_gradients, analyze_oscillators, analyze_studies
+from .analyze_health import health
+from .analyze_shared import with_output
 
 analyze_app = typer.Typer(
     help="Look inside models: health of a run, gradients, equilibria, oscillators, expressivity.",
@@ -19,8 +14,8 @@ analyze_app = typer.Typer(
     rich_markup_mode=None,
 )
 
+# Each takes its own options and gives back Findings; `with_output` adds --output and --json and shows them.
 COMMANDS = {
-    "health": analyze_health.health,
     "gradients": analyze_gradients.gradients,
     "flow": analyze_gradients.flow,
     "teaching": analyze_gradients.teaching,
@@ -43,5 +38,6 @@ COMMANDS = {
     "depth-table": analyze_expressivity.depth_table,
     "time-constants": analyze_expressivity.time_constants,
 }
+analyze_app.command("health")(health)  # its --output is another: by default the run's folder
 for _name, _command in COMMANDS.items():
-    analyze_app.command(_name)(_command)
+    analyze_app.command(_name)(with_output(_command))

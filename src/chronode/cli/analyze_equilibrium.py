@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .analyze_shared import OUTPUT, Hidden, Json, Models, Output, Piece, Seed, finish, models_in, noise_series
+from .analyze_shared import Findings, Hidden, Models, Piece, Seed, models_in, noise_series
 
 
 def equilibrium(
@@ -15,9 +15,7 @@ def equilibrium(
     eta: Annotated[float, typer.Option(help="Step size η.")] = 0.5,
     hidden: Hidden = 32,
     seed: Seed = 0,
-    output: Output = OUTPUT,
-    json: Json = False,
-) -> None:
+) -> Findings:
     """Convergence to scipy's root (iRNN figure 6) and the eigenvalues of the recursion's Jacobian (figure 7).
 
     Example: chronode analyze equilibrium --model ernn
@@ -39,17 +37,15 @@ def equilibrium(
         f"rate per step: {np.nanmean(found.rates):.3f} (guaranteed: {found.bound:.3f})\n"
         f"eigenvalues with a negative real part: {values.stable:.1%}"
     )
-    pieces = Piece("convergence", found, plot_convergence), Piece("eigenvalues", values, plot_eigenvalues)
-    finish(*pieces, summary=summary, output=output, as_json=json)
+    pieces = [Piece("convergence", found, plot_convergence), Piece("eigenvalues", values, plot_eigenvalues)]
+    return Findings(summary, pieces)
 
 
 def phase(
     model: Models = "rnn,fastrnn,irnn",
     steps: Annotated[int, typer.Option(min=2, help="Steps of the random walk.")] = 1000,
     seed: Seed = 0,
-    output: Output = OUTPUT,
-    json: Json = False,
-) -> None:
+) -> Findings:
     """Phase portraits of two units under a random walk (iRNN figure 2, ERNN figure 1).
 
     Example: chronode analyze phase --model rnn,fastrnn,ernn
@@ -62,4 +58,4 @@ def phase(
         f"{name}: a median step moves the state by {speed:.2%} of its range"
         for name, speed in zip(found.models, found.speed, strict=True)
     ]
-    finish(Piece("phase", found, plot_phase), summary="\n".join(lines), output=output, as_json=json)
+    return Findings("\n".join(lines), [Piece("phase", found, plot_phase)])

@@ -6,40 +6,27 @@ from typing import Annotated, Any
 
 import typer
 
-from .analyze_shared import (
-    OUTPUT,
-    Hidden,
-    Json,
-    Layers,
-    Output,
-    Piece,
-    Recipe,
-    Seed,
-    Steps,
-    Workers,
-    finish,
-    numbers,
-    progress_bar,
-    table,
-    whole_numbers,
-)
+from .analyze_shared import Findings, Hidden, Layers, Piece, Seed, Steps, numbers, progress_bar, table, whole_numbers
 from .flags import words
+
+Activation = Annotated[str, typer.Option(help="tanh, sigmoid, relu or hardtanh.")]
+Width = Annotated[int, typer.Option(min=2, help="Units a layer.")]
+Recipe = Annotated[str, typer.Option(help="authors (their published program) or text (the paper's text).")]
+Workers = Annotated[int, typer.Option(min=1, help="Processes.")]
 
 
 def trajectory(
     model: Annotated[
         str, typer.Option(help="neural-ode, ct-rnn, ltc (random ones of the paper), or names as in `chronode models`.")
     ] = "neural-ode,ct-rnn,ltc",
-    activation: Annotated[str, typer.Option(help="tanh, sigmoid, relu or hardtanh.")] = "tanh",
-    width: Annotated[int, typer.Option(min=2, help="Units a layer.")] = 100,
+    activation: Activation = "tanh",
+    width: Width = 100,
     layers: Layers = 1,
     recipe: Recipe = "authors",
     registry: Annotated[bool, typer.Option(help="All names are those of `chronode models`.")] = False,
     explained: Annotated[bool, typer.Option(help="Draw the variance explained instead of the paths.")] = False,
     seed: Seed = 0,
-    output: Output = OUTPUT,
-    json: Json = False,
-) -> None:
+) -> Findings:
     """What a circle becomes inside networks (LTC's figures 1 and 2).
 
     Example: chronode analyze trajectory --activation relu
@@ -57,21 +44,19 @@ def trajectory(
     lengths = [one.length if isinstance(one, liquid.LayerTrajectory) else one.lengths[-1] for one in found]
     lines = [f"{one.model}: length {length:.4g}" for one, length in zip(found, lengths, strict=True)]
     draw = plots_expressivity.plot_explained if explained else plots_expressivity.plot_trajectories
-    finish(Piece("trajectory", found, draw), summary="\n".join(lines), output=output, as_json=json)
+    return Findings("\n".join(lines), [Piece("trajectory", found, draw)])
 
 
 def expressivity(
     over: Annotated[str, typer.Option(help="width, depth, sigma_w, sigma_b, activation, solver or recipe.")] = "width",
     values: Annotated[str, typer.Option(help="Its values, separated by commas.")] = "10,25,50,100",
-    activation: Annotated[str, typer.Option(help="tanh, sigmoid, relu or hardtanh.")] = "tanh",
-    width: Annotated[int, typer.Option(min=2, help="Units a layer.")] = 100,
+    activation: Activation = "tanh",
+    width: Width = 100,
     recipe: Recipe = "authors",
     tries: Annotated[int, typer.Option(min=1, help="Random networks for each model and value.")] = 10,
     workers: Workers = 1,
     seed: Seed = 0,
-    output: Output = OUTPUT,
-    json: Json = False,
-) -> None:
+) -> Findings:
     """Trajectory length over one setting (LTC's figure 3), with the bounds of theorems 4 and 5.
 
     Example: chronode analyze expressivity --over solver --values rk23,rk45,adams,implicit
@@ -84,11 +69,10 @@ def expressivity(
         read = whole_numbers if over in ("width", "depth") else numbers
         given = list(read("--values", values))
     setting = circle.Setting(activation, width=width, recipe=recipe)
-    told: dict[str, Any] = {"setting": setting, "tries": tries, "seed": seed, "workers": workers}
     with progress_bar("expressivity") as progress:
-        found = measure.sweep(over, given, progress=progress, **told)
+        found = measure.sweep(over, given, setting=setting, tries=tries, seed=seed, workers=workers, progress=progress)
     summary = table(found.models, found.values, found.lengths, "median length")
-    finish(Piece("expressivity", found, plots_expressivity.plot_sweep), summary=summary, output=output, as_json=json)
+    return Findings(summary, [Piece("expressivity", found, plots_expressivity.plot_sweep)])
 
 
 def depth_table(
@@ -97,9 +81,7 @@ def depth_table(
     recipe: Recipe = "authors",
     workers: Workers = 2,
     seed: Seed = 0,
-    output: Output = OUTPUT,
-    json: Json = False,
-) -> None:
+) -> Findings:
     """Computational depth of Neural ODE, CT-RNN and LTC (LTC's Table 2).
 
     Example: chronode analyze depth-table --tries 10
@@ -114,7 +96,7 @@ def depth_table(
     summary = table(found.models, found.values, measure.REFINE * found.depth, title)
     if found.stopped.any():
         summary += f"\n{found.stopped.sum()} tries were stopped after {circle.STEPS_AT_MOST:,} steps"
-    finish(Piece("depth-table", found, plots_expressivity.plot_depth), summary=summary, output=output, as_json=json)
+    return Findings(summary, [Piece("depth-table", found, plots_expressivity.plot_depth)])
 
 
 def time_constants(
@@ -122,9 +104,7 @@ def time_constants(
     form: Annotated[str, typer.Option(help="synaptic or dense.")] = "synaptic",
     hidden: Hidden = 6,
     seed: Seed = 0,
-    output: Output = OUTPUT,
-    json: Json = False,
-) -> None:
+) -> Findings:
     """The time constants of an LTC that reads a circle.
 
     Example: chronode analyze time-constants --form dense
@@ -138,9 +118,4 @@ def time_constants(
     dt = float(angle[1]) if steps > 1 else 1.0
     found = liquid.time_constants("ltc", x, dt=dt, hidden_size=hidden, seed=seed, form=form)
     summary = f"τ_sys from {found.values.min():.3g} to {found.values.max():.3g}"
-    finish(
-        Piece("time-constants", found, plots_expressivity.plot_time_constants),
-        summary=summary,
-        output=output,
-        as_json=json,
-    )
+    return Findings(summary, [Piece("time-constants", found, plots_expressivity.plot_time_constants)])

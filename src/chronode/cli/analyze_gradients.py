@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .analyze_shared import (
-    OUTPUT,
-    Hidden,
-    Json,
-    Models,
-    Output,
-    Piece,
-    Seed,
-    finish,
-    models_in,
-    whole_numbers,
-)
+from .analyze_shared import Findings, Hidden, Models, Piece, Seed, models_in, whole_numbers
 
 if TYPE_CHECKING:
     from ..analysis.table2 import GradientTable
@@ -31,9 +19,7 @@ def gradients(
     weight_scale: Annotated[float, typer.Option(help="A further factor on all weight matrices.")] = 1.0,
     hidden: Hidden = 64,
     seeds: Annotated[int, typer.Option(min=1, help="Initialisations.")] = 3,
-    output: Output = OUTPUT,
-    json: Json = False,
-) -> None:
+) -> Findings:
     """Gradient norms by sequence length: mmRNN's Table 2 beside the paper's.
 
     Example: chronode analyze gradients --model mmrnn,ode-rnn --lengths 5,10,25,50
@@ -49,13 +35,12 @@ def gradients(
         hidden_size=hidden,
         seeds=seeds,
     )
-    finish(Piece("gradients", found, plot_gradient_table), summary=_table(found), output=output, as_json=json)
     notes = [f"{name}: {told}" for name, told in found.made_as.items()]
     notes.append(
         "norm: of ∂h_T/∂h_0 for each unit of the first part of the state; mean ± standard deviation over units, "
         "sequences and seeds; the paper states neither its norm nor its weights"
     )
-    print("\n".join(notes), file=sys.stderr if json else sys.stdout)
+    return Findings(_table(found), [Piece("gradients", found, plot_gradient_table)], notes)
 
 
 def _table(found: GradientTable) -> str:
@@ -85,9 +70,7 @@ def flow(
     steps: Annotated[int, typer.Option(min=2, help="Sequence length T.")] = 100,
     hidden: Hidden = 64,
     seed: Seed = 0,
-    output: Output = OUTPUT,
-    json: Json = False,
-) -> None:
+) -> Findings:
     """How much of step t is left at the last step (mmRNN figure 1), on noise with irregular gaps.
 
     Example: chronode analyze flow --model irnn,rnn,lstm --steps 200
@@ -101,7 +84,7 @@ def flow(
     table = Table("model", "log10 of ‖∂h_T/∂h_1‖", "log10 of the ratio to ‖∂h_T/∂h_(T-1)‖", "norm")
     for one in flows:
         table.add_row(one.model, f"{one.log10_norms[:, 1].mean():.2f}", f"{one.log10_ratio.mean():.2f}", one.norm)
-    finish(Piece("flow", flows, plot_gradient_flow), summary=table, output=output, as_json=json)
+    return Findings(table, [Piece("flow", flows, plot_gradient_flow)])
 
 
 def teaching(
@@ -109,9 +92,7 @@ def teaching(
     steps: Annotated[int, typer.Option(min=2, help="Longest block of bits.")] = 31,
     hidden: Hidden = 32,
     seed: Seed = 0,
-    output: Output = OUTPUT,
-    json: Json = False,
-) -> None:
+) -> Findings:
     """The loss's gradient at every step and the loss's surface (mmRNN figure 3), on bit streams.
 
     Example: chronode analyze teaching --model ode-rnn,mmrnn,lstm
@@ -125,8 +106,8 @@ def teaching(
         f"reaches the first; the loss varies by {surface.values.max() - surface.values.min():.3f} over the plane"
         for signal, surface in zip(signals, surfaces, strict=True)
     ]
-    pieces = Piece("teaching", signals, plot_loss_gradients), Piece("surface", surfaces, plot_loss_surfaces)
-    finish(*pieces, summary="\n".join(lines), output=output, as_json=json)
+    pieces = [Piece("teaching", signals, plot_loss_gradients), Piece("surface", surfaces, plot_loss_surfaces)]
+    return Findings("\n".join(lines), pieces)
 
 
 def training(
@@ -136,9 +117,7 @@ def training(
     every: Annotated[int, typer.Option(min=1, help="Steps between records.")] = 10,
     hidden: Hidden = 32,
     seed: Seed = 0,
-    output: Output = OUTPUT,
-    json: Json = False,
-) -> None:
+) -> Findings:
     """Gradient flow while learning the adding problem (iRNN figure 3, 8, 9).
 
     Example: chronode analyze training --model rnn,irnn --length 200 --steps 1000
@@ -146,11 +125,10 @@ def training(
     from ..analysis.losses import track_adding
     from ..analysis.plots_gradients import plot_history
 
-    told = {"length": length, "steps": steps, "every": every, "hidden_size": hidden, "seed": seed}
-    histories = track_adding(models_in(model), **told)
+    histories = track_adding(models_in(model), length=length, steps=steps, every=every, hidden_size=hidden, seed=seed)
     lines = [
         f"{one.model}: loss {one.losses[0]:.3f} → {one.losses[-1]:.3f}, "
         f"gradient ratio {one.ratio[0]:.2g} → {one.ratio[-1]:.2g}"
         for one in histories
     ]
-    finish(Piece("training", histories, plot_history), summary="\n".join(lines), output=output, as_json=json)
+    return Findings("\n".join(lines), [Piece("training", histories, plot_history)])

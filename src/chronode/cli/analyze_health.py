@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .analyze_shared import Json
+from .analyze_shared import Findings, Json, Piece, show
 from .predict import Anyway, RunFolder
 
 
@@ -27,14 +27,14 @@ def health(
 
     Example: chronode analyze health runs/vitals-1
     """
-    from ..analysis.health import health_report
+    from ..analysis import health as measure
+    from ..analysis.plots_health import plot_health
     from ..training.trained import Trained
 
     trained = Trained.load(run)
     series = trained.series(data, labelled=False, anyway=anyway)
     for note in series.notes if data else ():
         print(f"note: {note}", file=sys.stderr)
-    folder = output or trained.run.path
-    found = health_report(trained.model, series, folder)
-    print(found.to_json() if json else "\n".join(found.findings))
-    print(f"plot: {folder / 'health.png'}", file=sys.stderr if json else sys.stdout)
+    found = measure(trained.model, series)
+    findings = Findings("\n".join(found.findings), [Piece("health", found, plot_health)])
+    show(findings, output or trained.run.path, as_json=json)

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from .analyze_shared import (
-    OUTPUT,
-    Alpha,
     DeltaT,
+    DeltaTs,
+    Findings,
     Hidden,
-    Json,
     Layers,
     Models,
-    Output,
     Piece,
     Seed,
     Steps,
-    finish,
     models_in,
     noise_series,
     numbers,
     whole_numbers,
 )
+
+Alpha = Annotated[float, typer.Option(help="UnICORNN's α.")]
 
 
 def energy(
@@ -34,9 +33,7 @@ def energy(
     hidden: Hidden = 16,
     noise: Annotated[bool, typer.Option(help="Noise as input instead of a constant.")] = False,
     seed: Seed = 0,
-    output: Output = OUTPUT,
-    json: Json = False,
-) -> None:
+) -> Findings:
     """UnICORNN's Hamiltonian over time.
 
     Example: chronode analyze energy --delta-t 0.05
@@ -46,10 +43,11 @@ def energy(
     from ..analysis import oscillators, plots_oscillators
 
     x = noise_series(1, steps, 1, seed=seed) if noise else torch.ones(1, steps, 1)
-    told: dict[str, Any] = {"delta_t": delta_t, "alpha": alpha, "num_layers": layers}
-    found = oscillators.energy("unicornn", x, hidden_size=hidden, seed=seed, **told)
+    found = oscillators.energy(
+        "unicornn", x, hidden_size=hidden, num_layers=layers, delta_t=delta_t, alpha=alpha, seed=seed
+    )
     summary = f"largest change of H: {100 * found.drift.max():.3g} % of its first value"
-    finish(Piece("energy", found, plots_oscillators.plot_energy), summary=summary, output=output, as_json=json)
+    return Findings(summary, [Piece("energy", found, plots_oscillators.plot_energy)])
 
 
 def volume(
@@ -57,9 +55,7 @@ def volume(
     steps: Steps = 100,
     hidden: Hidden = 8,
     seed: Seed = 0,
-    output: Output = OUTPUT,
-    json: Json = False,
-) -> None:
+) -> Findings:
     """How the volume of a set of states changes over time, of any models.
 
     Example: chronode analyze volume --model unicornn,lstm
@@ -71,18 +67,16 @@ def volume(
     lines = [
         f"{one.model}: log10 of the volume after {steps} steps {one.log10_volume[:, -1].mean():.4g}" for one in found
     ]
-    finish(Piece("volume", found, plots_oscillators.plot_volume), summary="\n".join(lines), output=output, as_json=json)
+    return Findings("\n".join(lines), [Piece("volume", found, plots_oscillators.plot_volume)])
 
 
 def inverse(
     steps: Steps = 2000,
-    delta_t: Annotated[str, typer.Option(help="Values of Δt, separated by commas.")] = "0.03,0.1,0.3",
+    delta_t: DeltaTs = "0.03,0.1,0.3",
     layers: Layers = 1,
     hidden: Hidden = 16,
     seed: Seed = 0,
-    output: Output = OUTPUT,
-    json: Json = False,
-) -> None:
+) -> Findings:
     """How well UnICORNN's inverse restores its states.
 
     Example: chronode analyze inverse --steps 5000 --delta-t 0.1
@@ -90,19 +84,13 @@ def inverse(
     from ..analysis import oscillators, plots_oscillators
 
     values = numbers("--delta-t", delta_t)
-    told = {"hidden_size": hidden, "num_layers": layers, "seed": seed}
-    found = oscillators.reconstruction(steps, delta_t=values, **told)
+    found = oscillators.reconstruction(steps, delta_t=values, hidden_size=hidden, num_layers=layers, seed=seed)
     lines = [
         f"Δt = {value:g}, {kind}: largest error {found.error[i, j].max():.2g}"
         for i, value in enumerate(found.delta_t)
         for j, kind in enumerate(found.dtypes)
     ]
-    finish(
-        Piece("inverse", found, plots_oscillators.plot_reconstruction),
-        summary="\n".join(lines),
-        output=output,
-        as_json=json,
-    )
+    return Findings("\n".join(lines), [Piece("inverse", found, plots_oscillators.plot_reconstruction)])
 
 
 def state_bounds(
@@ -112,9 +100,7 @@ def state_bounds(
     layers: Layers = 2,
     hidden: Hidden = 16,
     seed: Seed = 0,
-    output: Output = OUTPUT,
-    json: Json = False,
-) -> None:
+) -> Findings:
     """UnICORNN's hidden states against the bound C.1.
 
     Example: chronode analyze state-bounds --alpha 4
@@ -122,12 +108,11 @@ def state_bounds(
     from ..analysis import oscillator_bounds, plots_oscillators
 
     x = noise_series(4, steps, 2, seed=seed)
-    told: dict[str, Any] = {"delta_t": delta_t, "alpha": alpha, "num_layers": layers}
-    found = oscillator_bounds.state_bounds("unicornn", x, hidden_size=hidden, seed=seed, **told)
-    summary = f"largest |y| {found.y.max():.3g} of {found.y_bound[:, -1].max():.3g} allowed at the end"
-    finish(
-        Piece("state-bounds", found, plots_oscillators.plot_state_bounds), summary=summary, output=output, as_json=json
+    found = oscillator_bounds.state_bounds(
+        "unicornn", x, hidden_size=hidden, num_layers=layers, delta_t=delta_t, alpha=alpha, seed=seed
     )
+    summary = f"largest |y| {found.y.max():.3g} of {found.y_bound[:, -1].max():.3g} allowed at the end"
+    return Findings(summary, [Piece("state-bounds", found, plots_oscillators.plot_state_bounds)])
 
 
 def gradient_bounds(
@@ -137,9 +122,7 @@ def gradient_bounds(
     layers: Layers = 1,
     hidden: Hidden = 16,
     seed: Seed = 0,
-    output: Output = OUTPUT,
-    json: Json = False,
-) -> None:
+) -> Findings:
     """UnICORNN's gradients against the bound (12).
 
     Example: chronode analyze gradient-bounds --layers 3
@@ -147,27 +130,21 @@ def gradient_bounds(
     from ..analysis import oscillator_bounds, plots_oscillators
 
     sizes = whole_numbers("--lengths", lengths)
-    told: dict[str, Any] = {"delta_t": delta_t, "alpha": alpha, "num_layers": layers}
-    found = oscillator_bounds.gradient_bounds("unicornn", sizes, hidden_size=hidden, seed=seed, **told)
+    found = oscillator_bounds.gradient_bounds(
+        "unicornn", sizes, hidden_size=hidden, num_layers=layers, delta_t=delta_t, alpha=alpha, seed=seed
+    )
     lines = [
         f"N = {n}: measured {m:.3g}, bound {b:.3g}"
         for n, m, b in zip(found.lengths, found.measured, found.bound, strict=True)
     ]
-    finish(
-        Piece("gradient-bounds", found, plots_oscillators.plot_gradient_bounds),
-        summary="\n".join(lines),
-        output=output,
-        as_json=json,
-    )
+    return Findings("\n".join(lines), [Piece("gradient-bounds", found, plots_oscillators.plot_gradient_bounds)])
 
 
 def gradient_formula(
     steps: Steps = 100,
     at: Annotated[int, typer.Option(min=2, help="The step k whose share is measured.")] = 3,
     seed: Seed = 0,
-    output: Output = OUTPUT,
-    json: Json = False,
-) -> None:
+) -> Findings:
     """UnICORNN's formula (14) for the gradient as Δt goes to 0.
 
     Example: chronode analyze gradient-formula --steps 200
@@ -176,9 +153,4 @@ def gradient_formula(
 
     found = oscillator_bounds.representation(steps=steps, at=at, seed=seed)
     summary = f"measured / formula at Δt = {found.delta_t[-1]:g}: {found.ratio[-1].mean():.6f}"
-    finish(
-        Piece("gradient-formula", found, plots_oscillators.plot_representation),
-        summary=summary,
-        output=output,
-        as_json=json,
-    )
+    return Findings(summary, [Piece("gradient-formula", found, plots_oscillators.plot_representation)])

@@ -1,7 +1,8 @@
-"""What the commands of `chronode analyze` share: options, how they read lists, how they end."""
+"""What the commands of `chronode analyze` share: options, how they read lists, how their findings are shown."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -16,11 +17,8 @@ from .flags import words
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from torch import Tensor
 
-    from ..analysis.oscillator_studies import Comparison
-    from ..analysis.trial import Trial
-
-OUTPUT = Path("runs/analyze")
 Output = Annotated[Path, typer.Option(help="Folder for the pictures and the numbers (JSON).")]
 Json = Annotated[bool, typer.Option("--json", help="Print the numbers as JSON instead of a summary.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of weights and data.")]
@@ -29,12 +27,7 @@ Models = Annotated[str, typer.Option("--model", help="Models, separated by comma
 Layers = Annotated[int, typer.Option(min=1, help="Layers of the stack.")]
 Hidden = Annotated[int, typer.Option(min=1, help="Units H of a layer.")]
 DeltaT = Annotated[float, typer.Option(help="UnICORNN's Δt.")]
-Alpha = Annotated[float, typer.Option(help="UnICORNN's α.")]
-TaskName = Annotated[str, typer.Option(help="What to train on; `chronode tasks` lists all.")]
-Epochs = Annotated[int, typer.Option(min=1, help="Passes over the training data.")]
-Runs = Annotated[int, typer.Option(min=1, help="Trainings of each kind, with different seeds.")]
-Recipe = Annotated[str, typer.Option(help="authors (their published program) or text (the paper's text).")]
-Workers = Annotated[int, typer.Option(min=1, help="Processes.")]
+DeltaTs = Annotated[str, typer.Option("--delta-t", help="Values of Δt, separated by commas.")]
 
 
 # ---- what is asked ------------------------------------------------------------------------------------------
@@ -71,21 +64,11 @@ def whole_numbers(option: str, given: str) -> list[int]:
     return [int(value) for value in found]
 
 
-def noise_series(*shape: int, seed: int) -> Any:
+def noise_series(*shape: int, seed: int) -> Tensor:
     """N(0, 1)."""
     import torch
 
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
-
-def trial_of(task: str, epochs: int, layers: int, hidden: int, delta_t: float, seed: int, runs: int = 1) -> Trial:
-    """What a study trains."""
-    from ..analysis.trial import Trial
-    from ..training import Settings
-
-    training = Settings(epochs=epochs, learning_rate=1e-2, seed=seed)
-    told: dict[str, Any] = {"hidden_size": hidden, "num_layers": layers, "runs": runs, "training": training}
-    return Trial(task, settings={"delta_t": delta_t}, **told)
 
 
 # ---- what is told -------------------------------------------------------------------------------------------
@@ -105,34 +88,54 @@ class Piece(NamedTuple):
     draw: Callable[[Any, Path], Path]
 
 
-def finish(*pieces: Piece, summary: str | Table, output: Path, as_json: bool) -> None:
+class Findings(NamedTuple):
+    """What a command gives back to be shown.
+
+    Attributes:
+        summary: what is printed, unless the numbers are.
+        pieces: the numbers and pictures.
+        notes: lines to print last.
+    """
+
+    summary: str | Table
+    pieces: list[Piece]
+    notes: Sequence[str] = ()
+
+
+def with_output(command: Callable[..., Findings]) -> Callable[..., None]:
+    """Gives a command the options --output and --json after its own, and shows what it finds."""
+
+    def shown(output: Output = Path("runs/analyze"), json: Json = False, **given: Any) -> None:
+        show(command(**given), output, as_json=json)
+
+    own, added = (inspect.signature(one, eval_str=True).parameters for one in (command, shown))
+    shown.__signature__ = inspect.Signature([*own.values(), added["output"], added["json"]])  # pyrefly: ignore
+    shown.__doc__ = command.__doc__
+    return shown
+
+
+def show(findings: Findings, output: Path, *, as_json: bool) -> None:
     """Writes the numbers, draws the pictures, prints the numbers or the summary, and says where the pictures are."""
-    texts = {piece.name: _as_json(piece.found) for piece in pieces}
+    texts = {piece.name: _as_json(piece.found) for piece in findings.pieces}
     drawn = []
-    for piece in pieces:
-        with replacing(output / f"{piece.name}.json") as draft:
-            draft.write_text(texts[piece.name] + "\n", encoding="utf-8")
-        drawn.append(piece.draw(piece.found, output / f"{piece.name}.png"))
+    for name, found, draw in findings.pieces:
+        with replacing(output / f"{name}.json") as draft:
+            draft.write_text(texts[name] + "\n", encoding="utf-8")
+        drawn.append(f"plot: {draw(found, output / f'{name}.png')}")
     if as_json:
         inner = ",\n".join(f"{json.dumps(name)}: {text}" for name, text in texts.items())
-        print(texts[pieces[0].name] if len(pieces) == 1 else f"{{{inner}}}")
-    elif isinstance(summary, str):
-        print(summary)
+        print(f"{{{inner}}}" if len(texts) > 1 else texts.popitem()[1])
+    elif isinstance(findings.summary, str):
+        print(findings.summary)
     else:
         from rich.console import Console
 
-        Console().print(summary)
-    for path in drawn:
-        print(f"plot: {path}", file=sys.stderr if as_json else sys.stdout)
+        Console().print(findings.summary)
+    print(*drawn, *findings.notes, sep="\n", file=sys.stderr if as_json else sys.stdout)
 
 
 def _as_json(found: Any) -> str:
     return "[" + ",\n".join(one.to_json() for one in found) + "]" if isinstance(found, list) else found.to_json()
-
-
-def scores(found: Comparison) -> str:
-    """The scores of a comparison as lines of text."""
-    return table(found.kinds, found.values, found.scores, f"test {found.metric} over {found.over}")
 
 
 def table(rows: Sequence[str], columns: Sequence[Any], values: Any, title: str) -> str:

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .analyze_shared import (
-    OUTPUT,
     DeltaT,
-    Epochs,
+    DeltaTs,
+    Findings,
     Hidden,
-    Json,
     Layers,
-    Output,
     Piece,
-    Runs,
     Seed,
-    TaskName,
-    finish,
     numbers,
     progress_bar,
-    scores,
-    trial_of,
+    table,
     whole_numbers,
 )
+
+if TYPE_CHECKING:
+    from ..analysis.oscillator_studies import Comparison
+    from ..analysis.trial import Trial
+
+TaskName = Annotated[str, typer.Option(help="What to train on; `chronode tasks` lists all.")]
+Epochs = Annotated[int, typer.Option(min=1, help="Passes over the training data.")]
+Runs = Annotated[int, typer.Option(min=1, help="Trainings of each kind, with different seeds.")]
 
 
 def time_steps(
@@ -34,20 +36,16 @@ def time_steps(
     hidden: Hidden = 32,
     delta_t: DeltaT = 0.3,
     seed: Seed = 0,
-    output: Output = OUTPUT,
-    json: Json = False,
-) -> None:
+) -> Findings:
     """The time steps that a UnICORNN learns (its figure 5).
 
     Example: chronode analyze time-steps --task psmnist --layers 3 --hidden 256 --delta-t 0.19
     """
     from ..analysis import oscillator_studies, plots_oscillators
 
-    found = oscillator_studies.learned_steps(trial_of(task, epochs, layers, hidden, delta_t, seed))
+    found = oscillator_studies.learned_steps(_trial(task, epochs, hidden, seed, layers=layers, delta_t=delta_t))
     summary = f"smallest step: Δt / {found.spread:.1f}"
-    finish(
-        Piece("time-steps", found, plots_oscillators.plot_effective_steps), summary=summary, output=output, as_json=json
-    )
+    return Findings(summary, [Piece("time-steps", found, plots_oscillators.plot_effective_steps)])
 
 
 def weight_norms(
@@ -58,22 +56,18 @@ def weight_norms(
     delta_t: DeltaT = 0.3,
     runs: Runs = 3,
     seed: Seed = 0,
-    output: Output = OUTPUT,
-    json: Json = False,
-) -> None:
+) -> Findings:
     """The norms of UnICORNN's hidden weights during training (its figure 7).
 
     Example: chronode analyze weight-norms --epochs 20
     """
     from ..analysis import oscillator_studies, plots_oscillators
 
-    trial = trial_of(task, epochs, layers, hidden, delta_t, seed, runs)
+    trial = _trial(task, epochs, hidden, seed, layers=layers, delta_t=delta_t, runs=runs)
     with progress_bar("weight-norms") as progress:
         found = oscillator_studies.weight_norms(trial, progress=progress)
     summary = f"largest norm: {found.norms.max():.3g}"
-    finish(
-        Piece("weight-norms", found, plots_oscillators.plot_weight_norms), summary=summary, output=output, as_json=json
-    )
+    return Findings(summary, [Piece("weight-norms", found, plots_oscillators.plot_weight_norms)])
 
 
 def sensitivity(
@@ -81,27 +75,23 @@ def sensitivity(
     epochs: Epochs = 10,
     layers: Layers = 2,
     hidden: Hidden = 32,
-    delta_ts: Annotated[str, typer.Option("--delta-t", help="Values of Δt, separated by commas.")] = "0.03,0.1,0.3,1",
-    alphas: Annotated[str, typer.Option("--alpha", help="Values of α, separated by commas.")] = "0.3,1,3,10",
+    delta_t: DeltaTs = "0.03,0.1,0.3,1",
+    alpha: Annotated[str, typer.Option(help="Values of α, separated by commas.")] = "0.3,1,3,10",
     runs: Runs = 1,
     seed: Seed = 0,
-    output: Output = OUTPUT,
-    json: Json = False,
-) -> None:
+) -> Findings:
     """How much UnICORNN's score depends on Δt and α (its figure 4).
 
     Example: chronode analyze sensitivity --runs 3
     """
     from ..analysis import oscillator_studies, plots_oscillators
 
-    trial = trial_of(task, epochs, layers, hidden, 0.3, seed, runs)
-    values = {"delta_t": numbers("--delta-t", delta_ts), "alpha": numbers("--alpha", alphas)}
+    trial = _trial(task, epochs, hidden, seed, layers=layers, runs=runs)
+    values = {"delta_t": numbers("--delta-t", delta_t), "alpha": numbers("--alpha", alpha)}
     with progress_bar("sensitivity") as progress:
         found = oscillator_studies.sensitivity(trial, **values, progress=progress)
-    summary = "\n".join(scores(part) for part in (found.delta_t, found.alpha))
-    finish(
-        Piece("sensitivity", found, plots_oscillators.plot_sensitivity), summary=summary, output=output, as_json=json
-    )
+    summary = "\n".join(_scores(part) for part in (found.delta_t, found.alpha))
+    return Findings(summary, [Piece("sensitivity", found, plots_oscillators.plot_sensitivity)])
 
 
 def stacking(
@@ -112,22 +102,18 @@ def stacking(
     delta_t: DeltaT = 0.3,
     runs: Runs = 1,
     seed: Seed = 0,
-    output: Output = OUTPUT,
-    json: Json = False,
-) -> None:
+) -> Findings:
     """Residual against plain stacking of UnICORNN (its figure 6).
 
     Example: chronode analyze stacking --layers 3,6 --runs 3
     """
     from ..analysis import oscillator_studies, plots_oscillators
 
-    trial = trial_of(task, epochs, 1, hidden, delta_t, seed, runs)
+    trial = _trial(task, epochs, hidden, seed, delta_t=delta_t, runs=runs)
     counts = whole_numbers("--layers", layers)
     with progress_bar("stacking") as progress:
         found = oscillator_studies.stacking(trial, layers=counts, progress=progress)
-    finish(
-        Piece("stacking", found, plots_oscillators.plot_stacking), summary=scores(found), output=output, as_json=json
-    )
+    return Findings(_scores(found), [Piece("stacking", found, plots_oscillators.plot_stacking)])
 
 
 def subsampling(
@@ -139,22 +125,31 @@ def subsampling(
     entries: Annotated[str, typer.Option(help="Numbers of steps to keep, separated by commas.")] = "8,16,32,64",
     runs: Runs = 1,
     seed: Seed = 0,
-    output: Output = OUTPUT,
-    json: Json = False,
-) -> None:
+) -> Findings:
     """UnICORNN's score with only the last, or random, entries of each series (its figure 3).
 
     Example: chronode analyze subsampling --task eigenworms --entries 1000,5000,17984
     """
     from ..analysis import oscillator_studies, plots_oscillators
 
-    trial = trial_of(task, epochs, layers, hidden, delta_t, seed, runs)
+    trial = _trial(task, epochs, hidden, seed, layers=layers, delta_t=delta_t, runs=runs)
     counts = whole_numbers("--entries", entries)
     with progress_bar("subsampling") as progress:
         found = oscillator_studies.subsampling(trial, entries=counts, progress=progress)
-    finish(
-        Piece("subsampling", found, plots_oscillators.plot_subsampling),
-        summary=scores(found),
-        output=output,
-        as_json=json,
-    )
+    return Findings(_scores(found), [Piece("subsampling", found, plots_oscillators.plot_subsampling)])
+
+
+def _trial(
+    task: str, epochs: int, hidden: int, seed: int, *, layers: int = 1, delta_t: float = 0.3, runs: int = 1
+) -> Trial:
+    """What a study trains."""
+    from ..analysis.trial import Trial
+    from ..training import Settings
+
+    training = Settings(epochs=epochs, learning_rate=1e-2, seed=seed)
+    settings = {"delta_t": delta_t}
+    return Trial(task, hidden_size=hidden, num_layers=layers, settings=settings, training=training, runs=runs)
+
+
+def _scores(found: Comparison) -> str:
+    return table(found.kinds, found.values, found.scores, f"test {found.metric} over {found.over}")
