@@ -3,35 +3,11 @@ import multiprocessing
 from dataclasses import asdict, replace
 
 import pytest
+from entries import entry
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronode.experiments.ledger import Entry, Ledger, run_hash
-
-
-def entry(seed=0, recipe="mmrnn/table3", **changes):
-    config = {"epochs": 3, "options": {"event": True}}
-    told = {
-        "recipe": recipe,
-        "model": "mmrnn",
-        "task": "bitstream",
-        "protocol": "clean",
-        "seed": seed,
-        "budget": "smoke",
-        "config": config,
-        "config_hash": run_hash("mmrnn", "bitstream", "clean", seed, config),
-        "data_hash": "abc",
-        "commit": "0" * 40,
-        "versions": {"torch": "2"},
-        "machine": {"cores": 2},
-        "metrics": {"test": {"accuracy": 0.5}},
-        "parameters": 10,
-        "epochs": 3,
-        "seconds": 1.5,
-        "peak_memory": 100.0,
-        "finished": "2026-01-01T00:00:00Z",
-    }
-    return Entry(**(told | changes))
+from chronode.experiments.ledger import Ledger
 
 
 def test_what_is_added_is_found_again(tmp_path):

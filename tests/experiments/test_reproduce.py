@@ -7,6 +7,7 @@ import signal
 
 import pytest
 from commands import run
+from entries import entry
 
 from chronode.experiments.compare import compare
 from chronode.experiments.engine import Finished, Job, Progress, execute, missing, run_local
@@ -113,6 +114,21 @@ def test_the_page_of_results_holds_what_the_ledger_holds(tmp_path):
     assert f"{100 * entry.metrics['test']['accuracy']:.2f}" in table
     # Smoke runs only prove that the machinery works: they are no result.
     assert render(ledger, tmp_path / "RESULTS.md", tmp_path / "results" / "pictures") == 0
+
+
+def test_a_run_that_two_budgets_share_is_shown_once(tmp_path):
+    shared = set(find("mmrnn/table4").cells("laptop")[0].hashes()) & set(
+        find("mmrnn/table4").cells("paper")[0].hashes()
+    )
+    assert shared  # the laptop's budget is the first of the paper's seeds
+    cell = find("mmrnn/table4").cells("laptop")[0]
+    told = {"recipe": cell.recipe, "config": cell.config, "config_hash": shared.pop(), "seed": 0, "budget": "laptop"}
+    ledger = Ledger(tmp_path / "results")
+    ledger.append(entry(**told, model=cell.model, task=cell.task, machine={"cpu": "one", "cores": 2}))
+    assert render(ledger, tmp_path / "RESULTS.md", tmp_path / "results" / "pictures") == 1
+    page = (tmp_path / "RESULTS.md").read_text()
+    assert "| mmrnn/table4 | person-activity | 14 | 1 | 0 | 0 | 1 |" in page
+    assert "mmrnn/table4 (paper)" not in page
 
 
 def test_job_is_told_in_words(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,13 @@ from .._files import replacing
 from ..report.curves import COLOURS
 from .compare import Row, compare, told
 from .ledger import Ledger
-from .recipe import BUDGETS, Recipe, recipes
+from .recipe import Recipe, recipes
+
+VERDICTS = ("within spread", "better", "worse")
 
 
 def as_markdown(recipe: Recipe, budget: str, rows: list[Row]) -> str:
-    """The table: paper and ours, seeds, epochs, seconds, verdict.
+    """The table: the paper's number and training, ours, seeds, epochs, minutes, verdict.
 
     Example:
         >>> from chronode.experiments.recipe import find
@@ -23,8 +26,8 @@ def as_markdown(recipe: Recipe, budget: str, rows: list[Row]) -> str:
     """
     lines = [f"### {recipe.name}: {recipe.what}", ""]
     lines += [f"Budget {budget}, {recipe.protocol} protocol. " + " ".join(recipe.notes), ""]
-    lines += ["| | model | metric | paper | n | ours | seeds | epochs | minutes | verdict |"]
-    lines += ["| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"]
+    lines += ["| | model | metric | paper | n | trained for | ours | seeds | epochs | minutes | verdict |"]
+    lines += ["| --- | --- | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | --- |"]
     for row in rows:
         figure = row.figure
         paper = told(figure.mean, figure.spread, figure)
@@ -34,7 +37,8 @@ def as_markdown(recipe: Recipe, budget: str, rows: list[Row]) -> str:
             seconds = sum(entry.seconds for entry in row.entries)
             spent = [str(len(row.entries)), str(max(e.epochs for e in row.entries)), f"{seconds / 60:.1f}"]
         metric = f"{figure.metric} {figure.unit}".strip()
-        cells = [figure.column, figure.label, metric, paper, str(figure.n or ""), ours, *spent, row.verdict]
+        papers = [paper, str(figure.n or ""), figure.budget]
+        cells = [figure.column, figure.label, metric, *papers, ours, *spent, row.verdict]
         lines.append("| " + " | ".join(cells) + " |")
     told_once = dict.fromkeys(f"{entry.task}: {note}" for row in rows for entry in row.entries for note in entry.notes)
     return "\n".join([*lines, *(f"\n{note}" for note in told_once)]) + "\n"
@@ -76,14 +80,16 @@ def _dots(axes: Any, values: list[tuple[float | None, float | None]], **look: An
 
 def render(ledger: Ledger, results: Path, pictures: Path) -> int:
     """Writes RESULTS.md and its pictures from the ledger; gives the number of filled cells."""
-    parts, drawn, filled = [], set(), 0
+    parts, drawn, contents = [], set(), []
     for recipe in recipes().values():
-        for budget in reversed(BUDGETS[1:]):  # what was run as the paper did comes first
+        shown_runs: set[str] = set()
+        for budget in ("laptop", "paper"):
             rows = compare(recipe, budget, ledger)
-            ran = sum(bool(row.entries) for row in rows)
-            if not ran:
+            runs = {entry.config_hash for row in rows for entry in row.entries}
+            if runs <= shown_runs:  # none, or only runs of a laptop's budget that is the paper's with fewer seeds
                 continue
-            filled += ran
+            shown_runs |= runs
+            contents.append(_line(recipe, budget, rows))
             path = plot(recipe, rows, pictures / f"{recipe.name.replace('/', '-')}-{budget}.png", budget)
             drawn.add(path)
             shown = path.relative_to(results.parent).as_posix()
@@ -91,16 +97,30 @@ def render(ledger: Ledger, results: Path, pictures: Path) -> int:
     for old in set(pictures.glob("*.png")) - drawn:
         old.unlink()
     with replacing(results) as draft:
-        draft.write_text("\n".join([_head(ledger, filled), *parts]), encoding="utf-8")
-    return filled
+        draft.write_text("\n".join([_head(ledger, contents), *parts]), encoding="utf-8")
+    return sum(line["filled"] for line in contents)
 
 
-def _head(ledger: Ledger, filled: int) -> str:
+def _line(recipe: Recipe, budget: str, rows: list[Row]) -> dict[str, Any]:
+    """What the contents tell of a table."""
+    verdicts = Counter(row.verdict for row in rows)
+    name = f"{recipe.name} ({budget})" if budget != "laptop" else recipe.name
+    told = {"table": name, "tasks": ", ".join(sorted({e.task for row in rows for e in row.entries}))}
+    numbers = {"cells": len(rows), "filled": len(rows) - verdicts["not run"]}
+    return told | numbers | {each: verdicts[each] for each in VERDICTS}
+
+
+def _head(ledger: Ledger, contents: list[dict[str, Any]]) -> str:
     entries = ledger.entries()
     models, tasks = {e.model for e in entries}, {e.task for e in entries}
+    filled = sum(line["filled"] for line in contents)
+    columns = ("table", "tasks", "cells", "filled", *VERDICTS)
+    table = ["| " + " | ".join(columns) + " |", "| --- | --- |" + " ---: |" * (len(columns) - 2)]
+    table += ["| " + " | ".join(str(line[column]) for column in columns) + " |" for line in contents]
     hours = sum(e.seconds for e in entries) / 3600
     machines = sorted({f"{e.machine['cpu']}, {e.machine['cores']} cores" for e in entries})
-    return f"""# Results
+    return (
+        f"""# Results
 
 Made by `make results` from the ledger (`results/*.jsonl`); nothing here is typed by hand.
 
@@ -108,5 +128,9 @@ Made by `make results` from the ledger (`results/*.jsonl`); nothing here is type
 {"; ".join(machines)}.
 {filled} cells of the papers' tables are filled. A budget of `laptop` trains far shorter than the papers did: read the
 epochs beside each number. Verdicts compare with the larger of both spreads, or with 1 % where there is none.
-Repeat a table with `chronode reproduce NAME`.
+Repeat a table with `chronode reproduce NAME`; [docs/reproducing.md](docs/reproducing.md) has what we found.
+
 """
+        + "\n".join(table)
+        + "\n"
+    )
