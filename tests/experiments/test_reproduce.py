@@ -10,6 +10,7 @@ from commands import run
 from entries import entry
 
 from chronode.experiments.compare import compare
+from chronode.experiments.drawings import drawings
 from chronode.experiments.engine import Finished, Job, Progress, execute, missing, run_local
 from chronode.experiments.ledger import Ledger
 from chronode.experiments.recipe import find
@@ -113,7 +114,7 @@ def test_the_page_of_results_holds_what_the_ledger_holds(tmp_path):
     table = as_markdown(recipe, "smoke", compare(recipe, "smoke", ledger))
     assert f"{100 * entry.metrics['test']['accuracy']:.2f}" in table
     # Smoke runs only prove that the machinery works: they are no result.
-    assert render(ledger, tmp_path / "RESULTS.md", tmp_path / "results" / "pictures") == 0
+    assert render(ledger, tmp_path / "RESULTS.md", tmp_path / "results") == 0
 
 
 def test_a_run_that_two_budgets_share_is_shown_once(tmp_path):
@@ -125,10 +126,20 @@ def test_a_run_that_two_budgets_share_is_shown_once(tmp_path):
     told = {"recipe": cell.recipe, "config": cell.config, "config_hash": shared.pop(), "seed": 0, "budget": "laptop"}
     ledger = Ledger(tmp_path / "results")
     ledger.append(entry(**told, model=cell.model, task=cell.task, machine={"cpu": "one", "cores": 2}))
-    assert render(ledger, tmp_path / "RESULTS.md", tmp_path / "results" / "pictures") == 1
+    assert render(ledger, tmp_path / "RESULTS.md", tmp_path / "results") == 1
     page = (tmp_path / "RESULTS.md").read_text()
+    assert "unicornn/figure2" not in page
     assert "| mmrnn/table4 | person-activity | 14 | 1 | 0 | 0 | 1 |" in page
     assert "mmrnn/table4 (paper)" not in page
+
+
+def test_figures_that_were_drawn_are_shown(tmp_path):
+    figures = tmp_path / "results" / "figures"
+    drawings()["mmrnn/table2"].draw(figures, "smoke")
+    render(Ledger(tmp_path / "results"), tmp_path / "RESULTS.md", tmp_path / "results")
+    page = (tmp_path / "RESULTS.md").read_text()
+    assert "![mmrnn/table2](results/figures/mmrnn-table2-smoke.png)" in page
+    assert "`chronode reproduce mmrnn/table2 --output results/figures`" in page
 
 
 def test_job_is_told_in_words(tmp_path):

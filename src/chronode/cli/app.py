@@ -169,14 +169,14 @@ def results(
     ledger: Annotated[Path, typer.Option(help="Folder of the ledger.")] = Path("results"),
     output: Annotated[Path, typer.Option(help="The page to write.")] = Path("RESULTS.md"),
 ) -> None:
-    """Write RESULTS.md and its plots from the ledger.
+    """Write RESULTS.md and its plots from the ledger, with the figures that lie in its folder `figures`.
 
     Example: chronode results
     """
     from ..experiments.ledger import Ledger
     from ..experiments.report import render
 
-    filled = render(Ledger(ledger), output, output.parent / ledger.name / "pictures")
+    filled = render(Ledger(ledger), output, output.parent / ledger.name)
     print(f"{output}: {filled} cells of the papers' tables are filled")
 
 

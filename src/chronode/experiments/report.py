@@ -78,8 +78,15 @@ def _dots(axes: Any, values: list[tuple[float | None, float | None]], **look: An
         axes.errorbar(means, places, xerr=spreads, capsize=2, **look)
 
 
-def render(ledger: Ledger, results: Path, pictures: Path) -> int:
-    """Writes RESULTS.md and its pictures from the ledger; gives the number of filled cells."""
+def render(ledger: Ledger, results: Path, folder: Path) -> int:
+    """Writes RESULTS.md and its pictures from the ledger; gives the number of filled cells.
+
+    Args:
+        ledger: the runs.
+        results: the page.
+        folder: its `pictures` are those of the tables, written anew; what lies in its `figures` is shown.
+    """
+    pictures = folder / "pictures"
     parts, drawn, contents = [], set(), []
     for recipe in recipes().values():
         shown_runs: set[str] = set()
@@ -97,8 +104,23 @@ def render(ledger: Ledger, results: Path, pictures: Path) -> int:
     for old in set(pictures.glob("*.png")) - drawn:
         old.unlink()
     with replacing(results) as draft:
-        draft.write_text("\n".join([_head(ledger, contents), *parts]), encoding="utf-8")
+        draft.write_text(
+            "\n".join([_head(ledger, contents), *parts, *_drawn(folder / "figures", results)]), encoding="utf-8"
+        )
     return sum(line["filled"] for line in contents)
+
+
+def _drawn(figures: Path, results: Path) -> list[str]:
+    """The papers' figures and analysis tables that were drawn."""
+    from .drawings import drawings
+
+    parts = []
+    for drawing in drawings().values():
+        for path in sorted(figures.glob(f"{drawing.name.replace('/', '-')}-*.png")):
+            shown = path.relative_to(results.parent)
+            told = f"`chronode reproduce {drawing.name} --output {shown.parent.as_posix()}`; its numbers lie beside it."
+            parts.append(f"### {drawing.name}: {drawing.what}\n\n{told}\n\n![{drawing.name}]({shown.as_posix()})\n")
+    return parts
 
 
 def _line(recipe: Recipe, budget: str, rows: list[Row]) -> dict[str, Any]:
