@@ -1,25 +1,16 @@
-"""`chronode train`, `runs` and `show`: what is printed, what is in the folder, what is refused."""
+"""`chronode train`, `runs` and `show`: what is printed, what is in the folder, what a config file changes."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-from unittest import mock
 
 import pytest
-import torch
 import yaml
-from commands import MAIN, QUICK, VITALS, chronode, write_vitals
+from commands import QUICK, VITALS, chronode, write_vitals
+from work_folder import vitals_file, work_folder
 
 import chronode as package
-from chronode.model import SequenceModel
 
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+here = pytest.fixture(work_folder)
+vitals = pytest.fixture(vitals_file)
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +58,9 @@ def test_it_learns_what_the_pulse_tells(here):
     assert "epoch 12/12" in told.err
 
 
-def test_the_next_run_gets_the_next_folder_and_runs_lists_both(here):
-    data = write_vitals(here / "vitals.csv")
+def test_the_next_run_gets_the_next_folder_and_runs_lists_both(vitals):
     for _ in range(2):
-        chronode("train", data, *VITALS, *QUICK, "--epochs", 1)
+        chronode("train", vitals, *VITALS, *QUICK, "--epochs", 1)
     listed = json.loads(chronode("runs", "--json").out)
     assert [row["run"] for row in listed] == ["runs/vitals-1", "runs/vitals-2"]
     assert all(row["status"] == "finished" and row["model"] == "mmrnn" for row in listed)
@@ -104,9 +94,8 @@ def test_a_ts_file_needs_no_target(here):
     assert "accuracy" in summary["test"]
 
 
-def test_baseline_also_trains_an_lstm(here):
-    data = write_vitals(here / "vitals.csv")
-    told = chronode("train", data, *VITALS, *QUICK, "--epochs", 1, "--baseline").out
+def test_baseline_also_trains_an_lstm(vitals):
+    told = chronode("train", vitals, *VITALS, *QUICK, "--epochs", 1, "--baseline").out
     assert "lstm-dt  epoch 1/1" in told
     assert "│ lstm-dt" in told
 
@@ -153,11 +142,8 @@ def test_flags_go_before_the_file(tmp_path):
     (tmp_path / "a.yaml").write_text(
         "training: {epochs: 7, clip: 0.5, learning_rate: 1e-3}\nmodel: {settings: {dropout: 0.5}}"
     )
-    told = yaml.safe_load(
-        chronode(
-            "train", "x.csv", "--config", tmp_path / "a.yaml", "--epochs", 3, "--set", "memory=low", "--print-config"
-        ).out
-    )
+    flags = ("--epochs", 3, "--set", "memory=low")
+    told = yaml.safe_load(chronode("train", "x.csv", "--config", tmp_path / "a.yaml", *flags, "--print-config").out)
     assert (told["training"]["epochs"], told["training"]["clip"]) == (3, 0.5)
     assert told["training"]["learning_rate"] == 0.001  # YAML itself takes 1e-3 for text
     assert told["model"]["settings"] == {"dropout": 0.5, "memory": "low"}
@@ -179,134 +165,6 @@ def test_a_wrong_config_is_refused_by_name(text, told, tmp_path):
     (tmp_path / "a.yaml").write_text(text)
     done = chronode("train", "x.csv", "--config", tmp_path / "a.yaml", "--print-config", code=2)
     assert told in done.err and "a.yaml" in done.err
-
-
-# ---- refused -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("vitals.csv",), "say what is to be learnt: --target"),
-        (("vital.csv", "--target", "outcome"), "Did you mean 'vitals.csv'"),
-        (("bitstraem",), "Did you mean 'bitstream'"),
-        (("vitals.csv", "--target", "outcom", "--id", "patient"), "Did you mean 'outcome'"),
-        (("vitals.csv", *VITALS, "--model", "mmrn"), "Did you mean 'mmrnn'"),
-        (("vitals.csv", *VITALS, "--set", "solvr=euler"), "solvr"),
-        (("vitals.csv", *VITALS, "--set", "dropout"), "NAME=VALUE"),
-        (("vitals.csv", *VITALS, "--epochs", "0"), "at least 1"),
-        (("vitals.csv", *VITALS, "--metric", "acuracy"), "accuracy"),
-        (("vitals.csv", *VITALS, "--schedule", "linear"), "choose one of"),
-        (("vitals.csv", "--forecast", "2", *VITALS), "leave the target out"),
-        (("bitstream", "--target", "x"), "is a task and brings its own data"),
-        ((), "name a file or a task"),
-    ],
-)
-def test_a_mistake_is_one_line_and_leaves_no_folder(words, told, here):
-    write_vitals(here / "vitals.csv", patients=12)
-    done = chronode("train", *words, code=2)
-    assert told in done.err
-    assert "Traceback" not in done.err
-    assert not (here / "runs").exists()
-
-
-def test_a_class_that_training_lacks_is_told(here):
-    lines = [f"{i % 2},{i % 3}.5:{'up' if i % 2 else 'down'}" for i in range(20)]
-    (here / "a.ts").write_text("@univariate true\n@classLabel true up down side\n@data\n" + "\n".join(lines))
-    told = chronode("train", "a.ts", *QUICK, "--epochs", 1, "--model", "lstm").out
-    assert "no training series has the class 'side'" in told
-
-
-def test_a_loss_that_is_not_finite_ends_with_the_step_the_ids_and_what_to_try(here):
-    data = write_vitals(here / "vitals.csv", outcome=lambda row: float(row["patient"][1:]) + 0.5)
-    wild = ("--lr", "1e30", "--clip", "0", "--optimizer", "sgd")
-    done = chronode("train", data, *VITALS, *QUICK, *wild, "--epochs", 5, "-o", "run", code=1)
-    assert "not finite at epoch" in done.err and "series p" in done.err and "learning_rate" in done.err
-    assert json.loads((here / "run/summary.json").read_text())["status"] == "failed"
-    weights = SequenceModel.load(here / "run/model").state_dict()
-    assert all(tensor.isfinite().all() for tensor in weights.values())
-    assert "fault: " in chronode("show", "run").out
-
-
-def test_too_little_memory_suggests_a_smaller_batch_and_low_memory(here):
-    data = write_vitals(here / "vitals.csv")
-    fault = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes")
-    with mock.patch.object(torch.Tensor, "backward", side_effect=fault):
-        done = chronode("train", data, *VITALS, *QUICK, "-o", "run", code=1)
-    assert "batch_size=4" in done.err and 'memory="low"' in done.err
-
-
-def test_a_full_disk_is_told_with_the_way_on(here):
-    data = write_vitals(here / "vitals.csv")
-    with mock.patch("chronode.training.store.Store.save", side_effect=_full_disk):
-        done = chronode("train", data, *VITALS, *QUICK, "-o", "run", code=1)
-    assert "the disk is full" in done.err and "chronode train --resume run" in done.err
-
-
-def _full_disk(*_):
-    from chronode._files import DiskFull
-
-    raise DiskFull("the disk is full: run/x could not be written")
-
-
-# ---- going on ------------------------------------------------------------------------------------------------
-
-
-def test_a_finished_run_says_so_and_more_epochs_go_on_as_if_asked_at_once(here):
-    data = write_vitals(here / "vitals.csv")
-    asked = ("train", data, *VITALS, *QUICK)
-    chronode(*asked, "--epochs", 5, "-o", "five")
-    chronode(*asked, "--epochs", 2, "-o", "two")
-    before = (here / "two/model.safetensors").read_bytes()
-    assert "two is finished" in chronode("train", "--resume", "two").out
-    assert (here / "two/model.safetensors").read_bytes() == before
-    chronode("train", "--resume", "two", "--epochs", 5)
-    assert (here / "two/model.safetensors").read_bytes() == (here / "five/model.safetensors").read_bytes()
-    assert json.loads((here / "two/summary.json").read_text())["epochs"] == 5
-
-
-def test_a_resumed_run_refuses_other_data_other_settings_and_other_versions(here):
-    data = write_vitals(here / "vitals.csv")
-    chronode("train", data, *VITALS, *QUICK, "--epochs", 1, "-o", "run")
-    assert "leave out --hidden" in chronode("train", "--resume", "run", "--hidden", 9, code=2).err
-    assert "is no run folder" in chronode("train", "--resume", here, code=2).err
-    (here / "vitals.csv").rename(here / "moved.csv")
-    assert "is not there" in chronode("train", "--resume", "run", "--epochs", 2, code=2).err
-    chronode("train", "moved.csv", "--resume", "run", "--epochs", 2)
-    write_vitals(here / "moved.csv", seed=1)
-    assert "has changed since" in chronode("train", "--resume", "run", "--epochs", 3, code=2).err
-    told = json.loads((here / "run/run.json").read_text())
-    (here / "run/run.json").write_text(json.dumps({**told, "version": 99}))
-    for words in (("train", "--resume", "run"), ("show", "run"), ("predict", "run", "moved.csv"), ("evaluate", "run")):
-        assert "version 99" in chronode(*words, code=2).err
-    assert "version 99" in chronode("runs", here).err
-
-
-def test_a_folder_with_something_in_it_is_refused(here):
-    data = write_vitals(here / "vitals.csv")
-    (here / "run").mkdir()
-    (here / "run/thesis.tex").write_text("mine")
-    assert "is not empty (thesis.tex" in chronode("train", data, *VITALS, *QUICK, "-o", "run", code=2).err
-
-
-def test_ctrl_c_ends_cleanly_and_the_run_goes_on_to_the_same_weights(here):
-    data = write_vitals(here / "vitals.csv", patients=120)
-    asked = ("train", str(data), *VITALS, *QUICK, "--epochs", "20")
-    words = [sys.executable, "-c", MAIN, *asked, "-o", "stopped"]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(words, **pipes, env=environment) as process:
-        assert process.stdout is not None
-        assert any("epoch 2/20" in line for line in process.stdout)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert "go on by: chronode train --resume stopped" in errors
-    assert "Traceback" not in errors
-    assert "interrupted" in chronode("show", "stopped").out
-    chronode("train", "--resume", "stopped")
-    chronode(*asked, "-o", "whole")
-    assert (here / "stopped/model.safetensors").read_bytes() == (here / "whole/model.safetensors").read_bytes()
 
 
 @pytest.mark.parametrize("command", ["train", "evaluate", "predict", "runs", "show"])

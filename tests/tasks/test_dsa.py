@@ -1,7 +1,9 @@
+"""The task of daily and sports activities, on a few small segments and on the publisher's where they are."""
+
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from sensor_checks import damaged, mirror, reads_or_tells, runs_a_batch
+from sensor_checks import mirror, runs_a_batch
+from sensor_parts import survives_damage
 
 from chronode.tasks import dsa
 from chronode.tasks.task import find
@@ -100,14 +102,7 @@ def test_what_is_no_data_set(tmp_path):
 def test_a_damaged_file_is_read_or_named(tmp_path):
     told = write(tmp_path, activities=(1,), segments=(1,))
     file = tmp_path / "data/a01/p2/s01.txt"
-
-    @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-    @given(damaged(lines_of(told["a01/p2/s01"])))
-    def check(content):
-        file.write_bytes(content)
-        reads_or_tells(lambda: dsa.read(tmp_path), file)
-
-    check()
+    survives_damage(lines_of(told["a01/p2/s01"]), file, lambda: dsa.read(tmp_path), examples=30)
 
 
 @pytest.mark.slow

@@ -1,15 +1,9 @@
+"""The tasks of human activity, on small files of the publisher's format and on the real ones where they are."""
+
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from sensor_checks import (
-    damaged,
-    mirror,
-    range_starts,
-    reads_or_tells,
-    runs_a_batch,
-    same_windows,
-    shuffled_starts,
-)
+from sensor_checks import mirror, range_starts, runs_a_batch, same_windows, shuffled_starts
+from sensor_parts import check_sizes, survives_damage
 
 from chronode.tasks import har
 from chronode.tasks.task import find
@@ -46,6 +40,12 @@ def files(tmp_path, monkeypatch):
     return tmp_path, write(tmp_path)
 
 
+def test_two_classes():
+    merged = dict(zip(har.CLASSES, har.IN_PAIR.tolist(), strict=True))
+    assert {name for name, to in merged.items() if to == 0} == {"sitting", "laying", "walking upstairs"}
+    assert {name for name, to in merged.items() if to == 1} == {"standing", "walking", "walking downstairs"}
+
+
 def test_windows_of_nine_signals(files):
     folder, told = files
     signals, _, activity, subject = told["train"]
@@ -53,12 +53,6 @@ def test_windows_of_nine_signals(files):
     np.testing.assert_allclose(windows.batch().x, signals, rtol=1e-5, atol=1e-6)
     assert (windows.target.values == activity - 1).all() and (windows.groups == subject).all()
     assert [windows.classes[i] for i in (0, 3, 5)] == ["walking", "sitting", "laying"]
-
-
-def test_two_classes():
-    merged = dict(zip(har.CLASSES, har.IN_PAIR.tolist(), strict=True))
-    assert {name for name, to in merged.items() if to == 0} == {"sitting", "laying", "walking upstairs"}
-    assert {name for name, to in merged.items() if to == 1} == {"standing", "walking", "walking downstairs"}
 
 
 @pytest.mark.parametrize("name", ["har", "har-2"])
@@ -145,14 +139,7 @@ def test_wrong_files_are_told(files, name, text, told):
 def test_a_damaged_file_is_read_or_named(files):
     folder, told = files
     file = folder / har.FOLDER / "test" / "Inertial Signals" / "total_acc_z_test.txt"
-
-    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-    @given(damaged(lines_of(told["test"][0][:, :, 8])))
-    def check(content):
-        file.write_bytes(content)
-        reads_or_tells(lambda: har.read(folder, "test"), file)
-
-    check()
+    survives_damage(lines_of(told["test"][0][:, :, 8]), file, lambda: har.read(folder, "test"))
 
 
 def test_the_real_windows():
@@ -172,5 +159,4 @@ def test_the_real_training_windows():
 @pytest.mark.parametrize("name", ["har", "har-2"])
 def test_the_real_sizes(name):
     mirror("har")
-    parts, sizes = find(name).load(), find(name).sizes
-    assert (len(parts.train), len(parts.valid), len(parts.test)) == (sizes.train, sizes.valid, sizes.test)
+    check_sizes(name)

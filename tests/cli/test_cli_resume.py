@@ -1,0 +1,62 @@
+"""`chronode train --resume`: a run goes on as if it had never stopped, or says what has changed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from commands import MAIN, QUICK, VITALS, chronode, write_vitals
+from work_folder import vitals_file, work_folder
+
+here = pytest.fixture(work_folder)
+vitals = pytest.fixture(vitals_file)
+
+
+def test_a_finished_run_says_so_and_more_epochs_go_on_as_if_asked_at_once(here, vitals):
+    asked = ("train", vitals, *VITALS, *QUICK)
+    chronode(*asked, "--epochs", 5, "-o", "five")
+    chronode(*asked, "--epochs", 2, "-o", "two")
+    before = (here / "two/model.safetensors").read_bytes()
+    assert "two is finished" in chronode("train", "--resume", "two").out
+    assert (here / "two/model.safetensors").read_bytes() == before
+    chronode("train", "--resume", "two", "--epochs", 5)
+    assert (here / "two/model.safetensors").read_bytes() == (here / "five/model.safetensors").read_bytes()
+    assert json.loads((here / "two/summary.json").read_text())["epochs"] == 5
+
+
+def test_a_resumed_run_refuses_other_data_other_settings_and_other_versions(here, vitals):
+    chronode("train", vitals, *VITALS, *QUICK, "--epochs", 1, "-o", "run")
+    assert "leave out --hidden" in chronode("train", "--resume", "run", "--hidden", 9, code=2).err
+    assert "is no run folder" in chronode("train", "--resume", here, code=2).err
+    vitals.rename(here / "moved.csv")
+    assert "is not there" in chronode("train", "--resume", "run", "--epochs", 2, code=2).err
+    chronode("train", "moved.csv", "--resume", "run", "--epochs", 2)
+    write_vitals(here / "moved.csv", seed=1)
+    assert "has changed since" in chronode("train", "--resume", "run", "--epochs", 3, code=2).err
+    told = json.loads((here / "run/run.json").read_text())
+    (here / "run/run.json").write_text(json.dumps({**told, "version": 99}))
+    for words in (("train", "--resume", "run"), ("show", "run"), ("predict", "run", "moved.csv"), ("evaluate", "run")):
+        assert "version 99" in chronode(*words, code=2).err
+    assert "version 99" in chronode("runs", here).err
+
+
+def test_ctrl_c_ends_cleanly_and_the_run_goes_on_to_the_same_weights(here):
+    data = write_vitals(here / "vitals.csv", patients=120)
+    asked = ("train", str(data), *VITALS, *QUICK, "--epochs", "20")
+    words = [sys.executable, "-c", MAIN, *asked, "-o", "stopped"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, **pipes, env=environment) as process:
+        assert process.stdout is not None
+        assert any("epoch 2/20" in line for line in process.stdout)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "go on by: chronode train --resume stopped" in errors
+    assert "Traceback" not in errors
+    assert "interrupted" in chronode("show", "stopped").out
+    chronode("train", "--resume", "stopped")
+    chronode(*asked, "-o", "whole")
+    assert (here / "stopped/model.safetensors").read_bytes() == (here / "whole/model.safetensors").read_bytes()

@@ -1,0 +1,79 @@
+"""`chronode train` when something is wrong, before or in training: one message with the cure, and no traceback."""
+
+import json
+from unittest import mock
+
+import pytest
+import torch
+from commands import QUICK, VITALS, chronode, write_vitals
+from work_folder import vitals_file, work_folder
+
+from chronode._files import DiskFull
+from chronode.model import SequenceModel
+
+here = pytest.fixture(work_folder)
+vitals = pytest.fixture(vitals_file)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("vitals.csv",), "say what is to be learnt: --target"),
+        (("vital.csv", "--target", "outcome"), "Did you mean 'vitals.csv'"),
+        (("bitstraem",), "Did you mean 'bitstream'"),
+        (("vitals.csv", "--target", "outcom", "--id", "patient"), "Did you mean 'outcome'"),
+        (("vitals.csv", *VITALS, "--model", "mmrn"), "Did you mean 'mmrnn'"),
+        (("vitals.csv", *VITALS, "--set", "solvr=euler"), "solvr"),
+        (("vitals.csv", *VITALS, "--set", "dropout"), "NAME=VALUE"),
+        (("vitals.csv", *VITALS, "--epochs", "0"), "at least 1"),
+        (("vitals.csv", *VITALS, "--metric", "acuracy"), "accuracy"),
+        (("vitals.csv", *VITALS, "--schedule", "linear"), "choose one of"),
+        (("vitals.csv", "--forecast", "2", *VITALS), "leave the target out"),
+        (("bitstream", "--target", "x"), "is a task and brings its own data"),
+        ((), "name a file or a task"),
+    ],
+)
+def test_a_mistake_is_one_line_and_leaves_no_folder(words, told, here):
+    write_vitals(here / "vitals.csv", patients=12)
+    done = chronode("train", *words, code=2)
+    assert told in done.err
+    assert "Traceback" not in done.err
+    assert not (here / "runs").exists()
+
+
+def test_a_class_that_training_lacks_is_told(here):
+    lines = [f"{i % 2},{i % 3}.5:{'up' if i % 2 else 'down'}" for i in range(20)]
+    (here / "a.ts").write_text("@univariate true\n@classLabel true up down side\n@data\n" + "\n".join(lines))
+    told = chronode("train", "a.ts", *QUICK, "--epochs", 1, "--model", "lstm").out
+    assert "no training series has the class 'side'" in told
+
+
+def test_a_loss_that_is_not_finite_ends_with_the_step_the_ids_and_what_to_try(here):
+    data = write_vitals(here / "vitals.csv", outcome=lambda row: float(row["patient"][1:]) + 0.5)
+    wild = ("--lr", "1e30", "--clip", "0", "--optimizer", "sgd")
+    done = chronode("train", data, *VITALS, *QUICK, *wild, "--epochs", 5, "-o", "run", code=1)
+    assert "not finite at epoch" in done.err and "series p" in done.err and "learning_rate" in done.err
+    assert json.loads((here / "run/summary.json").read_text())["status"] == "failed"
+    weights = SequenceModel.load(here / "run/model").state_dict()
+    assert all(tensor.isfinite().all() for tensor in weights.values())
+    assert "fault: " in chronode("show", "run").out
+
+
+def test_too_little_memory_suggests_a_smaller_batch_and_low_memory(vitals):
+    fault = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes")
+    with mock.patch.object(torch.Tensor, "backward", side_effect=fault):
+        done = chronode("train", vitals, *VITALS, *QUICK, "-o", "run", code=1)
+    assert "batch_size=4" in done.err and 'memory="low"' in done.err
+
+
+def test_a_full_disk_is_told_with_the_way_on(vitals):
+    fault = DiskFull("the disk is full: run/x could not be written")
+    with mock.patch("chronode.training.store.Store.save", side_effect=fault):
+        done = chronode("train", vitals, *VITALS, *QUICK, "-o", "run", code=1)
+    assert "the disk is full" in done.err and "chronode train --resume run" in done.err
+
+
+def test_a_folder_with_something_in_it_is_refused(here, vitals):
+    (here / "run").mkdir()
+    (here / "run/thesis.tex").write_text("mine")
+    assert "is not empty (thesis.tex" in chronode("train", vitals, *VITALS, *QUICK, "-o", "run", code=2).err

@@ -1,0 +1,85 @@
+"""Classifier and regressor take series of any kind, in any order, and give the same answers."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from estimator_samples import QUICK, classifier, even_times, fitted_classifier, long_frame, uneven_times, waves
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chronode.data import from_numpy
+from chronode.estimators import SequenceClassifier
+
+fitted = pytest.fixture(scope="module")(fitted_classifier)
+
+
+def test_all_kinds_of_input_give_the_same_model_and_answers():
+    X, y = waves()
+    times = uneven_times()
+    frame = long_frame(X, y, times)
+    s = from_numpy(X, order="NDT", times=times, target=y)
+    kinds = {
+        "NDT": ({}, (X, y), {"times": times}),
+        "NTD": ({"order": "NTD"}, (X.transpose(0, 2, 1), y), {"times": times}),
+        "list": ({}, (list(X), y), {"times": list(times)}),
+        "list NTD": ({"order": "NTD"}, ([x.T for x in X], y), {"times": list(times)}),
+        "Sequences": ({}, (s, y), {}),
+        "Sequences with their target": ({}, (s,), {}),
+        "Series": ({}, (list(s), y), {}),
+        "pandas": ({}, (frame.sample(frac=1, random_state=0), "label"), {"times": "when", "ids": "who"}),
+        "polars": ({}, (pl.DataFrame(frame), "label"), {"times": "when", "ids": "who"}),
+        "columns": ({}, (dict(frame.items()), "label"), {"times": "when", "ids": "who"}),
+    }
+    chances = {}
+    for name, (told, data, more) in kinds.items():
+        clf = classifier(**told).fit(*data, **more)
+        again = {} if isinstance(data[0], (pd.DataFrame, pl.DataFrame, dict)) else more  # a frame's columns are known
+        chances[name] = clf.predict_proba(data[0], **again)
+        assert clf.n_features_in_ == 2
+        assert clf.score(*data, **again) == (clf.predict(data[0], **again).astype(int) == y).mean()
+    for name, found in chances.items():
+        np.testing.assert_allclose(found, chances["NDT"], atol=2e-5, err_msg=name)
+
+
+def test_a_two_dimensional_array_is_series_of_one_channel():
+    X, y = waves(channels=1)
+    one, other = classifier().fit(X, y), classifier().fit(X[:, 0], y)
+    assert (one.predict_proba(X) == other.predict_proba(X[:, 0])).all()
+    assert (one.predict_proba(X) == other.predict_proba(pd.DataFrame(X[:, 0]))).all()
+    assert (one.predict_proba(X) == other.predict_proba(X[:, 0].tolist())).all()
+
+
+def test_frames_keep_names_and_types():
+    X, y = waves()
+    frame = long_frame(X, np.array([3.0, 7.0])[y], even_times())
+    clf = classifier().fit(frame, "label", times="when", ids="who")
+    assert clf.feature_names_in_.tolist() == ["x0", "x1"]
+    assert clf.classes_.tolist() == [3.0, 7.0] and clf.classes_.dtype == float
+    swapped = frame[["x1", "label", "x0", "who", "when"]]
+    assert (clf.predict_proba(swapped) == clf.predict_proba(frame)).all()
+    with pytest.raises(ValueError, match="x1"):
+        clf.predict(frame.drop(columns="x1"))
+    assert not hasattr(clf.fit(X, y), "feature_names_in_")
+
+
+@given(st.permutations(range(8)), st.integers(0, 5))
+@settings(max_examples=15, deadline=None)
+def test_answers_follow_the_order_of_the_series(fitted, order, seed):
+    dice = np.random.default_rng(seed)
+    X = [dice.normal(size=(2, n)) for n in dice.integers(1, 12, size=8)]
+    np.testing.assert_allclose(
+        fitted.predict_proba([X[i] for i in order]), fitted.predict_proba(X)[list(order)], atol=1e-6
+    )
+
+
+def test_dates_in_another_unit_mean_the_same():
+    X, y = waves(channels=1)
+    hours = np.cumsum(np.random.default_rng(3).integers(1, 4, size=(24, 9)), axis=1)
+    dates = np.datetime64("2024-01-01T00") + hours.astype("timedelta64[h]")
+    clf = SequenceClassifier("mmrnn", **QUICK).fit(X, y, times=dates)
+    assert clf.clock_.unit == "hour"
+    here = clf.predict_proba(X, times=dates)
+    np.testing.assert_allclose(clf.predict_proba(X, times=dates.astype("datetime64[s]")), here, atol=1e-6)
+    in_days = from_numpy(X, order="NDT", times=dates, unit="days")
+    np.testing.assert_allclose(clf.predict_proba(in_days), here, atol=1e-5)

@@ -1,0 +1,136 @@
+"""Reviews of films and of places: read from the publishers' files, divided, told in symbols."""
+
+import numpy as np
+import pytest
+from task_checks import check_parts, mirrored
+
+from chronode.tasks import find, imdb, yelp
+from chronode.tasks.text import Numbering, Review, as_symbols, encoded
+
+
+def test_reviews_are_clipped_and_told_in_symbols():
+    numbering = Numbering()
+    told = encoded([Review("p", 1, "A b c d"), Review("q", 0, "e a")], numbering, ["x", "y"], "mood", longest=3)
+    s = as_symbols(told, numbering, ("<unk>", "c", "a"))
+    assert s.base_values.dtype == np.int32
+    assert [series.values[:, 0].tolist() for series in s] == [[2, 0, 1], [0, 2]]
+    assert s.batch().x[..., 0].tolist() == [[2, 0, 1], [0, 2, 0]]
+    assert s.categories["word"] == ("<unk>", "c", "a")
+    assert s.batch().target.tolist() == [1, 0]
+
+
+# ---- imdb -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def films(tmp_path, monkeypatch):
+    """Twenty training and six test reviews laid out as the publisher does, and a few vectors."""
+    for part, count in (("train", 10), ("test", 3)):
+        for label, rating, word in (("pos", 9, "good"), ("neg", 2, "bad")):
+            (tmp_path / "imdb" / "aclImdb" / part / label).mkdir(parents=True)
+            for i in range(count):
+                file = tmp_path / "imdb" / "aclImdb" / part / label / f"{i}_{rating}.txt"
+                file.write_text(f"A {word} film.<br /><br />" + "very " * i + f"{part}only", encoding="utf-8")
+    (tmp_path / "glove").mkdir()
+    (tmp_path / "glove" / "glove.6B.100d.txt").write_text("good" + " 0.5" * 100 + "\n")
+    monkeypatch.setattr(imdb, "folder", lambda name: tmp_path / name)
+    return tmp_path / "imdb" / "aclImdb"
+
+
+def test_reviews_come_from_their_folders(films):
+    task = find("imdb")
+    parts = task.load()
+    check_parts(task, parts)
+    assert [len(p) for p in (parts.train, parts.valid, parts.test)] == [14, 6, 6]
+    assert np.bincount(parts.valid.target.values).tolist() == [3, 3]
+    words = parts.train.categories["word"]
+    for part in (parts.train, parts.valid, parts.test):
+        for series in part:
+            told = [words[symbol] for symbol in series.values[:, 0]]
+            assert told[1] == {0: "bad", 1: "good"}[int(series.target)]
+            assert f"/{part.classes[int(series.target)]}/" in series.id
+    assert "testonly" not in words
+    assert [words[symbol] for symbol in parts.test[0].values[:, 0]] == ["a", "bad", "film", ".", "<unk>"]
+    assert parts.vectors.shape == (len(words), 100)
+    assert (parts.vectors[words.index("good")] == 0.5).all()
+    assert np.isnan(parts.vectors[words.index("bad")]).all()
+
+
+def test_options_clip_the_reviews_and_the_vocabulary(films):
+    parts = find("imdb").load("paper", longest=3, words=2, vectors=False)
+    assert parts.train.lengths.max() == 3
+    assert len(parts.train.categories["word"]) == 3
+    assert parts.vectors is None
+    with pytest.raises(ValueError, match="longest must be at least 1"):
+        find("imdb").load(longest=0)
+    with pytest.raises(ValueError, match="words must be at least 1"):
+        find("imdb").load(words=0)
+
+
+def test_another_seed_gives_another_validation_part(films):
+    one, same, other = (find("imdb").load(seed=seed, vectors=False).valid.ids.tolist() for seed in (0, 0, 1))
+    assert one == same
+    assert one != other
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("11_7.txt", b" \n ", "11_7.txt: the review has no word"),
+        ("12_7.txt", b"good\nfilm \xe9\n", "12_7.txt, line 2: this is not UTF-8"),
+        ("film.txt", b"good", "film.txt: a review's file is named ID_RATING"),
+    ],
+)
+def test_bad_reviews_are_refused_with_their_file(films, name, content, told):
+    (films / "train" / "pos" / name).write_bytes(content)
+    with pytest.raises(ValueError, match=told):
+        find("imdb").load()
+
+
+def test_a_missing_folder_is_told(films):
+    for file in (films / "test" / "neg").iterdir():
+        file.unlink()
+    with pytest.raises(ValueError, match="neg: there are no reviews"):
+        find("imdb").load()
+
+
+@mirrored("imdb")
+@mirrored("glove")
+@pytest.mark.slow
+def test_the_publishers_reviews():
+    parts = find("imdb").load()
+    check_parts(find("imdb"), parts, whole=True)
+    assert len(parts.train.categories["word"]) == 25_001
+    assert np.bincount(parts.test.target.values).tolist() == [12_500, 12_500]
+    the = parts.vectors[parts.train.categories["word"].index("the")]
+    np.testing.assert_allclose(the[:4], [-0.038194, -0.24487, 0.72812, -0.39961])
+    assert np.isnan(parts.vectors[:, 0]).mean() < 0.1
+
+
+# ---- yelp -------------------------------------------------------------------------------------------------
+
+
+def test_stars_and_texts_are_read(tmp_path):
+    path = tmp_path / "train.csv"
+    path.write_text('"5","Say \\""yes\\"", it\'s\\nfine, really"\n"1","Bad, ""bad"" place"\n', encoding="utf-8")
+    numbering = Numbering()
+    s = yelp.read_reviews(path, numbering, longest=4)
+    words = {number: word for word, number in numbering.numbers.items()}
+    assert [[words[int(n)] for n in series.values[:, 0]] for series in s] == [
+        ["say", '"', "yes", '"'],
+        ["bad", ",", '"', "bad"],
+    ]
+    assert [s.classes[int(series.target)] for series in s] == ["5", "1"]
+
+
+def test_yelp_is_divided(tmp_path, monkeypatch):
+    (tmp_path / "yelp" / "yelp_review_full_csv").mkdir(parents=True)
+    for name, count in (("train", 100), ("test", 10)):
+        lines = [f'"{i % 5 + 1}","Place {i} was fine."\n' for i in range(count)]
+        (tmp_path / "yelp" / "yelp_review_full_csv" / f"{name}.csv").write_text("".join(lines))
+    monkeypatch.setattr(yelp, "folder", lambda name: tmp_path / name)
+    parts = find("yelp-5").load(words=3)
+    check_parts(find("yelp-5"), parts)
+    assert [len(p) for p in (parts.train, parts.valid, parts.test)] == [90, 10, 10]
+    assert np.bincount(parts.valid.target.values).tolist() == [2] * 5
+    assert len(parts.train.categories["word"]) == 4
