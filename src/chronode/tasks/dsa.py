@@ -120,7 +120,7 @@ add(
             "only, 4560 and 4560), 20 % of training validation. Leaks: all persons, and segments that follow one "
             "another without a pause, are in both halves; validation is inside training",
         },
-        settings=equilibrium(),
+        settings=equilibrium(125),
         data="dsa19",
     )
 )

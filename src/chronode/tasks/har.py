@@ -133,7 +133,7 @@ add(
         loss="cross_entropy",
         metric="accuracy",
         protocols={**_PROTOCOLS, "paper": _PROTOCOLS["paper"] + _LTC},
-        settings={**equilibrium(hidden_size=80), **liquid()},
+        settings={**equilibrium(128, hidden_size=80), **liquid()},
         options={"features": "raw"},
         data="har",
     )
@@ -147,7 +147,7 @@ add(
         loss="cross_entropy",
         metric="accuracy",
         protocols=_PROTOCOLS,
-        settings=equilibrium(hidden_size=80),
+        settings=equilibrium(128, hidden_size=80),
         data="har",
     )
 )

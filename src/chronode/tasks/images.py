@@ -156,7 +156,7 @@ IRNN = {"model": "irnn", "hidden_size": 128, "batch_size": 128, "optimizer": "ad
 PIXEL_SETTINGS = {
     "unicornn": {**UNICORNN, **UNICORNN_LARGE},
     "unicornn/128": {**UNICORNN, **UNICORNN_SMALL},
-    "irnn": IRNN,
+    "irnn": {**IRNN, "eta_steps": PIXELS},
 }
 
 _add(

@@ -129,7 +129,7 @@ add(
             "paper does not say), which can be learnt by heart. iRNN's authors name no validation part: here the test "
             "part is given for it, and a choice by it leaks",
         },
-        settings={"irnn": IRNN},
+        settings={"irnn": {**IRNN, "eta_steps": LENGTH}},
         options={"noise": "normal"},
     )
 )
@@ -168,7 +168,7 @@ add(
         settings={
             "unicornn": UNICORNN,
             "unicornn/code": {**UNICORNN, "learning_rate": 3.14e-3},
-            "irnn": IRNN,
+            "irnn": {**IRNN, "eta_steps": LENGTH},
         },
         options={"noise": "normal"},
     )

@@ -33,9 +33,12 @@ def mixed_memory(learning_rate: float, batch_size: int, epochs: int = 200) -> di
     return {"model": "mmrnn", "hidden_size": 64, "batch_size": batch_size, **optimizer, "epochs": epochs}
 
 
-def equilibrium(**own: Any) -> dict[str, dict[str, Any]]:
-    """What iRNN and ERNN used on sensors: K = 5 under the paper's name, the smaller ones beside it."""
-    same = {"batch_size": 128, "optimizer": "adam", "learning_rate": 0.01, **own}
+def equilibrium(steps: int, **own: Any) -> dict[str, dict[str, Any]]:
+    """What iRNN and ERNN used on sensors: K = 5 under the paper's name, the smaller ones beside it.
+
+    Their η is one of each time step, so it needs to know how many there are.
+    """
+    same = {"eta_steps": steps, "batch_size": 128, "optimizer": "adam", "learning_rate": 0.01, **own}
     names = {(paper, K): paper if K == 5 else f"{paper} K={K}" for paper in ("irnn", "ernn") for K in (1, 3, 5)}
     return {name: {"model": paper, "K": K, **same} for (paper, K), name in names.items()}
 

@@ -153,6 +153,7 @@ _IRNN = {
         "model": "irnn",
         "hidden_size": 80,
         "K": 5,
+        "eta_steps": 99,
         "batch_size": 128,
         "optimizer": "adam",
         "learning_rate": 1e-2,
