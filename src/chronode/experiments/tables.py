@@ -146,6 +146,13 @@ add(
 
 # ---- LTC ----------------------------------------------------------------------------------------------------
 
+_FASTER = "laptop: all models learn at 0.005 (the authors: LTC at 0.01 or 0.005, the others at 0.001, for 200 epochs)."
+
+
+def _faster(epochs: int) -> Budget:
+    return _budget(epochs, learning_rate=5e-3)
+
+
 for _protocol in ("clean", "paper"):
     _ending = "-paper" if _protocol == "paper" else ""
     add(
@@ -156,17 +163,17 @@ for _protocol in ("clean", "paper"):
             budgets={
                 "smoke": _budget(1),
                 "laptop": {
-                    "gesture": _budget(60),
-                    "occupancy": _budget(10),
-                    "row-mnist": _budget(1),
-                    "traffic": _budget(5),
-                    "power": _budget(1),
-                    "ozone": _budget(60),
+                    "gesture": _faster(60),
+                    "occupancy": _faster(10),
+                    "row-mnist": _faster(1),
+                    "traffic": _faster(5),
+                    "power": _faster(1),
+                    "ozone": _faster(60),
                 },
                 "paper": _budget(200, seeds=5),
             },
             protocol=_protocol,
-            notes=("HAR's 561 features are not at hand: activity recognition is left out.",),
+            notes=(_FASTER, "HAR's 561 features are not at hand: activity recognition is left out."),
         )
     )
     for _table, _what in (("4", "first setting"), ("5", "second setting")):
@@ -175,8 +182,9 @@ for _protocol in ("clean", "paper"):
                 f"ltc/table{_table}{_ending}",
                 f"activity of a person, {_what}, {_protocol} split",
                 *("ltc", _table),
-                budgets={"smoke": _budget(1), "laptop": _budget(200), "paper": _budget(200, seeds=5)},
+                budgets={"smoke": _budget(1), "laptop": _faster(100), "paper": _budget(200, seeds=5)},
                 protocol=_protocol,
+                notes=(_FASTER,),
             )
         )
 add(
@@ -184,7 +192,8 @@ add(
         "ltc/table6",
         "the next frame of a simulated half-cheetah",
         *("ltc", "6"),
-        budgets={"smoke": _budget(1), "laptop": _budget(40), "paper": _budget(200, seeds=5)},
+        budgets={"smoke": _budget(1), "laptop": _faster(40), "paper": _budget(200, seeds=5)},
+        notes=(_FASTER,),
     )
 )
 
