@@ -6,24 +6,15 @@ import threading
 import pytest
 import torch
 from helpers import assert_close, batch, results
+from kernel_cases import CASES, make
 from torch.utils.data import DataLoader, Dataset
 
 import chronode
+from chronode.kernels import library
 
-LAYERS = {
-    "unicornn": {"num_layers": 2},
-    "ltc": {},
-    "ltc-dense": {"form": "dense"},
-    "mmrnn": {},
-    "irnn": {},
-    "indrnn": {},
-    "sru": {},
-}
+pytestmark = pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built")
 
-
-def make(case):
-    torch.manual_seed(0)
-    return chronode.create(case.split("-")[0], 3, 16, **LAYERS[case]).double()
+every_case = pytest.mark.parametrize("name", CASES)
 
 
 @pytest.fixture
@@ -34,10 +25,10 @@ def two_threads():
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("case", LAYERS)
+@every_case
 @pytest.mark.usefixtures("two_threads")
-def test_python_threads_at_once_get_the_same_bits(case):
-    layer = make(case)
+def test_python_threads_at_once_get_the_same_bits(name):
+    layer = make(name, hidden=16)
     calls = [batch(layer, 9, 20, torch.float64, seed) for seed in range(2)]
     wanted = [results(layer, "native", *call) for call in calls]
     got = [None, None]
@@ -52,22 +43,22 @@ def test_python_threads_at_once_get_the_same_bits(case):
     for worker in workers:
         worker.join()
     for one, other in zip(got, wanted, strict=True):
-        assert all(torch.equal(one[name], other[name]) for name in other)
+        assert all(torch.equal(one[part], other[part]) for part in other)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.parametrize("case", LAYERS)
+@every_case
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.usefixtures("two_threads")
-def test_a_forked_child_runs_forward_and_backward(case):
-    layer = make(case)
+def test_a_forked_child_runs_forward_and_backward(name):
+    layer = make(name, hidden=16)
     call = batch(layer, 9, 20, torch.float64)
     wanted = results(layer, "native", *call)
     child = os.fork()
     if child == 0:
         torch.set_num_threads(1)  # torch's own threads do not survive a fork
         got = results(layer, "native", *call)
-        os._exit(0 if all(torch.equal(got[name], wanted[name]) for name in wanted) else 1)
+        os._exit(0 if all(torch.equal(got[part], wanted[part]) for part in wanted) else 1)
     assert os.waitpid(child, 0)[1] == 0
 
 
@@ -86,18 +77,18 @@ class Encoded(Dataset):
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@pytest.mark.parametrize("case", LAYERS)
-def test_data_loader_workers(case):
-    layer = make(case)
+@every_case
+def test_data_loader_workers(name):
+    layer = make(name, hidden=16)
     items = Encoded(layer, torch.randn(4, 6, 3, dtype=torch.float64))
     wanted = torch.stack([items[i] for i in range(4)])
     got = torch.cat(list(DataLoader(items, batch_size=2, num_workers=2, multiprocessing_context="fork")))
     assert torch.equal(got, wanted)
 
 
-@pytest.mark.parametrize("case", LAYERS)
-def test_backends_can_be_switched_within_one_graph(case):
-    layer = make(case)
+@every_case
+def test_backends_can_be_switched_within_one_graph(name):
+    layer = make(name, hidden=16)
     x, dt, lengths, state = batch(layer, 5, 12, torch.float64)
     with chronode.backend("native"):
         first, carried = layer(x, state, dt=dt, lengths=None)

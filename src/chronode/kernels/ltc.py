@@ -29,7 +29,7 @@ def run(cell: Any, x: Tensor, state: State, dt: Tensor, plan: Any) -> tuple[Tens
         tensors = (x, v, dt, _synapses(body.recurrent), _synapses(body.sensory), neurons)
         states, final = ltc_synaptic_forward(*tensors, plan.lengths, cell.unfolds, _keeps(plan, *tensors))
     else:
-        (drive,) = body.held(x)
+        drive = body.held(x)[0].to(v.dtype)  # under autocast a product has less precision
         weight = body.recurrent.weight * body.recurrent_mask
         tensors = (drive, v, dt, weight, torch.stack([1 / F.softplus(body.raw_tau), body.target]))
         activation = ACTIVATIONS.index(body.activation)

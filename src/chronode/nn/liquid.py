@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from .._checks import one_of, whole
 from ..kernels import Kernel, ltc
-from .cell import Cell, State
+from .cell import Cell, State, overrides
 from .flows import inverse_softplus
 from .layer import Layer
 from .registry import register
@@ -154,8 +154,8 @@ class LTCCell(Cell):
         return v[..., -self.output_size :], (v,)
 
     def kernel(self) -> Kernel | None:
-        """The whole sequence in C++, both forms, with the fused solver."""
-        return Kernel(ltc.run) if self.solve is None else None
+        """For both forms with the fused solver, unless a subclass changed them."""
+        return Kernel(ltc.run) if self.solve is None and not overrides(self, LTCCell) else None
 
     def time_constants(self, x: Tensor, state: State) -> Tensor:
         """τ_sys = 1 / G `(B, H)`: each neuron's time constant now, for input `x (B, D)`."""

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from .._checks import flag, number
 from ..kernels import Kernel, unicornn
-from .cell import Cell, State
+from .cell import Cell, State, overrides
 from .layer import Layer
 from .registry import register
 
@@ -65,9 +65,9 @@ class UnICORNNCell(Cell):
         y = y + e * z
         return y, (y, z)
 
-    def kernel(self) -> Kernel:
-        """Every setting has one; it also runs whole stacks."""
-        return Kernel(unicornn.run, stack=unicornn.run_stack)
+    def kernel(self) -> Kernel | None:
+        """For every setting, and for whole stacks, unless a subclass changed the step."""
+        return None if overrides(self, UnICORNNCell) else Kernel(unicornn.run, stack=unicornn.run_stack)
 
     def inverse(self, x: Tensor, state: State, dt: Tensor) -> State:
         """The state before a step whose input was `x` (as `project` gives it) and whose outcome was `state`."""
