@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from .._files import replacing
 from ..report.curves import COLOURS
 from .compare import Row, compare, told
-from .ledger import Ledger
+from .ledger import Entry, Ledger
 from .recipe import Recipe, recipes
 
 VERDICTS = ("within spread", "better", "worse")
@@ -86,28 +87,32 @@ def render(ledger: Ledger, results: Path, folder: Path) -> int:
         results: the page.
         folder: its `pictures` are those of the tables, written anew; what lies in its `figures` is shown.
     """
-    pictures = folder / "pictures"
-    parts, drawn, contents = [], set(), []
-    for recipe in recipes().values():
-        shown_runs: set[str] = set()
-        for budget in ("laptop", "paper"):
-            rows = compare(recipe, budget, ledger)
-            runs = {entry.config_hash for row in rows for entry in row.entries}
-            if runs <= shown_runs:  # none, or only runs of a laptop's budget that is the paper's with fewer seeds
-                continue
-            shown_runs |= runs
-            contents.append(_line(recipe, budget, rows))
-            path = plot(recipe, rows, pictures / f"{recipe.name.replace('/', '-')}-{budget}.png", budget)
-            drawn.add(path)
-            shown = path.relative_to(results.parent).as_posix()
-            parts += [as_markdown(recipe, budget, rows), f"![{recipe.name}]({shown})\n"]
+    tables = [(recipe, budget, rows) for recipe in recipes().values() for budget, rows in _budgets(recipe, ledger)]
+    pictures, drawn, parts = folder / "pictures", set(), []
+    for recipe, budget, rows in tables:
+        path = plot(recipe, rows, pictures / f"{recipe.name.replace('/', '-')}-{budget}.png", budget)
+        drawn.add(path)
+        shown = path.relative_to(results.parent).as_posix()
+        parts += [as_markdown(recipe, budget, rows), f"![{recipe.name}]({shown})\n"]
     for old in set(pictures.glob("*.png")) - drawn:
         old.unlink()
+    runs = {entry.config_hash: entry for _, _, rows in tables for row in rows for entry in row.entries}
+    contents = [_line(*table) for table in tables]
+    page = [_head(list(runs.values()), len(ledger.entries()), contents), *parts, *_drawn(folder / "figures", results)]
     with replacing(results) as draft:
-        draft.write_text(
-            "\n".join([_head(ledger, contents), *parts, *_drawn(folder / "figures", results)]), encoding="utf-8"
-        )
+        draft.write_text("\n".join(page), encoding="utf-8")
     return sum(line["filled"] for line in contents)
+
+
+def _budgets(recipe: Recipe, ledger: Ledger) -> Iterator[tuple[str, list[Row]]]:
+    """The budgets at which the table was run; one whose runs are all in the one before is left out."""
+    known: set[str] = set()
+    for budget in ("laptop", "paper"):
+        rows = compare(recipe, budget, ledger)
+        runs = {entry.config_hash for row in rows for entry in row.entries}
+        if not runs <= known:
+            yield budget, rows
+        known |= runs
 
 
 def _drawn(figures: Path, results: Path) -> list[str]:
@@ -132,8 +137,7 @@ def _line(recipe: Recipe, budget: str, rows: list[Row]) -> dict[str, Any]:
     return told | numbers | {each: verdicts[each] for each in VERDICTS}
 
 
-def _head(ledger: Ledger, contents: list[dict[str, Any]]) -> str:
-    entries = ledger.entries()
+def _head(entries: list[Entry], finished: int, contents: list[dict[str, Any]]) -> str:
     models, tasks = {e.model for e in entries}, {e.task for e in entries}
     filled = sum(line["filled"] for line in contents)
     columns = ("table", "tasks", "cells", "filled", *VERDICTS)
@@ -147,9 +151,11 @@ def _head(ledger: Ledger, contents: list[dict[str, Any]]) -> str:
 Made by `make results` from the ledger (`results/*.jsonl`); nothing here is typed by hand.
 
 {len(entries)} runs of {len(models)} models on {len(tasks)} tasks: {hours:.1f} hours of training on
-{"; ".join(machines)}.
-{filled} cells of the papers' tables are filled. A budget of `laptop` trains far shorter than the papers did: read the
-epochs beside each number. Verdicts compare with the larger of both spreads, or with 1 % where there is none.
+{"; ".join(machines)}. {finished - len(entries)} more in the ledger were made with settings that the recipes no
+longer have. {filled} cells of the papers' tables are filled.
+
+A budget of `laptop` trains far shorter than the papers did: read the epochs beside each number. Verdicts compare with
+the larger of both spreads, or with 1 % where there is none.
 Repeat a table with `chronode reproduce NAME`; [docs/reproducing.md](docs/reproducing.md) has what we found.
 
 """
