@@ -66,7 +66,7 @@ add(
         *("mmrnn", "6"),
         budgets={
             "smoke": _budget(1, options={"source": "scripted"}),
-            "laptop": _budget(20),
+            "laptop": _budget(40),
             "paper": _budget(200, seeds=5),
         },
     )
