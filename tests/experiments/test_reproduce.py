@@ -9,6 +9,7 @@ import pytest
 from commands import run
 from entries import entry
 
+from chronode.experiments import engine
 from chronode.experiments.compare import compare
 from chronode.experiments.drawings import drawings
 from chronode.experiments.engine import Finished, Job, Progress, execute, missing, run_local
@@ -39,6 +40,15 @@ def test_a_table_is_run_compared_written_and_not_run_again(tmp_path):
     assert len(lines.splitlines()) == 2
     run("reproduce", "mmrnn/table3", *options, *folders)
     assert (tmp_path / "results" / "mmrnn-table3.jsonl").read_text() == lines
+
+
+def test_what_another_process_made_meanwhile_is_not_made_again(tmp_path, monkeypatch):
+    ledger = Ledger(tmp_path)
+    (job,) = _jobs(ledger, "mmrnn")
+    made = entry(config=job.cell.config, config_hash=job.hash)
+    ledger.append(made)
+    monkeypatch.setattr(engine, "_start", None)
+    assert list(run_local([job], ledger)) == [Finished(job, made)]
 
 
 def test_a_run_repeats(tmp_path):

@@ -69,16 +69,21 @@ def run_local(
 ) -> Iterator[Progress | Finished]:
     """Makes the runs, `workers` at a time with one thread each (a single worker has all threads).
 
-    A worker that is killed or fails loses its run only; with `folder` the next attempt goes on where it stopped.
+    A worker that is killed or fails loses its run only; with `folder` the next attempt goes on where it stopped. What
+    another process has added to the ledger meanwhile is not made again.
     """
     waiting = list(jobs)
     running: dict[Any, tuple[Job, Any]] = {}
     try:
         while waiting or running:
             while waiting and len(running) < workers:
-                ears, worker = _start(waiting[0], folder, None if workers == 1 else 1)
-                running[ears] = (waiting.pop(0), worker)
-            for ears in wait(list(running)):
+                job = waiting.pop(0)
+                if (made := ledger.find(job.hash)) is not None:  # by another process meanwhile
+                    yield Finished(job, made)
+                    continue
+                ears, worker = _start(job, folder, None if workers == 1 else 1)
+                running[ears] = (job, worker)
+            for ears in wait(list(running)) if running else ():  # to wait for nobody has no end
                 job, worker = running[ears]
                 news = _news(ears, job, worker, ledger)
                 if isinstance(news, Finished):
