@@ -60,7 +60,7 @@ def plot(recipe: Recipe, rows: list[Row], path: Path, budget: str) -> Path:
         _dots(axes, papers, fmt="o", color=COLOURS[0], label="paper")
         _dots(axes, [(row.mean, row.spread) for row in own], fmt="D", color=COLOURS[1], label="ours")
         axes.set_yticks(range(len(own)), [row.figure.label for row in own], fontsize=8)
-        axes.invert_yaxis()
+        axes.set_ylim(len(own) - 0.5, -0.5)  # the first row on top
         unit = f" ({own[0].figure.unit})" if own[0].figure.unit else ""
         axes.set_xlabel(f"{own[0].figure.metric}{unit}")
         axes.set_title(column, fontsize=10)
