@@ -116,7 +116,7 @@ def test_processes_at_once_download_once_and_agree(published, cache, tmp_path):
 
 
 def test_ctrl_c_leaves_a_part_that_goes_on(published, cache, tmp_path):
-    published.pause = 0.1
+    published.pause = 1.0  # 16 s in all: enough to be interrupted on a busy machine
     running = fork.Process(target=fetched, args=(tmp_path / "told",))
     running.start()
     part = cache / "downloads" / "numbers.bin.part"
