@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 from sklearn.utils.class_weight import compute_class_weight
@@ -43,6 +43,7 @@ def expected_of_classes(logits, labels):
 @pytest.mark.parametrize("classes", [2, 5])
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**6))
+@example(seed=1106)  # two chances that are equal in float32
 def test_metrics_over_batches_of_mixed_length_are_those_of_all_predictions_together(classes, seed):
     dice = np.random.default_rng(seed)
     objective = class_objective(classes)

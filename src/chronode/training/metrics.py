@@ -87,7 +87,7 @@ def _fed(name: str, output: Tensor, target: Tensor) -> tuple[Tensor, ...]:
     if name in ("accuracy", "f1"):
         return output.argmax(-1), target
     if name == "auroc":
-        chances = output.softmax(-1)
+        chances = output.double().softmax(-1)  # float32 makes ties of chances that differ
         return (chances[:, 1] if chances.shape[1] == 2 else chances), target
     output, target, known = output.double(), target.double(), ~target.isnan()
     if name == "r2":
