@@ -109,6 +109,8 @@ def test_a_figure_is_drawn(tmp_path):
         ((), "name a recipe"),
         (("mmrnn/table3", "--budget", "huge"), "budget='huge'"),
         (("mmrnn/table3", "--engine", "slurm"), "--engine='slurm'"),
+        (("mmrnn/table3", "--only", "evnt"), "Did you mean 'event'"),
+        (("mmrnn/table3", "--models", "mmrnn,lstm-d"), "Did you mean 'lstm-dt'"),
     ],
 )
 def test_a_mistake_is_named(arguments, told):

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from .._checks import one_of
 from .._files import replacing
 from ..experiments.compare import Row, compare, told
 from ..experiments.cost import seconds
@@ -67,8 +68,7 @@ def run_reproduce(
     as_json: bool,
 ) -> None:
     """Makes the runs that the ledger lacks, then prints and draws each table."""
-    cells = [cell for recipe in chosen for cell in recipe.cells(budget) if _wanted(cell, only, models)]
-    jobs = missing(cells, ledger)
+    jobs = missing(_wanted([cell for recipe in chosen for cell in recipe.cells(budget)], only, models), ledger)
     console = Console(stderr=as_json)
     if engine == "ray":
         from ..experiments.ray_engine import run_ray
@@ -116,9 +116,17 @@ def draw(chosen: list[Drawing], budget: str, output: Path, as_json: bool) -> Non
             console.print(f"plot: {path}", soft_wrap=True)
 
 
-def _wanted(cell: Cell, only: list[str], models: list[str]) -> bool:
-    named = {cell.task, cell.figure.column}
-    return (not only or bool(named & set(only))) and (not models or cell.model in models)
+def _wanted(cells: list[Cell], only: list[str], models: list[str]) -> list[Cell]:
+    """Those of the named tasks or columns and models; a name that none of them has is a mistake."""
+    for name in only:
+        one_of("--only", name, sorted({place for cell in cells for place in (cell.task, cell.figure.column)}))
+    for name in models:
+        one_of("--models", name, sorted({cell.model for cell in cells}))
+    return [
+        cell
+        for cell in cells
+        if (not only or {cell.task, cell.figure.column} & set(only)) and (not models or cell.model in models)
+    ]
 
 
 def _follow(news: Any, jobs: list[Job], ledger: Ledger, console: Console) -> list[Finished]:

@@ -17,6 +17,7 @@ def _budget(epochs: int, *, seeds: int = 1, options: dict[str, Any] | None = Non
 
 
 def _bits(epochs: int) -> Budget:
+    # The authors' smoothing is RMSprop's; Adam takes only what is the default.
     told = {"optimizer": "adam", "smoothing": 0.99, "batch_size": 128, "schedule": "cosine", "clip": 1.0}
     return _budget(epochs, options={"valid": 2_000}, **told)
 
@@ -42,10 +43,12 @@ add(
         ),
     )
 )
-for _protocol in ("clean", "paper"):
+_SPLITS = (("clean", ""), ("paper", "-paper"))
+"""A protocol and how the names of its tables end, where both are run."""
+for _protocol, _ending in _SPLITS:
     add(
         Recipe(
-            "mmrnn/table4" + ("-paper" if _protocol == "paper" else ""),
+            f"mmrnn/table4{_ending}",
             f"activity of a person at every step, {_protocol} split",
             *("mmrnn", "4"),
             budgets={"smoke": _budget(1), "laptop": _budget(200), "paper": _budget(200, seeds=5)},
@@ -154,8 +157,7 @@ def _faster(epochs: int) -> Budget:
     return _budget(epochs, learning_rate=5e-3)
 
 
-for _protocol in ("clean", "paper"):
-    _ending = "-paper" if _protocol == "paper" else ""
+for _protocol, _ending in _SPLITS:
     add(
         Recipe(
             f"ltc/table3{_ending}",
