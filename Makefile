@@ -24,7 +24,7 @@ STARTED := $(shell date +%s)
 WORKERS := 2
 PYTEST := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q
 
-.PHONY: help setup demo test test-slow test-asan lint format bench results lock clean
+.PHONY: help setup demo test test-slow test-asan lint format bench results wheel lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -36,6 +36,7 @@ help:
 	@echo 'make format     let ruff repair layout and imports'
 	@echo 'make bench      time the models'
 	@echo 'make results    write RESULTS.md from the ledger of runs'
+	@echo 'make wheel      build a wheel, install it into an empty environment and try it there'
 	@echo 'make setup      only the set-up that the others begin with'
 	@echo 'make lock       resolve the pinned packages anew'
 	@echo 'make clean      remove everything built; $(VENV) stays'
@@ -71,6 +72,17 @@ bench: $(READY)
 
 results: $(READY)
 	@$(BIN)/chronode results
+
+# All instruction sets, as a release has them; tried outside the source tree, in an environment of its own.
+wheel: $(READY)
+	@rm -rf dist build/wheel-try
+	@$(PIP) wheel --no-deps --no-build-isolation -w dist .
+	@python3 -m venv build/wheel-try
+	@build/wheel-try/bin/python -m pip -qq --disable-pip-version-check install $(TORCH) -c requirements.lock
+	@build/wheel-try/bin/python -m pip -qq --disable-pip-version-check install dist/*.whl \
+	    'torchdiffeq>=0.2.4' -c requirements.lock
+	@cd build/wheel-try && bin/python $(CURDIR)/tests/smoke.py
+	@ls -lh dist/*.whl
 
 setup: $(READY)
 
