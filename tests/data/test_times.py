@@ -164,7 +164,8 @@ def test_large_whole_numbers_lose_nothing():
     [
         (["2024-01-01", "yesterday"], "t: the time of row 2 is not understood: 'yesterday'"),
         (["2024-01-01", "2024-02-30"], "row 2 is not understood: '2024-02-30'"),
-        (["31/12/2024", "31/12/2024"], "row 1 is not understood: '31/12/2024'.*time_format"),
+        (["31/12/2024", "12/31/2024"], "row 2 is not of the form %d/%m/%Y: '12/31/2024'"),
+        (["soon", "31/12/2024"], "row 1 is not understood: 'soon'.*time_format"),
         (["2024-01-01", None], "the time of row 2 is missing"),
         ([1.0, None, float("nan")], r"the time of row 2 is missing \(2 such rows\)"),
         ([1.0, float("inf")], "the time of row 2 is infinite"),
@@ -180,7 +181,7 @@ def test_a_time_that_is_none_is_named_with_its_row(times, told):
 def test_a_format_reads_other_dates():
     made = one(["31/12/2023 23:00", "01/01/2024 01:00"], time_format="%d/%m/%Y %H:%M", unit="hours")
     assert made[0].dt.tolist() == [0, 2]
-    with pytest.raises(ValueError, match="row 2 is not understood: '2024-01-01'"):
+    with pytest.raises(ValueError, match="row 2 is not of the form %d/%m/%Y %H:%M: '2024-01-01'"):
         one(["31/12/2023 23:00", "2024-01-01"], time_format="%d/%m/%Y %H:%M")
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from chronode.data import Scaler, forecast, from_list
 from chronode.training import Objective, Predictions
-from chronode.training.answers import as_csv, columns_of, own_times
+from chronode.training.answers import as_csv, columns_of
 from chronode.training.baseline import simple_baseline
 from chronode.training.config import Config
 
@@ -20,14 +20,14 @@ def test_dates_come_back_as_they_were(seconds, zone):
     start = np.datetime64("2024-02-28T23:00:00")
     dates = [f"{start + np.timedelta64(s, 's')}{zone}" for s in seconds]
     s = from_list([[0.0] * len(dates)], times=[dates])
-    assert own_times(s.times, s.clock) == dates
+    assert s.clock.written(s.times) == dates
 
 
 @settings(deadline=None)
 @given(st.lists(st.floats(-1e6, 1e6).map(lambda x: round(x, 3)), min_size=2, max_size=20, unique=True).map(sorted))
 def test_times_that_are_numbers_come_back_as_they_were(times):
     s = from_list([[0.0] * len(times)], times=[times])
-    assert own_times(s.times, s.clock) == times
+    assert s.clock.written(s.times) == times
 
 
 @settings(deadline=None)

@@ -216,7 +216,7 @@ def _assemble(
 def _timed(
     times: NDArray[Any], lengths: NDArray[np.int64], ids: NDArray[Any], unit: str | float | None, duplicates: str
 ) -> tuple[Plan, NDArray[np.float64], Clock]:
-    from .columns import moments_of
+    from .moments import moments_of
 
     moments = moments_of("times", times)
     plan = make_plan(np.repeat(np.arange(len(lengths)), lengths), ids, moments.ticks, duplicates, "series")

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .build import cast, look_at_channels, value_type
-from .columns import as_columns, codes, first_text, moments_of, numbers
+from .columns import as_columns, codes, first_text, numbers
+from .moments import moments_of
 from .names import counted, known_column, listed
 from .rows import DUPLICATES, Plan, make_plan
 from .sequences import Sequences
@@ -79,7 +80,7 @@ def from_channel_rows(
     for name, found in ((channel, which), (id, series)):
         if found is not None and (found == -1).any():
             raise ValueError(f"{name} of row {int((found == -1).argmax()) + 1:,} is missing.")
-    moments = moments_of(time, cells[time], time_format)
+    moments = moments_of(time, cells[time], time_format, unit)
     plan = make_plan(series, ids, moments.ticks, "merge")
     ticks = plan.first(moments.ticks)
     times, clock = to_clock(moments._replace(ticks=ticks), median_gap(ticks, plan.lengths), unit)
@@ -95,7 +96,7 @@ def from_channel_rows(
     sorting = [note for note in plan.notes if "went back" in note]
     starts = np.cumsum(plan.lengths) - plan.lengths
     made = Sequences(values, times, starts, plan.lengths, ids, ids.copy(), None, goal, channels, clock)
-    return replace(made, notes=(*sorting, *notes))
+    return replace(made, notes=(*moments.notes, *sorting, *notes))
 
 
 def _channels(

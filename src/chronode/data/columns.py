@@ -1,4 +1,4 @@
-"""Columns of tables, read through Arrow: as numbers, as codes of distinct values, as times. Errors name the row."""
+"""Columns of tables, read through Arrow: as numbers or as codes of distinct values. Errors name the row."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ from numpy.typing import NDArray
 
 from .build import plain
 from .names import listed
-from .times import Moments
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Column = Any  # pa.Array or pa.ChunkedArray
-_RATES = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
-# A time of day followed by Z, +hh, +hhmm or +hh:mm.
-_ZONED = r"[Tt ]\d{1,2}[\d:.,]*\s*([Zz]|[+-]\d{2}(:?\d{2})?)$"
+RATES = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
 def arrow() -> Any:
@@ -70,7 +67,7 @@ def to_arrow(name: str, raw: Any) -> Column:
         raise ValueError(f"column {name!r} must have one axis, got shape {np.shape(raw)}.")
     if isinstance(raw, np.ndarray) and raw.dtype.kind in "Mm" and raw.dtype != object:
         unit = np.datetime_data(raw.dtype)[0]
-        raw = raw if unit in _RATES else raw.astype(f"{raw.dtype.kind}8[s]")
+        raw = raw if unit in RATES else raw.astype(f"{raw.dtype.kind}8[s]")
     if isinstance(raw, (list, tuple)) or str(getattr(raw, "dtype", "")) == "object":
         raw = [_told(value) for value in (raw.tolist() if hasattr(raw, "tolist") else raw)]
     try:
@@ -146,92 +143,6 @@ def codes(column: Column) -> tuple[NDArray[np.int32], NDArray[Any]]:
     rank[order] = np.arange(len(order))
     rank[-1] = -1
     return rank[found], values[order]
-
-
-def moments_of(name: str, given: Any, time_format: str | None = None) -> Moments:
-    """Times from numbers, dates, durations or text (numbers, ISO 8601, or as `time_format` says)."""
-    if isinstance(given, np.ndarray) and given.dtype.kind in "fiu":
-        return _counted(name, given)
-    pa = arrow()
-    column = to_arrow(name, given)
-    if column.null_count:
-        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0]) + 1
-        raise ValueError(f"{name}: the time of row {row:,} is missing ({column.null_count:,} such rows).")
-    kind = column.type
-    if is_text(column):
-        return _text(name, column, time_format)
-    if pa.types.is_date(kind):
-        column, kind = column.cast(pa.timestamp("s")), pa.timestamp("s")
-    if pa.types.is_timestamp(kind):
-        return Moments(_ticks(column), _RATES[kind.unit], instants=True, zoned=kind.tz is not None)
-    if pa.types.is_duration(kind) or pa.types.is_time(kind):
-        column = column.cast(pa.int32()) if pa.types.is_time32(kind) else column
-        return Moments(_ticks(column), _RATES[kind.unit])
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        column = column.cast(pa.float64()) if pa.types.is_decimal(kind) else column
-        return _counted(name, column.to_numpy(zero_copy_only=False))
-    raise ValueError(f"{name}: times must be numbers, dates or text, not {kind}.")
-
-
-def _text(name: str, column: Column, time_format: str | None) -> Moments:
-    """Times given as text."""
-    pa = arrow()
-    column = trimmed(column, nulls=False)
-    if time_format is not None:
-        return Moments(_ticks(_parsed(name, column, lambda c: _by_format(c, time_format))), 1e6, instants=True)
-    try:
-        return _counted(name, column.cast(pa.float64()).to_numpy(zero_copy_only=False))
-    except pa.ArrowInvalid:
-        pass
-    zoned = pa.compute.match_substring_regex(column, _ZONED).to_numpy(zero_copy_only=False).astype(bool)
-    if zoned.any() and not zoned.all():
-        with_zone, without = int(zoned.argmax()), int(zoned.argmin())
-        raise ValueError(
-            f"{name}: some times have a time zone and others none (row {with_zone + 1:,}: {column[with_zone]}; row "
-            f"{without + 1:,}: {column[without]}): give all of them a zone, or none."
-        )
-    zone = "UTC" if zoned.any() else None
-    try:
-        return Moments(_ticks(column.cast(pa.timestamp("ns", zone))), 1e9, True, zone is not None)
-    except pa.ArrowInvalid:  # years that nanoseconds do not reach, or not a date at all
-        parsed = _parsed(name, column, lambda c: c.cast(pa.timestamp("us", zone)))
-        return Moments(_ticks(parsed), 1e6, True, zone is not None)
-
-
-def _parsed(name: str, column: Column, parse: Callable[[Column], Column]) -> Column:
-    try:
-        return parse(column)
-    except (arrow().ArrowException, ValueError):
-        row, text = first_text(column, parse)
-        raise ValueError(
-            f"{name}: the time of row {row:,} is not understood: {text!r}. Times may be numbers, ISO 8601 dates "
-            "(2024-01-31 12:00:00, with or without a zone), or anything that time_format describes (%d/%m/%Y %H:%M)."
-        ) from None
-
-
-def _by_format(column: Column, time_format: str) -> Column:
-    parsed = arrow().compute.strptime(column, format=time_format, unit="us", error_is_null=True)
-    if parsed.null_count:
-        raise ValueError(time_format)
-    return parsed
-
-
-def _counted(name: str, array: NDArray[Any]) -> Moments:
-    """Moments of plain numbers."""
-    if array.dtype.kind == "f":
-        wrong = ~np.isfinite(array)
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            told = "missing" if np.isnan(array[row]) else "infinite"
-            raise ValueError(f"{name}: the time of row {row + 1:,} is {told} ({int(wrong.sum()):,} such rows).")
-        return Moments(array.astype(np.float64, copy=False))
-    if array.dtype == np.uint64 and array.size and array.max() >= 2**63:
-        return Moments(array.astype(np.float64))
-    return Moments(array.astype(np.int64, copy=False))
-
-
-def _ticks(column: Column) -> NDArray[np.int64]:
-    return column.cast(arrow().int64()).to_numpy(zero_copy_only=False)
 
 
 def trimmed(column: Column, nulls: bool = True) -> Column:

@@ -11,6 +11,7 @@ from .arrays import from_numpy
 from .channel_rows import from_channel_rows
 from .columns import arrow
 from .csv_file import read_csv
+from .dates import NUMBER
 from .names import known_column, listed
 from .npz import read_arrays, restored
 from .sequences import Sequences
@@ -96,6 +97,8 @@ def options_like(train: Sequences) -> dict[str, Any]:
             not train.clock.dates and train.clock.unit.replace(".", "").replace("e+", "").replace("e-", "").isdigit()
         )
         told["unit"] = train.clock.scale if plain else train.clock.unit
+        if train.clock.format or not train.clock.dates:
+            told["time_format"] = train.clock.format or NUMBER
     if train.target is not None:
         told |= {"kind": train.target.kind, "per_step": train.target.per_step}
         told["classes"] = None if train.target.classes is None else list(train.target.classes)
@@ -164,7 +167,7 @@ def _first_line(error: Exception) -> str:
 
 def _ts(path: Path, options: dict[str, Any]) -> Sequences:
     # `options_like` also tells what the file itself says.
-    known = {"columns": "channels", "kind": "", "per_step": ""}
+    known = {"columns": "channels", "kind": "", "per_step": "", "time_format": ""}
     own = {known.get(name, name): value for name, value in options.items() if value is not None}
     own.pop("", None)
     wrong = [name for name in own if name not in ("channels", "classes", "unit", "dtype", "duplicates", "empty")]

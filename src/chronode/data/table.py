@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from .._checks import one_of
 from .build import cast, look_at_channels, value_type
-from .columns import Column, as_columns, codes, first_text, moments_of, numbers
+from .columns import Column, as_columns, codes, first_text, numbers
+from .moments import moments_of
 from .names import counted, known_column, listed
 from .rows import Plan, make_plan
 from .sequences import Sequences
@@ -54,7 +56,8 @@ def from_long(
         columns: the value columns; None: all others.
         ignore: columns to leave out.
         unit: of time: for dates a name such as "hours", for numbers a size; None: the median gap is of the order of 1.
-        time_format: of times as text that are not ISO 8601, such as "%d/%m/%Y %H:%M".
+        time_format: a format of `strptime` such as "%d/%m/%Y %H:%M", or "number", "epoch s" (ms, us, ns), "quarter",
+            "week"; None: found from the column, with a note if it is not ISO 8601.
         duplicates: rows of one id and time: "merge" (mean of numbers, last label), "keep" (dt = 0) or "error".
         categorical: text among the value columns: "error", "codes" (0, 1, ...) or "onehot" (a channel per text).
         categories: the texts of such columns, known from training; others count as missing.
@@ -154,8 +157,9 @@ def _steps(
     if time is None:
         plan = Plan(None, np.array([rows]), None) if series is None else make_plan(series, ids, None, duplicates)
         return ids, plan, None, STEPS
-    moments = moments_of(time, cells[time], time_format)
+    moments = moments_of(time, cells[time], time_format, unit)
     plan = make_plan(series, ids, moments.ticks, duplicates, "id" if id else "table")
+    plan = replace(plan, notes=(*moments.notes, *plan.notes))
     ticks = plan.first(moments.ticks)
     times, clock = to_clock(moments._replace(ticks=ticks), median_gap(ticks, plan.lengths), unit)
     return ids, plan, times, clock

@@ -37,12 +37,16 @@ class Moments(NamedTuple):
         rate: ticks per second; None where the times are plain numbers.
         instants: the ticks count from 1970-01-01 (they are dates), not from anywhere.
         zoned: the instants came with a time zone and are UTC.
+        format: of dates that were not ISO 8601; see `chronode.data.dates`.
+        notes: how the times were understood, where that was a choice.
     """
 
     ticks: NDArray[Any]
     rate: float | None = None
     instants: bool = False
     zoned: bool = False
+    format: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ class Clock:
         unit: its name: "hour", "10 milliseconds", "100000" (of plain numbers), "step" (no times: steps count).
         scale: the unit's size: seconds for dates and durations, else in the numbers that were given.
         origin: what t = 0 means: an ISO date (with Z if UTC), or a number.
+        format: in which dates that are not ISO 8601 were read: that of `strptime`, or "epoch s", "quarter", ...
 
     Example:
         >>> Clock("hour", 3600.0, "2024-01-31T12:00:00Z").at(36.0)
@@ -62,6 +67,7 @@ class Clock:
     unit: str = "step"
     scale: float = 1.0
     origin: str | int = 0
+    format: str = ""
 
     @property
     def dates(self) -> bool:
@@ -74,6 +80,25 @@ class Clock:
             return self.origin + t * self.scale
         instant = _instant(self.origin) + np.timedelta64(round(t * self.scale * 1e6), "us")
         return f"{np.datetime_as_string(instant, 'ms')}{'Z' if self.origin.endswith('Z') else ''}"
+
+    def written(self, times: NDArray[np.float64]) -> list[Any]:
+        """Times as the source had them: numbers, ISO dates to the second or the millisecond, or in its own format.
+
+        Example:
+            >>> Clock("hour", 3600.0, "2024-01-31T12:00:00Z").written(np.array([0.0, 1.5]))
+            ['2024-01-31T12:00:00Z', '2024-01-31T13:30:00Z']
+        """
+        if not isinstance(self.origin, str):
+            # The last digit is that of the division by the unit.
+            return [float(f"{self.origin + t * self.scale:.15g}") for t in times.tolist()]
+        instants = _instant(self.origin).astype("M8[us]") + np.round(times * self.scale * 1e6).astype("m8[us]")
+        if self.format:
+            from .dates import write_dates
+
+            return write_dates(instants, self.format)
+        whole = (instants == instants.astype("M8[s]")).all()
+        zone = "Z" if self.origin.endswith("Z") else ""
+        return [f"{text}{zone}" for text in np.datetime_as_string(instants, "s" if whole else "ms").tolist()]
 
     def offset(self, other: Clock) -> tuple[float, float]:
         """(factor, shift) that bring times of `other` to this clock: `t * factor + shift`."""
@@ -90,7 +115,7 @@ class Clock:
         """The unit in words: "hours", "1e+05 of the given numbers"."""
         if self.unit == "step":
             return "steps"
-        if _is_number(self.unit):
+        if is_number(self.unit):
             return "the given numbers" if self.scale == 1 else f"{self.scale:g} of the given numbers"
         return self.unit if self.unit.endswith("s") else f"{self.unit}s"
 
@@ -138,7 +163,7 @@ def to_clock(moments: Moments, gap: float | None, unit: str | float | None = Non
         if high - low >= 2**63:
             raise ValueError("the times span more than 64-bit numbers can tell apart.")
         if moments.instants:
-            clock = replace(clock, origin=_iso(low, moments))
+            clock = replace(clock, origin=_iso(low, moments), format=moments.format)
             ticks = ticks - low
         elif max(-low, high) > 2**53:  # beyond it float64 skips whole numbers
             clock = replace(clock, origin=low)
@@ -162,7 +187,7 @@ def median_gap(ticks: NDArray[Any], lengths: NDArray[np.int64]) -> float | None:
 def _pick(moments: Moments, gap: float | None, unit: str | float | None) -> Clock:
     """The unit that is asked for or that suits the median gap."""
     if moments.rate is None:
-        if isinstance(unit, str) and not _is_number(unit):
+        if isinstance(unit, str) and not is_number(unit):
             return Clock(seconds_of(unit)[0], 1.0)
         if unit is not None:
             scale = float(unit)
@@ -172,7 +197,7 @@ def _pick(moments: Moments, gap: float | None, unit: str | float | None) -> Cloc
             scale = 1.0 if gap is None or _LEAST <= gap <= _MOST else 10.0 ** round(math.log10(gap))
         return Clock(f"{scale:g}", scale)
     if unit is not None:
-        if isinstance(unit, (int, float)) or _is_number(unit):
+        if isinstance(unit, (int, float)) or is_number(unit):
             raise ValueError(f"unit={unit!r} is a number, but the times are dates or durations; use e.g. 'hours'.")
         return Clock(*seconds_of(unit))
     seconds = 1.0 if gap is None else gap / moments.rate
@@ -195,7 +220,8 @@ def _instant(text: str) -> np.datetime64:
     return np.datetime64(text.rstrip("Z"))
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text is a number."""
     try:
         float(text)
     except ValueError:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._files import replacing
-from ..data import UNKNOWN, Clock, Sequences
+from ..data import UNKNOWN, Sequences
 from .predict import Predictions
 
 Columns = dict[str, list[Any]]
@@ -54,7 +54,7 @@ def columns_of(
         if data.base_times is None:
             table["step"] = (data.times[rows] + 1).astype(int).tolist()
         else:
-            table[time or "time"] = own_times(data.times[rows], data.clock)
+            table[time or "time"] = data.clock.written(data.times[rows])
     else:
         rows, values = np.arange(len(data)), np.stack(answers.values) if len(answers) else np.empty((0, 0))
         table[id] = data.ids.tolist()
@@ -65,23 +65,6 @@ def columns_of(
     names = np.array(answers.classes)
     table[answers.names[0]] = names[values.argmax(-1)].tolist() if len(values) else []
     return table | {f"p_{name}": _plain(column) for name, column in zip(answers.classes, values.T, strict=True)}
-
-
-def own_times(times: NDArray[np.float64], clock: Clock) -> list[Any]:
-    """Times as the source had them: numbers, or ISO dates to the second or the millisecond.
-
-    Example:
-        >>> own_times(np.array([0.0, 1.5]), Clock("hour", 3600.0, "2024-01-31T12:00:00Z"))
-        ['2024-01-31T12:00:00Z', '2024-01-31T13:30:00Z']
-    """
-    if not isinstance(clock.origin, str):
-        # The last digit is that of the division by the unit.
-        return [float(f"{clock.origin + t * clock.scale:.15g}") for t in times.tolist()]
-    zone = "Z" if clock.origin.endswith("Z") else ""
-    start = np.datetime64(clock.origin.rstrip("Z"), "us")
-    moments = start + np.round(times * clock.scale * 1e6).astype("timedelta64[us]")
-    whole = (moments == moments.astype("datetime64[s]")).all()
-    return [f"{text}{zone}" for text in np.datetime_as_string(moments, "s" if whole else "ms").tolist()]
 
 
 def write_table(columns: Columns, path: str | Path) -> Path:

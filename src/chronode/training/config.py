@@ -29,7 +29,7 @@ class DataConfig:
         columns: the value columns; by default all others.
         ignore: columns to leave out.
         time_unit: "hours", "100 ms", or a size for times that are numbers; by default the median gap is about 1.
-        time_format: of times as text that are not ISO 8601, such as "%d/%m/%Y %H:%M".
+        time_format: format of the times, such as "%d/%m/%Y %H:%M", "number" or "epoch ms"; by default it is found.
         duplicates: rows of one id and time: "merge", "keep" or "error".
         categorical: text among the value columns: "error", "codes" or "onehot".
         empty: a column without any value: "drop", "keep" or "error".
