@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from ._checks import flag, near, number, whole
+from ._checks import flag, near, number, one_of, whole
 from ._files import replacing
 from .nn.cell import State
 from .nn.layer import Layer
@@ -37,6 +37,8 @@ class ModelSpec:
         symbols: how many there are, if the data are symbols: each gets a learnt vector. None for numbers.
         embedding_size: of these vectors.
         embedding_dropout: of their entries, in training.
+        word_dropout: share of the symbols whose vectors are 0 in a batch of training, wherever they occur in it.
+        head_init: "uniform" (torch's own for a linear map) or "normal" (He et al. 2015, with biases of 0).
         settings: the layer's (dropout, bidirectional, residual, memory) and the model's own.
 
     Example:
@@ -57,6 +59,8 @@ class ModelSpec:
     symbols: int | None = None
     embedding_size: int = 64
     embedding_dropout: float = 0.0
+    word_dropout: float = 0.0
+    head_init: str = "uniform"
     settings: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -67,6 +71,8 @@ class ModelSpec:
         flag("per_step", self.per_step)
         flag("missing", self.missing)
         number("embedding_dropout", self.embedding_dropout, at_least=0, below=1)
+        number("word_dropout", self.word_dropout, at_least=0, below=1)
+        one_of("head_init", self.head_init, ("uniform", "normal"))
         if self.symbols is not None:
             whole("symbols", self.symbols, at_least=2)
             if self.input_size != 1:
@@ -174,7 +180,8 @@ class SequenceModel(nn.Module):
 
         Args:
             spec: what to build.
-            vectors: `(symbols, embedding_size)` to begin with; rows of NaN are drawn at random.
+            vectors: `(symbols, embedding_size)` to begin with; rows of NaN are drawn at random, with the mean and
+                spread of the others.
         """
         embedding, features = None, spec.input_size
         if spec.symbols is not None:
@@ -183,6 +190,9 @@ class SequenceModel(nn.Module):
         told = {"missing": spec.missing, "outputs": outputs, **spec.settings}
         layer = create(spec.model, features, spec.hidden_size, spec.num_layers, **told)
         model = cls(layer, spec.num_outputs, embedding)
+        if spec.head_init == "normal":
+            nn.init.kaiming_normal_(model.head.weight)
+            nn.init.zeros_(model.head.bias)
         model.spec = spec
         return model
 
@@ -229,14 +239,41 @@ class SequenceModel(nn.Module):
         return model.eval()
 
 
+class WordEmbedding(nn.Embedding):
+    """A vector for each symbol; in training, `dropout` of the symbols have vectors of 0 throughout a batch.
+
+    Example:
+        >>> table = WordEmbedding(1000, 4, dropout=0.5)
+        >>> words = torch.arange(1000).repeat(2, 1)
+        >>> one, again = table(words).abs().sum(-1) > 0  # a word is there, or is not, wherever it occurs
+        >>> bool((one == again).all()), 400 < int(one.sum()) < 600, bool((table.eval()(words) != 0).all())
+        (True, True, True)
+    """
+
+    def __init__(self, symbols: int, size: int, dropout: float):
+        super().__init__(symbols, size)
+        self.dropout = dropout
+
+    def forward(self, input: Tensor) -> Tensor:
+        """`(..., size)` the vectors of `input (...)`."""
+        vectors = super().forward(input)
+        if not (self.training and self.dropout):
+            return vectors
+        kept = nn.functional.dropout(self.weight.new_ones(self.num_embeddings, 1), self.dropout)
+        return vectors * nn.functional.embedding(input, kept)
+
+
 def _embedding(spec: ModelSpec, vectors: NDArray[Any] | None) -> nn.Module:
     assert spec.symbols is not None
-    table = nn.Embedding(spec.symbols, spec.embedding_size)
+    table = WordEmbedding(spec.symbols, spec.embedding_size, spec.word_dropout)
     if vectors is not None:
         given = torch.as_tensor(vectors, dtype=table.weight.dtype)
         if given.shape != table.weight.shape:
             wanted = f"({spec.symbols}, {spec.embedding_size})"
             raise ValueError(f"the vectors have shape {tuple(given.shape)}, the model's symbols need {wanted}.")
+        known = given[~given.isnan().any(1)]
         with torch.no_grad():
+            if len(known) > 1:  # words without a vector are of the others' size
+                table.weight.mul_(known.std(0)).add_(known.mean(0))
             table.weight.copy_(torch.where(given.isnan(), table.weight, given))
     return nn.Sequential(table, nn.Dropout(spec.embedding_dropout)) if spec.embedding_dropout else table

@@ -21,6 +21,7 @@ def entry(seed=0, recipe="mmrnn/table3", **changes):
         "metrics": {"test": {"accuracy": 0.5}},
         "parameters": 10,
         "epochs": 3,
+        "steps": 30,
         "seconds": 1.5,
         "peak_memory": 100.0,
         "finished": "2026-01-01T00:00:00Z",

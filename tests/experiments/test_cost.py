@@ -14,19 +14,32 @@ def job(budget="laptop", model="mmrnn", column="event"):
     return Job(next(c for c in cells if (c.model, c.figure.column) == (model, column)), 0)
 
 
-def ran(cell, epochs, seconds, **training):
+def ran(cell, steps, seconds, **training):
     config = {**cell.config, "training": cell.config["training"] | training}
-    return SimpleNamespace(model=cell.model, task=cell.task, config=config, epochs=epochs, seconds=seconds)
+    return SimpleNamespace(model=cell.model, task=cell.task, config=config, steps=steps, seconds=seconds)
 
 
-def test_a_run_that_was_made_tells_the_time_of_an_epoch():
+def test_a_run_that_was_made_tells_the_time_of_a_step():
     wanted = job()
-    known = [ran(wanted.cell, epochs=3, seconds=12.0, learning_rate=0.1)]
-    assert cost.seconds(wanted, known) == pytest.approx(15 * 4.0)
+    known = [ran(wanted.cell, steps=3, seconds=12.0, learning_rate=0.1)]
+    assert cost.seconds(wanted, known) == pytest.approx(15_000 * 4.0)
+
+
+def test_epochs_are_counted_in_steps():
+    wanted = job("paper")
+    known = [ran(wanted.cell, steps=10, seconds=1.0)]
+    assert cost.seconds(wanted, known) == pytest.approx(500 * -(-100_000 // 256) * 0.1)
+
+
+def test_pieces_of_a_series_are_steps(monkeypatch):
+    monkeypatch.setattr(cost, "_batch_seconds", lambda *_: float(cost.STEPS * cost.SERIES))
+    took = {c.model: cost.seconds(Job(c, 0), []) for c in find("unicornn/table7").cells("laptop")}
+    assert took["lstm"] == 4_000 * 32 * 100
+    assert took["unicornn"] == 4_000 * 4 * 2_000
 
 
 @pytest.mark.parametrize("other", [job(column="dense"), job(model="lstm-dt"), job(budget="paper")])
 def test_other_data_models_and_batches_tell_nothing(other, monkeypatch):
     monkeypatch.setattr(cost, "_batch_seconds", lambda *_: 1.0)
-    known = [ran(other.cell, epochs=1, seconds=1e9)]
+    known = [ran(other.cell, steps=1, seconds=1e9)]
     assert cost.seconds(job(), known) == cost.seconds(job(), []) < 1e8

@@ -75,7 +75,12 @@ def test_columns_bring_the_options_of_the_task():
 
 def test_columns_may_have_budgets_of_their_own():
     cells = find("mmrnn/table3").cells("laptop")
-    assert {cell.figure.column: cell.config["training"]["epochs"] for cell in cells} == {"dense": 4, "event": 15}
+    assert {c.figure.column: c.config["training"]["steps"] for c in cells} == {"dense": 8_000, "event": 15_000}
+
+
+def test_models_may_have_settings_of_their_own():
+    cells = find("unicornn/table7").cells("laptop")
+    assert {c.model: c.config["training"].get("tbptt") for c in cells} == {"lstm": 100, "cornn": 100, "unicornn": None}
 
 
 def test_authors_trained_the_other_models_at_another_rate():

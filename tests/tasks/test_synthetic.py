@@ -211,6 +211,13 @@ def test_the_target_is_a_later_state(ahead):
     assert ((batch.x[:, 0] - 8).abs() <= 0.5).all()
 
 
+@pytest.mark.parametrize(("force", "error"), [(0.9, 0.050), (8.0, 0.99)])
+def test_repeating_the_input_has_the_known_error(force, error):
+    batch = find("lorenz96").load(force=force).test.batch()
+    gaps = (batch.x - batch.target).square().mean() / batch.target.square().mean()
+    assert gaps.sqrt().item() == pytest.approx(error, rel=0.05)
+
+
 # ---- circle -----------------------------------------------------------------------------------------------
 
 

@@ -15,7 +15,9 @@ from chronode.data import LengthBatches, Scaler, from_list, from_numpy
 from chronode.model import SequenceModel
 from chronode.tasks.bitstream import bitstream
 from chronode.tasks.task import Parts, Sizes, Task
-from chronode.training import BatchDone, EpochDone, Settings, fit
+from chronode.training import BatchDone, EpochDone, Note, Settings, fit
+from chronode.training.inputs import notes_on
+from chronode.training.objective import Objective
 
 
 def test_regression_is_learnt_and_told_in_the_targets_units():
@@ -151,8 +153,21 @@ def test_events_tell_of_every_batch_and_epoch():
 def test_the_loss_of_an_epoch_is_the_mean_over_its_series():
     data, events = small(40), []
     fit(data, spec_for(data), Settings(epochs=1, batch_size=16), valid=data, on_event=events.append)
-    *batches, epoch = events
+    *batches, epoch = (event for event in events if not isinstance(event, Note))
     assert epoch.epoch.loss == pytest.approx(np.average([b.loss for b in batches], weights=sizes(data)), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "steps"),
+    [({}, 6), ({"epochs": 99}, 297), ({"tbptt": 4}, 12), ({"steps": 5}, 5), ({"epochs": 100}, None)],
+)
+def test_a_training_of_few_optimiser_steps_is_noted(changes, steps):
+    parts = Parts(small(40), small(8, 1), small(8, 1))
+    settings = Settings(**{"epochs": 2, "batch_size": 16, **changes})
+    wanted = () if steps is None else (f"this training takes {steps} optimiser steps",)
+    assert (
+        tuple(note.partition(";")[0] for note in notes_on(Objective.for_data(parts.train), parts, settings)) == wanted
+    )
 
 
 def sizes(data):

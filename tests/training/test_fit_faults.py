@@ -55,7 +55,7 @@ def test_a_class_without_training_series_is_noted():
     events = []
     train = data[data.target.values != 2]
     fitted = fit(train, spec_for(train), Settings(epochs=1), valid=data, on_event=events.append)
-    assert fitted.notes == ("no training series has the class 'c': the model cannot learn it.",)
+    assert fitted.notes[0] == "no training series has the class 'c': the model cannot learn it."
     assert events[0] == Note(fitted.notes[0])
 
 

@@ -77,6 +77,34 @@ def test_embedding_dropout_acts_in_training_only():
     assert torch.equal(model(x), model(x))
 
 
+def test_words_without_a_vector_are_of_the_size_of_the_others():
+    dice = np.random.default_rng(0)
+    vectors = dice.normal([5.0, -3.0], [0.1, 2.0], size=(4000, 2)).astype(np.float32)
+    vectors[::2] = np.nan
+    spec = ModelSpec("gru", 1, 2, hidden_size=3, symbols=4000, embedding_size=2)
+    drawn = SequenceModel.build(spec, vectors).embedding.weight[::2].detach().numpy()
+    np.testing.assert_allclose(drawn.mean(0), [5.0, -3.0], atol=0.2)
+    np.testing.assert_allclose(drawn.std(0), [0.1, 2.0], rtol=0.1)
+
+
+def test_word_dropout_drops_a_word_at_all_its_places_and_keeps_the_mean():
+    spec = ModelSpec("gru", 1, 2, hidden_size=3, symbols=5000, embedding_size=1, word_dropout=0.4)
+    table = SequenceModel.build(spec, np.ones((5000, 1), dtype=np.float32)).embedding
+    first, again = table(torch.arange(5000).repeat(2, 1))
+    assert first.equal(again)
+    assert {round(value, 4) for value in first.unique().tolist()} == {0.0, round(1 / 0.6, 4)}
+    assert first.mean().item() == pytest.approx(1, abs=0.05)
+    assert not table(torch.arange(5000)).equal(first)
+    assert table.eval()(torch.arange(5000)).eq(1).all()
+
+
+@pytest.mark.parametrize(("head_init", "spread"), [("uniform", 1 / np.sqrt(3 * 900)), ("normal", np.sqrt(2 / 900))])
+def test_the_head_is_drawn_as_asked(head_init, spread):
+    head = SequenceModel.build(ModelSpec("rnn", 1, 9, hidden_size=900, head_init=head_init)).head
+    assert head.weight.std().item() == pytest.approx(spread, rel=0.05)
+    assert (head.bias == 0).all() == (head_init == "normal")
+
+
 @pytest.mark.parametrize("name", ["mmrnn", "gru-d", "running-mean"])
 def test_pieces_with_a_carried_state_give_the_numbers_of_the_whole(name):
     model = SequenceModel.build(ModelSpec(name, 2, 3, hidden_size=4, per_step=True))
@@ -135,6 +163,8 @@ def test_a_model_put_together_by_hand_says_why_it_cannot_be_saved(tmp_path):
         ({"hidden_size": 0}, "hidden_size must be at least 1"),
         ({"symbols": 5, "input_size": 2}, "one channel"),
         ({"embedding_dropout": 1.0}, "embedding_dropout must be less than 1"),
+        ({"word_dropout": 1.0}, "word_dropout must be less than 1"),
+        ({"head_init": "nromal"}, "Did you mean 'normal'"),
         ({"settings": {"outputs": "all"}}, "follows from per_step"),
     ],
 )

@@ -14,7 +14,8 @@ from chronode.training.objective import Objective
 
 
 def class_objective(classes, **told):
-    told = {"metric": "accuracy", "metrics": CLASS_METRICS, **told}
+    metrics = CLASS_METRICS if classes == 2 else tuple(name for name in CLASS_METRICS if name != "min_se_ppv")
+    told = {"metric": "accuracy", "metrics": metrics, **told}
     return Objective("class", classes, True, loss="cross_entropy", **told)
 
 
@@ -25,16 +26,17 @@ def value_objective(columns, **told):
 def expected_of_classes(logits, labels):
     chances = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
     said, binary = logits.argmax(1), logits.shape[1] == 2
-    areas = [
-        sk.roc_auc_score(labels == c, chances[:, c])
-        for c in range(logits.shape[1])
-        if 0 < (labels == c).sum() < len(labels)
-    ]
+    occurs = [c for c in range(logits.shape[1]) if 0 < (labels == c).sum() < len(labels)]
+    areas, precisions = (
+        [score(labels == c, chances[:, c]) for c in occurs] for score in (sk.roc_auc_score, sk.average_precision_score)
+    )
     entropy = -np.log(chances[np.arange(len(labels)), labels]).mean()
     return {
         "accuracy": sk.accuracy_score(labels, said),
         "f1": sk.f1_score(labels, said) if binary else sk.f1_score(labels, said, average="macro"),
         "auroc": areas[-1] if binary else np.mean(areas),
+        "auprc": precisions[-1] if binary else np.mean(precisions),
+        **({"min_se_ppv": np.minimum(*sk.precision_recall_curve(labels, chances[:, 1])[:2]).max()} if binary else {}),
         "cross_entropy": entropy,
         "perplexity": np.exp(entropy),
     }
@@ -80,7 +82,7 @@ def test_metrics_of_values_are_those_of_all_predictions_together(seed, columns):
     assert found["mse"] == pytest.approx((gaps**2).mean())
     assert found["rmse"] == pytest.approx(np.sqrt((gaps**2).mean()))
     assert found["mae"] == pytest.approx(np.abs(gaps).mean())
-    assert found["nrmse"] == pytest.approx(np.sqrt((gaps**2).mean()) / target[known].std(), rel=1e-5)
+    assert found["nrmse"] == pytest.approx(np.sqrt((gaps**2).mean() / (target[known] ** 2).mean()))
     assert found["r2"] == pytest.approx(sk.r2_score(target[rows], output[rows]), rel=1e-4)
 
 
@@ -173,6 +175,7 @@ def test_better(metric, value, than, better):
     ("make", "told"),
     [
         (lambda: class_objective(2, metrics=("rmse",), metric="rmse"), "rmse"),
+        (lambda: class_objective(3, metrics=("min_se_ppv",), metric="min_se_ppv").scores(), "needs two classes, not 3"),
         (lambda: class_objective(2, class_weights=(1.0,)), "1 class_weights were given for 2 classes"),
         (lambda: Objective("value", 1, False, "rmse", ("rmse",), "cross_entropy"), "does not fit"),
         (lambda: Objective.for_data(from_list([[1.0]])), "no target"),

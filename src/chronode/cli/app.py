@@ -168,14 +168,25 @@ def reproduce(
 def results(
     ledger: Annotated[Path, typer.Option(help="Folder of the ledger.")] = Path("results"),
     output: Annotated[Path, typer.Option(help="The page to write.")] = Path("RESULTS.md"),
+    archive: Annotated[
+        bool, typer.Option("--archive", help="First move the runs that no recipe asks for to LEDGER/archive.")
+    ] = False,
+    stale: Annotated[
+        str, typer.Option(help="With --archive: models whose definition has changed; all their runs are moved.")
+    ] = "",
 ) -> None:
     """Write RESULTS.md and its plots from the ledger, with the figures that lie in its folder `figures`.
 
     Example: chronode results
     """
     from ..experiments.ledger import Ledger
+    from ..experiments.recipe import current_hashes
     from ..experiments.report import render
 
+    if archive:
+        current, changed = current_hashes(), set(words(stale))
+        moved = Ledger(ledger).archive(lambda entry: entry.config_hash in current and entry.model not in changed)
+        print(f"{moved} runs moved to {ledger / 'archive'}")
     filled = render(Ledger(ledger), output, output.parent / ledger.name)
     print(f"{output}: {filled} cells of the papers' tables are filled")
 

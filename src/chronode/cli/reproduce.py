@@ -68,15 +68,16 @@ def run_reproduce(
     as_json: bool,
 ) -> None:
     """Makes the runs that the ledger lacks, then prints and draws each table."""
-    jobs = missing(_wanted([cell for recipe in chosen for cell in recipe.cells(budget)], only, models), ledger)
-    console = Console(stderr=as_json)
-    if engine == "ray":
-        from ..experiments.ray_engine import run_ray
+    cells = _wanted([cell for recipe in chosen for cell in recipe.cells(budget)], only, models)
+    console, faults = Console(stderr=as_json), list[Finished]()
+    while jobs := [job for job in missing(cells, ledger) if job.hash not in {fault.job.hash for fault in faults}]:
+        if engine == "ray":
+            from ..experiments.ray_engine import run_ray
 
-        news = run_ray(jobs, ledger, address=address)
-    else:
-        news = run_local(jobs, ledger, workers=workers, folder=output / "state")
-    faults = _follow(news, jobs, ledger, console)
+            news = run_ray(jobs, ledger, address=address)
+        else:
+            news = run_local(jobs, ledger, workers=workers, folder=output / "state")
+        faults += _follow(news, jobs, ledger, console)
     tables = {recipe.name: compare(recipe, budget, ledger) for recipe in chosen}
     if as_json:
         print(jsonlib.dumps({name: [_plain(row) for row in rows] for name, rows in tables.items()}, indent=2))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..tasks import find as find_task
 from ..training.metrics import LOWER_IS_BETTER, mean_and_spread
+from .engine import chosen
 from .ledger import Entry, Ledger
 from .papers import Figure
 from .recipe import Cell, Recipe
@@ -50,7 +51,8 @@ def compare(recipe: Recipe, budget: str, ledger: Ledger) -> list[Row]:
 
 def row(figure: Figure, cell: Cell | None, found: dict[str, Entry]) -> Row:
     """One figure with our runs of it."""
-    entries = tuple(found[key] for key in (cell.hashes() if cell else ()) if key in found)
+    best = chosen(cell, found) if cell else None
+    entries = tuple(found[key] for key in (best.hashes() if best else ()) if key in found)
     if not entries:
         return Row(figure, (), None, None, "not run")
     scale = 100.0 if figure.unit == "%" else 1.0

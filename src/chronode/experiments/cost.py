@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from functools import cache
 from typing import Any
@@ -19,24 +20,25 @@ STEPS, SERIES = 24, 32
 
 
 def seconds(job: Job, known: list[Entry]) -> float:
-    """The time that a run will take: by what the same model took there per epoch, or by timing one small batch."""
+    """The time that a run will take: by what a step of the same model took there, or by timing one small batch."""
     cell = job.cell
-    epochs = Settings.from_dict(cell.config["training"]).epochs
-    for entry in reversed(known):
-        if (entry.model, entry.task) == (cell.model, cell.task) and _alike(entry.config, cell.config):
-            return epochs * entry.seconds / entry.epochs
-    sizes = find_task(cell.task).sizes
+    sizes, training = find_task(cell.task).sizes, Settings.from_dict(cell.config["training"])
     series = cell.config["options"].get("train", sizes.train)
     length = cell.config["options"].get("length", sizes.steps)
+    piece = training.tbptt or length
+    steps = training.epochs * math.ceil(series / training.batch_size) * math.ceil(length / piece)
+    steps = steps if training.steps is None else min(steps, training.steps)
+    for entry in reversed(known):
+        if (entry.model, entry.task) == (cell.model, cell.task) and _alike(entry.config, cell.config):
+            return steps * entry.seconds / entry.steps
     sized = {key: value for key, value in cell.config["model"].items() if key in ("hidden_size", "num_layers", "K")}
     per_step = _batch_seconds(cell.model, sizes.channels, tuple(sorted(sized.items()))) / (STEPS * SERIES)
-    return epochs * series * length * per_step
+    return steps * min(series, training.batch_size) * min(length, piece) * per_step
 
 
 def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether an epoch of both costs the same."""
-    batch = "batch_size"
-    same = one["training"].get(batch) == other["training"].get(batch)
+    """Whether an optimiser step of both costs the same."""
+    same = all(one["training"].get(name) == other["training"].get(name) for name in ("batch_size", "tbptt"))
     return same and (one["model"], one["options"]) == (other["model"], other["options"])
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import shutil
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-from ..training import BatchDone
+from ..tasks import find as find_task
+from ..training import BatchDone, Settings
+from ..training.metrics import LOWER_IS_BETTER
 from .ledger import Entry, Ledger, run_hash
 from .recipe import Cell
 
@@ -53,15 +56,34 @@ class Finished:
 
 
 def missing(cells: Iterable[Cell], ledger: Ledger) -> list[Job]:
-    """The runs that the ledger lacks, each once, first seeds first: breadth before depth."""
-    have = {entry.config_hash for entry in ledger.entries()}
+    """The runs that the ledger lacks, each once, first seeds first: breadth before depth.
+
+    Of a cell with settings to choose from, the first seed of every candidate comes first; the other seeds of the
+    chosen one are missing as soon as all of these are in the ledger.
+    """
+    have = {entry.config_hash: entry for entry in ledger.entries()}
     jobs: dict[str, Job] = {}
     for cell in cells:
-        for seed in range(cell.seeds):
-            job = Job(cell, seed)
+        first = [Job(candidate, 0) for candidate in cell.candidates()]
+        best = chosen(cell, have)
+        later = [] if best is None else [Job(best, seed) for seed in range(1, best.seeds)]
+        for job in (*first, *later):
             if job.hash not in have:
                 jobs.setdefault(job.hash, job)
     return sorted(jobs.values(), key=lambda job: job.seed)
+
+
+def chosen(cell: Cell, have: Mapping[str, Entry]) -> Cell | None:
+    """The candidate with the best validation metric of the first seed; None until all of them were run."""
+    candidates = cell.candidates()
+    if len(candidates) == 1:
+        return candidates[0]
+    entries = [have.get(Job(candidate, 0).hash) for candidate in candidates]
+    metric = find_task(cell.task).metric
+    sign = -1 if metric in LOWER_IS_BETTER else 1
+    lowest = {metric: -sign * math.inf}  # of a run that diverged before its first epoch ended
+    values = [sign * entry.metrics.get("valid", lowest)[metric] for entry in entries if entry is not None]
+    return candidates[values.index(max(values))] if len(values) == len(candidates) else None
 
 
 def run_local(
@@ -144,12 +166,13 @@ def execute(job: Job, folder: Path | None = None, on_progress: Callable[[float, 
     """Makes one run here; `on_progress(done, loss)` is called about once a second."""
     from .run import run
 
-    epochs = job.cell.config["training"].get("epochs", 1)
+    training = Settings.from_dict(job.cell.config["training"])
     last = [time.monotonic()]
 
     def listen(event: object) -> None:
         if on_progress and isinstance(event, BatchDone) and time.monotonic() - last[0] > 1:
             last[0] = time.monotonic()
-            on_progress((event.epoch - 1 + event.batch / event.batches) / epochs, event.loss)
+            epochs = (event.epoch - 1 + event.batch / event.batches) / training.epochs
+            on_progress(epochs if training.steps is None else max(epochs, event.step / training.steps), event.loss)
 
     return run(job.cell, job.seed, folder, listen)

@@ -6,10 +6,13 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
+
+from .._files import replacing
 
 _TYPES = {"int": int, "float": (int, float), "str": str, "list[str]": list}
 
@@ -34,7 +37,8 @@ class Entry:
         metrics: part -> metric -> value.
         parameters: trained numbers.
         epochs: passes over the training data that were made.
-        seconds: of training.
+        steps: optimiser steps that were taken.
+        seconds: processor time of training, over all threads.
         peak_memory: of the process, in MiB.
         finished: when, UTC.
         notes: what is special about the data: "partial: ...".
@@ -55,6 +59,7 @@ class Entry:
     metrics: dict[str, dict[str, float]]
     parameters: int
     epochs: int
+    steps: int
     seconds: float
     peak_memory: float
     finished: str
@@ -87,8 +92,8 @@ def run_hash(model: str, task: str, protocol: str, seed: int, config: Mapping[st
 class Ledger:
     """The `*.jsonl` files of a folder, one per recipe.
 
-    Lines are only ever added, so that two branches' results merge by taking the lines of both; a run that is there
-    already is not added again.
+    Lines are only ever added (except by `archive`), so that two branches' results merge by taking the lines of both;
+    a run that is there already is not added again.
 
     Example:
         >>> import tempfile
@@ -114,13 +119,43 @@ class Ledger:
 
     def append(self, entry: Entry) -> bool:
         """Adds a run; False if it is there already. Several processes may do so at once."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with open(self.folder / ".lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with self._locked():
             if self.find(entry.config_hash) is not None:
                 return False
             _add_line(self.folder / f"{entry.recipe.replace('/', '-')}.jsonl", asdict(entry))
         return True
+
+    def archive(self, is_current: Callable[[Entry], bool]) -> int:
+        """Moves the runs that are not current into the folder `archive`; gives how many were moved."""
+        moved = 0
+        with self._locked():
+            for path in sorted(self.folder.glob("*.jsonl")):
+                lines = _whole_lines(path.read_bytes())
+                old = [line for line in lines if not is_current(_entry(line, str(path)))]
+                if not old:
+                    continue
+                place = self.folder / "archive" / path.name
+                there = place.read_bytes() if place.exists() else b""
+                # The archive first: a process that is killed in between leaves a run in both, never in none.
+                _write_lines(place, [*there.splitlines(), *(line for line in old if line not in there.splitlines())])
+                _write_lines(path, [line for line in lines if line not in old])
+                moved += len(old)
+        return moved
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with open(self.folder / ".lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _write_lines(path: Path, lines: list[bytes]) -> None:
+    if not lines:
+        path.unlink(missing_ok=True)
+        return
+    with replacing(path) as draft:
+        draft.write_bytes(b"".join(line + b"\n" for line in lines))
 
 
 def _add_line(path: Path, told: dict[str, Any]) -> None:

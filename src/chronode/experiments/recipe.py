@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import product
 from typing import Any
 
 from .._checks import near, one_of
@@ -26,12 +27,17 @@ class Budget:
         training: settings of training that replace the recipe's: epochs, steps, learning_rate, ...
         options: of the task that replace its own: fewer series, shorter ones.
         model: settings of the model that replace the recipe's; only where the machine leaves no choice.
+        by_model: settings of training of single models, which replace those of `training`.
+        choices: settings of training and the values to choose from by the validation metric of the first seed; the
+            chosen value is used for all seeds.
     """
 
     seeds: int = 1
     training: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     model: Mapping[str, Any] = field(default_factory=dict)
+    by_model: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    choices: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,7 @@ class Cell:
         protocol: "clean" or "paper".
         config: options of the task, settings of the model and of the training.
         seeds: how many runs.
+        choices: as in `Budget`; `candidates` has a cell for each.
     """
 
     figure: Figure
@@ -57,6 +64,19 @@ class Cell:
     protocol: str
     config: dict[str, dict[str, Any]]
     seeds: int
+    choices: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+    def candidates(self) -> list[Cell]:
+        """The cell with each combination of the settings to choose from; itself if there is nothing to choose."""
+        combinations = product(*([(name, value) for value in values] for name, values in self.choices.items()))
+        return [
+            replace(self, choices={}, config={**self.config, "training": self.config["training"] | dict(chosen)})
+            for chosen in combinations
+        ]
+
+    def every_hash(self) -> set[str]:
+        """Of the runs of all candidates, chosen or not."""
+        return {key for candidate in self.candidates() for key in candidate.hashes()}
 
     def hashes(self) -> list[str]:
         """What identifies the run of each seed."""
@@ -115,6 +135,7 @@ class Recipe:
             papers_settings(tasks()[figure.task], self.paper, figure.model, figure.hidden),
             row,
             {"training": budget.training, "options": budget.options, "model": budget.model},
+            {"training": budget.by_model.get(figure.model, {})},
         ]
         known = tasks()[figure.task].options
         config: dict[str, dict[str, Any]] = {"options": {}, "model": {}, "training": {}}
@@ -123,10 +144,11 @@ class Recipe:
                 config[part] |= settings
         config["options"] = {key: value for key, value in config["options"].items() if key in known}
         config = json.loads(json.dumps(config))  # tuples become lists, as they are in the ledger
-        return Cell(figure, self.name, name, figure.model, figure.task, self.protocol, config, budget.seeds)
+        about = (figure, self.name, name, figure.model, figure.task, self.protocol)
+        return Cell(*about, config, budget.seeds, budget.choices)
 
 
-SHARED = ("hidden_size", "embedding_size", "embedding_dropout")
+SHARED = ("hidden_size", "embedding_size", "word_dropout")
 """Settings of the authors' own model that the models beside it take over."""
 
 
@@ -192,6 +214,12 @@ def recipes() -> dict[str, Recipe]:
     from . import tables  # noqa: F401 - importing them adds them
 
     return dict(_recipes)
+
+
+def current_hashes() -> set[str]:
+    """Of all runs that some recipe asks for at some budget."""
+    cells = (cell for recipe in recipes().values() for budget in BUDGETS for cell in recipe.cells(budget))
+    return {key for cell in cells for key in cell.every_hash()}
 
 
 def find(name: str) -> Recipe:

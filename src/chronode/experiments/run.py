@@ -19,6 +19,7 @@ from ..tasks import find as find_task
 from ..training import Event, Fitted, Objective, Settings, fit
 from ..training.environment import environment
 from ..training.inputs import spec_for
+from ..training.progress import Diverged
 from ..training.store import Store
 from .ledger import Entry, run_hash
 from .recipe import Cell
@@ -41,13 +42,20 @@ def run(cell: Cell, seed: int, folder: Path | None = None, on_event: Callable[[E
     store = (
         None if folder is None else Store(folder / run_hash(cell.model, cell.task, cell.protocol, seed, cell.config))
     )
-    fitted = fit(parts, spec, settings, objective=objective, on_event=on_event, store=store, resume=store is not None)
+    ended: list[str] = []
+    try:
+        told: dict[str, Any] = {"objective": objective, "on_event": on_event, "store": store}
+        fitted = fit(parts, spec, settings, **told, resume=store is not None)
+    except Diverged as error:  # a result as well: the best epoch before it counts
+        assert error.fitted is not None
+        fitted = error.fitted
+        ended = [f"{cell.model} with learning_rate={settings.learning_rate:g}, seed {seed}: {error}"]
     if fitted.stopped == "interrupted":
         raise KeyboardInterrupt
-    return _entry(cell, seed, parts, fitted)
+    return _entry(cell, seed, parts, fitted, ended)
 
 
-def _entry(cell: Cell, seed: int, parts: Parts, fitted: Fitted) -> Entry:
+def _entry(cell: Cell, seed: int, parts: Parts, fitted: Fitted, ended: list[str]) -> Entry:
     about = environment()
     data = find_task(cell.task).data
     best = fitted.best
@@ -71,9 +79,10 @@ def _entry(cell: Cell, seed: int, parts: Parts, fitted: Fitted) -> Entry:
         metrics=metrics,
         parameters=sum(p.numel() for p in fitted.model.parameters()),
         epochs=len(fitted.history),
-        seconds=round(fitted.seconds, 2),
+        steps=fitted.steps,
+        seconds=round(fitted.cpu_seconds, 2),
         peak_memory=peak_memory(),
-        notes=[] if data is None else list(notes(data)),
+        notes=[*([] if data is None else notes(data)), *ended],
         finished=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
 

@@ -70,7 +70,8 @@ add(
                 "alpha": 0.0,
                 "dropout": 0.61,
                 "embedding_size": 100,
-                "embedding_dropout": 0.65,
+                "word_dropout": 0.65,  # their program drops whole words
+                "head_init": "normal",
                 "batch_size": 32,
                 "optimizer": "adam",
                 "learning_rate": 1.67e-4,

@@ -13,7 +13,19 @@ from .._checks import near, one_of, whole
 from ..data import Scaler, Sequences
 
 LOSSES = ("cross_entropy", "squared")
-METRICS = ("accuracy", "f1", "auroc", "cross_entropy", "perplexity", "mse", "rmse", "nrmse", "mae")
+METRICS = (
+    "accuracy",
+    "f1",
+    "auroc",
+    "auprc",
+    "min_se_ppv",
+    "cross_entropy",
+    "perplexity",
+    "mse",
+    "rmse",
+    "nrmse",
+    "mae",
+)
 PROTOCOLS = ("clean", "paper")
 
 
@@ -68,6 +80,7 @@ class Task:
         options: what `load` takes besides, with the defaults.
         data: the data set's name in `chronode data list`; None if the series are made here.
         class_weights: of the loss; None for equal ones.
+        more_metrics: others of METRICS that are reported besides.
     """
 
     name: str
@@ -81,10 +94,12 @@ class Task:
     options: Mapping[str, Any] = field(default_factory=dict)
     data: str | None = None
     class_weights: tuple[float, ...] | None = None
+    more_metrics: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         one_of("loss", self.loss, LOSSES)
-        one_of("metric", self.metric, METRICS)
+        for name in (self.metric, *self.more_metrics):
+            one_of("metric", name, METRICS)
 
     def load(self, protocol: str = "clean", seed: int = 0, **options: Any) -> Parts:
         """The series, divided.

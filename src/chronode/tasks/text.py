@@ -105,9 +105,14 @@ def as_symbols(s: Sequences, numbering: Numbering, vocabulary: tuple[str, ...]) 
 
 
 def word_vectors(path: Path, vocabulary: Sequence[str], size: int = 100) -> NDArray[np.float32]:
-    """`(symbols, size)` vectors from a GloVe text file (a word and its numbers per line); NaN for words without one."""
+    """`(symbols, size)` vectors from a GloVe text file (a word and its numbers per line).
+
+    Words without a vector have NaN, UNKNOWN_WORD has zeros.
+    """
     rows = {word: row for row, word in enumerate(vocabulary)}
     vectors = np.full((len(vocabulary), size), np.nan, dtype=np.float32)
+    if UNKNOWN_WORD in rows:
+        vectors[rows[UNKNOWN_WORD]] = 0
     with path.open("rb") as file:
         for line, content in enumerate(file, start=1):
             word, *numbers = utf8(content, path, line).rstrip("\n").rsplit(" ", size)

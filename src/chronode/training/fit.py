@@ -76,7 +76,7 @@ def fit(
         torch.manual_seed(settings.seed)
         network = network_for(model, parts)
         check_fits(network, objective, parts, settings)
-        notes = notes_on(objective, parts)
+        notes = notes_on(objective, parts, settings)
         if on_event is not None:
             for note in notes:
                 on_event(Note(note))

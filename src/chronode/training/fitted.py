@@ -23,7 +23,9 @@ class Fitted:
         history: of all epochs.
         best_epoch: the epoch that the weights are of, from 1; 0 if not one epoch ended.
         stopped: "epochs" (all done), "steps", "early" (nothing better for long), "interrupted" or "fault".
-        seconds: in all, over all pieces of a resumed run.
+        seconds: wall-clock time of training, over all pieces of a resumed run.
+        cpu_seconds: processor time of training, over all threads and all pieces of a resumed run.
+        steps: optimiser steps that were taken.
         scaler: what the training values went through; None if they are as they came.
         notes: what the user should know about the data.
     """
@@ -35,6 +37,8 @@ class Fitted:
     best_epoch: int
     stopped: str
     seconds: float
+    cpu_seconds: float
+    steps: int
     scaler: Scaler | None = None
     notes: tuple[str, ...] = ()
 

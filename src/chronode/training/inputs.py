@@ -14,6 +14,8 @@ from .settings import Settings
 
 VALID_SHARE = 0.15
 """The share of groups that `fit` validates on when it is given training series only."""
+FEW_STEPS = 300
+"""A training of fewer optimiser steps is noted: it mostly ends before anything is learnt."""
 
 
 def parts_of(
@@ -103,8 +105,37 @@ def check_fits(network: SequenceModel, goal: Objective, parts: Parts, settings: 
         raise ValueError("tbptt cannot train a bidirectional layer: the later pieces are not known to the first.")
 
 
-def notes_on(goal: Objective, parts: Parts) -> tuple[str, ...]:
-    """What the user should know about the data."""
+def notes_on(goal: Objective, parts: Parts, settings: Settings) -> tuple[str, ...]:
+    """What the user should know about the data and the settings."""
+    return (*_absent_classes(goal, parts), *_few_steps(parts, settings))
+
+
+def optimizer_steps(parts: Parts, settings: Settings) -> int:
+    """How many steps of the optimiser a training takes, if nothing ends it early.
+
+    Example:
+        >>> from chronode.tasks import tasks
+        >>> parts = tasks()["bitstream"].load(train=130, valid=4, test=4)
+        >>> optimizer_steps(parts, Settings(epochs=10, batch_size=64)), optimizer_steps(parts, Settings(steps=7))
+        (30, 7)
+    """
+    per_epoch = -(-len(parts.train) // settings.batch_size)
+    if settings.tbptt:
+        per_epoch *= -(-int(parts.train.lengths.max()) // settings.tbptt)
+    steps = settings.epochs * per_epoch
+    return steps if settings.steps is None else min(steps, settings.steps)
+
+
+def _few_steps(parts: Parts, settings: Settings) -> tuple[str, ...]:
+    steps = optimizer_steps(parts, settings)
+    if steps >= FEW_STEPS:
+        return ()
+    cure = "more epochs" if settings.batch_size == 1 else "more epochs or a smaller batch_size"
+    counted = f"{steps} optimiser step{'s' if steps != 1 else ''}"
+    return (f"this training takes {counted}; most models need several hundred: use {cure}.",)
+
+
+def _absent_classes(goal: Objective, parts: Parts) -> tuple[str, ...]:
     if goal.classes is None:
         return ()
     gone = [name for name, count in zip(goal.classes, class_counts(parts.train).tolist(), strict=True) if not count]

@@ -14,8 +14,10 @@ from torch import Tensor
 if TYPE_CHECKING:
     from torchmetrics import Metric
 
-CLASS_METRICS = ("accuracy", "f1", "auroc", "cross_entropy", "perplexity")
+CLASS_METRICS = ("accuracy", "f1", "auroc", "auprc", "min_se_ppv", "cross_entropy", "perplexity")
 VALUE_METRICS = ("mse", "rmse", "nrmse", "mae", "r2")
+_RANKING = ("auroc", "auprc", "min_se_ppv")
+"""Metrics of how the classes' probabilities order the examples."""
 LOWER_IS_BETTER = frozenset({"loss", "cross_entropy", "perplexity", "mse", "rmse", "nrmse", "mae"})
 
 
@@ -72,9 +74,14 @@ class Scores:
             return float("nan")
         if name == "perplexity":
             return math.exp(min(float(metric.compute()), 700.0))
-        if name == "auroc":
+        if name == "nrmse":
+            return math.sqrt(float(metric.compute()))
+        if name in _RANKING:
             # torchmetrics counts classes that do not occur as 0; an area needs examples on both sides.
             occurs = (self.seen > 0) & (self.seen < self.seen.sum())
+            if name == "min_se_ppv":
+                precision, recall, _ = metric.compute()
+                return float(torch.minimum(precision, recall).max()) if occurs.any() else float("nan")
             areas = metric.compute().expand(len(occurs))
             return float(areas[occurs].mean())
         return float(metric.compute())
@@ -86,13 +93,16 @@ def _fed(name: str, output: Tensor, target: Tensor) -> tuple[Tensor, ...]:
         return (torch.nn.functional.cross_entropy(output, target, reduction="none"),)
     if name in ("accuracy", "f1"):
         return output.argmax(-1), target
-    if name == "auroc":
+    if name in _RANKING:
         chances = output.double().softmax(-1)  # float32 makes ties of chances that differ
         return (chances[:, 1] if chances.shape[1] == 2 else chances), target
     output, target, known = output.double(), target.double(), ~target.isnan()
     if name == "r2":
         rows = known.all(-1)
         return output[rows], target[rows]
+    if name == "nrmse":  # the mean of the squared errors, weighted so that the targets' squares divide their sum
+        total = target[known].square().sum().clamp(min=1e-30)
+        return (output[known] - target[known]).square().sum() / total, total
     return output[known], target[known]
 
 
@@ -113,12 +123,17 @@ def _make(name: str, num_outputs: int) -> Metric:
     elif name == "auroc":
         areas = by_class.MulticlassAUROC(num_outputs, average="none", **unchecked)
         made = by_class.BinaryAUROC(**unchecked) if binary else areas
-    elif name in ("cross_entropy", "perplexity"):
+    elif name == "auprc":
+        areas = by_class.MulticlassAveragePrecision(num_outputs, average="none", **unchecked)
+        made = by_class.BinaryAveragePrecision(**unchecked) if binary else areas
+    elif name == "min_se_ppv":
+        if not binary:
+            raise ValueError(f"the metric min_se_ppv needs two classes, not {num_outputs}.")
+        made = by_class.BinaryPrecisionRecallCurve(**unchecked)
+    elif name in ("cross_entropy", "perplexity", "nrmse"):
         made = MeanMetric(**alone)
     elif name in ("mse", "rmse"):
         made = by_value.MeanSquaredError(squared=name == "mse", **alone)
-    elif name == "nrmse":
-        made = by_value.NormalizedRootMeanSquaredError(normalization="std", **alone)
     elif name == "mae":
         made = by_value.MeanAbsoluteError(**alone)
     else:

@@ -16,7 +16,7 @@ from ..model import SequenceModel
 from .loaders import TrainingBatches, batch_seed, pieces
 from .objective import Loss, Objective
 from .predict import evaluate
-from .progress import BatchDone, Ends, Epoch, EpochDone, Event, Interrupted, TrainingStopped
+from .progress import BatchDone, Diverged, Ends, Epoch, EpochDone, Event, Interrupted
 from .schedule import Schedule
 from .settings import Settings
 
@@ -57,9 +57,9 @@ class Training(pl.LightningModule):
         self.best_value: float | None = None
         self.stopped: str | None = None
         self.stop_wanted = False
-        self.seconds = self.epoch_seconds = 0.0
+        self.seconds = self.cpu_seconds = self.epoch_seconds = 0.0
         self._pending: dict[str, Tensor] | None = None
-        self._clock = self._saved = time.perf_counter()
+        self._start_clocks()
 
     # ---- what Lightning calls ---------------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ class Training(pl.LightningModule):
     def on_train_start(self) -> None:
         """Gives the optimiser its saved state, now that it is there, and this process its share of the batches."""
         self.batches.share = (self.global_rank, self.trainer.world_size)
-        self._clock = self._saved = time.perf_counter()
+        self._start_clocks()
         if self._pending is not None:
             self._restore_optimizer(self._pending)
             self._pending = None
@@ -185,13 +185,13 @@ class Training(pl.LightningModule):
                     mean = self._learn(self.objective.loss_of(output, target), piece)
         return mean
 
-    def _fault(self, loss: Tensor, batch: Batch) -> TrainingStopped:
+    def _fault(self, loss: Tensor, batch: Batch) -> Diverged:
         ids = [str(self.batches.data.ids[row]) for row in batch.rows[:5].tolist()]
         more = f", ... ({len(batch.rows)} in all)" if len(batch.rows) > 5 else ""
         what = "the loss" if not torch.isfinite(loss) else "a gradient"
         place = f"epoch {self.place.epoch + 1}, batch {self.place.batch + 1}, step {self.place.step + 1}"
         clip = "a smaller clip" if self.settings.clip else "clip=1.0"
-        return TrainingStopped(
+        return Diverged(
             f"{what} is not finite at {place} (series {', '.join(ids)}{more}); the weights before it are kept. "
             f"Try a lower learning_rate than {self.settings.learning_rate:g}, {clip}, warmup_epochs=1, or look for "
             "extreme values in these series (scale the channels, and dt)."
@@ -225,11 +225,16 @@ class Training(pl.LightningModule):
         except KeyboardInterrupt as error:
             raise Interrupted from error
 
+    def _start_clocks(self) -> None:
+        self._clock = self._saved = time.perf_counter()
+        self._cpu_clock = time.process_time()
+
     def _tick(self) -> None:
-        now = time.perf_counter()
+        now, cpu = time.perf_counter(), time.process_time()
         self.epoch_seconds += now - self._clock
         self.seconds += now - self._clock
-        self._clock = now
+        self.cpu_seconds += cpu - self._cpu_clock
+        self._clock, self._cpu_clock = now, cpu
 
     def save(self) -> None:
         """Hands the state of the run to the store, if there is one; of several processes the first does."""
@@ -249,7 +254,8 @@ class Training(pl.LightningModule):
         facts = {name: getattr(self.place, name) for name in ("epoch", "batch", "step")}
         facts |= {name: getattr(self, name) for name in ("best_epoch", "best_value", "stopped")}
         facts |= {"schedule": self.schedule.facts(), "history": [epoch.as_dict() for epoch in self.history]}
-        facts |= {"seconds": self.seconds, "epoch_seconds": self.epoch_seconds, "about": self.ends.about}
+        facts |= {name: getattr(self, name) for name in ("seconds", "cpu_seconds", "epoch_seconds")}
+        facts |= {"about": self.ends.about}
         return tensors, facts
 
     def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
@@ -261,7 +267,7 @@ class Training(pl.LightningModule):
         self.sums.copy_(tensors["sums"])
         for name in ("epoch", "batch", "step"):
             setattr(self.place, name, facts[name])
-        for name in ("best_epoch", "best_value", "stopped", "seconds", "epoch_seconds"):
+        for name in ("best_epoch", "best_value", "stopped", "seconds", "cpu_seconds", "epoch_seconds"):
             setattr(self, name, facts[name])
         self.schedule.restore(facts["schedule"])
         self.history = [Epoch(**told) for told in facts["history"]]

@@ -39,9 +39,11 @@ class Objective:
         per_step: a target at every step.
         metric: to choose by; one of `metrics`, or "loss".
         metrics: all that are measured. Classes: accuracy, f1 (of the second of two classes; of more, the mean over
-            classes), auroc (of more than two classes, each against the rest), cross_entropy, perplexity. Values: mse,
-            rmse, mae over all known entries, nrmse (rmse divided by the standard deviation of the target, as the
-            UnICORNN paper reports it), r2 (mean over columns).
+            classes), auroc and auprc (of more than two classes, each against the rest), min_se_ppv (two classes: the
+            largest value, over all thresholds, of the smaller of sensitivity and positive predictive value),
+            cross_entropy, perplexity. Values: mse,
+            rmse, mae over all known entries, nrmse (rmse divided by the root mean square of the target), r2 (mean
+            over columns).
         loss: "cross_entropy" or "squared"; both are means over the known targets.
         class_weights: of the cross entropy, one per class; None for equal ones. Metrics are not weighted.
         classes: the names.
@@ -92,7 +94,7 @@ class Objective:
     def for_task(cls, task: Task, data: Sequences) -> Objective:
         """The task's own loss and metric, in the units of the task's data."""
         usual = cls.for_data(data)
-        metrics = (task.metric,)
+        metrics = (task.metric, *task.more_metrics)
         return replace(usual, loss=task.loss, metric=task.metric, metrics=metrics, class_weights=task.class_weights)
 
     def with_settings(self, metric: str | None, class_weights: Any, train: Sequences) -> Objective:

@@ -97,3 +97,7 @@ class TrainingStopped(ValueError):
     """
 
     fitted: Fitted | None = None
+
+
+class Diverged(TrainingStopped):
+    """The loss or a gradient is not finite."""

@@ -1,0 +1,85 @@
+"""Settings that are chosen by validation: which runs that takes, and which of them counts."""
+
+from entries import entry
+
+from chronode.experiments.compare import row
+from chronode.experiments.engine import chosen, missing
+from chronode.experiments.ledger import Ledger
+from chronode.experiments.recipe import current_hashes, find
+
+
+def cell(model="lstm"):
+    return next(c for c in find("ltc/table3-paper").cells("laptop") if (c.task, c.model) == ("gesture", model))
+
+
+def made(cell, seed, valid, test=0.5):
+    about = {"model": cell.model, "task": cell.task, "protocol": cell.protocol, "config": cell.config}
+    metrics = {"test": {"accuracy": test}} | ({} if valid is None else {"valid": {"accuracy": valid}})
+    return entry(seed, cell.recipe, **about, config_hash=cell.hashes()[seed], metrics=metrics)
+
+
+def fill(ledger, cell, valid):
+    for candidate, value in zip(cell.candidates(), valid, strict=True):
+        ledger.append(made(candidate, 0, value, test=1 - (value or 0)))
+    return {e.config_hash: e for e in ledger.entries()}
+
+
+def rates(jobs):
+    return [(job.seed, job.cell.config["training"]["learning_rate"]) for job in jobs]
+
+
+def test_every_candidate_is_run_once_then_the_best_by_validation_with_all_seeds(tmp_path):
+    ledger = Ledger(tmp_path)
+    assert rates(missing([cell()], ledger)) == [(0, 0.001), (0, 0.005), (0, 0.01)]
+    have = fill(ledger, cell(), [0.6, 0.8, 0.7])
+    assert rates(missing([cell()], ledger)) == [(1, 0.005), (2, 0.005)]
+    # By validation: the test score of this candidate is the lowest.
+    found = row(cell().figure, cell(), have)
+    assert round(found.mean, 6) == 20
+    assert len(found.entries) == 1
+    best = chosen(cell(), have)
+    for seed in (1, 2):
+        ledger.append(made(best, seed, 0.1))
+    assert missing([cell()], ledger) == []
+
+
+def test_nothing_is_shown_before_all_candidates_were_run(tmp_path):
+    ledger = Ledger(tmp_path)
+    ledger.append(made(cell().candidates()[0], 0, 0.9))
+    have = {e.config_hash: e for e in ledger.entries()}
+    assert chosen(cell(), have) is None
+    assert row(cell().figure, cell(), have).verdict == "not run"
+
+
+def test_a_candidate_that_diverged_at_once_is_never_the_best(tmp_path):
+    have = fill(Ledger(tmp_path), cell(), [0.0, None, None])
+    assert chosen(cell(), have).config["training"]["learning_rate"] == 0.001
+
+
+def test_a_lower_error_is_better(tmp_path):
+    wanted = next(c for c in find("ltc/table6").cells("laptop") if c.model == "ltc")
+    ledger = Ledger(tmp_path)
+    for candidate, error in zip(wanted.candidates(), [3.0, 1.0, 2.0], strict=True):
+        run = made(candidate, 0, None)
+        run.metrics.update(test={"mse": 1.0}, valid={"mse": error})
+        ledger.append(run)
+    best = chosen(wanted, {e.config_hash: e for e in ledger.entries()})
+    assert best.config["training"]["learning_rate"] == 0.005
+
+
+def test_without_choices_there_is_one_candidate():
+    wanted = find("mmrnn/table3").cells("laptop")[0]
+    assert [c.config for c in wanted.candidates()] == [wanted.config]
+
+
+def test_runs_that_no_recipe_asks_for_are_archived(tmp_path):
+    ledger, current = Ledger(tmp_path), current_hashes()
+    kept, orphan = made(cell().candidates()[2], 0, 0.5), entry(7)
+    assert kept.config_hash in current
+    ledger.append(kept), ledger.append(orphan)
+    assert ledger.archive(lambda e: e.config_hash in current) == 1
+    assert ledger.entries() == [kept]
+    assert Ledger(tmp_path / "archive").entries() == [orphan]
+    assert ledger.archive(lambda e: False) == 1  # the rest
+    assert ledger.entries() == []
+    assert len(Ledger(tmp_path / "archive").entries()) == 2
