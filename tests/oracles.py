@@ -94,6 +94,15 @@ def solve(f, h, dt, solver="euler", n=4):
     return h
 
 
+def solve_leaky(approach, h, dt, n):
+    """Exponential Euler for dh/dt = rate (target - h): exact while approach(h) = (target, rate) is held."""
+    for _ in range(n):
+        target, rate = approach(h)
+        kept = np.exp(-rate * dt / n)
+        h = kept * h + (1 - kept) * target
+    return h
+
+
 # ---- flows dh/dt = f(h)
 def mlp_flow(h, W1, b1, W2, b2):
     return np.tanh(h @ W1.T + b1) @ W2.T + b2

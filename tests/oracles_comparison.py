@@ -6,7 +6,8 @@ A step is `(x, state, dt, p) -> (y, state)` with p a dict of named parameters; W
 from __future__ import annotations
 
 import numpy as np
-from oracles import affine, sigmoid, solve
+from oracles import affine, sigmoid, solve, solve_leaky
+from scipy.linalg import expm
 
 
 def split(values, names):
@@ -64,14 +65,21 @@ def rnn_decay(x, state, dt, p):
     return rnn(x, (faded,), dt, p)
 
 
+def rnn_decay_mmrnn(x, state, dt, p):
+    """The mmRNN paper's program: a dense layer on top of the RNN's, then time times τ is subtracted."""
+    W, b = p["outer"]
+    h = np.tanh(affine(x, state[0], p["h"])) @ W.T + b - dt * p["tau"]
+    return h, (h,)
+
+
 def gru_d_inputs(x, observed, dt, p):
     """Che et al.: x̂ and δ of one sequence, x (T, D), observed (T, D), dt (T,), element by element."""
     filled, since = np.zeros_like(x), np.zeros_like(x)
     for d in range(x.shape[1]):
         last = p["mean"][d]
         for t in range(len(x)):
-            seen_before = t == 0 or observed[t - 1, d]
-            since[t, d] = dt[t] + (0 if seen_before else since[t - 1, d])
+            seen_before = observed[t - 1, d]
+            since[t, d] = 0 if t == 0 else dt[t] + (0 if seen_before else since[t - 1, d])
             decay = np.exp(-max(0.0, p["w"][d] * since[t, d] + p["b"][d]))
             filled[t, d] = x[t, d] if observed[t, d] else decay * last + (1 - decay) * p["mean"][d]
             last = x[t, d] if observed[t, d] else last
@@ -91,13 +99,14 @@ def gru_d(x, mask, since, state, p):
     return h, (h,)
 
 
-def ct_lstm(x, state, dt, p):
+def ct_lstm(x, state, dt, p, candidate="logistic"):
     """Mei & Eisner: equations 5-7; the gates read h just before the event."""
     c, target, rate, out = state
     c = target + (c - target) * np.exp(-rate * dt)
     h = out * (2 * sigmoid(2 * c) - 1)
     i, f, o, i2, f2 = (sigmoid(affine(x, h, p[gate])) for gate in ("i", "f", "o", "i_bar", "f_bar"))
-    z = 2 * sigmoid(2 * affine(x, h, p["z"])) - 1
+    z = affine(x, h, p["z"])
+    z = 2 * sigmoid(z) - 1 if candidate == "logistic" else np.tanh(z)
     c, target, rate = f * c + i * z, f2 * target + i2 * z, softplus(affine(x, h, p["delta"]))
     return o * (2 * sigmoid(2 * c) - 1), (c, target, rate, o)
 
@@ -142,6 +151,23 @@ def phased_lstm(x, state, dt, p, ratio_on, leak):
     return h, (h, c, t)
 
 
+def phased_lstm_mmrnn(x, state, dt, p, leak):
+    """The mmRNN paper's program: one period, shift and ratio for all, and the gap in place of the time."""
+    h, c = state
+    period, shift, ratio_on = softplus(p["rhythm"])
+    opened = []
+    for gap in dt[:, 0]:
+        phase = ((gap - shift) % period) / period
+        if phase < 0.5 * ratio_on:
+            opened.append(2 * phase * ratio_on)
+        else:
+            opened.append(2 - 2 * phase / ratio_on if phase < ratio_on else leak * phase)
+    k = np.array(opened)[:, None]
+    _, (h_new, c_new) = lstm(x, (h, c), dt, p)
+    h, c = k * h_new + (1 - k) * h, k * c_new + (1 - k) * c
+    return h, (h, c)
+
+
 # ---- flows
 def held_input(x, state, dt, field, solver, n):
     """dh/dt = field(h, x) with x held."""
@@ -149,31 +175,67 @@ def held_input(x, state, dt, field, solver, n):
     return h, (h,)
 
 
+def held_input_leaky(x, state, dt, approach, n):
+    """The same by exponential Euler."""
+    h = solve_leaky(lambda v: approach(v, x), state[0], dt, n)
+    return h, (h,)
+
+
 def leaky_field(h, x, p):
     return -h * softplus(p["rate"]) + np.tanh(affine(x, h, p["h"]))
 
 
-def gru_field(h, x, p):
+def leaky_approach(h, x, p):
+    """(target, rate) of the leaky field."""
+    rate = softplus(p["rate"])
+    return np.tanh(affine(x, h, p["h"])) / rate, rate
+
+
+def gru_approach(h, x, p):
+    """(target, rate) of the GRU-ODE field."""
     r, z = sigmoid(affine(x, h, p["r"])), sigmoid(affine(x, h, p["z"]))
-    return (1 - z) * (np.tanh(affine(x, r * h, p["g"])) - h)
+    return np.tanh(affine(x, r * h, p["g"])), 1 - z
 
 
-def reciprocal(x, state, dt, p, solver="rk4", n=3):
+def gru_field(h, x, p):
+    target, rate = gru_approach(h, x, p)
+    return rate * (target - h)
+
+
+def reciprocal(x, state, dt, p, solver="exponential", n=3):
     """p["lstm"] reads (x, v), p["flow"] reads (x, h)."""
     h, c, v = state
     _, (h2, c2) = lstm(np.concatenate([x, v], axis=1), (h, c), dt, p["lstm"])
     both = np.concatenate([x, h], axis=1)
-    v2 = solve(lambda u: leaky_field(u, both, p["flow"]), v, dt, solver, n)
+    if solver == "exponential":
+        v2 = solve_leaky(lambda u: leaky_approach(u, both, p["flow"]), v, dt, n)
+    else:
+        v2 = solve(lambda u: leaky_field(u, both, p["flow"]), v, dt, solver, n)
+    return h2 + v2, (h2, c2, v2)
+
+
+def reciprocal_mmrnn(x, state, dt, p):
+    """The mmRNN paper's program: p["lstm"] reads (x, v, dt); the field is s tanh(.) - v, by 4 Euler steps."""
+    h, c, v = state
+    _, (h2, c2) = lstm(np.concatenate([x, v, dt], axis=1), (h, c), dt, p["lstm"])
+    both = np.concatenate([x, h], axis=1)
+    v2 = solve(lambda u: p["scale"] * np.tanh(affine(both, u, p["flow"])) - u, v, dt, "euler", 4)
     return h2 + v2, (h2, c2, v2)
 
 
 # ---- oscillators and stable matrices
-def cornn(x, state, dt, p):
+def cornn(x, state, dt, p, solver="exponential"):
     y, z = state
     e = p["delta_t"] * dt
     force = np.tanh(y @ p["W"].T + z @ p["W_z"].T + x @ p["V"].T + p["b"])
-    z = z + e * (force - p["gamma"] * y - p["epsilon"] * z)
-    y = y + e * z
+    if solver == "symplectic":
+        z = z + e * (force - p["gamma"] * y - p["epsilon"] * z)
+        y = y + e * z
+        return y, (y, z)
+    M = np.array([[0.0, 1.0], [-p["gamma"], -p["epsilon"]]])
+    rest = force / p["gamma"]
+    moved = [expm(M * e[b, 0]) @ np.stack([y[b] - rest[b], z[b]]) for b in range(len(x))]
+    y, z = rest + np.stack([m[0] for m in moved]), np.stack([m[1] for m in moved])
     return y, (y, z)
 
 
@@ -182,9 +244,11 @@ def lipschitz_matrix(M, beta, gamma):
 
 
 def lipschitz(x, state, dt, p, solver="euler", n=1):
-    A, W = (lipschitz_matrix(M, p["beta"], p["gamma"]) for M in p["M"])
+    A, W = (lipschitz_matrix(*three) for three in zip(p["M"], p["beta"], p["gamma"], strict=True))
     u = x @ p["U"].T + p["b"]
-    h = solve(lambda v: v @ A.T + np.tanh(v @ W.T + u), state[0], p["epsilon"] * dt, solver, n)
+    h = solve(
+        lambda v: v @ A.T + np.tanh(v @ W.T + u), state[0], np.minimum(p["epsilon"] * dt, p["max_step"]), solver, n
+    )
     return h, (h,)
 
 
@@ -272,7 +336,7 @@ def fastgrnn(x, state, dt, p):
 
 
 # ---- skip
-def skip(x, state, dt, p, step):
+def skip(x, state, dt, p, step, gate="memory"):
     """Campos et al., equations 2-6, sample by sample, so that u is a plain choice."""
     *inner, wish, updates = state
     rows = []
@@ -280,7 +344,8 @@ def skip(x, state, dt, p, step):
         old = tuple(part[b : b + 1] for part in inner)
         u = wish[b, 0] >= 0.5
         kept = step(x[b : b + 1], old, dt[b : b + 1])[1] if u else old
-        change = sigmoid(kept[-1] @ p["w"].T + p["b"])
+        seen = np.concatenate(kept, axis=1) if gate == "state" else kept[-1]
+        change = sigmoid(seen @ p["w"].T + p["b"])
         next_wish = change if u else wish[b : b + 1] + np.minimum(change, 1 - wish[b : b + 1])
         rows.append((*kept, next_wish, updates[b : b + 1] + u))
     state = tuple(np.concatenate(parts) for parts in zip(*rows, strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -209,6 +209,19 @@ class SequenceModel(nn.Module):
         y, state = self.layer(x, state, **times)
         return self.head(y), state
 
+    def with_settings_of(self, tensors: dict[str, Tensor]) -> SequenceModel:
+        """This model, or one with new weights and the settings of the saved `tensors` where they are not in the spec.
+
+        The default of a setting may have changed since the weights were saved.
+        """
+        extra = tensors.get("layer._extra_state")
+        if self.spec is None or extra is None:
+            return self
+        others = self.layer.other_settings(extra)
+        if not others or others.keys() & {"cell", "num_layers", "residual", *self.spec.settings}:
+            return self
+        return self.build(replace(self.spec, settings=self.spec.settings | others))
+
     def save(self, path: str | Path) -> Path:
         """Writes the weights (`.safetensors`) and, beside them, the spec (`.json`); returns the former's path."""
         from safetensors.torch import save_file
@@ -231,9 +244,10 @@ class SequenceModel(nn.Module):
         path = Path(path).with_suffix(".safetensors")
         try:
             spec = ModelSpec.from_dict(json.loads(path.with_suffix(".json").read_text()))
+            tensors = load_file(path)
             with torch.random.fork_rng(devices=[]):  # weights are drawn only to be replaced
-                model = cls.build(spec)
-            model.load_state_dict(load_file(path))
+                model = cls.build(spec).with_settings_of(tensors)
+            model.load_state_dict(tensors)
         except (SafetensorError, UnicodeDecodeError, ValueError, RuntimeError) as error:
             raise ValueError(f"{path}: {error}") from error
         return model.eval()

@@ -61,7 +61,7 @@ ROWS = {
     "mmrnn": [
         ({"variant": "papers"}, ValueError, "'gated', 'paper', 'driven'", "Did you mean 'paper'?"),
         ({"flow": "mpl"}, ValueError, "flow='mpl' is not known; choose one of 'mlp', 'ctrnn'", "Did you mean 'mlp'?"),
-        *choice("solver", "eular", "euler", "midpoint", "heun", "rk4", "dopri5"),
+        *choice("solver", "eular", "euler", "midpoint", "heun", "rk4", "dopri5", "exponential"),
         *whole("steps", 1),
         *positive("rtol"),
         *positive("atol"),
@@ -166,12 +166,16 @@ def test_unknown_backend(monkeypatch):
 @pytest.mark.parametrize(
     ("saved", "own", "told"),
     [
-        ({"steps": 5}, {}, "steps: saved 5, here 4"),
-        ({"num_layers": 2}, {"num_layers": 3}, "num_layers: saved 2, here 3"),
-        ({"variant": "driven", "flow": "mlp"}, {"flow": "mlp"}, "variant: saved 'driven', here 'gated'"),
+        ({"steps": 5}, {}, "saved with steps=5, and this layer has steps=4"),
+        ({"num_layers": 2}, {"num_layers": 3}, "saved with num_layers=2, and this layer has num_layers=3"),
+        (
+            {"variant": "driven", "flow": "mlp"},
+            {"flow": "mlp"},
+            "saved with variant='driven', and this layer has variant='gated'",
+        ),
     ],
 )
 def test_weights_of_other_settings_are_refused(saved, own, told):
     weights = chronode.create("mmrnn", 3, 4, **saved).state_dict()
-    with pytest.raises(ValueError, match="these weights belong to a layer with other settings .*" + told):
+    with pytest.raises(ValueError, match="these weights belong to a layer with other settings: .*" + told):
         chronode.create("mmrnn", 3, 4, **own).load_state_dict(weights)

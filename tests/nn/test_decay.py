@@ -27,13 +27,24 @@ def test_rnn_decay():
     check_gradients(layer)
 
 
-def test_ct_lstm():
-    layer = make("ct-lstm")
+def test_rnn_decay_of_the_mmrnn_program():
+    layer = make("rnn-decay-mmrnn")
+    (cell,) = layer.cells
+    jump = cell.jump
+    gate = (array(jump.inputs.weight), array(jump.recurrent.weight), array(jump.inputs.bias + jump.recurrent.bias))
+    p = {"tau": array(cell.tau), "h": gate, "outer": (array(cell.outer.weight), array(cell.outer.bias))}
+    assert_matches(layer, one_layer(layer, lambda *a: models.rnn_decay_mmrnn(*a, p)))
+    check_gradients(layer)
+
+
+@pytest.mark.parametrize("candidate", ["logistic", "tanh"])
+def test_ct_lstm(candidate):
+    layer = make("ct-lstm", candidate=candidate)
     (cell,) = layer.cells
     names = ("i", "f", "z", "o", "i_bar", "f_bar", "delta")
     W, U, b = (models.split(array(v), names) for v in (cell.inputs.weight, cell.recurrent.weight, cell.inputs.bias))
     p = {name: (W[name], U[name], b[name]) for name in names}
-    assert_matches(layer, one_layer(layer, lambda *a: models.ct_lstm(*a, p)))
+    assert_matches(layer, one_layer(layer, lambda *a: models.ct_lstm(*a, p, candidate)))
     check_gradients(layer)
 
 
@@ -104,9 +115,10 @@ def test_gru_d_fades_to_the_mean():
     assert encoder.mean.item() == 2.0
     dt, seen, not_seen = torch.ones(1, 1), torch.tensor([[5.0, 1.0]]), torch.tensor([[0.0, 0.0]])
     state = encoder.initial_state(1, dt)
-    assert encoder(not_seen, state, dt)[0][0, 0] == 2.0
+    first = encoder(not_seen, state, dt)[0]
+    assert first[0, 0] == 2.0 and first[0, 2] == 0.0  # the paper's δ is 0 at the first step, whatever dt is there
     y, state = encoder(seen, state, dt)
-    assert y[0, 0] == 5.0
+    assert y[0, 0] == 5.0 and y[0, 2] == 0.0
     y, later = encoder(not_seen, state, dt)
     assert 4 < y[0, 0] < 5 and y[0, 2] == 1.0
     torch.testing.assert_close(encoder(not_seen, later, 1e3 * dt)[0][0, 0], torch.tensor(2.0))

@@ -10,6 +10,10 @@ import torch
 from layer_checks import assert_matches, check_gradients, make, zeros
 from oracles import array
 
+import chronode
+from chronode.nn.flows import make_flow
+from chronode.nn.solvers import FlowSolver
+
 
 def one_layer(layer, step):
     return lambda x, dt: oracles.run_stack([step], x, zeros(layer, len(x)), dt)
@@ -64,26 +68,79 @@ def test_ode_rnn_in_a_batch_is_ode_rnn_alone(solver):
         torch.testing.assert_close(last[0, 0], state[0, i], **within)
 
 
-def field_of(name, flow):
+def parameters_of(name, flow):
     if name == "gru-ode":
         inner = torch.cat([flow.gates.weight, flow.candidate.weight])
-        p = gates(flow.drive_in.weight, inner, torch.cat([flow.gates.bias, flow.candidate.bias]), "rzg")
-        return lambda h, x: models.gru_field(h, x, p)
+        return gates(flow.drive_in.weight, inner, torch.cat([flow.gates.bias, flow.candidate.bias]), "rzg")
     p = gates(flow.drive_in.weight, flow.recurrent.weight, flow.recurrent.bias, "h")
-    if name == "neural-ode":
-        return lambda h, x: np.tanh(oracles.affine(x, h, p["h"]))
-    p["rate"] = array(flow.rate)
-    return lambda h, x: models.leaky_field(h, x, p)
+    return p if name == "neural-ode" else p | {"rate": array(flow.rate)}
+
+
+FIELDS = {
+    "ct-rnn": models.leaky_field,
+    "neural-ode": lambda h, x, p: np.tanh(oracles.affine(x, h, p["h"])),
+    "gru-ode": models.gru_field,
+}
+APPROACHES = {"ct-rnn": models.leaky_approach, "gru-ode": models.gru_approach}
 
 
 @pytest.mark.parametrize(
-    ("name", "solver", "n"), [("ct-rnn", "rk4", 3), ("neural-ode", "rk4", 3), ("gru-ode", "euler", 4)]
+    ("name", "settings", "n"),
+    [
+        ("neural-ode", {}, 3),
+        ("ct-rnn", {"solver": "rk4"}, 3),
+        ("ct-rnn", {"solver": "euler", "steps": 5}, 5),
+        ("gru-ode", {"solver": "euler"}, 4),
+    ],
 )
-def test_input_held_in_the_field(name, solver, n):
-    layer = make(name)
-    field = field_of(name, layer.cells[0].flow)
-    assert_matches(layer, one_layer(layer, lambda *a: models.held_input(*a, field, solver, n)))
-    check_gradients(make(name, 1, 2))
+def test_input_held_in_the_field(name, settings, n):
+    layer = make(name, **settings)
+    p, solver = parameters_of(name, layer.cells[0].flow), settings.get("solver", "rk4")
+    assert_matches(
+        layer, one_layer(layer, lambda *a: models.held_input(*a, lambda h, x: FIELDS[name](h, x, p), solver, n))
+    )
+    check_gradients(make(name, 1, 2, **settings))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "n"), [("ct-rnn", {}, 3), ("ct-rnn", {"steps": 1}, 1), ("gru-ode", {}, 4)]
+)
+def test_exponential_euler_is_the_default_of_fields_with_a_leak(name, settings, n):
+    layer = make(name, **settings)
+    p = parameters_of(name, layer.cells[0].flow)
+    oracle = one_layer(layer, lambda *a: models.held_input_leaky(*a, lambda h, x: APPROACHES[name](h, x, p), n))
+    assert_matches(layer, oracle)
+    check_gradients(make(name, 1, 2, **settings))
+
+
+@pytest.mark.parametrize("flow", ["ctrnn", "leaky", "gru", "ltc"])
+def test_exponential_euler_converges_for_every_flow_with_a_leak(flow):
+    """Halving the step halves the error against a fine RK4; without a leak it is Euler's step."""
+    h, dt = torch.randn(4, 3).double(), torch.rand(4, 1).double() * 3
+    field = make_flow(flow, 3).double()
+    wanted = FlowSolver("rk4", 400)(field, h, dt)
+    errors = [float((FlowSolver("exponential", n)(field, h, dt) - wanted).detach().norm()) for n in (32, 64, 128)]
+    assert 1.7 < errors[0] / errors[1] < 2.3 and 1.7 < errors[1] / errors[2] < 2.3
+    bounded = make_flow("mlp", 3).double()
+    torch.testing.assert_close(FlowSolver("exponential", 5)(bounded, h, dt), FlowSolver("euler", 5)(bounded, h, dt))
+
+
+@pytest.mark.parametrize("flow", ["ctrnn", "leaky", "gru", "ltc"])
+@pytest.mark.parametrize("gap", [0.0, 1e-6, 30.0, 1e6, 1e30])
+def test_exponential_euler_stays_between_the_state_and_its_targets(flow, gap):
+    """Float32, any gap: no output beyond the start and the largest target; no time, no change."""
+    field, h = make_flow(flow, 3), 2 * torch.randn(50, 3)
+    end = FlowSolver("exponential", 3)(field, h, torch.full((50, 1), gap))
+    assert float(end.detach().abs().max()) <= max(1.01, float(h.abs().max()))
+    if gap == 0:
+        assert torch.equal(end, h)
+
+
+def test_exponential_euler_needs_a_flow():
+    with pytest.raises(ValueError, match="solver=.exponential. is not known"):
+        chronode.create("lipschitz", 2, 3, solver="exponential")
+    with pytest.raises(ValueError, match="solver=.exponential. is not known"):
+        chronode.create("ncde", 2, 3, solver="exponential")
 
 
 @pytest.mark.parametrize("name", ["ct-rnn", "neural-ode", "gru-ode"])
@@ -103,13 +160,27 @@ def test_ct_rnn_time_constant():
     torch.testing.assert_close(y, h[0] * np.exp(-1.5), rtol=1e-6, atol=0)
 
 
-def test_reciprocal():
-    layer = make("reciprocal")
+@pytest.mark.parametrize(("solver", "n"), [("exponential", 3), ("rk4", 2)])
+def test_reciprocal(solver, n):
+    layer = make("reciprocal", solver=solver, steps=n)
     (cell,) = layer.cells
     lstm, flow = cell.lstm, cell.flow
     from_both = torch.cat([lstm.inputs.weight, cell.to_lstm.weight], 1)
     p = {"lstm": gates(from_both, lstm.recurrent.weight, lstm.inputs.bias + lstm.recurrent.bias, "ifgo")}
     from_both = torch.cat([flow.drive_in.weight, cell.to_flow.weight], 1)
     p["flow"] = gates(from_both, flow.recurrent.weight, flow.recurrent.bias, "h") | {"rate": array(flow.rate)}
-    assert_matches(layer, one_layer(layer, lambda *a: models.reciprocal(*a, p)))
-    check_gradients(make("reciprocal", 1, 2))
+    assert_matches(layer, one_layer(layer, lambda *a: models.reciprocal(*a, p, solver, n)))
+    check_gradients(make("reciprocal", 1, 2, solver=solver, steps=n))
+
+
+def test_reciprocal_of_the_mmrnn_program():
+    """The LSTM sees dt as well, the field has no time constant, and there are 4 Euler steps."""
+    layer = make("reciprocal-mmrnn")
+    (cell,) = layer.cells
+    lstm, flow = cell.lstm, cell.flow
+    all_inputs = torch.cat([lstm.inputs.weight, cell.to_lstm.weight, lstm.elapsed.weight], 1)
+    p = {"lstm": gates(all_inputs, lstm.recurrent.weight, lstm.inputs.bias + lstm.recurrent.bias, "ifgo")}
+    from_both = torch.cat([flow.drive_in.weight, cell.to_flow.weight], 1)
+    p |= {"flow": gates(from_both, flow.recurrent.weight, flow.recurrent.bias, "h")["h"], "scale": array(flow.scale)}
+    assert_matches(layer, one_layer(layer, lambda *a: models.reciprocal_mmrnn(*a, p)))
+    check_gradients(make("reciprocal-mmrnn", 1, 2))

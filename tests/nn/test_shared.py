@@ -56,8 +56,17 @@ VARIANTS = [
     case("ernn", depth=2),
     case("ernn", depth=3, recurrent="full", activation="tanh"),
     *(case("ode-rnn", jump=jump, flow=flow) for jump, flow in (("gru", "mlp"), ("rnn", "gru"))),
+    *(case(name, solver="rk4") for name in ("ct-rnn", "gru-ode", "reciprocal")),
+    case("mmrnn", variant="driven", flow="ctrnn", solver="exponential"),
+    case("ode-rnn", flow="leaky", solver="exponential", steps=2),
+    case("reciprocal", flow="gru"),
+    case("cornn", solver="symplectic"),
+    case("cornn", epsilon=3.0),
+    case("ct-lstm", candidate="tanh"),
+    case("skip-lstm", gate="state"),
     case("phased-lstm", ratio_on=0.8, longest=20.0),
     case("lipschitz", solver="midpoint", steps=2),
+    case("lipschitz", beta_w=0.5, gamma_w=0.1, max_step=None),
     case("spectral", reflections=2, activation="relu"),
     case("urnn", form="structured"),
     case("indrnn", norm="layer"),
@@ -106,7 +115,7 @@ def marks(case, check):
         yield pytest.mark.slow
     if solver in CANNOT_BE_EXPORTED and name == "exported_step":
         yield pytest.mark.xfail(reason=CANNOT_BE_EXPORTED[solver])
-    if not case.settings and (case.name, name) in OTHERWISE_IMPOSSIBLE:
+    if (case.name, name) in OTHERWISE_IMPOSSIBLE:
         yield pytest.mark.xfail(reason=OTHERWISE_IMPOSSIBLE[case.name, name])
 
 

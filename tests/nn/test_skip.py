@@ -26,15 +26,15 @@ def inner_step(cell, name):
 
 
 @pytest.mark.parametrize("name", ["skip-lstm", "skip-gru"])
-@pytest.mark.parametrize("update_bias", [1.0, -1.5])
-def test_equations(name, update_bias):
-    layer = make(name, update_bias=update_bias)
+@pytest.mark.parametrize(("update_bias", "gate"), [(1.0, "memory"), (-1.5, "memory"), (-1.5, "state")])
+def test_equations(name, update_bias, gate):
+    layer = make(name, update_bias=update_bias, gate=gate)
     (cell,) = layer.cells
     p = {"w": array(cell.pace.weight), "b": array(cell.pace.bias)}
     step = inner_step(cell.cell, name)
     assert_matches(
         layer,
-        lambda x, dt: oracles.run_stack([lambda *a: models.skip(*a, p, step)], x, zeros(layer, len(x)), dt),
+        lambda x, dt: oracles.run_stack([lambda *a: models.skip(*a, p, step, gate)], x, zeros(layer, len(x)), dt),
         length=20,
     )
 

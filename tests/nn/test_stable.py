@@ -22,8 +22,18 @@ def test_lipschitz(solver, n):
     layer = make("lipschitz", epsilon=0.7, beta=0.6, gamma=0.3, solver=solver, steps=n)
     (cell,) = layer.cells
     p = {"M": array(cell.m), "U": array(cell.inputs.weight), "b": array(cell.inputs.bias)}
-    p |= {"epsilon": 0.7, "beta": 0.6, "gamma": 0.3}
+    p |= {"epsilon": 0.7, "beta": (0.6, 0.6), "gamma": (0.3, 0.3), "max_step": 1.0}
     assert_matches(layer, one_layer(layer, lambda *a: models.lipschitz(*a, p, solver, n)))
+    check_gradients(layer)
+
+
+@pytest.mark.parametrize("max_step", [0.4, None])
+def test_lipschitz_with_a_pair_for_each_matrix(max_step):
+    layer = make("lipschitz", epsilon=0.7, beta=0.6, gamma=0.3, beta_w=0.2, gamma_w=0.1, max_step=max_step)
+    (cell,) = layer.cells
+    p = {"M": array(cell.m), "U": array(cell.inputs.weight), "b": array(cell.inputs.bias)}
+    p |= {"epsilon": 0.7, "beta": (0.6, 0.2), "gamma": (0.3, 0.1), "max_step": max_step or np.inf}
+    assert_matches(layer, one_layer(layer, lambda *a: models.lipschitz(*a, p)))
     check_gradients(layer)
 
 
@@ -64,6 +74,8 @@ def test_matrices_are_made_once_for_a_sequence(name, monkeypatch):
 def test_bad_settings():
     with pytest.raises(ValueError, match="beta must be from 0 to 1"):
         chronode.create("lipschitz", 2, 3, beta=1.5)
+    with pytest.raises(ValueError, match="beta_w must be from 0 to 1"):
+        chronode.create("lipschitz", 2, 3, beta_w=-0.1)
     with pytest.raises(ValueError, match="epsilon must be greater than 0"):
         chronode.create("antisymmetric", 2, 3, epsilon=0.0)
     with pytest.raises(TypeError, match="gated must be True or False"):

@@ -74,6 +74,17 @@ def test_phased_lstm(settings):
     check_gradients(make("phased-lstm", 1, 2, **settings))
 
 
+def test_phased_lstm_of_the_mmrnn_program():
+    layer = make("phased-lstm-mmrnn", 2, 5, leak=0.1)
+    (cell,) = layer.cells
+    lstm = cell.lstm
+    bias = lstm.inputs.bias + lstm.recurrent.bias
+    W, U, b = (models.split(array(v), "ifgo") for v in (lstm.inputs.weight, lstm.recurrent.weight, bias))
+    p = {"rhythm": array(cell.rhythm)} | {name: (W[name], U[name], b[name]) for name in "ifgo"}
+    assert_matches(layer, one_layer(layer, lambda *a: models.phased_lstm_mmrnn(*a, p, 0.1)), length=20)
+    check_gradients(make("phased-lstm-mmrnn", 1, 2))
+
+
 def test_phased_lstm_openness():
     """A unit of period 10 that opens at 0 for half of it: shut, half open, open, half open, leaking."""
     layer = make("phased-lstm", 1, 1, noise=0.0, ratio_on=0.5, shortest=10.0, longest=10.0)

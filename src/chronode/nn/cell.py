@@ -33,6 +33,8 @@ class Cell(nn.Module):
         per_layer: names of settings for which a stack takes a list, one value a layer.
         encoder: makes the cell that prepares D inputs with missing values, if it is not the usual one.
         for_reader: of an encoder: settings for the cell that reads its output.
+        older_settings: values that hold for weights saved before the settings of these names existed, where they are
+            not the defaults.
     """
 
     state_parts: ClassVar[int] = 1
@@ -40,6 +42,7 @@ class Cell(nn.Module):
     per_layer: ClassVar[tuple[str, ...]] = ()
     encoder: ClassVar[Callable[[int], Cell] | None] = None
     for_reader: ClassVar[dict[str, Any]] = {}
+    older_settings: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, input_size: int, hidden_size: int):
         super().__init__()

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .._checks import flag, number
+from .._checks import flag, number, one_of
 from .cell import Cell, State
 from .flows import inverse_softplus
 from .gated import RNNCell
@@ -45,15 +45,46 @@ class RNNDecayCell(Cell):
         return self.jump(x, (h * torch.exp(-F.softplus(self.tau) * dt),), dt)
 
 
+@register("rnn-decay-mmrnn", paper="RNN-decay as in the program of the mmRNN paper", time="native")
+class SubtractingDecayCell(Cell):
+    """RNN-decay as in the mmRNN paper's program: time is subtracted from the state, in proportion to a trained rate.
+
+        y = h' = W₂ tanh(W x + U h + b) + b₂ - τ dt
+
+    State: (h,). It falls (or, where τ is negative, grows) with dt, but no faster.
+
+    Args:
+        input_size: features D.
+        hidden_size: units H.
+        rate: τ at the start.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, rate: float = 0.1):
+        super().__init__(input_size, hidden_size)
+        self.jump = RNNCell(input_size, hidden_size)
+        self.outer = nn.Linear(hidden_size, hidden_size)
+        self.tau = nn.Parameter(torch.full((hidden_size,), number("rate", rate)))
+
+    def project(self, x: Tensor) -> Tensor:
+        """W x + b."""
+        return self.jump.project(x)
+
+    def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
+        """One step."""
+        h = self.outer(self.jump(x, state, dt)[0]) - self.tau * dt
+        return h, (h,)
+
+
 class DecayToMean(Cell):
     """GRU-D's way with missing inputs: a value not seen fades from the last seen one to the mean x̃.
 
-        δ  = dt + (0 where the step before observed, else the δ there)
+        δ  = 0 at the first step, then dt + (0 where the step before observed, else the δ there)
         γ  = exp(-relu(w ⊙ δ + b))
         x̂  = x where observed, else γ ⊙ last + (1 - γ) ⊙ x̃           (last = x̃ before anything was seen)
         y  = (x̂, observed, δ)
 
-    Its input is `(x, observed)`, `2 D` features; its output has `3 D`. State: (last, δ if not observed, else 0).
+    Its input is `(x, observed)`, `2 D` features; its output has `3 D`. State: (last, δ if not observed, else 0; -1
+    before the first step).
     `mean` is a buffer, 0 (the mean of standardised inputs) until `set_mean`.
     """
 
@@ -74,14 +105,14 @@ class DecayToMean(Cell):
 
     def initial_state(self, batch: int, like: Tensor) -> State:
         """Nothing seen yet."""
-        return self.mean.to(like).expand(batch, -1), like.new_zeros(batch, self.hidden_size)
+        return self.mean.to(like).expand(batch, -1), like.new_full((batch, self.hidden_size), -1.0)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
         """One step."""
         value, observed = x.chunk(2, dim=-1)
         last, since = state
         seen = observed > 0
-        since = since + dt
+        since = torch.where(since < 0, torch.zeros_like(since), since + dt)
         kept = torch.exp(-torch.relu(self.w * since + self.b))
         filled = torch.where(seen, value, self.mean + kept * (last - self.mean))
         y = torch.cat([filled, observed, since], dim=-1)
@@ -145,7 +176,8 @@ class CTLSTMCell(Cell):
 
         c⁻ = c̄ + (c - c̄) ⊙ exp(-δ dt);   h⁻ = o ⊙ tanh(c⁻)
         a_i, a_f, a_g, a_o, a_ī, a_f̄, a_δ = W x + U h⁻ + b             (b_f, b_f̄ start at forget_bias)
-        c' = σ(a_f) ⊙ c⁻ + σ(a_i) ⊙ tanh(a_g);   c̄' = σ(a_f̄) ⊙ c̄ + σ(a_ī) ⊙ tanh(a_g)
+        g = 2σ(a_g) - 1  ("logistic", the paper's) or tanh(a_g)  ("tanh")
+        c' = σ(a_f) ⊙ c⁻ + σ(a_i) ⊙ g;   c̄' = σ(a_f̄) ⊙ c̄ + σ(a_ī) ⊙ g
         o' = σ(a_o);   δ' = softplus(a_δ);   y = o' ⊙ tanh(c')
 
     State: (c, c̄, δ, o).
@@ -154,12 +186,15 @@ class CTLSTMCell(Cell):
         input_size: features D.
         hidden_size: units H.
         forget_bias: initial b_f and b_f̄.
+        candidate: what g is: "logistic" or "tanh".
     """
 
     state_parts = 4
+    older_settings: ClassVar[dict[str, Any]] = {"candidate": "tanh"}
 
-    def __init__(self, input_size: int, hidden_size: int, forget_bias: float = 1.0):
+    def __init__(self, input_size: int, hidden_size: int, forget_bias: float = 1.0, candidate: str = "logistic"):
         super().__init__(input_size, hidden_size)
+        self.candidate = one_of("candidate", candidate, ("logistic", "tanh"))
         self.inputs = nn.Linear(input_size, 7 * hidden_size)
         self.recurrent = nn.Linear(hidden_size, 7 * hidden_size, bias=False)
         with torch.no_grad():
@@ -176,7 +211,8 @@ class CTLSTMCell(Cell):
         c = target + (c - target) * torch.exp(-rate * dt)
         a = x + self.recurrent(out * torch.tanh(c))
         write, forget, value, out, write_target, forget_target, rate = a.chunk(7, dim=-1)
-        value = torch.tanh(value)
+        # 2σ(a) - 1 = tanh(a/2), which keeps its digits near 0.
+        value = torch.tanh(0.5 * value if self.candidate == "logistic" else value)
         c = torch.sigmoid(forget) * c + torch.sigmoid(write) * value
         target = torch.sigmoid(forget_target) * target + torch.sigmoid(write_target) * value
         out = torch.sigmoid(out)

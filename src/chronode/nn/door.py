@@ -32,6 +32,7 @@ class Call(NamedTuple):
     dtype: torch.dtype
     takes_missing: bool
     one_step: bool = False
+    max_gap: float | None = None
 
     @property
     def layout(self) -> str:
@@ -57,6 +58,8 @@ def enter(
     lengths = _lengths(lengths, x, unbatched)
     valid = valid_steps(lengths, x)
     gaps = _gaps(call, dt, t, x, valid, unbatched, has_state)
+    if call.max_gap is not None:
+        gaps = gaps.clamp(max=call.max_gap)
     mask = _observed(call, observed, x, unbatched)
     if valid is not None:
         # Padding may hold anything, NaN included; behind the door it is 0.

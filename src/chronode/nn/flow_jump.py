@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .._checks import one_of
+from .._checks import flag, one_of
 from .cell import Cell, State
-from .flows import LeakyFlow, make_flow
+from .flows import make_flow
 from .gated import GRUCell, LSTMCell, RNNCell
 from .registry import register
-from .solvers import Solver
+from .solvers import FlowSolver
 
 JUMPS = {"rnn": RNNCell, "gru": GRUCell}
 
@@ -24,14 +24,14 @@ class ODERNNCell(Cell):
         gru:  h' = (1 - z) ⊙ n + z ⊙ h⁻,  r, z = σ(W x + U h⁻ + b),  n = tanh(W x + b + r ⊙ (U h⁻ + b_n))
         y  = h'
 
-    State: (h,).
+    State: (h,). The field of the default flow is bounded, so h⁻ grows with dt, but no faster.
 
     Args:
         input_size: features D.
         hidden_size: units H.
         jump: "rnn" or "gru".
         flow: the field f (see `flows`).
-        solver: "euler", "midpoint", "heun", "rk4" or "dopri5".
+        solver: "euler", "midpoint", "heun", "rk4", "dopri5" or, for flows with a leak, "exponential".
         steps: sub-steps of a fixed solver in each dt.
     """
 
@@ -45,7 +45,7 @@ class ODERNNCell(Cell):
         steps: int = 4,
     ):
         super().__init__(input_size, hidden_size)
-        self.solve = Solver(solver, steps)
+        self.solve = FlowSolver(solver, steps)
         self.flow = make_flow(flow, hidden_size)
         self.jump = JUMPS[one_of("jump", jump, JUMPS)](input_size, hidden_size)
 
@@ -60,13 +60,18 @@ class ODERNNCell(Cell):
 
 
 @register("ct-rnn", paper="Funahashi & Nakamura 1993, CT-RNN", time="native")
-@register("neural-ode", paper="Chen et al. 2018, neural ODE with the input in the field", time="native", flow="tanh")
+@register(
+    "neural-ode",
+    paper="Chen et al. 2018, neural ODE with the input in the field",
+    time="native",
+    flow="tanh",
+    solver="rk4",
+)
 @register(
     "gru-ode",
     paper="De Brouwer et al. 2019, GRU-ODE with the input in the field",
     time="native",
     flow="gru",
-    solver="euler",
     steps=4,
 )
 class HeldInputCell(Cell):
@@ -77,19 +82,26 @@ class HeldInputCell(Cell):
         gru (gru-ode):      dh/dt = (1 - z) ⊙ (g - h),  r, z = σ(W x + U h + b),  g = tanh(W x + U (r ⊙ h) + b)
         y = h' = ODESolve(dh/dt, h, dt)
 
+    The exponential solver (the default of ct-rnn and gru-ode) takes `steps` steps of δ = dt / steps, exact for the
+    leak: with dh/dt = r ⊙ (g - h),  h ← h + (1 - exp(-r δ)) ⊙ (g - h),  g and r at the old h. It stays bounded for
+    every dt. The explicit solvers diverge where δ is longer than about two time constants. The field of neural-ode
+    has no leak, but is bounded: its h grows with dt, as the equation says.
+
     State: (h,).
 
     Args:
         input_size: features D.
         hidden_size: units H.
         flow: "leaky", "tanh", "gru", or another of `flows`.
-        solver: "euler", "midpoint", "heun", "rk4" or "dopri5".
+        solver: "exponential", "euler", "midpoint", "heun", "rk4" or "dopri5".
         steps: sub-steps of a fixed solver in each dt.
     """
 
-    def __init__(self, input_size: int, hidden_size: int, flow: str = "leaky", solver: str = "rk4", steps: int = 3):
+    def __init__(
+        self, input_size: int, hidden_size: int, flow: str = "leaky", solver: str = "exponential", steps: int = 3
+    ):
         super().__init__(input_size, hidden_size)
-        self.solve = Solver(solver, steps)
+        self.solve = FlowSolver(solver, steps)
         self.flow = make_flow(flow, hidden_size, input_size)
 
     def project(self, x: Tensor) -> Tensor:
@@ -104,31 +116,55 @@ class HeldInputCell(Cell):
 
 
 @register("reciprocal", paper="Babaei et al. 2010, reciprocal RNN (LSTM and CT-RNN)", time="native")
+@register(
+    "reciprocal-mmrnn",
+    paper="reciprocal RNN as in the program of the mmRNN paper",
+    time="native",
+    flow="ctrnn",
+    sees_dt=True,
+    solver="euler",
+    steps=4,
+)
 class ReciprocalCell(Cell):
     """Reciprocal RNN: an LSTM and a CT-RNN that read each other's last state.
 
-        (h', c') = LSTM((x, v), h, c)
-        v' = ODESolve(-v/τ + tanh(W (x, h) + U v + b), v, dt),  h and x held
+        (h', c') = LSTM((x, v), h, c)                     "reciprocal-mmrnn": LSTM((x, v, dt), h, c)
+        v' = ODESolve(f, v, dt),  h and x held
+        leaky (reciprocal):        f = -v/τ + tanh(W (x, h) + U v + b)
+        ctrnn (reciprocal-mmrnn):  f = s ⊙ tanh(W (x, h) + U v + b) - v
         y  = h' + v'
+
+    "reciprocal-mmrnn" is the baseline that the mmRNN paper's program ran, with 4 Euler steps in each dt: they diverge
+    for gaps longer than 8. The exponential solver stays bounded for every dt.
 
     State: (h, c, v).
 
     Args:
         input_size: features D.
         hidden_size: units H of each of the two.
-        solver: "euler", "midpoint", "heun", "rk4" or "dopri5".
+        flow: the field f: "leaky", "ctrnn", or another of `flows`.
+        sees_dt: whether dt is an input of the LSTM.
+        solver: "exponential", "euler", "midpoint", "heun", "rk4" or "dopri5".
         steps: sub-steps of a fixed solver in each dt.
     """
 
     state_parts = 3
 
-    def __init__(self, input_size: int, hidden_size: int, solver: str = "rk4", steps: int = 3):
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        flow: str = "leaky",
+        sees_dt: bool = False,
+        solver: str = "exponential",
+        steps: int = 3,
+    ):
         super().__init__(input_size, hidden_size)
-        self.solve = Solver(solver, steps)
-        self.lstm = LSTMCell(input_size, hidden_size)
-        self.flow = LeakyFlow(hidden_size, input_size)
+        self.solve = FlowSolver(solver, steps)
+        self.lstm = LSTMCell(input_size, hidden_size, flag("sees_dt", sees_dt))
+        self.flow = make_flow(flow, hidden_size, input_size)
         self.to_lstm = torch.nn.Linear(hidden_size, 4 * hidden_size, bias=False)
-        self.to_flow = torch.nn.Linear(hidden_size, hidden_size, bias=False)
+        self.to_flow = torch.nn.Linear(hidden_size, self.flow.drive_width, bias=False)
 
     def project(self, x: Tensor) -> Tensor:
         """What both take from the input."""
@@ -137,7 +173,7 @@ class ReciprocalCell(Cell):
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
         """One step."""
         h, c, v = state
-        for_lstm, for_flow = x.split([4 * self.hidden_size, self.hidden_size], dim=-1)
+        for_lstm, for_flow = x.split([4 * self.hidden_size, self.flow.drive_width], dim=-1)
         _, (new_h, c) = self.lstm(for_lstm + self.to_lstm(v), (h, c), dt)
         v = self.solve(self.flow, v, dt, for_flow + self.to_flow(h), params=self.flow.parameters())
         return new_h + v, (new_h, c, v)

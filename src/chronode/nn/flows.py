@@ -1,6 +1,7 @@
 """Fields of ordinary differential equations, dh/dt = f(h) or, driven by an input u that is held, f(h, u).
 
-A flow is told once per step what u contributes (`drive`), then asked for dh/dt many times (`forward`).
+A flow receives the contribution of u once per step (`drive`), then gives dh/dt many times (`forward`) or takes
+exponential Euler steps (`advance`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ class Flow(nn.Module):
     def __init__(self, size: int, drive_size: int = 0, gates: int = 1):
         super().__init__()
         self.size = size
-        self.drive_in = nn.Linear(drive_size, gates * size, bias=False) if drive_size else None
+        self.drive_width = gates * size
+        self.drive_in = nn.Linear(drive_size, self.drive_width, bias=False) if drive_size else None
 
     def drive(self, u: Tensor) -> Tensor:
         """What the held input contributes; computed once per step."""
@@ -28,6 +30,32 @@ class Flow(nn.Module):
     def forward(self, h: Tensor, drive: Tensor | None = None) -> Tensor:
         """dh/dt."""
         raise NotImplementedError
+
+    def advance(self, h: Tensor, step: Tensor, drive: Tensor | None = None) -> Tensor:
+        """The state `step` later by exponential Euler; without a leak that is Euler's step."""
+        return h + step * self(h, drive)
+
+
+class Approach(Flow):
+    """A flow with a leak: the state approaches a target at a rate, dh/dt = rate ⊙ (target - h), rate ≥ 0.
+
+    An exponential Euler step is exact while target and rate are held: h' = h + (1 - exp(-rate step)) (target - h)
+    lies between h and the target, however long the step.
+    """
+
+    def approach(self, h: Tensor, drive: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """(target, rate) at h."""
+        raise NotImplementedError
+
+    def forward(self, h: Tensor, drive: Tensor | None = None) -> Tensor:
+        """dh/dt."""
+        target, rate = self.approach(h, drive)
+        return rate * (target - h)
+
+    def advance(self, h: Tensor, step: Tensor, drive: Tensor | None = None) -> Tensor:
+        """The state `step` later by exponential Euler."""
+        target, rate = self.approach(h, drive)
+        return h - torch.expm1(-rate * step) * (target - h)
 
 
 def _plus(a: Tensor, drive: Tensor | None) -> Tensor:
@@ -47,19 +75,6 @@ class MLPFlow(Flow):
         return self.outer(torch.tanh(_plus(self.inner(h), drive)))
 
 
-class CTRNNFlow(Flow):
-    """dh/dt = s ⊙ tanh(R h + K u + b) - h."""
-
-    def __init__(self, size: int, drive_size: int = 0):
-        super().__init__(size, drive_size)
-        self.recurrent = nn.Linear(size, size)
-        self.scale = nn.Parameter(torch.ones(size))
-
-    def forward(self, h: Tensor, drive: Tensor | None = None) -> Tensor:
-        """dh/dt."""
-        return self.scale * torch.tanh(_plus(self.recurrent(h), drive)) - h
-
-
 class TanhFlow(Flow):
     """dh/dt = tanh(R h + K u + b)."""
 
@@ -72,19 +87,34 @@ class TanhFlow(Flow):
         return torch.tanh(_plus(self.recurrent(h), drive))
 
 
-class LeakyFlow(TanhFlow):
+class CTRNNFlow(Approach):
+    """dh/dt = s ⊙ tanh(R h + K u + b) - h."""
+
+    def __init__(self, size: int, drive_size: int = 0):
+        super().__init__(size, drive_size)
+        self.recurrent = nn.Linear(size, size)
+        self.scale = nn.Parameter(torch.ones(size))
+
+    def approach(self, h: Tensor, drive: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """(s ⊙ tanh(.), 1)."""
+        return self.scale * torch.tanh(_plus(self.recurrent(h), drive)), torch.ones_like(self.scale)
+
+
+class LeakyFlow(Approach):
     """dh/dt = -h/τ + tanh(R h + K u + b),  1/τ > 0."""
 
     def __init__(self, size: int, drive_size: int = 0):
         super().__init__(size, drive_size)
+        self.recurrent = nn.Linear(size, size)
         self.rate = nn.Parameter(torch.full((size,), inverse_softplus(1.0)))
 
-    def forward(self, h: Tensor, drive: Tensor | None = None) -> Tensor:
-        """dh/dt."""
-        return super().forward(h, drive) - F.softplus(self.rate) * h
+    def approach(self, h: Tensor, drive: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """(τ tanh(.), 1/τ)."""
+        rate = F.softplus(self.rate)
+        return torch.tanh(_plus(self.recurrent(h), drive)) / rate, rate
 
 
-class GRUFlow(Flow):
+class GRUFlow(Approach):
     """The GRU-ODE field: dh/dt = (1 - z) ⊙ (g - h).
 
     r, z = σ(R h + K u + b) for each gate;  g = tanh(R_g (r ⊙ h) + K_g u + b_g)
@@ -95,15 +125,14 @@ class GRUFlow(Flow):
         self.gates = nn.Linear(size, 2 * size)
         self.candidate = nn.Linear(size, size)
 
-    def forward(self, h: Tensor, drive: Tensor | None = None) -> Tensor:
-        """dh/dt."""
+    def approach(self, h: Tensor, drive: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """(g, 1 - z)."""
         for_gates, for_candidate = (None, None) if drive is None else drive.split([2 * self.size, self.size], -1)
         r, z = torch.sigmoid(_plus(self.gates(h), for_gates)).chunk(2, dim=-1)
-        g = torch.tanh(_plus(self.candidate(r * h), for_candidate))
-        return (1 - z) * (g - h)
+        return torch.tanh(_plus(self.candidate(r * h), for_candidate)), 1 - z
 
 
-class LTCFlow(Flow):
+class LTCFlow(Approach):
     """The liquid time-constant field: dh/dt = -(1/τ + f) ⊙ h + f ⊙ A,  f = σ(R h + K u + b),  τ > 0."""
 
     def __init__(self, size: int, drive_size: int = 0):
@@ -112,10 +141,11 @@ class LTCFlow(Flow):
         self.rate = nn.Parameter(torch.full((size,), inverse_softplus(1.0)))
         self.target = nn.Parameter(torch.empty(size).uniform_(-1, 1))
 
-    def forward(self, h: Tensor, drive: Tensor | None = None) -> Tensor:
-        """dh/dt."""
+    def approach(self, h: Tensor, drive: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """(f A / (1/τ + f), 1/τ + f)."""
         f = torch.sigmoid(_plus(self.recurrent(h), drive))
-        return f * self.target - (F.softplus(self.rate) + f) * h
+        rate = F.softplus(self.rate) + f
+        return f * self.target / rate, rate
 
 
 FLOWS: dict[str, type[Flow]] = {

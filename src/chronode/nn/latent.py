@@ -11,13 +11,15 @@ from .flow_jump import ODERNNCell
 from .flows import make_flow
 from .gated import GRUCell
 from .registry import register
-from .solvers import Solver
+from .solvers import FlowSolver
+
+LOG_VARIANCE_RANGE = (-20.0, 4.0)
 
 
 class LatentCell(Cell):
     """A variational auto-encoder along time, causal: at each observation it looks back to the one before.
 
-        h' = encode(x, h, dt);   μ, ln σ² = W h' + b
+        h' = encode(x, h, dt);   μ, ln σ² = W h' + b               (ln σ² from -20 to 4: no gap makes σ overflow)
         z₋ = μ + σ ε,  ε ~ N(0, 1) in training, 0 in evaluation: the latent state at the observation before
         z' = move(z₋, dt): carried to this one;   y = W_y z' + b_y
 
@@ -54,6 +56,7 @@ class LatentCell(Cell):
         h, _, divergence = state
         h = self.encode(x, h, dt)
         mean, log_variance = self.posterior(h).chunk(2, dim=-1)
+        log_variance = log_variance.clamp(*LOG_VARIANCE_RANGE)
         divergence = divergence + 0.5 * (mean**2 + log_variance.exp() - 1 - log_variance).sum(-1, keepdim=True)
         if self.training:
             mean = mean + torch.exp(0.5 * log_variance) * torch.randn_like(mean)
@@ -83,7 +86,7 @@ class LatentODECell(LatentCell):
         hidden_size: units H of the encoder and of y.
         latent_size: of z; half of H by default.
         flow: the fields f and g (see `flows`).
-        solver: "euler", "midpoint", "heun", "rk4" or "dopri5".
+        solver: "euler", "midpoint", "heun", "rk4", "dopri5" or, for flows with a leak, "exponential".
         steps: sub-steps of a fixed solver in each dt.
     """
 
@@ -99,7 +102,7 @@ class LatentODECell(LatentCell):
         super().__init__(input_size, hidden_size, latent_size)
         self.encoder_cell = ODERNNCell(input_size, hidden_size, "gru", flow, solver, steps)
         self.flow = make_flow(flow, self.latent_size)
-        self.solve = Solver(solver, steps)
+        self.solve = FlowSolver(solver, steps)
 
     def project(self, x: Tensor) -> Tensor:
         """The encoder's share of the input."""

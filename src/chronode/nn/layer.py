@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from .. import kernels
 from .._checks import flag, number, one_of, whole
-from . import door, driver
+from . import divergence, door, driver
 from .cell import Cell, State
 from .missing import ForwardFill
 from .settings import cell_settings
@@ -33,6 +33,8 @@ class Layer(nn.Module):
         missing: values of x may be missing; then pass `observed` with x.
         outputs: "all" gives y of every step, "last" only that of each sequence's last valid step.
         memory: "fast" keeps what the backward needs, "low" recomputes it, "auto" chooses.
+        max_gap: gaps longer than this count as this long; None: all count in full. A `RuntimeWarning` names the
+            longest gap where outputs have grown beyond all use.
         settings: the cell's own settings; those named in `cell_class.per_layer` also as a list, one a layer.
 
     Example:
@@ -58,6 +60,7 @@ class Layer(nn.Module):
         missing: bool = False,
         outputs: str = "all",
         memory: str = "auto",
+        max_gap: float | None = None,
         **settings: Any,
     ):
         super().__init__()
@@ -74,6 +77,7 @@ class Layer(nn.Module):
         self.missing = flag("missing", missing)
         self.outputs = one_of("outputs", outputs, ("all", "last"))
         self.memory = one_of("memory", memory, ("auto", "fast", "low"))
+        self.max_gap = None if max_gap is None else number("max_gap", max_gap, above=0)
         self.settings = settings
         self._build()
 
@@ -143,6 +147,7 @@ class Layer(nn.Module):
         batch = door.enter(call, x, dt, t, lengths, observed, state is not None)
         states = self._unpack(state, batch.x, unbatched)
         y, states = self._run_stack(batch, states)
+        divergence.warn(self.cell_class.__name__, y, states, batch)
         if unbatched:
             return y.squeeze(0 if self.outputs == "last" else 1), self._pack(states, unbatched)
         if self.outputs == "all" and self.batch_first:
@@ -281,24 +286,38 @@ class Layer(nn.Module):
 
     def set_extra_state(self, state: Tensor) -> None:
         """Refuses the weights of a layer with other settings (buffers such as Δt are loaded, not compared)."""
-        saved, own = (json.loads(bytes(s.tolist()).decode()) for s in (state, self.get_extra_state()))
-        differing = {key for key in saved.keys() | own.keys() if saved.get(key) != own.get(key)}
-        if differing:
-            told = "; ".join(f"{k}: saved {saved.get(k)!r}, here {own.get(k)!r}" for k in sorted(differing))
+        saved = self.other_settings(state)
+        if saved:
+            own = self._facts()
+            there = ", ".join(f"{name}={value!r}" for name, value in saved.items())
+            here = ", ".join(f"{name}={own.get(name)!r}" for name in saved)
             raise ValueError(
-                f"these weights belong to a layer with other settings ({told}); build the layer with them."
+                f"these weights belong to a layer with other settings: they were saved with {there}, and this layer "
+                f"has {here}. Build the layer with the settings they were saved with."
             )
+
+    def other_settings(self, state: Tensor) -> dict[str, Any]:
+        """Where weights were saved with other settings than this layer's, those (`state`: their `get_extra_state`).
+
+        A setting that is younger than the weights has the value that it stands for: `older_settings` of the cell, or
+        its default.
+        """
+        defaults = cell_settings(self.cell_class, {}, 0, 1, defaults=True)
+        own, younger = _read(self.get_extra_state()), {"max_gap": None} | defaults | self.cell_class.older_settings
+        saved = {name: younger.get(name) for name in own} | _read(state)
+        return {name: saved[name] for name in sorted(saved) if saved[name] != own.get(name)}
 
     def _facts(self) -> dict[str, Any]:
         """The settings that decide what the weights mean and that are not themselves in the state_dict."""
         own = {"cell": self.cell_class.__name__, "num_layers": self.num_layers, "residual": self.residual}
+        own |= {"max_gap": self.max_gap}
         buffers = {name for name, _ in self.cells[0].named_buffers()}
         described = cell_settings(self.cell_class, self.settings, 0, self.num_layers, defaults=True)
         return own | {key: value for key, value in described.items() if key not in buffers}
 
     def _call(self) -> door.Call:
         dtype = next(self.parameters()).dtype
-        return door.Call(self.input_size, self.batch_first, dtype, self.missing)
+        return door.Call(self.input_size, self.batch_first, dtype, self.missing, max_gap=self.max_gap)
 
     def extra_repr(self) -> str:
         """The settings, for print(layer)."""
@@ -310,6 +329,10 @@ def _stack(parts: Sequence[Tensor]) -> Tensor:
     """Cells' states `(B, size)` as one tensor; narrower ones are padded with 0."""
     widest = max(part.shape[1] for part in parts)
     return torch.stack([nn.functional.pad(p, (0, widest - p.shape[1])) if p.shape[1] < widest else p for p in parts])
+
+
+def _read(extra_state: Tensor) -> dict[str, Any]:
+    return json.loads(bytes(extra_state.tolist()).decode())
 
 
 def _shape(x: object) -> str:

@@ -11,7 +11,7 @@ from .cell import Cell, State, overrides
 from .flows import CTRNNFlow, MLPFlow, make_flow
 from .layer import Layer
 from .registry import register
-from .solvers import Solver
+from .solvers import FlowSolver
 
 VARIANTS = ("gated", "paper", "driven")
 
@@ -35,7 +35,8 @@ class MixedMemoryCell(Cell):
         variant: "gated", "paper" (the paper's equations 3-4) or "driven" (what produced the paper's tables).
         flow: the field f: "mlp", "ctrnn", "gru" or "ltc" (see `flows`); by default "ctrnn" for driven, else "mlp".
         forget_bias: σ(forget_bias) is the memory's error flow at the start of training.
-        solver: "euler", "midpoint", "heun", "rk4" or the adaptive "dopri5".
+        solver: "euler", "midpoint", "heun", "rk4", the adaptive "dopri5" or, for flows with a leak (all but "mlp"),
+            "exponential", which stays bounded however long dt is (see `solvers.FlowSolver`).
         steps: sub-steps of a fixed solver in each dt.
         adjoint: adjoint gradients (adaptive solver only) instead of back-propagation through the solver.
         rtol: relative tolerance of the adaptive solver.
@@ -60,7 +61,7 @@ class MixedMemoryCell(Cell):
     ):
         super().__init__(input_size, hidden_size)
         self.variant = one_of("variant", variant, VARIANTS)
-        self.solve = Solver(solver, steps, rtol=rtol, atol=atol, adjoint=adjoint)
+        self.solve = FlowSolver(solver, steps, rtol=rtol, atol=atol, adjoint=adjoint)
         driven = variant == "driven"
         self.flow_name = flow or ("ctrnn" if driven else "mlp")
         self.flow = make_flow(self.flow_name, hidden_size, hidden_size if driven else 0)

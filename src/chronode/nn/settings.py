@@ -8,7 +8,10 @@ from typing import Any
 from .._checks import near
 from .cell import Cell
 
-LAYER_SETTINGS = ("num_layers", "dropout", "bidirectional", "batch_first", "residual", "missing", "outputs", "memory")
+LAYER_SETTINGS = (
+    *("num_layers", "dropout", "bidirectional", "batch_first", "residual", "missing", "outputs", "memory"),
+    "max_gap",
+)
 """The settings that every layer takes itself, whatever its cell."""
 
 

@@ -6,6 +6,7 @@ import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from .._checks import number, whole
 from .cell import Cell, State
@@ -128,3 +129,50 @@ class PhasedLSTMCell(Cell):
         k = self.openness(t)
         h, c = h + k * (new_h - h), c + k * (new_c - c)
         return h, (h, c, t)
+
+
+@register("phased-lstm-mmrnn", paper="Phased LSTM as in the program of the mmRNN paper", time="native")
+class GapPhasedLSTMCell(Cell):
+    """Phased LSTM as in the mmRNN paper's program: one rhythm for all units, and the phase of the gap, not of the time.
+
+        τ, s, r = softplus of one trained number each;   φ = ((dt - s) mod τ) / τ
+        k = 2φ r if φ < r/2;   2 - 2φ/r if r/2 ≤ φ < r;   α φ else
+        (h̃, c̃) = LSTM(x, h, c);   c' = k c̃ + (1 - k) c;   y = h' = k h̃ + (1 - k) h
+
+    The first slope is 2φ/r in the paper of the Phased LSTM ("phased-lstm"), and 2φ r in this program.
+
+    State: (h, c).
+
+    Args:
+        input_size: features D.
+        hidden_size: units H.
+        leak: α, of closed units.
+        forget_bias: of the LSTM.
+    """
+
+    state_parts = 2
+
+    def __init__(self, input_size: int, hidden_size: int, leak: float = 1e-3, forget_bias: float = 1.0):
+        super().__init__(input_size, hidden_size)
+        self.lstm = LSTMCell(input_size, hidden_size, forget_bias=forget_bias)
+        self.rhythm = nn.Parameter(torch.zeros(3))
+        self.register_buffer("leak", torch.tensor(number("leak", leak, at_least=0)))
+
+    def project(self, x: Tensor) -> Tensor:
+        """The gates' share of the input."""
+        return self.lstm.project(x)
+
+    def openness(self, dt: Tensor) -> Tensor:
+        """k `(B, 1)` after the gaps `dt (B, 1)`."""
+        period, shift, ratio_on = F.softplus(self.rhythm)
+        phase = torch.remainder(dt - shift, period) / period
+        opening = torch.where(phase < ratio_on / 2, 2 * phase * ratio_on, 2 - 2 * phase / ratio_on)
+        return torch.where(phase < ratio_on, opening, self.leak * phase)
+
+    def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
+        """One step."""
+        h, c = state
+        _, (new_h, new_c) = self.lstm(x, state, dt)
+        k = self.openness(dt)
+        h, c = h + k * (new_h - h), c + k * (new_c - c)
+        return h, (h, c)

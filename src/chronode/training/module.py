@@ -260,10 +260,10 @@ class Training(pl.LightningModule):
 
     def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         """Goes on from what `state` gave; to be called before Lightning's fit."""
-        self.model.load_state_dict(_under("model", tensors))
+        self.model.load_state_dict(under("model", tensors))
         if self.averaged is not None:
-            self.averaged.load_state_dict(_under("average", tensors))
-        self.best = _under("best", tensors)
+            self.averaged.load_state_dict(under("average", tensors))
+        self.best = under("best", tensors)
         self.sums.copy_(tensors["sums"])
         for name in ("epoch", "batch", "step"):
             setattr(self.place, name, facts[name])
@@ -271,7 +271,7 @@ class Training(pl.LightningModule):
             setattr(self, name, facts[name])
         self.schedule.restore(facts["schedule"])
         self.history = [Epoch(**told) for told in facts["history"]]
-        self._pending = _under("optimizer", tensors)
+        self._pending = under("optimizer", tensors)
 
     def _restore_optimizer(self, tensors: dict[str, Tensor]) -> None:
         optimizer = self._optimizer()
@@ -287,5 +287,6 @@ class Training(pl.LightningModule):
         return optimizer
 
 
-def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names begin with `prefix` and a dot, without it."""
     return {name[len(prefix) + 1 :]: tensor for name, tensor in tensors.items() if name.startswith(f"{prefix}.")}

@@ -19,7 +19,7 @@ from ..model import SequenceModel
 from ..tasks.task import Parts
 from .fitted import Fitted
 from .loaders import Place, TrainingBatches
-from .module import Training
+from .module import Training, under
 from .objective import Objective
 from .progress import Ends, Interrupted, TrainingStopped
 from .settings import Settings
@@ -44,10 +44,12 @@ def train(
     """Trains `network` in place; see `fit`."""
     batches = TrainingBatches(parts, settings, Place())
     ends = ends._replace(about=_about(network, settings, parts.train))
-    run = Training(network, objective, settings, batches, parts.valid, ends)
     saved = ends.store.latest() if resume and ends.store is not None else None
     if saved is not None:
         _check_same(saved[1]["about"], ends.about)
+        network = network.with_settings_of(under("model", saved[0]))
+    run = Training(network, objective, settings, batches, parts.valid, ends)
+    if saved is not None:
         run.restore(*saved)
     try:
         if run.place.batch or run.decide() is None:
