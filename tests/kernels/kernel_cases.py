@@ -16,7 +16,7 @@ from hypothesis.strategies import SearchStrategy
 from torch.utils._pytree import tree_map_only
 
 import chronode
-from chronode.kernels import elementwise, equilibrium, ltc, mixed_memory, unicornn
+from chronode.kernels import elementwise, equilibrium, ltc, mixed_memory, ops, unicornn
 
 
 @dataclass(frozen=True)
@@ -175,6 +175,21 @@ def watched(name):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(case.module, case.operator, watch)
         yield seen
+
+
+def native_calls(layer, x, dt, lengths, state):
+    """Every call into the library, as `ops.call` takes it, of a forward and a backward pass."""
+    found, call = [], ops.call
+
+    def record(*arguments):
+        found.append(arguments)
+        call(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ops, "call", record)
+        y, final = layer(x, state, dt=dt, lengths=lengths)
+        sum(part.sum() for part in (y, *final)).backward()
+    return found
 
 
 def assert_sound_operator(name, layer, x, dt, lengths, state):

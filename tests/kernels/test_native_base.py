@@ -15,6 +15,7 @@ pytestmark = pytest.mark.skipif(not ISAS, reason="no native kernels are built")
 
 TYPES = {"f32": np.float32, "f64": np.float64}
 STORE, ADD, TANH, TRANSPOSED, GRADIENT = range(5)  # `product` in selftest.cpp
+OUT_OF_MEMORY = 2  # a `Status` of entry.h
 
 
 @pytest.fixture(params=ISAS)
@@ -200,7 +201,7 @@ def test_same_bits_for_any_number_of_threads(lib, suffix, own_pool):
 @pytest.mark.parametrize("own_pool", [False, True])
 def test_a_failing_block_is_reported_and_the_next_call_works(lib, own_pool):
     data = np.ones((64, 5), np.float32)
-    assert run_pool(lib, data, 4, 2, own_pool, fail_block=7)[0] == 1
+    assert run_pool(lib, data, 4, 2, own_pool, fail_block=7)[0] == OUT_OF_MEMORY
     status, sums, _ = run_pool(lib, data, 4, 2, own_pool)
     assert status == 0 and np.all(sums == 64)
 

@@ -39,7 +39,7 @@ def elementwise_forward(
 
 
 def _forward_results(a: Tensor, h0: Tensor, model: str, last: bool, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
-    steps = (a.shape[0], *h0.shape)
+    steps = (ops.sizes("a", a, 3)[0], *ops.sizes("h0", h0, 2))
     states = a.new_empty(steps if keep else (0,))
     y = a.new_empty((0,) if model == "indrnn" else h0.shape if last else steps)
     return states, y, torch.empty_like(h0)
@@ -87,7 +87,8 @@ def _problem(
     a: Tensor, h0: Tensor, weights: Tensor, scale: Tensor | None, lengths: Tensor | None, model: str
 ) -> tuple[Any, ...]:
     """The arguments that both C functions begin with."""
-    return a, h0, weights, scale, lengths, a.shape[0], *h0.shape, _MODELS.index(model)
+    steps, _, _ = ops.sizes("a", a, 3)
+    return a, h0, weights, scale, lengths, steps, *ops.sizes("h0", h0, 2), _MODELS.index(model)
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:

@@ -35,15 +35,20 @@ def equilibrium_forward(
     The recursion is q ← q + η_k [φ(U q + weight x + bias) - γ q] with U = `up` or, with `down`, I + `up` `down`ᵀ.
     """
     inputs = (x, h0, count, weight, bias, up, down, eta, gamma, sign, lengths)
-    y = x.new_empty((*x.shape[:2], h0.shape[1]) if keep else (0,))
-    h = torch.empty_like(h0)
+    y, h = _forward_results(x, h0, keep)
     ops.call("equilibrium_forward", x.dtype, *_problem(*inputs, start, activation), y if keep else None, h)
     return y, h
 
 
 @equilibrium_forward.register_fake
 def _(x, h0, count, weight, bias, up, down, eta, gamma, sign, lengths, start, activation, keep):
-    return x.new_empty((*x.shape[:2], h0.shape[1]) if keep else (0,)), torch.empty_like(h0)
+    return _forward_results(x, h0, keep)
+
+
+def _forward_results(x: Tensor, h0: Tensor, keep: bool) -> tuple[Tensor, Tensor]:
+    steps, batch, _ = ops.sizes("x", x, 3)
+    _, hidden = ops.sizes("h0", h0, 2)
+    return x.new_empty((steps, batch, hidden) if keep else (0,)), torch.empty_like(h0)
 
 
 @torch.library.custom_op("chronode::equilibrium_backward", mutates_args=())
@@ -117,8 +122,8 @@ def _problem(
     activation: str,
 ) -> tuple[Any, ...]:
     """The arguments that both C functions begin with."""
-    steps, batch, inputs = x.shape
-    sizes = (steps, batch, inputs, h0.shape[1], up.shape[1], eta.shape[0], eta.shape[1])
+    (_, hidden), (_, rank) = ops.sizes("h0", h0, 2), ops.sizes("up", up, 2)
+    sizes = (*ops.sizes("x", x, 3), hidden, rank, *ops.sizes("eta", eta, 2))
     how = (start == "previous", _ACTIVATIONS.index(activation))
     return (x, h0, count, weight, bias, up, down, eta, gamma, sign, lengths, *sizes, *how)
 

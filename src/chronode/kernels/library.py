@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
-ABI = 2
+ABI = 3
 """The number ``chronode_abi()`` of a usable library returns; native/version.cpp holds the same one."""
 
 

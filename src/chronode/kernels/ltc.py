@@ -48,7 +48,8 @@ def _keeps(plan: Any, *tensors: Tensor) -> bool:
 
 
 def _results(v: Tensor, steps: int, keep: bool) -> tuple[Tensor, Tensor]:
-    return v.new_empty(steps if keep else 0, *v.shape), v.new_empty(v.shape)
+    batch, hidden = ops.sizes("v", v, 2)
+    return v.new_empty(steps if keep else 0, batch, hidden), v.new_empty(v.shape)
 
 
 def _like(*tensors: Tensor) -> Any:
@@ -81,8 +82,8 @@ def ltc_synaptic_forward(
     """
     states, final = _results(v, len(x), keep)
     tensors = _contiguous(x, v, dt, lengths, recurrent, sensory, neurons)
-    sizes = (*x.shape, v.shape[-1], unfolds)
-    ops.call("ltc_synaptic_forward", x.dtype, *tensors, states if keep else None, final, *sizes)
+    sizes = (*ops.sizes("x", x, 3), v.shape[-1], unfolds)
+    ops.call("ltc_synaptic_forward", x.dtype, *tensors, *sizes, states if keep else None, final)
     return states, final
 
 
@@ -107,8 +108,9 @@ def ltc_synaptic_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Gradients of x, v, dt, recurrent, sensory and neurons."""
     grads = _like(x, v, dt, recurrent, sensory, neurons)
-    tensors = _contiguous(x, v, dt, lengths, recurrent, sensory, neurons, states, grad_states, grad_final)
-    ops.call("ltc_synaptic_backward", x.dtype, *tensors, *grads, *x.shape, v.shape[-1], unfolds)
+    tensors = _contiguous(x, v, dt, lengths, recurrent, sensory, neurons)
+    sizes = (*ops.sizes("x", x, 3), v.shape[-1], unfolds)
+    ops.call("ltc_synaptic_backward", x.dtype, *tensors, *sizes, *_contiguous(states, grad_states, grad_final), *grads)
     return grads
 
 
@@ -153,8 +155,8 @@ def ltc_dense_forward(
     """
     states, final = _results(v, len(drive), keep)
     tensors = _contiguous(drive, v, dt, lengths, weight, neurons)
-    sizes = (*drive.shape, activation, unfolds)
-    ops.call("ltc_dense_forward", drive.dtype, *tensors, states if keep else None, final, *sizes)
+    sizes = (*ops.sizes("drive", drive, 3), activation, unfolds)
+    ops.call("ltc_dense_forward", drive.dtype, *tensors, *sizes, states if keep else None, final)
     return states, final
 
 
@@ -179,8 +181,9 @@ def ltc_dense_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Gradients of drive, v, dt, weight and neurons."""
     grads = _like(drive, v, dt, weight, neurons)
-    tensors = _contiguous(drive, v, dt, lengths, weight, neurons, states, grad_states, grad_final)
-    ops.call("ltc_dense_backward", drive.dtype, *tensors, *grads, *drive.shape, activation, unfolds)
+    tensors = _contiguous(drive, v, dt, lengths, weight, neurons)
+    sizes = (*ops.sizes("drive", drive, 3), activation, unfolds)
+    ops.call("ltc_dense_backward", drive.dtype, *tensors, *sizes, *_contiguous(states, grad_states, grad_final), *grads)
     return grads
 
 

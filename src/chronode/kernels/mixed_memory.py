@@ -48,7 +48,8 @@ def _(x, dt, c0, h0, weights, lengths, variant, method, steps, keep_h, keep_c):
 
 
 def _results(x: Tensor, c0: Tensor, h0: Tensor, keep_h: bool, keep_c: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    shape = (*x.shape[:2], h0.shape[1])
+    (steps, batch, _), (_, hidden) = ops.sizes("x", x, 3), ops.sizes("h0", h0, 2)
+    shape = (steps, batch, hidden)
     y, c = (x.new_empty(shape if keep else (0,)) for keep in (keep_h, keep_c))
     return y, c, torch.empty_like(c0), torch.empty_like(h0)
 
@@ -101,7 +102,7 @@ def _problem(
     steps: int,
 ) -> tuple[Any, ...]:
     """The arguments that both C functions begin with."""
-    sizes = (*x.shape, h0.shape[1])
+    sizes = (*ops.sizes("x", x, 3), ops.sizes("h0", h0, 2)[1])
     how = (_VARIANTS.index(variant), METHODS.index(method), steps)
     return (x, dt, c0, h0, *map(_or_null, weights), lengths, *sizes, *how)
 

@@ -1,4 +1,4 @@
-"""Calls from Python into the compiled kernels: argument checks, pointers, and what autograd must refuse."""
+"""Calls from Python into the compiled kernels: pointers, errors, and what autograd must refuse."""
 
 from __future__ import annotations
 
@@ -13,15 +13,28 @@ from .library import library
 LARGE = 4 * 2**20
 """Bytes from which an array is put on huge pages."""
 _SUFFIX = {torch.float32: "f32", torch.float64: "f64"}
+_FAILURE_BYTES = 256  # as native/entry.h has it
+_DONE, _INVALID, _OUT_OF_MEMORY = range(3)  # native/entry.h has the same order
+
+
+class _Array(ctypes.Structure):
+    """A tensor's memory, as `Array` of native/entry.h; without one, no bytes at a null pointer."""
+
+    _fields_ = (("data", ctypes.c_void_p), ("bytes", ctypes.c_int64))
 
 
 def call(name: str, dtype: torch.dtype, *arguments: Tensor | int | float | None) -> None:
     """Calls the C function `chronode_<name>_<f32|f64>`.
 
-    Tensors are passed as pointers (None as a null pointer), whole numbers as int64_t, other numbers as double. The
-    last argument of every kernel is the number of threads, added here. The GIL is released meanwhile.
+    Tensors are passed as arrays (None as an empty one), whole numbers as int64_t, other numbers as double. Every
+    kernel's last arguments, the number of threads and the room for an error message, are added here. The GIL is
+    released meanwhile.
 
-    Every tensor must be contiguous, on the CPU, and of `dtype` (or int64): the kernels cannot check that.
+    Raises:
+        ValueError: an argument does not fit the others (a size, a length beyond the time steps), or a tensor is not
+            contiguous, not on the CPU, or of another dtype. Every kernel checks what it could read or write out of
+            bounds, whoever calls it.
+        MemoryError: the kernel's work arrays could not be allocated.
     """
     lib = library()
     if lib is None:
@@ -30,23 +43,47 @@ def call(name: str, dtype: torch.dtype, *arguments: Tensor | int | float | None)
         if isinstance(argument, Tensor):
             prefer_huge_pages(argument)
     function = getattr(lib, f"chronode_{name}_{_SUFFIX[dtype]}")
-    function.restype = None
-    function(*(_as_c(name, dtype, argument) for argument in arguments), ctypes.c_int64(torch.get_num_threads()))
+    passed = [_as_c(name, dtype, argument) for argument in arguments]
+    failure = ctypes.create_string_buffer(_FAILURE_BYTES)
+    status = function(*passed, ctypes.c_int64(torch.get_num_threads()), failure)
+    if status != _DONE:
+        raise _error(name, status, failure.value.decode(), arguments)
+
+
+def _error(name: str, status: int, failure: str, arguments: tuple[Any, ...]) -> Exception:
+    if status == _INVALID:
+        return ValueError(f"{name}: {failure}.")
+    if status != _OUT_OF_MEMORY:
+        return RuntimeError(f"{name}: {failure}.")
+    asked = f"{int(failure):,} bytes more" if failure else "its work arrays"
+    tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
+    largest = max(tensors, key=lambda tensor: tensor.nbytes)
+    return MemoryError(
+        f"out of memory: the native kernel {name} could not allocate {asked}; its arguments and results have "
+        f"{sum(tensor.nbytes for tensor in tensors):,} bytes, the largest of them the shape {tuple(largest.shape)}."
+    )
 
 
 def _as_c(name: str, dtype: torch.dtype, argument: Tensor | int | float | None) -> Any:
     if argument is None:
-        return ctypes.c_void_p(None)
+        return _Array(None, 0)
     if isinstance(argument, Tensor):
         if argument.device.type != "cpu" or argument.dtype not in (dtype, torch.int64) or not argument.is_contiguous():
-            raise RuntimeError(
+            raise ValueError(
                 f"{name}: a kernel takes contiguous CPU tensors of {dtype}; got {argument.dtype} on {argument.device}, "
                 f"shape {tuple(argument.shape)}, strides {argument.stride()}."
             )
-        return ctypes.c_void_p(argument.data_ptr())
+        return _Array(argument.data_ptr(), argument.nbytes)
     if isinstance(argument, (bool, int)):
         return ctypes.c_int64(argument)
     return ctypes.c_double(argument)
+
+
+def sizes(name: str, tensor: Tensor, dimensions: int) -> tuple[int, ...]:
+    """The shape of an operator's argument, which must have that many dimensions."""
+    if tensor.dim() != dimensions:
+        raise ValueError(f"{name} must have {dimensions} dimensions, got shape {tuple(tensor.shape)}.")
+    return tuple(tensor.shape)
 
 
 def prefer_huge_pages(tensor: Tensor) -> None:

@@ -18,8 +18,9 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 @torch.library.custom_op("chronode::product_forward", mutates_args=())
 def product_forward(a: Tensor, b: Tensor) -> Tensor:
     """a (m, k) times b (k, n), both contiguous."""
-    c = a.new_empty(a.shape[0], b.shape[1])
-    ops.call("product", a.dtype, a, b, c, *a.shape, b.shape[1])
+    (m, k), (_, n) = ops.sizes("a", a, 2), ops.sizes("b", b, 2)
+    c = a.new_empty(m, n)
+    ops.call("product", a.dtype, a, b, c, m, k, n)
     return c
 
 
@@ -32,7 +33,8 @@ def _(a, b):
 def product_backward(a: Tensor, b: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
     """The gradients of a and b."""
     da, db = torch.empty_like(a), torch.empty_like(b)
-    ops.call("product_backward", a.dtype, a, b, grad.contiguous(), da, db, *a.shape, b.shape[1])
+    (m, k), (_, n) = ops.sizes("a", a, 2), ops.sizes("b", b, 2)
+    ops.call("product_backward", a.dtype, a, b, grad.contiguous(), da, db, m, k, n)
     return da, db
 
 

@@ -144,7 +144,7 @@ def unicornn_forward(
         x.dtype,
         *(*_passed(x), *_passed(dt), lengths, y0.contiguous(), z0.contiguous(), vt, b, w, e, alpha, masks),
         *(*_passed(ys), yn, zn, *_kept(kept), _given(anchors), anchor_steps),
-        *(*x.shape, y0.shape[-1], len(y0), residual),
+        *(*ops.sizes("x", x, 3), y0.shape[-1], len(y0), residual),
     )
     return results
 
@@ -160,7 +160,7 @@ def _kept(kept: Tensor) -> tuple[Tensor | None, int]:
 def _forward_results(
     x: Tensor, y0: Tensor, lengths: Tensor | None, outputs: bool, keep: bool, anchor_steps: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    layers, batch, hidden = y0.shape
+    layers, batch, hidden = ops.sizes("y0", y0, 3)
     ys = _new(x, hidden, zero=lengths is not None) if outputs else x.new_empty(0)
     rows = x.shape[0] * batch * layers
     kept = x.new_empty(rows, _row(hidden, x.dtype)) if keep else x.new_empty(0)
@@ -207,7 +207,7 @@ def unicornn_backward(
         *(None if grad is None else grad.contiguous() for grad in (grad_yn, grad_zn)),
         *(yn, zn, *_kept(kept), _given(anchors), anchor_steps),
         *(_passed(dx)[0], _passed(d_dt)[0], dy0, dz0, parameters),
-        *(*x.shape, yn.shape[-1], len(yn), residual),
+        *(*ops.sizes("x", x, 3), yn.shape[-1], len(yn), residual),
     )
     return results
 

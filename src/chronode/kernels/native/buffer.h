@@ -19,17 +19,24 @@ constexpr int64_t round_up_to_line(int64_t count) {
   return (count + kPerLine - 1) / kPerLine * kPerLine;
 }
 
-// `count` elements, uninitialised unless clear() is called. Throws std::bad_alloc (also for a negative or absurd count).
+// Memory that could not be had, and how much was asked for.
+struct OutOfMemory : std::bad_alloc {
+  int64_t bytes;
+  explicit OutOfMemory(int64_t asked) : bytes(asked) {}
+  const char* what() const noexcept override { return "out of memory"; }
+};
+
+// `count` elements, uninitialised unless clear() is called. Throws OutOfMemory (also for a negative or absurd count).
 template <class T>
 class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(int64_t count) : count_(count) {
-    if (count < 0 || static_cast<uint64_t>(count) > PTRDIFF_MAX / sizeof(T) - kCacheLine) throw std::bad_alloc();
+    if (count < 0 || static_cast<uint64_t>(count) > PTRDIFF_MAX / sizeof(T) - kCacheLine) throw OutOfMemory(INT64_MAX);
     if (count == 0) return;
     const size_t bytes = static_cast<size_t>(round_up_to_line<T>(count)) * sizeof(T);
     void* memory = nullptr;
-    if (posix_memalign(&memory, kCacheLine, bytes) != 0) throw std::bad_alloc();
+    if (posix_memalign(&memory, kCacheLine, bytes) != 0) throw OutOfMemory(static_cast<int64_t>(bytes));
     data_ = static_cast<T*>(memory);
   }
   ~Buffer() { std::free(data_); }

@@ -1,5 +1,6 @@
 // IndRNN and SRU: the loops over time, and the C functions. See elementwise.h for the algorithm.
 #include "elementwise.h"
+#include "entry.h"
 
 namespace chronode {
 namespace elementwise {
@@ -87,32 +88,90 @@ void backward(const Problem<T>& p, const Gradients<T>& grad, int threads) {
   sums.sum_into(grad.weights, threads);
 }
 
+template <class M>
+struct Type {
+  using Model = M;
+};
+
+// Tensors as in Problem. model: 0 is IndRNN, 1 is SRU, as in kernels/elementwise.py.
+template <class T>
+struct Arguments {
+  Array<const T> a, h0, weights, scale;
+  Array<const int64_t> lengths;
+  int64_t steps, batch, hidden, model;
+
+  // f(Problem, Type of the model), after the checks.
+  template <class F>
+  void with_model(F f) const {
+    require_between("model", model, 0, 1);
+    if (model == 0) checked(Type<IndRNN<T>>(), f);
+    else checked(Type<SRU<T>>(), f);
+  }
+
+ private:
+  template <class Model, class F>
+  void checked(Type<Model> type, F f) const {
+    require_array("a", a, {steps, batch, Model::kShares, hidden});
+    require_array("h0", h0, {batch, hidden});
+    require_array("weights", weights, {Model::kWeights, hidden});
+    if (Model::kHasOutput) require_array("scale", scale, {1});
+    allow_lengths(lengths, steps, batch);
+    f(Problem<T>{a, h0, weights, scale, lengths, steps, batch, hidden}, type);
+  }
+};
+
+// IndRNN's outputs are its states: its forward takes no y, and its grad_y is the gradient of the states.
+template <class T>
+void forward_entry(const Arguments<T>& in, Array<T> states, Array<T> y, bool last, Array<T> h_end, int64_t threads) {
+  in.with_model([&](const Problem<T>& p, auto type) {
+    allow_array("states", states, {p.steps, p.batch, p.hidden});
+    allow_array("y", y, {last ? 1 : p.steps, p.batch, p.hidden});
+    require_array("h_end", h_end, {p.batch, p.hidden});
+    forward<typename decltype(type)::Model, T>(p, states, {y, last}, h_end, require_threads(threads));
+  });
+}
+
+template <class T>
+void backward_entry(const Arguments<T>& in, Array<const T> states, Array<const T> grad_y, bool last,
+                    Array<const T> grad_h_end, Array<T> da, Array<T> dh0, Array<T> dweights, int64_t threads) {
+  in.with_model([&](const Problem<T>& p, auto type) {
+    using Model = typename decltype(type)::Model;
+    require_array("states", states, {p.steps, p.batch, p.hidden});
+    allow_array("the gradient of y", grad_y, {last ? 1 : p.steps, p.batch, p.hidden});
+    allow_array("the gradient of h_end", grad_h_end, {p.batch, p.hidden});
+    require_array("da", da, {p.steps, p.batch, Model::kShares, p.hidden});
+    require_array("dh0", dh0, {p.batch, p.hidden});
+    require_array("dweights", dweights, {Model::kWeights, p.hidden});
+    backward<Model, T>(p, {states, {grad_y, last}, grad_h_end, da, dh0, dweights}, require_threads(threads));
+  });
+}
+
 }  // namespace
 }  // namespace elementwise
 }  // namespace chronode
 
-// Tensors as in Problem. model: 0 is IndRNN, 1 is SRU, as in kernels/elementwise.py. IndRNN's outputs are its states:
-// its forward takes no y, and its grad_y is the gradient of the states.
+using chronode::Array;
+
 #define CHRONODE_ELEMENTWISE_INPUTS(T)                                                                             \
-  const T *a, const T *h0, const T *weights, const T *scale, const int64_t *lengths, int64_t steps, int64_t batch, \
-      int64_t hidden, int64_t model
+  Array<const T> a, Array<const T> h0, Array<const T> weights, Array<const T> scale, Array<const int64_t> lengths, \
+      int64_t steps, int64_t batch, int64_t hidden, int64_t model
 
 #define CHRONODE_ELEMENTWISE(T, suffix)                                                                            \
-  CHRONODE_EXPORT void chronode_elementwise_forward_##suffix(CHRONODE_ELEMENTWISE_INPUTS(T), T* states, T* y,      \
-                                                             int64_t last, T* h_end, int64_t threads) {            \
-    using namespace chronode::elementwise;                                                                         \
-    const Problem<T> problem{a, h0, weights, scale, lengths, steps, batch, hidden};                                \
-    const auto run = model == 0 ? forward<IndRNN<T>, T> : forward<SRU<T>, T>;                                      \
-    run(problem, states, {y, last != 0}, h_end, static_cast<int>(threads));                                        \
+  CHRONODE_EXPORT int chronode_elementwise_forward_##suffix(CHRONODE_ELEMENTWISE_INPUTS(T), Array<T> states,       \
+                                                            Array<T> y, int64_t last, Array<T> h_end,              \
+                                                            CHRONODE_CALL) {                                       \
+    return chronode::guarded(failure, [&] {                                                                        \
+      chronode::elementwise::forward_entry<T>({a, h0, weights, scale, lengths, steps, batch, hidden, model},       \
+                                              states, y, last != 0, h_end, threads);                               \
+    });                                                                                                            \
   }                                                                                                                \
-  CHRONODE_EXPORT void chronode_elementwise_backward_##suffix(                                                     \
-      CHRONODE_ELEMENTWISE_INPUTS(T), const T* states, const T* grad_y, int64_t last, const T* grad_h_end, T* da,  \
-      T* dh0, T* dweights, int64_t threads) {                                                                      \
-    using namespace chronode::elementwise;                                                                         \
-    const Problem<T> problem{a, h0, weights, scale, lengths, steps, batch, hidden};                                \
-    const Gradients<T> gradients{states, {grad_y, last != 0}, grad_h_end, da, dh0, dweights};                      \
-    const auto run = model == 0 ? backward<IndRNN<T>, T> : backward<SRU<T>, T>;                                    \
-    run(problem, gradients, static_cast<int>(threads));                                                            \
+  CHRONODE_EXPORT int chronode_elementwise_backward_##suffix(                                                      \
+      CHRONODE_ELEMENTWISE_INPUTS(T), Array<const T> states, Array<const T> grad_y, int64_t last,                  \
+      Array<const T> grad_h_end, Array<T> da, Array<T> dh0, Array<T> dweights, CHRONODE_CALL) {                    \
+    return chronode::guarded(failure, [&] {                                                                        \
+      chronode::elementwise::backward_entry<T>({a, h0, weights, scale, lengths, steps, batch, hidden, model},      \
+                                               states, grad_y, last != 0, grad_h_end, da, dh0, dweights, threads); \
+    });                                                                                                            \
   }
 
 CHRONODE_ELEMENTWISE(float, f32)

@@ -6,6 +6,7 @@
 // sub-step is fused into the product's epilogue. The forward keeps v after each step alone; the backward runs a step's
 // sub-steps again and keeps their v and f, the latter turning into dz = df act'(z). These rows are collected over steps
 // until there are kGradientRows of them, so that dW_r += dz^T v runs at the speed of a large product.
+#include "entry.h"
 #include "gemm.h"
 #include "pool.h"
 #include "sequence.h"
@@ -220,7 +221,8 @@ void with_activation(int64_t number, F f) {
     case 0: return f(Sigmoid());
     case 1: return f(Tanh());
     case 2: return f(Relu());
-    default: return f(Hardtanh());
+    case 3: return f(Hardtanh());
+    default: throw InvalidArgument("activation is %lld; it must be from 0 to 3", static_cast<long long>(number));
   }
 }
 
@@ -255,25 +257,79 @@ void backward(const Problem<T>& problem, const int64_t* lengths, const Gradients
   sums.sum_into(d_neurons, size * size, 2 * size, threads);
 }
 
+// The inputs of both functions, as in Problem; neurons (2, size): 1/τ and A.
+template <class T>
+struct Arguments {
+  Array<const T> drive, initial, dt;
+  Array<const int64_t> lengths;
+  Array<const T> weight, neurons;
+  int64_t steps, batch, size, activation, unfolds;
+
+  Problem<T> checked() const {
+    require_array("drive", drive, {steps, batch, size});
+    require_array("v", initial, {batch, size});
+    require_array("dt", dt, {steps, batch});
+    require_array("weight", weight, {size, size});
+    require_array("neurons", neurons, {2, size});
+    require_between("unfolds", unfolds, 1, kMostSubsteps);
+    allow_lengths(lengths, steps, batch);
+    return {drive, initial, dt, weight, neurons, neurons + size, steps, batch, size, unfolds};
+  }
+};
+
+template <class T>
+void forward_entry(const Arguments<T>& in, Array<T> states, Array<T> final, int64_t threads) {
+  const Problem<T> p = in.checked();
+  allow_array("states", states, {p.steps, p.batch, p.size});
+  require_array("the final state", final, {p.batch, p.size});
+  forward<T>(p, in.lengths, states, final, in.activation, require_threads(threads));
+}
+
+template <class T>
+void backward_entry(const Arguments<T>& in, Array<const T> states, Array<const T> d_states, Array<const T> d_final,
+                    Array<T> d_drive, Array<T> d_initial, Array<T> d_dt, Array<T> d_weight, Array<T> d_neurons,
+                    int64_t threads) {
+  const Problem<T> p = in.checked();
+  require_array("states", states, {p.steps, p.batch, p.size});
+  allow_array("the gradient of the states", d_states, {p.steps, p.batch, p.size});
+  allow_array("the gradient of the final state", d_final, {p.batch, p.size});
+  require_array("d_drive", d_drive, {p.steps, p.batch, p.size});
+  require_array("d_v", d_initial, {p.batch, p.size});
+  require_array("d_dt", d_dt, {p.steps, p.batch});
+  require_array("d_weight", d_weight, {p.size, p.size});
+  require_array("d_neurons", d_neurons, {2, p.size});
+  backward<T>(p, in.lengths, {states, d_states, d_final, d_drive, d_initial, d_dt}, d_weight, d_neurons,
+              in.activation, require_threads(threads));
+}
+
 }  // namespace dense
 }  // namespace chronode
 
+using chronode::Array;
+
+#define CHRONODE_LTC_DENSE_INPUTS(T)                                                                              \
+  Array<const T> drive, Array<const T> initial, Array<const T> dt, Array<const int64_t> lengths,                  \
+      Array<const T> weight, Array<const T> neurons, int64_t steps, int64_t batch, int64_t size,                  \
+      int64_t activation, int64_t unfolds
+
 #define CHRONODE_LTC_DENSE(T, suffix)                                                                             \
-  CHRONODE_EXPORT void chronode_ltc_dense_forward_##suffix(                                                       \
-      const T* drive, const T* initial, const T* dt, const int64_t* lengths, const T* weight, const T* neurons,   \
-      T* states, T* final, int64_t steps, int64_t batch, int64_t size, int64_t activation, int64_t unfolds,       \
-      int64_t threads) {                                                                                          \
-    chronode::dense::forward<T>({drive, initial, dt, weight, neurons, neurons + size, steps, batch, size,         \
-                                 unfolds}, lengths, states, final, activation, static_cast<int>(threads));        \
+  CHRONODE_EXPORT int chronode_ltc_dense_forward_##suffix(CHRONODE_LTC_DENSE_INPUTS(T), Array<T> states,          \
+                                                          Array<T> final, CHRONODE_CALL) {                        \
+    return chronode::guarded(failure, [&] {                                                                       \
+      chronode::dense::forward_entry<T>(                                                                          \
+          {drive, initial, dt, lengths, weight, neurons, steps, batch, size, activation, unfolds}, states, final, \
+          threads);                                                                                               \
+    });                                                                                                           \
   }                                                                                                               \
-  CHRONODE_EXPORT void chronode_ltc_dense_backward_##suffix(                                                      \
-      const T* drive, const T* initial, const T* dt, const int64_t* lengths, const T* weight, const T* neurons,   \
-      const T* states, const T* d_states, const T* d_final, T* d_drive, T* d_initial, T* d_dt, T* d_weight,       \
-      T* d_neurons, int64_t steps, int64_t batch, int64_t size, int64_t activation, int64_t unfolds,              \
-      int64_t threads) {                                                                                          \
-    chronode::dense::backward<T>({drive, initial, dt, weight, neurons, neurons + size, steps, batch, size,        \
-                                  unfolds}, lengths, {states, d_states, d_final, d_drive, d_initial, d_dt},       \
-                                 d_weight, d_neurons, activation, static_cast<int>(threads));                     \
+  CHRONODE_EXPORT int chronode_ltc_dense_backward_##suffix(                                                       \
+      CHRONODE_LTC_DENSE_INPUTS(T), Array<const T> states, Array<const T> d_states, Array<const T> d_final,       \
+      Array<T> d_drive, Array<T> d_initial, Array<T> d_dt, Array<T> d_weight, Array<T> d_neurons,                 \
+      CHRONODE_CALL) {                                                                                            \
+    return chronode::guarded(failure, [&] {                                                                       \
+      chronode::dense::backward_entry<T>(                                                                         \
+          {drive, initial, dt, lengths, weight, neurons, steps, batch, size, activation, unfolds}, states,        \
+          d_states, d_final, d_drive, d_initial, d_dt, d_weight, d_neurons, threads);                             \
+    });                                                                                                           \
   }
 
 CHRONODE_LTC_DENSE(float, f32)

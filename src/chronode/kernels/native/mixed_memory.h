@@ -65,18 +65,17 @@ struct Problem {
   int64_t gates() const { return variant == kPaper ? 3 : 4; }
   int64_t columns() const { return inputs + hidden; }  // of [x, h]
   int64_t evaluations() const { return substeps * method.stages; }
+  bool ctrnn() const { return weights[kScale] != nullptr; }
 };
 
 inline int64_t block_rows(int64_t batch) { return std::clamp<int64_t>((batch + 3) / 4, 4, 16); }
 
-// How many elements each parameter has.
+// How many elements each parameter has; 0 where the setting has none.
 template <class T>
 Parameters<int64_t> sizes(const Problem<T>& p) {
-  const int64_t H = p.hidden, square = H * H;
-  Parameters<int64_t> all{p.gates() * H * p.columns(), p.gates() * H, square, H, square, H, square, H, H, square};
-  for (int i = 0; i < kNames; ++i)
-    if (p.weights[i] == nullptr) all[i] = 0;
-  return all;
+  const int64_t H = p.hidden, square = H * H, ctrnn = p.ctrnn(), mlp = 1 - ctrnn, driven = p.variant == kDriven;
+  return {p.gates() * H * p.columns(), p.gates() * H, square, H, mlp * square, mlp * H, mlp * square, mlp * H,
+          ctrnn * H, driven * square};
 }
 
 template <class T>

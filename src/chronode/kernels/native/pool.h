@@ -25,10 +25,10 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "buffer.h"
 #include "simd.h"
@@ -119,8 +119,8 @@ class Pool {
   void start_workers(int count) {
     try {
       for (; workers_ < count; ++workers_) std::thread([this] { serve(); }).detach();
-    } catch (const std::system_error&) {
-      // No more threads to be had: fewer do the work.
+    } catch (const std::exception&) {
+      // No more threads, or no memory for them, to be had: fewer do the work.
     }
   }
 
@@ -172,6 +172,25 @@ inline OpenMpParallel find_openmp() {
 #endif
 }
 
+// Whether `count` threads can be started. libgomp ends the process where it cannot start one, so it is asked for them
+// after a trial alone: once for each thread that calls a kernel, as libgomp has workers for each, which stay.
+inline bool can_start(int count) {
+  thread_local int started = 0;
+  if (count <= started) return true;
+  std::mutex all_started;
+  std::vector<std::thread> trial;
+  try {
+    std::lock_guard<std::mutex> lock(all_started);
+    trial.reserve(static_cast<size_t>(count));
+    while (trial.size() < static_cast<size_t>(count))
+      trial.emplace_back([&] { std::lock_guard<std::mutex> wait(all_started); });
+    started = count;
+  } catch (const std::exception&) {
+  }
+  for (std::thread& thread : trial) thread.join();
+  return count <= started;
+}
+
 enum class Threads { kAutomatic, kOwnPool };
 
 // The job on up to num_threads threads.
@@ -186,7 +205,7 @@ inline void run_job(Job& job, int64_t num_blocks, int num_threads, Threads whose
   }();
   if (num_threads <= 1 || num_blocks <= 1) job.help();
   // Not fewer threads than asked for: libgomp would end some of torch's, and torch start them again.
-  else if (openmp != nullptr && whose == Threads::kAutomatic && !forked.load())
+  else if (openmp != nullptr && whose == Threads::kAutomatic && !forked.load() && can_start(num_threads - 1))
     openmp([](void* data) { static_cast<Job*>(data)->help(); }, &job, static_cast<unsigned>(num_threads), 0);
   else Pool::instance().run(job, static_cast<int>(std::min<int64_t>(num_threads, num_blocks)) - 1);
   job.rethrow();

@@ -2,6 +2,7 @@
 // because its bits depend on the number of threads.
 //
 // Blocks are rows of the result: an element is one chain of FMAs, whatever the block (see gemm.h).
+#include "entry.h"
 #include "gemm.h"
 #include "pool.h"
 
@@ -32,19 +33,41 @@ void multiply_transposed(const T* a, const T* d, T* c, int64_t m, int64_t k, int
   });
 }
 
+template <class T>
+void product(Array<const T> a, Array<const T> b, Array<T> c, int64_t m, int64_t k, int64_t n, int64_t threads) {
+  require_array("a", a, {m, k});
+  require_array("b", b, {k, n});
+  require_array("c", c, {m, n});
+  multiply<T>(a, PackedMatrix<T>::pack(b, n, k, n), c, m, require_threads(threads));
+}
+
+template <class T>
+void product_backward(Array<const T> a, Array<const T> b, Array<const T> dc, Array<T> da, Array<T> db, int64_t m,
+                      int64_t k, int64_t n, int64_t threads) {
+  require_array("a", a, {m, k});
+  require_array("b", b, {k, n});
+  require_array("the gradient", dc, {m, n});
+  require_array("da", da, {m, k});
+  require_array("db", db, {k, n});
+  multiply<T>(dc, PackedMatrix<T>::pack_transposed(b, n, n, k), da, m, require_threads(threads));
+  multiply_transposed<T>(a, dc, db, m, k, n, require_threads(threads));
+}
+
 }  // namespace
 }  // namespace chronode
 
+using chronode::Array;
+
 #define CHRONODE_PRODUCT(T, suffix)                                                                                \
-  CHRONODE_EXPORT void chronode_product_##suffix(const T* a, const T* b, T* c, int64_t m, int64_t k, int64_t n,    \
-                                                 int64_t threads) {                                                \
-    chronode::multiply(a, chronode::PackedMatrix<T>::pack(b, n, k, n), c, m, static_cast<int>(threads));           \
+  CHRONODE_EXPORT int chronode_product_##suffix(Array<const T> a, Array<const T> b, Array<T> c, int64_t m,         \
+                                                int64_t k, int64_t n, CHRONODE_CALL) {                             \
+    return chronode::guarded(failure, [&] { chronode::product(a, b, c, m, k, n, threads); });                      \
   }                                                                                                                \
-  CHRONODE_EXPORT void chronode_product_backward_##suffix(const T* a, const T* b, const T* dc, T* da, T* db,       \
-                                                          int64_t m, int64_t k, int64_t n, int64_t threads) {      \
-    chronode::multiply(dc, chronode::PackedMatrix<T>::pack_transposed(b, n, n, k), da, m,                          \
-                       static_cast<int>(threads));                                                                 \
-    chronode::multiply_transposed(a, dc, db, m, k, n, static_cast<int>(threads));                                  \
+  CHRONODE_EXPORT int chronode_product_backward_##suffix(Array<const T> a, Array<const T> b, Array<const T> dc,    \
+                                                         Array<T> da, Array<T> db, int64_t m, int64_t k,           \
+                                                         int64_t n, CHRONODE_CALL) {                               \
+    return chronode::guarded(failure,                                                                              \
+                             [&] { chronode::product_backward(a, b, dc, da, db, m, k, n, threads); });             \
   }
 
 CHRONODE_PRODUCT(float, f32)

@@ -1,7 +1,6 @@
 // What tests/kernels/test_native_base.py needs to see of the headers: their functions behind a C ABI, nothing more.
-// Every function returns 0, or 1 when memory is short.
-#include <exception>
-
+// The products and the pool return a Status.
+#include "entry.h"
 #include "gemm.h"
 #include "pool.h"
 #include "vmath.h"
@@ -9,22 +8,12 @@
 namespace chronode {
 namespace {
 
-template <class F>
-int status_of(F f) {
-  try {
-    f();
-    return 0;
-  } catch (const std::exception&) {
-    return 1;
-  }
-}
-
 // product: 0 C = A W + bias, 1 C += A W + bias, 2 C = tanh(A W + bias), with W packed from weights[k][n];
 // 3 the same as 0 with W packed from weights[n][k]; 4 C[k][n] += A[m][k]^T weights[m][n], cut into calls of `rows` rows.
 template <class T>
 int test_gemm(int product, const T* a, int64_t a_stride, const T* weights, int64_t weights_stride, const T* bias, T* c,
               int64_t c_stride, int64_t m, int64_t k, int64_t n, int64_t rows) {
-  return status_of([&] {
+  return guarded(nullptr, [&] {
     if (product == 4) {
       GradientScratch<T> scratch(k);
       for (int64_t i = 0; i < m; i += rows)
@@ -50,7 +39,7 @@ int test_gemm(int product, const T* a, int64_t a_stride, const T* weights, int64
 template <class T>
 int test_pool(const T* d, int64_t m, int64_t n, int64_t block_rows, int num_threads, int own_pool, int64_t fail_block,
               T* sums, int32_t* visits) {
-  return status_of([&] {
+  return guarded(nullptr, [&] {
     const Blocks blocks(m, block_rows);
     BlockSums<T> partial(blocks.count, n);
     parallel_blocks(

@@ -12,6 +12,7 @@
 
 #include <vector>
 
+#include "entry.h"
 #include "gemm.h"
 #include "unicornn_chunk.h"
 #include "unicornn_steps.h"
@@ -117,6 +118,69 @@ struct Inputs {
   Parameters<T> parameters;
   const T* masks;          // (layers, batch, hidden), or null
 };
+
+// An array of steps and samples in memory, as its caller describes it; strides in elements.
+template <class T>
+struct StridedArray {
+  Array<T> array;
+  int64_t step_stride, sample_stride;
+
+  bool given() const { return array.data != nullptr || array.bytes != 0; }
+  Sequence<T> sequence() const { return {array.data, step_stride, sample_stride}; }
+
+  // The array ends with the last element that the strides reach. What is written has each element once.
+  void check(const char* name, const Shape& shape, int64_t features, bool written = false) const {
+    const int64_t count = require_sizes(name, {shape.steps, shape.batch, features});
+    require_between("a stride between steps", step_stride, 0, kMostElements / (2 * shape.steps));
+    require_between("a stride between samples", sample_stride, 0, kMostElements / (2 * shape.batch));
+    const int64_t reached = (shape.steps - 1) * step_stride + (shape.batch - 1) * sample_stride + features;
+    require_room(name, array, written ? count : reached);
+    if (written) require_room(name, array, reached);
+  }
+};
+
+// What the caller passes to both passes.
+template <class T>
+struct Arguments {
+  Shape shape;
+  StridedArray<const T> x, dt;
+  Array<const int64_t> lengths;
+  Array<const T> vt, b, w, e, alpha, masks;
+
+  Inputs<T> checked() const {
+    require_between("residual", shape.residual, 0, std::max<int64_t>(0, shape.layers - 1));
+    x.check("x", shape, shape.inputs);
+    dt.check("dt", shape, 1);
+    allow_lengths(lengths, shape.steps, shape.batch);
+    require_sizes("vt", {shape.layers, 2, std::max(shape.inputs, shape.hidden), shape.hidden});
+    require_array("vt", vt, {shape.weights_before(shape.layers)});
+    for (auto [name, array] : {std::pair("b", b), std::pair("w", w), std::pair("e", e)})
+      require_array(name, array, {shape.layers, shape.hidden});
+    require_array("alpha", alpha, {shape.layers});
+    allow_array("masks", masks, {shape.layers, shape.batch, shape.hidden});
+    return {shape, x.sequence(), dt.sequence(), lengths, {vt, b, w, e, alpha}, masks};
+  }
+  template <class U>
+  void require_states(const char* name, Array<U> array) const {
+    require_array(name, array, {shape.layers, shape.batch, shape.hidden});
+  }
+};
+
+template <class T>
+Kept<T> checked_kept(const Shape& shape, Array<T> kept, int64_t stride) {
+  if (kept.data == nullptr && kept.bytes == 0) return {nullptr, 0};
+  require_between("the row of what is kept", stride, round_up_to_line<T>(shape.hidden), kMostElements);
+  require_array("kept", kept, {shape.steps, shape.batch, shape.layers, stride});
+  return {kept, stride};
+}
+
+template <class T>
+Anchors<T> checked_anchors(const Shape& shape, Array<T> anchors, int64_t steps) {
+  if (anchors.data == nullptr && anchors.bytes == 0) return {nullptr, 0};
+  require_between("anchor_steps", steps, 1, shape.steps);
+  require_array("anchors", anchors, {shape.steps / steps, 2, shape.layers, shape.batch, shape.hidden});
+  return {anchors, steps};
+}
 
 // Memory of one thread: what both passes need of the block it works on.
 template <class T>

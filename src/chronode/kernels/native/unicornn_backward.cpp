@@ -201,26 +201,51 @@ void backward(const Inputs<T>& in, const Incoming<T>& incoming, const Gradients<
   sums.sum_into(out.parameters, static_cast<int>(threads));
 }
 
+template <class T>
+void backward_entry(const Arguments<T>& arguments, StridedArray<const T> grad_ys, Array<const T> grad_yn,
+                    Array<const T> grad_zn, Array<const T> yn, Array<const T> zn, Array<T> kept, int64_t kept_stride,
+                    Array<T> anchors, int64_t anchor_steps, StridedArray<T> dx, StridedArray<T> d_dt, Array<T> dy0,
+                    Array<T> dz0, Array<T> parameters, int64_t threads) {
+  const Inputs<T> in = arguments.checked();
+  const Shape& shape = in.shape;
+  if (grad_ys.given()) grad_ys.check("the gradient of ys", shape, shape.hidden);
+  allow_array("the gradient of yn", grad_yn, {shape.layers, shape.batch, shape.hidden});
+  allow_array("the gradient of zn", grad_zn, {shape.layers, shape.batch, shape.hidden});
+  arguments.require_states("yn", yn);
+  arguments.require_states("zn", zn);
+  if (dx.given()) dx.check("dx", shape, shape.inputs, true);
+  if (d_dt.given()) d_dt.check("d_dt", shape, 1, true);
+  arguments.require_states("dy0", dy0);
+  arguments.require_states("dz0", dz0);
+  require_array("the gradients of the parameters", parameters, {Places(shape).count});
+  const Incoming<T> incoming{grad_ys.sequence(), grad_yn, grad_zn, yn, zn, checked_kept(shape, kept, kept_stride),
+                             checked_anchors(shape, anchors, anchor_steps)};
+  backward<T>(in, incoming, {dx.sequence(), d_dt.sequence(), dy0, dz0, parameters}, require_threads(threads));
+}
+
 }  // namespace
 }  // namespace unicornn
 }  // namespace chronode
 
+using chronode::Array;
+
 // masks, lengths, kept, anchors, grad_ys, dx and d_dt may be null. dx lies as x does, d_dt as dt.
 #define CHRONODE_UNICORNN_BACKWARD(T, suffix)                                                                       \
-  CHRONODE_EXPORT void chronode_unicornn_backward_##suffix(                                                         \
-      const T* x, int64_t x_step, int64_t x_sample, const T* dt, int64_t dt_step, int64_t dt_sample,                \
-      const int64_t* lengths, const T* vt, const T* b, const T* w, const T* e, const T* alpha, const T* masks,      \
-      const T* grad_ys, int64_t ys_step, int64_t ys_sample, const T* grad_yn, const T* grad_zn, const T* yn,        \
-      const T* zn, T* kept, int64_t kept_stride, T* anchors, int64_t anchor_steps, T* dx, T* d_dt, T* dy0, T* dz0,  \
-      T* parameters, int64_t steps, int64_t batch, int64_t inputs, int64_t hidden, int64_t layers,                  \
-      int64_t residual, int64_t threads) {                                                                          \
-    using namespace chronode::unicornn;                                                                             \
-    const Inputs<T> in{{steps, batch, inputs, hidden, layers, residual}, {x, x_step, x_sample},                     \
-                       {dt, dt_step, dt_sample}, lengths, {vt, b, w, e, alpha}, masks};                             \
-    const Incoming<T> incoming{{grad_ys, ys_step, ys_sample}, grad_yn, grad_zn, yn, zn,                             \
-                               {kept, kept_stride}, {anchors, anchor_steps}};                                       \
-    const Gradients<T> out{{dx, x_step, x_sample}, {d_dt, dt_step, dt_sample}, dy0, dz0, parameters};               \
-    backward<T>(in, incoming, out, threads);                                                                        \
+  CHRONODE_EXPORT int chronode_unicornn_backward_##suffix(                                                          \
+      Array<const T> x, int64_t x_step, int64_t x_sample, Array<const T> dt, int64_t dt_step, int64_t dt_sample,    \
+      Array<const int64_t> lengths, Array<const T> vt, Array<const T> b, Array<const T> w, Array<const T> e,        \
+      Array<const T> alpha, Array<const T> masks, Array<const T> grad_ys, int64_t ys_step, int64_t ys_sample,       \
+      Array<const T> grad_yn, Array<const T> grad_zn, Array<const T> yn, Array<const T> zn, Array<T> kept,          \
+      int64_t kept_stride, Array<T> anchors, int64_t anchor_steps, Array<T> dx, Array<T> d_dt, Array<T> dy0,        \
+      Array<T> dz0, Array<T> parameters, int64_t steps, int64_t batch, int64_t inputs, int64_t hidden,              \
+      int64_t layers, int64_t residual, CHRONODE_CALL) {                                                            \
+    return chronode::guarded(failure, [&] {                                                                         \
+      chronode::unicornn::backward_entry<T>(                                                                        \
+          {{steps, batch, inputs, hidden, layers, residual}, {x, x_step, x_sample}, {dt, dt_step, dt_sample},       \
+           lengths, vt, b, w, e, alpha, masks},                                                                     \
+          {grad_ys, ys_step, ys_sample}, grad_yn, grad_zn, yn, zn, kept, kept_stride, anchors, anchor_steps,        \
+          {dx, x_step, x_sample}, {d_dt, dt_step, dt_sample}, dy0, dz0, parameters, threads);                       \
+    });                                                                                                             \
   }
 
 CHRONODE_UNICORNN_BACKWARD(float, f32)

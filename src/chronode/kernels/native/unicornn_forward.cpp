@@ -52,23 +52,42 @@ void forward(const Inputs<T>& in, const T* y0, const T* z0, const Outputs<T>& ou
   });
 }
 
+template <class T>
+void forward_entry(const Arguments<T>& arguments, Array<const T> y0, Array<const T> z0, StridedArray<T> ys, Array<T> yn,
+                   Array<T> zn, Array<T> kept, int64_t kept_stride, Array<T> anchors, int64_t anchor_steps,
+                   int64_t threads) {
+  const Inputs<T> in = arguments.checked();
+  arguments.require_states("y0", y0);
+  arguments.require_states("z0", z0);
+  arguments.require_states("yn", yn);
+  arguments.require_states("zn", zn);
+  if (ys.given()) ys.check("ys", in.shape, in.shape.hidden, true);
+  const Outputs<T> out{ys.sequence(), yn, zn, checked_kept(in.shape, kept, kept_stride),
+                       checked_anchors(in.shape, anchors, anchor_steps)};
+  forward<T>(in, y0, z0, out, require_threads(threads));
+}
+
 }  // namespace
 }  // namespace unicornn
 }  // namespace chronode
 
+using chronode::Array;
+
 // ys, masks, lengths, kept and anchors may be null. Strides are in elements.
 #define CHRONODE_UNICORNN_FORWARD(T, suffix)                                                                        \
-  CHRONODE_EXPORT void chronode_unicornn_forward_##suffix(                                                          \
-      const T* x, int64_t x_step, int64_t x_sample, const T* dt, int64_t dt_step, int64_t dt_sample,                \
-      const int64_t* lengths, const T* y0, const T* z0, const T* vt, const T* b, const T* w, const T* e,            \
-      const T* alpha, const T* masks, T* ys, int64_t ys_step, int64_t ys_sample, T* yn, T* zn, T* kept,             \
-      int64_t kept_stride, T* anchors, int64_t anchor_steps, int64_t steps, int64_t batch, int64_t inputs,          \
-      int64_t hidden, int64_t layers, int64_t residual, int64_t threads) {                                          \
-    using namespace chronode::unicornn;                                                                             \
-    const Inputs<T> in{{steps, batch, inputs, hidden, layers, residual}, {x, x_step, x_sample},                     \
-                       {dt, dt_step, dt_sample}, lengths, {vt, b, w, e, alpha}, masks};                             \
-    const Outputs<T> out{{ys, ys_step, ys_sample}, yn, zn, {kept, kept_stride}, {anchors, anchor_steps}};           \
-    forward<T>(in, y0, z0, out, threads);                                                                           \
+  CHRONODE_EXPORT int chronode_unicornn_forward_##suffix(                                                           \
+      Array<const T> x, int64_t x_step, int64_t x_sample, Array<const T> dt, int64_t dt_step, int64_t dt_sample,    \
+      Array<const int64_t> lengths, Array<const T> y0, Array<const T> z0, Array<const T> vt, Array<const T> b,      \
+      Array<const T> w, Array<const T> e, Array<const T> alpha, Array<const T> masks, Array<T> ys, int64_t ys_step, \
+      int64_t ys_sample, Array<T> yn, Array<T> zn, Array<T> kept, int64_t kept_stride, Array<T> anchors,            \
+      int64_t anchor_steps, int64_t steps, int64_t batch, int64_t inputs, int64_t hidden, int64_t layers,           \
+      int64_t residual, CHRONODE_CALL) {                                                                            \
+    return chronode::guarded(failure, [&] {                                                                         \
+      chronode::unicornn::forward_entry<T>(                                                                         \
+          {{steps, batch, inputs, hidden, layers, residual}, {x, x_step, x_sample}, {dt, dt_step, dt_sample},       \
+           lengths, vt, b, w, e, alpha, masks},                                                                     \
+          y0, z0, {ys, ys_step, ys_sample}, yn, zn, kept, kept_stride, anchors, anchor_steps, threads);             \
+    });                                                                                                             \
   }
 
 CHRONODE_UNICORNN_FORWARD(float, f32)
