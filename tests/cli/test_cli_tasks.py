@@ -97,4 +97,4 @@ def test_the_documentation_has_the_table():
 
 def test_tasks_are_what_they_say():
     for task in tasks().values():
-        assert not task.what[0].isupper() and not task.what.endswith("."), task.name
+        assert not task.what.endswith((".", "?")) and len(task.what) <= 100, task.name

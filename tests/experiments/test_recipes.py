@@ -7,6 +7,7 @@ from chronode.experiments.engine import missing
 from chronode.experiments.ledger import Ledger
 from chronode.experiments.papers import figures
 from chronode.experiments.recipe import BUDGETS, find, recipes
+from chronode.experiments.summary import CANDIDATES
 from chronode.training import Settings
 from chronode.training.metrics import mean_and_spread
 
@@ -42,6 +43,8 @@ TABLES = [
     "ernn/table3",
     "ernn/table4",
     "ernn/table5",
+    "beyond/physionet2012",
+    "beyond/physionet2012-splits",
 ]
 
 
@@ -55,7 +58,7 @@ def test_every_cell_can_be_run(name, budget):
     for cell in find(name).cells(budget):
         Settings.from_dict(cell.config["training"])
         assert json.loads(json.dumps(cell.config)) == cell.config
-        assert cell.config["training"]["epochs"] >= 1
+        assert cell.model in CANDIDATES or cell.config["training"]["epochs"] >= 1
         assert len(set(cell.hashes())) == cell.seeds
 
 

@@ -79,13 +79,14 @@ def test_scaling_sees_no_test_window(files):
     assert find("har").load().scaler == before
 
 
-def test_har_of_the_papers_trains_on_all_windows(files):
+def test_har_of_the_papers_holds_out_subjects_and_scales_by_the_others(files):
     _, told = files
     parts = find("har-2").load("paper")
-    assert len(parts.train) == len(told["train"][0]) and len(parts.test) == len(told["test"][0])
-    assert set(parts.valid.ids) <= set(parts.train.ids) and len(parts.valid) == round(0.2 * len(parts.train))
-    flat = told["train"][0].reshape(-1, 9)
-    np.testing.assert_allclose(parts.train.batch().x, (told["train"][0] - flat.mean(0)) / flat.std(0), atol=1e-4)
+    assert len(parts.train) + len(parts.valid) == len(told["train"][0]) and len(parts.test) == len(told["test"][0])
+    assert not set(parts.train.groups) & set(parts.valid.groups)
+    own = told["train"][0][np.isin(told["train"][3], parts.train.groups)]
+    flat = own.reshape(-1, 9)
+    np.testing.assert_allclose(parts.train.batch().x, (own - flat.mean(0)) / flat.std(0), atol=1e-4)
 
 
 def test_features_of_ltc(files):

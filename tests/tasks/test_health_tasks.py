@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from series_checks import some
@@ -7,6 +8,7 @@ from task_checks import check_batch, check_parts, mirrored
 
 from chronode.data import from_list, from_numpy, write_ts
 from chronode.tasks import bidmc, eigenworms, find
+from chronode.training import Objective
 
 # ---- eigenworms -------------------------------------------------------------------------------------------
 
@@ -111,6 +113,16 @@ def test_clean_parts_share_no_recording(recordings, name):
     np.testing.assert_allclose(parts.train.target.values.mean(), 0, atol=1e-5)
     beats = parts.scaler.inverse_target(parts.test.target.values)
     assert beats.min() > parts.scaler.target_std[0]
+
+
+def test_errors_are_in_beats_a_minute(recordings):
+    task = find("bidmc-hr")
+    parts = task.load()
+    objective = Objective.for_task(task, parts.train, scaler=parts.scaler)
+    scores = objective.scores()
+    target = torch.tensor(parts.test.target.values)
+    objective.measure(scores, target + 2 / parts.scaler.target_std[0], target)
+    assert scores.compute()["rmse"] == pytest.approx(2, rel=1e-4)
 
 
 def test_paper_parts_overlap_as_said(recordings):

@@ -74,6 +74,6 @@ class Trial:
             if watch is not None and isinstance(event, EpochDone):
                 watch(model)
 
-        objective = Objective.for_task(self.found, parts.train)
+        objective = Objective.for_task(self.found, parts.train, scaler=parts.scaler)
         fitted = fit(parts, model, settings, objective=objective, on_event=on_event)
         return fitted, fitted.evaluate(parts.test)[self.found.metric]

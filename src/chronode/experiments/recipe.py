@@ -14,6 +14,7 @@ from ..tasks import Task, tasks
 from ..training.settings import Settings
 from .ledger import run_hash
 from .papers import Figure, figures
+from .summary import CANDIDATES
 
 BUDGETS = ("smoke", "laptop", "paper")
 
@@ -115,10 +116,11 @@ class Recipe:
     def cells(self, budget: str = "laptop") -> list[Cell]:
         """What can be run: a figure whose model or task we do not have is left out."""
         one_of("budget", budget, BUDGETS)
+        known = {*models(), *CANDIDATES}
         return [
             self._cell(figure, budget)
             for figure in self.figures()
-            if figure.model in models() and figure.task in tasks() and self._budget(budget, figure) is not None
+            if figure.model in known and figure.task in tasks() and self._budget(budget, figure) is not None
         ]
 
     def _budget(self, budget: str, figure: Figure) -> Budget | None:
@@ -143,6 +145,8 @@ class Recipe:
             for part, settings in layer.items():
                 config[part] |= settings
         config["options"] = {key: value for key, value in config["options"].items() if key in known}
+        if figure.model in CANDIDATES:  # it has settings of its own
+            config |= {"model": {}, "training": {}}
         config = json.loads(json.dumps(config))  # tuples become lists, as they are in the ledger
         about = (figure, self.name, name, figure.model, figure.task, self.protocol)
         return Cell(*about, config, budget.seeds, budget.choices)

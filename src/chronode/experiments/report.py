@@ -23,7 +23,7 @@ def as_markdown(recipe: Recipe, budget: str, rows: list[Row]) -> str:
         >>> from chronode.experiments.recipe import find
         >>> recipe = find("mmrnn/table3")
         >>> print(as_markdown(recipe, "laptop", compare(recipe, "laptop", Ledger("nowhere"))).splitlines()[0])
-        ### mmrnn/table3: parity of bit streams, told bit by bit or only where they change
+        ### mmrnn/table3: Bit-stream parity: dense and event-based encoding
     """
     lines = [f"### {recipe.name}: {recipe.what}", ""]
     lines += [f"Budget {budget}, {recipe.protocol} protocol. " + " ".join(recipe.notes), ""]

@@ -16,13 +16,14 @@ from ..data import Sequences
 from ..data.download import notes
 from ..tasks import Parts
 from ..tasks import find as find_task
-from ..training import Event, Fitted, Objective, Settings, fit
+from ..training import Event, Objective, Settings, fit
 from ..training.environment import environment
 from ..training.inputs import spec_for
 from ..training.progress import Diverged
 from ..training.store import Store
 from .ledger import Entry, run_hash
 from .recipe import Cell
+from .summary import CANDIDATES, run_summary
 
 
 def run(cell: Cell, seed: int, folder: Path | None = None, on_event: Callable[[Event], None] | None = None) -> Entry:
@@ -36,12 +37,15 @@ def run(cell: Cell, seed: int, folder: Path | None = None, on_event: Callable[[E
     """
     task = find_task(cell.task)
     parts = task.load(cell.protocol, seed, **cell.config["options"])
-    objective = Objective.for_task(task, parts.train)
+    objective = Objective.for_task(task, parts.train, scaler=parts.scaler)
+    if cell.model in CANDIDATES:
+        summarised = run_summary(cell.model, parts, objective, seed)
+        took = {"epochs": 1, "steps": 0, "seconds": summarised.seconds, "parameters": summarised.parameters}
+        return _entry(cell, seed, parts, summarised.metrics, took, [])
     settings = Settings.from_dict({**cell.config["training"], "seed": seed})
     spec = spec_for(parts, cell.model, **cell.config["model"])
-    store = (
-        None if folder is None else Store(folder / run_hash(cell.model, cell.task, cell.protocol, seed, cell.config))
-    )
+    key = run_hash(cell.model, cell.task, cell.protocol, seed, cell.config)
+    store = None if folder is None else Store(folder / key)
     ended: list[str] = []
     try:
         told: dict[str, Any] = {"objective": objective, "on_event": on_event, "store": store}
@@ -52,16 +56,24 @@ def run(cell: Cell, seed: int, folder: Path | None = None, on_event: Callable[[E
         ended = [f"{cell.model} with learning_rate={settings.learning_rate:g}, seed {seed}: {error}"]
     if fitted.stopped == "interrupted":
         raise KeyboardInterrupt
-    return _entry(cell, seed, parts, fitted, ended)
+    metrics = {"test": fitted.evaluate(parts.test)}
+    if fitted.best is not None:
+        metrics["valid"] = {"loss": fitted.best.valid_loss, **fitted.best.metrics}
+    took = {"epochs": len(fitted.history), "steps": fitted.steps, "seconds": fitted.cpu_seconds}
+    took["parameters"] = sum(p.numel() for p in fitted.model.parameters())
+    return _entry(cell, seed, parts, metrics, took, ended)
 
 
-def _entry(cell: Cell, seed: int, parts: Parts, fitted: Fitted, ended: list[str]) -> Entry:
+def _entry(
+    cell: Cell,
+    seed: int,
+    parts: Parts,
+    metrics: dict[str, dict[str, float]],
+    took: dict[str, Any],
+    ended: list[str],
+) -> Entry:
     about = environment()
     data = find_task(cell.task).data
-    best = fitted.best
-    metrics = {"test": fitted.evaluate(parts.test)}
-    if best is not None:
-        metrics["valid"] = {"loss": best.valid_loss, **best.metrics}
     commit = about.get("commit") or "unknown"
     return Entry(
         recipe=cell.recipe,
@@ -77,10 +89,7 @@ def _entry(cell: Cell, seed: int, parts: Parts, fitted: Fitted, ended: list[str]
         versions={name: str(about[name]) for name in ("chronode", "python", "torch", "numpy", "lightning")},
         machine={name: about[name] for name in ("os", "cpu", "cores", "threads", "kernels")},
         metrics=metrics,
-        parameters=sum(p.numel() for p in fitted.model.parameters()),
-        epochs=len(fitted.history),
-        steps=fitted.steps,
-        seconds=round(fitted.cpu_seconds, 2),
+        **{**took, "seconds": round(took["seconds"], 2)},
         peak_memory=peak_memory(),
         notes=[*([] if data is None else notes(data)), *ended],
         finished=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),

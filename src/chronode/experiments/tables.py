@@ -276,3 +276,24 @@ add(
         ),
     )
 )
+
+# ---- beyond the papers --------------------------------------------------------------------------------------
+
+for _protocol, _ending, _what in (
+    ("clean", "", "the challenge's sets, trained on a, tested on b and c"),
+    ("paper", "-splits", "random splits of set a"),
+):
+    add(
+        Recipe(
+            f"beyond/physionet2012{_ending}",
+            f"PhysioNet 2012, in-hospital death: {_what}",
+            *("beyond", "physionet2012"),
+            budgets={
+                "smoke": _budget(1),
+                "laptop": _steps(1_000, seeds=3, model={"dropout": 0.3}),
+                "paper": _steps(2_000, seeds=5, model={"dropout": 0.3}),
+            },
+            protocol=_protocol,
+            notes=("Readings at their own times, not filled grids. Literature: GRU-D and mTAN about 0.85 to 0.86.",),
+        )
+    )

@@ -18,6 +18,7 @@ from . import (  # noqa: F401 - importing a family adds its tasks
     occupancy,
     ozone,
     person_activity,
+    physionet2012,
     power,
     ptb,
     robots,

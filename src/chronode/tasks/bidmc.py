@@ -111,11 +111,12 @@ def _add(name: str, what: str, numeric: str, archive: str, sizes: Sizes, **setti
     add(
         Task(
             name=name,
-            what=f"32 s of pulse oximetry and electrocardiogram: how many {what} a minute?",
+            what=f"BIDMC: {what} from 32 s of PPG and ECG",
             make=partial(_make, numeric=numeric, archive=archive),
             sizes=sizes,
             loss="squared",
             metric="rmse",
+            own_units=True,
             protocols=_PROTOCOLS,
             settings={"unicornn": {**_HEALTHCARE, **settings}},
             options={"source": "recordings"},
@@ -125,12 +126,12 @@ def _add(name: str, what: str, numeric: str, archive: str, sizes: Sizes, **setti
 
 
 _add(
-    "bidmc-rr", "breaths", "RESP", "BIDMC32RR",
+    "bidmc-rr", "respiratory rate", "RESP", "BIDMC32RR",
     Sizes(train=5_550, valid=1_200, test=1_200, steps=LENGTH, channels=2),
     learning_rate=3.98e-3, delta_t=0.011, alpha=9.0,
 )  # fmt: skip
 _add(
-    "bidmc-hr", "heart beats", "HR", "BIDMC32HR",
+    "bidmc-hr", "heart rate", "HR", "BIDMC32HR",
     Sizes(train=5_550, valid=1_200, test=1_200, steps=LENGTH, channels=2),
     learning_rate=2.88e-3, delta_t=0.046, alpha=10.0,
 )  # fmt: skip

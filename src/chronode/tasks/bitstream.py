@@ -58,7 +58,7 @@ def _make(protocol: str, seed: int, *, event: bool, block: str, train: int, vali
 add(
     Task(
         name="bitstream",
-        what="the parity of a block of fair bits, told bit by bit or only where they change",
+        what="Bit-stream parity, dense or event-based encoding",
         make=_make,
         sizes=Sizes(train=100_000, valid=10_000, test=10_000, steps=31, channels=1, classes=2),
         loss="cross_entropy",

@@ -59,7 +59,7 @@ def _make(protocol: str, seed: int, *, points: int, train: int, valid: int, test
 add(
     Task(
         name="circle",
-        what="the next point of a walk around a circle; LTC's input for trajectory lengths",
+        what="Next point on a circle; LTC's input for trajectory lengths",
         make=_make,
         sizes=Sizes(train=64, valid=16, test=16, steps=100, channels=2),
         loss="squared",

@@ -64,7 +64,7 @@ def _make(protocol: str, seed: int, *, length: int, train: int, valid: int, test
 add(
     Task(
         name="copy",
-        what="ten symbols to repeat after a long silence; without memory the cross entropy is 10 log 8 / (T + 20)",
+        what="Copy task: ten symbols to repeat after a delay (without memory: cross entropy 10 log 8 / (T + 20))",
         make=_make,
         sizes=Sizes(train=6_400, valid=1_000, test=1_000, steps=220, channels=len(NAMES), classes=len(NAMES)),
         loss="cross_entropy",

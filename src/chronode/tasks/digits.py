@@ -65,8 +65,8 @@ def _make(series: Callable[[], Sequences], protocol: str, seed: int) -> Parts:
 
 
 for _name, _what, _series, _steps in (
-    ("digits-seq", "small handwritten digits of scikit-learn, pixel by pixel", digits_series, PIXELS),
-    ("digits-event", "small handwritten digits of scikit-learn, told where black and white change", digits_events, 30),
+    ("digits-seq", "scikit-learn digits, pixel by pixel", digits_series, PIXELS),
+    ("digits-event", "scikit-learn digits, event-based encoding", digits_events, 30),
 ):
     add(
         Task(

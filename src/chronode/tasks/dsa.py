@@ -107,7 +107,7 @@ def _make(protocol: str, seed: int) -> Parts:
 add(
     Task(
         name="dsa-19",
-        what="5 s of 45 motion signals of torso, arms and legs: which of 19 activities",
+        what="Daily and Sports Activities: 19 activities from 5 s of 45 motion signals",
         make=_make,
         # 19 activities x 8 persons x 60 segments
         sizes=Sizes(train=3420, valid=1140, test=4560, steps=STEPS, channels=len(CHANNELS), classes=len(ACTIVITIES)),

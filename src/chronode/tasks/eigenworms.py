@@ -30,7 +30,7 @@ def _make(protocol: str, seed: int) -> Parts:
 add(
     Task(
         name="eigenworms",
-        what="six numbers for a worm's shape over 17,984 steps: wild type, or which of four mutants?",
+        what="EigenWorms: wild type or one of four mutants from 17,984 steps",
         make=_make,
         sizes=Sizes(train=181, valid=39, test=39, steps=17_984, channels=6, classes=5),
         loss="cross_entropy",

@@ -60,7 +60,7 @@ def _make(protocol: str, seed: int, *, group: str) -> Parts:
 add(
     Task(
         name="gesture",
-        what="velocities and accelerations of hands and wrists: the phase of the gesture in each frame",
+        what="Gesture phase segmentation: the phase in each frame",
         make=_make,
         sizes=Sizes(train=422, valid=107, test=77, steps=LENGTH, channels=len(FEATURES), classes=len(PHASES)),
         loss="cross_entropy",

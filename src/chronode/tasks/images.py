@@ -161,7 +161,7 @@ PIXEL_SETTINGS = {
 
 _add(
     "smnist",
-    "handwritten digits, pixel by pixel",
+    "Sequential MNIST, pixel by pixel",
     _pixels,
     PIXELS,
     protocols=PIXEL_PROTOCOLS,
@@ -169,7 +169,7 @@ _add(
 )
 _add(
     "psmnist",
-    "handwritten digits, pixel by pixel in a fixed random order",
+    "Permuted sequential MNIST",
     _pixels,
     PIXELS,
     protocols=PIXEL_PROTOCOLS,
@@ -178,7 +178,7 @@ _add(
 )
 _add(
     "row-mnist",
-    "handwritten digits, row by row",
+    "Sequential MNIST, row by row",
     _rows,
     SIDE,
     sizes=Sizes(54_000, 6_000, 10_000, SIDE, channels=SIDE, classes=10),
@@ -190,7 +190,7 @@ _add(
 )
 _add(
     "event-mnist",
-    "handwritten digits as black and white pixels, told only where they change",
+    "Event-based MNIST: black-and-white pixels where they change",
     _events,
     106,
     protocols={

@@ -50,7 +50,7 @@ def _make(protocol: str, seed: int, *, words: int, longest: int | None, vectors:
 add(
     Task(
         name="imdb",
-        what="the words of a film review: is it for or against the film?",
+        what="IMDB review sentiment",
         make=_make,
         sizes=Sizes(train=17_500, valid=7_500, test=25_000, steps=2_770, channels=1, classes=2),
         loss="cross_entropy",

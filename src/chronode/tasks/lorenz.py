@@ -84,7 +84,7 @@ def _make(
 add(
     Task(
         name="lorenz96",
-        what="Lorenz 96 system: the state 25 steps ahead; chaotic at force=8, calm at force=0.9",
+        what="Lorenz 96: the state 25 steps ahead (chaotic at force=8, calm at force=0.9)",
         make=_make,
         sizes=Sizes(train=128, valid=128, test=128, steps=2000, channels=DIMENSIONS),
         loss="squared",

@@ -116,7 +116,7 @@ def _cifar(protocol: str, seed: int, *, noise: str) -> Parts:
 add(
     Task(
         name="noisy-mnist",
-        what="handwritten digits, 28 rows, then 972 rows of noise",
+        what="Noise-padded MNIST: 28 rows, then 972 rows of noise",
         make=_mnist,
         sizes=Sizes(57_000, 3_000, 10_000, LENGTH, channels=SIDE, classes=10),
         loss="cross_entropy",
@@ -153,7 +153,7 @@ UNICORNN = {
 add(
     Task(
         name="noisy-cifar",
-        what="small colour photographs, 32 rows, then 968 rows of noise",
+        what="Noise-padded CIFAR-10: 32 rows, then 968 rows of noise",
         make=_cifar,
         sizes=Sizes(47_000, 3_000, 10_000, LENGTH, channels=3 * CIFAR_SIDE, classes=10),
         loss="cross_entropy",

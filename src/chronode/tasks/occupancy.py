@@ -56,7 +56,7 @@ def _make(protocol: str, seed: int, *, test: str) -> Parts:
 add(
     Task(
         name="occupancy",
-        what="temperature, humidity, light and CO2 of an office each minute: is anyone there",
+        what="Occupancy detection: room occupancy from temperature, humidity, light and CO2",
         make=_make,
         sizes=Sizes(train=6907, valid=151, test=1550, steps=LENGTH, channels=len(FEATURES), classes=2),
         loss="cross_entropy",

@@ -61,7 +61,7 @@ def _make(protocol: str, seed: int) -> Parts:
 add(
     Task(
         name="ozone",
-        what="72 readings of the weather a day: was it an ozone day",
+        what="Ozone level detection: ozone days from 72 daily weather features",
         make=_make,
         sizes=Sizes(train=468, valid=56, test=88, steps=LENGTH, channels=len(FEATURES), classes=2),
         loss="cross_entropy",

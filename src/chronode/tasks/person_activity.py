@@ -147,7 +147,7 @@ def _make(protocol: str, seed: int, *, features: str) -> Parts:
 add(
     Task(
         name="person-activity",
-        what="where four tags on a body are, read at irregular times: what the person is doing at each",
+        what="Person activity: one label per step from irregularly sampled position tags",
         make=_make,
         # 25 recordings have 164,860 rows; their single lengths are not published, so this takes them as equal.
         sizes=Sizes(train=6987, valid=1644, test=1644, steps=32, channels=7, classes=len(CLASSES)),

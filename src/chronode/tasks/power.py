@@ -57,7 +57,7 @@ def _make(protocol: str, seed: int) -> Parts:
 add(
     Task(
         name="power",
-        what="a household's voltage, current and sub-meters each minute: its active power",
+        what="Household power: active power from voltage, current and sub-meters",
         make=_make,
         sizes=Sizes(train=48389, valid=6325, test=9339, steps=LENGTH, channels=len(FEATURES)),
         loss="squared",

@@ -65,7 +65,7 @@ def _make(protocol: str, seed: int, *, length: int) -> Parts:
 add(
     Task(
         name="ptb",
-        what="the words of newspaper text: which one comes next?",
+        what="Penn Treebank: next word",
         make=_make,
         sizes=Sizes(train=3_099, valid=246, test=275, steps=300, channels=1, classes=10_000),
         loss="cross_entropy",

@@ -127,7 +127,7 @@ def _make_walker(protocol: str, seed: int, *, length: int, stride: int, drop: fl
 add(
     Task(
         name="half-cheetah",
-        what="seventeen numbers of a running robot: those of the next frame?",
+        what="Half-cheetah: next-step prediction",
         make=_make_cheetah,
         sizes=Sizes(train=970, valid=485, test=970, steps=32, channels=OBSERVATIONS),
         loss="squared",
@@ -145,7 +145,7 @@ add(
 add(
     Task(
         name="walker2d",
-        what="seventeen numbers of a walking robot, a tenth of the frames missing: those of the next frame?",
+        what="Walker2d: next-step prediction with a tenth of the frames missing",
         make=_make_walker,
         # Of roll-outs without a fall: 899 of their 999 frames, 14 windows each.
         sizes=Sizes(train=4_200, valid=560, test=840, steps=64, channels=OBSERVATIONS),

@@ -162,7 +162,7 @@ _IRNN = {
 add(
     Task(
         name="google-12",
-        what="32 log-mel features of a second of sound: which of ten commands, silence, or another word?",
+        what="Speech commands: ten words, silence or unknown from 32 log-mel features",
         make=_make_twelve,
         sizes=Sizes(train=22_246, valid=3_093, test=3_081, steps=STEPS, channels=BANDS, classes=12),
         loss="cross_entropy",
@@ -178,7 +178,7 @@ add(
 add(
     Task(
         name="google-30",
-        what="32 log-mel features of a second of sound: which of thirty words?",
+        what="Speech commands: thirty words from 32 log-mel features",
         make=_make_thirty,
         sizes=Sizes(train=51_088, valid=6_798, test=6_835, steps=STEPS, channels=BANDS, classes=30),
         loss="cross_entropy",

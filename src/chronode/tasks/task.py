@@ -81,6 +81,7 @@ class Task:
         data: the data set's name in `chronode data list`; None if the series are made here.
         class_weights: of the loss; None for equal ones.
         more_metrics: others of METRICS that are reported besides.
+        own_units: metrics of numbers are in the target's own units, though it is scaled for training.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Task:
     data: str | None = None
     class_weights: tuple[float, ...] | None = None
     more_metrics: tuple[str, ...] = ()
+    own_units: bool = False
 
     def __post_init__(self) -> None:
         one_of("loss", self.loss, LOSSES)

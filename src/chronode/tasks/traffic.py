@@ -94,7 +94,7 @@ def _make(protocol: str, seed: int) -> Parts:
 add(
     Task(
         name="traffic",
-        what="weather and calendar of each hour: the cars that passed on the road",
+        what="Interstate traffic volume from hourly weather and calendar",
         make=_make,
         sizes=Sizes(train=8963, valid=1198, test=1800, steps=LENGTH, channels=len(FEATURES)),
         loss="squared",

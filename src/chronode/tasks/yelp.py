@@ -50,7 +50,7 @@ def _make(protocol: str, seed: int, *, words: int, longest: int | None, validati
 add(
     Task(
         name="yelp-5",
-        what="the words of a review: how many stars were given, of five?",
+        what="Yelp review stars, one to five",
         make=_make,
         sizes=Sizes(train=585_000, valid=65_000, test=50_000, steps=300, channels=1, classes=5),
         loss="cross_entropy",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -68,8 +69,9 @@ def fit(
     ends = Ends(on_event, store, 60 * number("save_minutes", save_minutes, at_least=0))
     task, parts = parts_of(data, valid, scaler, protocol, options or {}, settings.seed)
     if objective is None:
-        own = parts.scaler if isinstance(data, Sequences) else None
-        objective = Objective.for_task(task, parts.train) if task else Objective.for_data(parts.train, scaler=own)
+        own = parts.scaler if task or isinstance(data, Sequences) else None
+        usual = partial(Objective.for_task, task) if task else Objective.for_data
+        objective = usual(parts.train, scaler=own)
     objective = objective.with_settings(settings.metric, settings.class_weights, parts.train)
     # Nothing that the caller draws afterwards depends on what was drawn in here.
     with torch.random.fork_rng(range(torch.cuda.device_count())):

@@ -91,9 +91,15 @@ class Objective:
         return cls("class", len(target.classes), target.per_step, "accuracy", metrics, "cross_entropy", **told)
 
     @classmethod
-    def for_task(cls, task: Task, data: Sequences) -> Objective:
-        """The task's own loss and metric, in the units of the task's data."""
-        usual = cls.for_data(data)
+    def for_task(cls, task: Task, data: Sequences, *, scaler: Scaler | None = None) -> Objective:
+        """The task's own loss and metrics, in the units that the task reports.
+
+        Args:
+            task: whose loss and metrics.
+            data: its training series.
+            scaler: what they went through; of use to a task with `own_units`.
+        """
+        usual = cls.for_data(data, scaler=scaler if task.own_units else None)
         metrics = (task.metric, *task.more_metrics)
         return replace(usual, loss=task.loss, metric=task.metric, metrics=metrics, class_weights=task.class_weights)
 

@@ -105,7 +105,7 @@ def _from_task(config: Config) -> Prepared:
     told = {"task": task.name, "protocol": data.protocol, "options": dict(data.options), "seed": config.training.seed}
     notes = dict.fromkeys(note for part in (parts.train, parts.valid, parts.test) for note in part.notes)
     sizes = f"{len(parts.train):,}/{len(parts.valid):,}/{len(parts.test):,} series"
-    objective = Objective.for_task(task, parts.train)
+    objective = Objective.for_task(task, parts.train, scaler=parts.scaler)
     return Prepared(
         parts, objective, None, told, parts.train.describe(), f"{data.protocol} protocol: {sizes}", tuple(notes)
     )
