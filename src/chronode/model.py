@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from ._checks import flag, near, number, one_of, whole
+from ._budget import Budget
+from ._checks import flag, number, one_of, whole
+from ._documents import read_json
 from ._files import replacing
+from ._limits import LAYERS
+from ._schema import parse
 from .nn.cell import State
 from .nn.layer import Layer
 from .nn.registry import create, find
@@ -20,6 +24,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .data import Sequences
+
+
+# What is made on the way to a model may be more than its weights: masks, tables, scratch.
+_MOST_TIMES_THE_WEIGHTS = 8
+_FEW_NUMBERS = 2**22
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,8 @@ class ModelSpec:
         for name in ("input_size", "num_outputs", "hidden_size", "num_layers", "embedding_size"):
             # Plain ints: NumPy's would not go into JSON.
             object.__setattr__(self, name, whole(name, getattr(self, name), at_least=1))
+        if self.num_layers > LAYERS.value:
+            raise ValueError(f"num_layers={self.num_layers:,} is more than {LAYERS.value:,}. {LAYERS.cure}")
         flag("per_step", self.per_step)
         flag("missing", self.missing)
         number("embedding_dropout", self.embedding_dropout, at_least=0, below=1)
@@ -122,13 +133,7 @@ class ModelSpec:
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> ModelSpec:
         """The spec that `as_dict` told."""
-        for name in told:
-            if name not in _names():
-                raise ValueError(f"a model has no {name!r}.{near(name, _names())}")
-        try:
-            return cls(**told)
-        except TypeError as error:
-            raise ValueError(f"this is no description of a model: {error}.") from error
+        return parse(cls, told)
 
 
 def _names() -> set[str]:
@@ -224,13 +229,14 @@ class SequenceModel(nn.Module):
 
     def save(self, path: str | Path) -> Path:
         """Writes the weights (`.safetensors`) and, beside them, the spec (`.json`); returns the former's path."""
-        from safetensors.torch import save_file
+        from safetensors.torch import save
 
         if self.spec is None:
             raise ValueError("this model was put together by hand; one made by SequenceModel.build(spec) can be saved.")
         path = Path(path).with_suffix(".safetensors")
         with replacing(path) as draft:
-            save_file({name: tensor.contiguous() for name, tensor in self.state_dict().items()}, draft)
+            # By Python's own write: an error of safetensors' would not say that the disk is full.
+            draft.write_bytes(save({name: tensor.contiguous() for name, tensor in self.state_dict().items()}))
         with replacing(path.with_suffix(".json")) as draft:
             draft.write_text(json.dumps(self.spec.as_dict(), indent=1))
         return path
@@ -238,18 +244,26 @@ class SequenceModel(nn.Module):
     @classmethod
     def load(cls, path: str | Path) -> SequenceModel:
         """Reads what `save` wrote; the model is ready to answer (evaluation mode)."""
-        from safetensors import SafetensorError
         from safetensors.torch import load_file
 
         path = Path(path).with_suffix(".safetensors")
+        spec: ModelSpec = read_json(path.with_suffix(".json"), ModelSpec)
         try:
-            spec = ModelSpec.from_dict(json.loads(path.with_suffix(".json").read_text()))
-            tensors = load_file(path)
-            with torch.random.fork_rng(devices=[]):  # weights are drawn only to be replaced
-                model = cls.build(spec).with_settings_of(tensors)
-            model.load_state_dict(tensors)
-        except (SafetensorError, UnicodeDecodeError, ValueError, RuntimeError) as error:
-            raise ValueError(f"{path}: {error}") from error
+            weights = load_file(path)
+            # A layer has at least one tensor: this is known before the layers are built one by one.
+            if spec.num_layers > len(weights):
+                raise ValueError(
+                    f"model.json has {spec.num_layers:,} layers, the weights are {len(weights):,} tensors."
+                )
+            most = max(_FEW_NUMBERS, _MOST_TIMES_THE_WEIGHTS * sum(tensor.numel() for tensor in weights.values()))
+            # Weights are drawn only to be replaced.
+            with torch.random.fork_rng(devices=[]), Budget(most):
+                model = cls.build(spec).with_settings_of(weights)
+            model.load_state_dict(weights)
+        except FileNotFoundError:
+            raise
+        except Exception as error:  # foreign bytes, and settings that a cell may refuse in any way
+            raise ValueError(f"{path}: {_one_line(error)}") from error
         return model.eval()
 
 
@@ -275,6 +289,10 @@ class WordEmbedding(nn.Embedding):
             return vectors
         kept = nn.functional.dropout(self.weight.new_ones(self.num_embeddings, 1), self.dropout)
         return vectors * nn.functional.embedding(input, kept)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _embedding(spec: ModelSpec, vectors: NDArray[Any] | None) -> nn.Module:

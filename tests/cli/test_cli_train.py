@@ -157,8 +157,8 @@ def test_flags_go_before_the_file(tmp_path):
         ("model: {epochs: 3}", "'epochs' belongs to training"),
         ("training: {epochs: many}", "whole number"),
         ("- 1", "sections data, model and training"),
-        ("a: [", "no YAML"),
-        ("data: !!python/object/apply:os.system ['true']", "no YAML"),
+        ("a: [", "not valid YAML"),
+        ("data: !!python/object/apply:os.system ['true']", "not valid YAML"),
     ],
 )
 def test_a_wrong_config_is_refused_by_name(text, told, tmp_path):

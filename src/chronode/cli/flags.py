@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from .._documents import parse_yaml
 from ..training.config import DataConfig, ModelConfig, exponent
 from ..training.settings import Settings
 
@@ -113,12 +114,7 @@ def _pair(name: str, text: str) -> tuple[str, Any]:
 
 def _scalar(text: str) -> Any:
     """A number, a truth value, a list or a text, as YAML reads it."""
-    import yaml
-
-    try:
-        return exponent(yaml.safe_load(text))
-    except yaml.YAMLError as error:
-        raise ValueError(f"{text!r} is no value: {str(error).splitlines()[0]}.") from error
+    return exponent(parse_yaml(text, repr(text)))
 
 
 def _helps(section: type[Any]) -> dict[str, str]:

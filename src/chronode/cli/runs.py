@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json as jsonlib
-import warnings
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from ..training.run import Run
@@ -29,26 +30,35 @@ def list_runs(
 
     Example: chronode runs --json
     """
-    from ..training.run import runs
+    from ..training.run import run_folders
     from .outcome import say, shown
 
-    with warnings.catch_warnings(record=True) as unreadable:
-        warnings.simplefilter("always")
-        found = [facts(run) for run in runs(folder)]
+    found = sorted((_listed(path) for path in run_folders(folder)), key=lambda told: (told["started"], told["run"]))
     if json:
-        print(jsonlib.dumps(found, indent=1))
-    else:
-        table = Table(title=f"Runs in {folder}")
-        for column in ("run", "data", "model", "status", "epochs", "test"):
-            table.add_column(column, overflow="fold", justify="right" if column == "epochs" else "left")
-        for told in found:
-            metric = told["metric"] or ""
-            score = shown((told["test"] or {}).get(metric))
-            cells = (Path(told["run"]).name, told["data"], told["model"], told["status"], str(told["epochs"]))
-            table.add_row(*cells, f"{metric} {score}" if score else "")
-        Console().print(table)
-    for warning in unreadable:
-        say(Console(stderr=True), f"note: {warning.message}")
+        return print(jsonlib.dumps(found, indent=1))
+    table = Table(title=f"Runs in {folder}")
+    for column in ("run", "data", "model", "status", "epochs", "test"):
+        table.add_column(column, overflow="fold", justify="right" if column == "epochs" else "left")
+    for told in found:
+        score = shown(told["test"].get(told["metric"]))
+        cells = (Path(told["run"]).name, told["data"], told["model"], told["status"], str(told["epochs"]))
+        table.add_row(*map(Text, cells), Text(f"{told['metric']} {score}" if score else ""))
+    Console().print(table)
+    for told in found:
+        if told["status"] == "damaged":
+            say(Console(stderr=True), f"note: {told['fault']}")
+
+
+def _listed(folder: Path) -> dict[str, Any]:
+    """The facts of a run; of a damaged one, that it is damaged and why."""
+    from ..training.run import Run
+
+    try:
+        return facts(Run.open(folder))
+    except (ValueError, OSError) as error:
+        nothing = dict.fromkeys(("epochs", "best_epoch", "parameters", "seconds"))
+        told = {"run": str(folder), "data": "", "model": "", "status": "damaged", "metric": "", "started": ""}
+        return {**told, **nothing, "valid": {}, "test": {}, "baselines": {}, "notes": [], "fault": str(error)}
 
 
 def show(
@@ -93,19 +103,19 @@ def show(
 
 def facts(run: Run) -> dict[str, Any]:
     """What is told of a run in a list."""
-    summary = run.load_json("summary.json") if (run.path / "summary.json").is_file() else {}
-    told = {name: summary.get(name) for name in ("best_epoch", "metric", "valid", "test", "parameters", "seconds")}
+    from ..training.job import config_of
+    from ..training.run import Summary
+
+    config, rows = config_of(run), run.metrics()
+    summary = run.summary() or Summary("interrupted", epochs=len(rows))
     return {
         "run": str(run.path),
-        "data": run.config.get("data", {}).get("source", ""),
-        "model": run.config.get("model", {}).get("model", ""),
+        "data": config.data.source,
+        "model": config.model.model,
+        **asdict(summary),
         "status": run.status,
-        "epochs": summary.get("epochs", len(run.metrics())),
-        **told,
-        "baselines": summary.get("baselines") or {},
-        "notes": summary.get("notes") or [],
-        "fault": summary.get("fault"),
-        "started": run.environment.get("started", ""),
+        "epochs": len(rows) if summary.epochs is None else summary.epochs,
+        "started": str(run.environment.get("started") or ""),
     }
 
 

@@ -65,7 +65,7 @@ def effective(data: str | None, file: Path | None, given: dict[str, Any]) -> tup
     """(the config: defaults, then the file, then the flags; whether the user chose the model)."""
     asked, chosen = Config(), given.get("model") is not None
     if file is not None:
-        told = read_yaml(file)
+        told = read_config(file)
         try:
             asked = asked.with_values(told)
         except (ValueError, TypeError) as error:
@@ -88,16 +88,11 @@ def _task_options(source: str, given: list[str]) -> dict[str, Any]:
     return read_options(find(source), given)
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
+def read_config(path: Path) -> dict[str, Any]:
     """A config file as plain data."""
-    import yaml
+    from .._documents import read_yaml
 
-    if not path.is_file():
-        raise ValueError(f"{path}: there is no such file.")
-    try:
-        told = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: this is no YAML: {error}") from error
+    told = read_yaml(path)
     if told is not None and not isinstance(told, dict):
         raise ValueError(f"{path}: a config has the sections data, model and training; this is {type(told).__name__}.")
     return told or {}
@@ -129,19 +124,20 @@ def _new(asked: Config, chosen: bool, output: Path | None, baseline: bool, conso
 
 def _resume(folder: Path, source: str | None, changes: dict[str, Any], console: Console, as_json: bool) -> None:
     from ..report.run_folder import draw_run
-    from ..training.job import STRONG_BASELINE, resume_run
+    from ..training.job import STRONG_BASELINE, config_of, resume_run
     from ..training.run import Run
     from .bars import Bars
     from .outcome import say
 
     run = Run.open(folder)
-    labels = [run.config["model"]["model"], STRONG_BASELINE]
+    asked = config_of(run)
+    labels = [asked.model.model, STRONG_BASELINE]
     if run.status == "finished" and not changes:
         say(console, f"{folder} is finished; more epochs: chronode train --resume {folder} --epochs N")
     else:
         say(console, f"going on with {folder}, {run.status} after epoch {len(run.metrics())}")
     told: dict[str, Any] = {"changes": changes, "source": source, "draw": draw_run}
-    bars = Bars(console, labels, changes.get("epochs", run.config["training"]["epochs"]))
+    bars = Bars(console, labels, changes.get("epochs", asked.training.epochs))
     _run(lambda: resume_run(folder, on_event=bars, **told), bars, folder, as_json)
 
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from .._documents import read_json
 from .._files import replacing
 from .catalogue import DataSet, Variant
 
@@ -33,6 +34,16 @@ class Copy:
     folder: Path
     origin: str
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Seal:
+    """The content of SEAL."""
+
+    note: str
+    tree: str
+    count: int
+    sources: dict[str, str]
 
 
 def wanted_files(data_set: DataSet, folder: Path) -> dict[str, str]:
@@ -120,10 +131,10 @@ def check_published(data_set: DataSet, folder: Path) -> None:
 
 def _sealed(folder: Path) -> list[Variant]:
     try:
-        told = json.loads((folder / SEAL).read_text())
-        return [Variant(note=str(told["note"]), tree=str(told["tree"]), count=int(told["count"]))]
-    except (OSError, ValueError, KeyError, TypeError):
+        sealed: _Seal = read_json(folder / SEAL, _Seal)
+    except (OSError, ValueError):
         return []
+    return [Variant(note=sealed.note, tree=sealed.tree, count=sealed.count)]
 
 
 def _differences(variant: Variant, hashes: Mapping[str, str], files: Mapping[str, str]) -> list[str]:
@@ -171,10 +182,9 @@ def _key(variant: Variant) -> str:
 
 def _remembered(memory: Path) -> dict[str, list[str]]:
     try:
-        told = json.loads(memory.read_text())
+        return read_json(memory, dict[str, list[str]])
     except (OSError, ValueError):
         return {}
-    return told if isinstance(told, dict) else {}
 
 
 def _remember(memory: Path, folder: str, facts: list[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from .._checks import near
 from .arrays import from_numpy
@@ -73,6 +73,20 @@ def read(path: str | Path, **options: Any) -> Sequences:
     if path.suffix not in _PACKED:
         _check_content(path, suffix.lower())
     return reader(path, options)
+
+
+class LikeOptions(TypedDict, total=False):
+    """What `options_like` gives, as JSON holds it."""
+
+    columns: list[str]
+    empty: str
+    dtype: str
+    categorical: str
+    categories: dict[str, list[str]]
+    unit: str | float
+    kind: str
+    per_step: bool
+    classes: list[str] | None
 
 
 def options_like(train: Sequences) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -12,7 +13,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .._documents import read_json
 from .._files import replacing
+from .._schema import parse
 from .names import known_column, listed
 from .sequences import Sequences
 from .target import Target
@@ -52,6 +55,16 @@ class Scaler:
     target_mean: tuple[float, ...] = ()
     target_std: tuple[float, ...] = ()
     dt: float = 1.0
+
+    def __post_init__(self) -> None:
+        sizes = [len(self.channels), len(self.mean), len(self.std)]
+        goals = [len(self.targets), len(self.target_mean), len(self.target_std)]
+        if len(set(sizes)) > 1 or len(set(goals)) > 1:
+            raise ValueError(f"the lists of a scaling must be of equal length, got {sizes} and {goals}.")
+        if not all(map(math.isfinite, (*self.mean, *self.target_mean))):
+            raise ValueError("mean and target_mean must be finite.")
+        if not all(math.isfinite(size) and size > 0 for size in (*self.std, *self.target_std, self.dt)):
+            raise ValueError("std, target_std and dt must be finite and greater than 0.")
 
     @classmethod
     def fit(cls, train: Sequences, *, target: bool = True, dt: bool = False, skip: Iterable[str] = ()) -> Scaler:
@@ -132,16 +145,7 @@ class Scaler:
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> Scaler:
         """The scaler that `as_dict` told."""
-        try:
-            fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in told.items()}
-            made = cls(**fields)
-            sizes = [len(made.channels), len(made.mean), len(made.std)]
-            goals = [len(made.targets), len(made.target_mean), len(made.target_std)]
-        except (TypeError, AttributeError) as error:
-            raise ValueError(f"this is no scaling: {error}.") from error
-        if len(set(sizes)) > 1 or len(set(goals)) > 1:
-            raise ValueError(f"this scaling has lists of unequal length: {sizes}, {goals}.")
-        return made
+        return parse(cls, told)
 
     def save(self, path: str | Path) -> None:
         """Writes it as JSON."""
@@ -151,10 +155,7 @@ class Scaler:
     @classmethod
     def load(cls, path: str | Path) -> Scaler:
         """Reads what `save` wrote."""
-        try:
-            return cls.from_dict(json.loads(Path(path).read_text()))
-        except (UnicodeDecodeError, ValueError) as error:
-            raise ValueError(f"{path}: {error}") from error
+        return read_json(Path(path), cls)
 
 
 def _moments(column: NDArray[Any]) -> tuple[float, float]:

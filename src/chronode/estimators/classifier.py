@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,13 +12,31 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from .._checks import one_of
 from ..data import Sequences, Target
 from ..data.target import number_names
 from ..training import predict
 from .base import SequenceEstimator
+from .files import Facts
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+@dataclass(frozen=True)
+class _Facts(Facts):
+    classes: tuple[bool | int | float | str, ...]
+    label_type: str
+
+    def labels(self) -> NDArray[Any]:
+        """The classes as an array of the labels' type."""
+        kind = np.dtype(self.label_type).kind
+        one_of("label_type", kind, ("b", "i", "u", "f", "U", "O"))
+        # Of text only the kind counts: its length follows from the classes.
+        labels = np.array(self.classes, dtype=str if kind == "U" else self.label_type)
+        if len(set(self.classes)) < len(self.classes):
+            raise ValueError("classes has a label twice.")
+        return labels
 
 
 class SequenceClassifier(ClassifierMixin, SequenceEstimator):
@@ -45,6 +63,7 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
     """
 
     _kind = "class"
+    _facts_kind = _Facts
 
     classes_: NDArray[Any]
 
@@ -131,9 +150,12 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
             "label_type": kind,
         }
 
-    def _restore(self, facts: dict[str, Any]) -> None:
+    def _restore(self, facts: _Facts) -> None:
         super()._restore(facts)
-        self.classes_ = np.array(facts["classes"], dtype=facts["label_type"])
+        self.classes_ = facts.labels()
+
+    def _num_outputs(self) -> int:
+        return len(self.classes_)
 
 
 def _with_codes(s: Sequences, labels: NDArray[Any], classes: NDArray[Any]) -> Sequences:

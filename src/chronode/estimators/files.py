@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from .._checks import near
+from .._documents import read_json
 from .._files import replacing
+from .._schema import parse
 from .._version import __version__
 from ..data import Clock, Scaler
+from ..data.files import LikeOptions
 from ..model import SequenceModel
 from ..training import Epoch
 
@@ -24,8 +28,26 @@ _FACTS = "estimator.json"
 _MODEL = "model"
 
 
+@dataclass(frozen=True)
+class Facts:
+    """estimator.json: all but the weights."""
+
+    estimator: str
+    chronode: str
+    arguments: dict[str, Any]
+    scaler: Scaler
+    options: LikeOptions
+    roles: dict[str, str]
+    clock: Clock
+    history: tuple[Epoch, ...]
+    best_epoch: int
+    notes: tuple[str, ...]
+
+
 class Stored(BaseEstimator):
     """A fitted estimator's state, and its `save` and `load`."""
+
+    _facts_kind: ClassVar[type[Facts]]
 
     model_: SequenceModel
     scaler_: Scaler
@@ -58,17 +80,18 @@ class Stored(BaseEstimator):
         path = Path(folder) / _FACTS
         if not path.is_file():
             raise FileNotFoundError(f"{path}: there is no such file; give the folder that save(folder) wrote.")
+        found = read_json(path)
         try:
-            facts = json.loads(path.read_text(encoding="utf-8"))
-            if facts["estimator"] != cls.__name__:
-                raise ValueError(f"this is a {facts['estimator']}: use {facts['estimator']}.load.")
-            made = cls(**facts["arguments"])
+            name = parse(dict[str, Any], found).get("estimator")
+            if isinstance(name, str) and name != cls.__name__:
+                raise ValueError(f"this is a {name}: use {name}.load.")
+            facts = parse(cls._facts_kind, found)
+            made = cls(**_arguments(cls, facts.arguments))
             made._restore(facts)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{path}: this is no estimator that this chronode can read ({error}).") from error
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: {error}") from error
         made.model_ = SequenceModel.load(Path(folder) / _MODEL)
+        made._check_sizes(path)
         return made
 
     def _facts(self) -> dict[str, Any]:
@@ -89,18 +112,40 @@ class Stored(BaseEstimator):
             "notes": list(self.notes_),
         }
 
-    def _restore(self, facts: dict[str, Any]) -> None:
-        """Takes what `_facts` told."""
-        self.scaler_ = Scaler.from_dict(facts["scaler"])
-        self.options_ = facts["options"]
-        self.roles_ = facts["roles"]
-        self.clock_ = Clock(**facts["clock"])
-        self.history_ = tuple(Epoch(**epoch) for epoch in facts["history"])
-        self.best_epoch_ = facts["best_epoch"]
-        self.notes_ = tuple(facts["notes"])
+    def _restore(self, facts: Any) -> None:
+        """Takes what `_facts` told, as a `_facts_kind`."""
+        self.scaler_ = facts.scaler
+        self.options_ = dict(facts.options)
+        self.roles_ = facts.roles
+        self.clock_ = facts.clock
+        self.history_ = facts.history
+        self.best_epoch_ = facts.best_epoch
+        self.notes_ = facts.notes
         self.n_features_in_ = len(self.scaler_.channels)
         if self.roles_:
             self.feature_names_in_ = np.array(self.scaler_.channels, dtype=object)
+
+    def _check_sizes(self, path: Path) -> None:
+        """Refuses facts that do not belong to the model beside them."""
+        spec = self.model_.spec
+        assert spec is not None
+        if self.n_features_in_ != spec.input_size:
+            raise ValueError(f"{path}: scaler has {self.n_features_in_} channels, the model has {spec.input_size}.")
+        if self._num_outputs() != spec.num_outputs:
+            raise ValueError(f"{path}: {self._num_outputs()} outputs, the model has {spec.num_outputs}.")
+
+    def _num_outputs(self) -> int:
+        """Outputs of the model, as the facts have them."""
+        raise NotImplementedError
+
+
+def _arguments(cls: type[Any], told: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of the constructor, each of its type."""
+    kinds = get_type_hints(cls.__init__)
+    for name in told:
+        if name not in kinds or name == "return":
+            raise ValueError(f"arguments.{name} is not known.{near(name, kinds)}")
+    return {name: parse(kinds[name], value, f"arguments.{name}") for name, value in told.items()}
 
 
 def _plain(value: Any) -> Any:

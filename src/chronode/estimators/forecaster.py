@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +15,15 @@ from ..data import Sequences, forecast, split_by_time, windows
 from ..data.names import known_column
 from ..training import predict
 from .base import SequenceEstimator
+from .files import Facts
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+@dataclass(frozen=True)
+class _Facts(Facts):
+    channels: tuple[str, ...]
 
 
 class SequenceForecaster(SequenceEstimator):
@@ -50,6 +56,8 @@ class SequenceForecaster(SequenceEstimator):
     """
 
     _kind = "value"
+
+    _facts_kind = _Facts
 
     channels_: tuple[str, ...]
 
@@ -227,9 +235,14 @@ class SequenceForecaster(SequenceEstimator):
     def _facts(self) -> dict[str, Any]:
         return {**super()._facts(), "channels": list(self.channels_)}
 
-    def _restore(self, facts: dict[str, Any]) -> None:
+    def _restore(self, facts: _Facts) -> None:
         super()._restore(facts)
-        self.channels_ = tuple(facts["channels"])
+        self.channels_ = facts.channels
+        for name in self.channels_:
+            known_column(name, self.scaler_.channels, "channels")
+
+    def _num_outputs(self) -> int:
+        return self.horizon * len(self.channels_)
 
 
 def _places(s: Sequences, names: Sequence[str]) -> list[int]:

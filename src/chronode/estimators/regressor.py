@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +15,15 @@ from ..data import Sequences
 from ..data.target import array_target
 from ..training import predict
 from .base import SequenceEstimator
+from .files import Facts
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+@dataclass(frozen=True)
+class _Facts(Facts):
+    flat: bool
 
 
 class SequenceRegressor(RegressorMixin, SequenceEstimator):
@@ -42,6 +48,7 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator):
     """
 
     _kind = "value"
+    _facts_kind = _Facts
 
     flat_: bool
 
@@ -117,9 +124,12 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator):
     def _facts(self) -> dict[str, Any]:
         return {**super()._facts(), "flat": self.flat_}
 
-    def _restore(self, facts: dict[str, Any]) -> None:
+    def _restore(self, facts: _Facts) -> None:
         super()._restore(facts)
-        self.flat_ = facts["flat"]
+        self.flat_ = facts.flat
+
+    def _num_outputs(self) -> int:
+        return len(self.scaler_.targets)
 
 
 def _with_values(s: Sequences, values: NDArray[np.float64]) -> Sequences:

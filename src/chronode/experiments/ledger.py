@@ -8,13 +8,12 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .._files import replacing
-
-_TYPES = {"int": int, "float": (int, float), "str": str, "list[str]": list}
+from .._documents import parse_json, read_json_lines
+from .._files import naming_errors, replacing
 
 
 @dataclass(frozen=True)
@@ -66,11 +65,6 @@ class Entry:
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        for own in fields(self):
-            wanted = _TYPES.get(str(own.type), dict)
-            value = getattr(self, own.name)
-            if not isinstance(value, wanted) or isinstance(value, bool):
-                raise ValueError(f"{own.name} must be {own.type}, got {value!r}.")
         if self.config_hash != run_hash(self.model, self.task, self.protocol, self.seed, self.config):
             raise ValueError("config_hash does not belong to this model, task, protocol, seed and config.")
         if "test" not in self.metrics or not self.metrics["test"]:
@@ -108,8 +102,7 @@ class Ledger:
         """All runs, each once; a line that is not a run is an error that names the file and the line."""
         found: dict[str, Entry] = {}
         for path in sorted(self.folder.glob("*.jsonl")):
-            for number, line in enumerate(_whole_lines(path.read_bytes()), start=1):
-                entry = _entry(line, f"{path}, line {number}")
+            for _, entry in read_json_lines(path, Entry):
                 found.setdefault(entry.config_hash, entry)
         return list(found.values())
 
@@ -131,7 +124,7 @@ class Ledger:
         with self._locked():
             for path in sorted(self.folder.glob("*.jsonl")):
                 lines = _whole_lines(path.read_bytes())
-                old = [line for line in lines if not is_current(_entry(line, str(path)))]
+                old = [line for line in lines if not is_current(parse_json(line, Entry, str(path)))]
                 if not old:
                     continue
                 place = self.folder / "archive" / path.name
@@ -160,7 +153,7 @@ def _write_lines(path: Path, lines: list[bytes]) -> None:
 
 def _add_line(path: Path, told: dict[str, Any]) -> None:
     line = json.dumps(told, sort_keys=True, ensure_ascii=False).encode() + b"\n"
-    with open(path, "a+b") as file:
+    with naming_errors(path), open(path, "a+b") as file:
         file.seek(0)
         # A process killed while writing leaves half a line: it was never reported as done, so it goes.
         file.truncate(file.read().rfind(b"\n") + 1)
@@ -172,14 +165,3 @@ def _add_line(path: Path, told: dict[str, Any]) -> None:
 
 def _whole_lines(content: bytes) -> list[bytes]:
     return content[: content.rfind(b"\n") + 1].splitlines()
-
-
-def _entry(line: bytes, place: str) -> Entry:
-    try:
-        told = json.loads(line)
-        missing = {own.name for own in fields(Entry) if own.default_factory is MISSING} - told.keys()
-        if missing:
-            raise ValueError(f"{', '.join(sorted(missing))} is missing.")
-        return Entry(**told)
-    except (ValueError, TypeError, AttributeError) as error:
-        raise ValueError(f"{place}: this is not a run of the ledger: {error}") from error

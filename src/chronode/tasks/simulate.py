@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from .._checks import one_of, whole
+from .._documents import read_json
 from .._files import replacing
 from ..data.download import cache_folder, keep
 
@@ -227,9 +228,9 @@ def _claim(top: Path, told: dict[str, Any]) -> None:
     path = top / "build.json"
     if path.is_file():
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            found = read_json(path)
         except ValueError as error:
-            raise ValueError(f"{path}: {error}; remove the folder and build anew.") from None
+            raise ValueError(f"{error} Remove the folder and build anew.") from None
         if found != told:
             raise ValueError(f"{top} holds a build of {found}, not of {told}; remove it or choose another output.")
         return

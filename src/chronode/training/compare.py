@@ -17,7 +17,7 @@ from .job import Draw, check, resume_run, train_run
 from .metrics import LOWER_IS_BETTER, mean_and_spread
 from .prepare import Prepared, prepare, source_of
 from .progress import Event
-from .run import Run
+from .run import Run, Summary
 
 
 @dataclass(frozen=True)
@@ -75,18 +75,18 @@ class Result:
     @classmethod
     def of(cls, entry: Entry, run: Run) -> Result:
         """What a run folder tells."""
-        summary, rows = run.load_json("summary.json"), run.metrics()
-        metric, test = summary["metric"], summary.get("test") or {}
+        summary, rows = run.summary() or Summary("failed"), run.metrics()
+        metric, test = summary.metric, summary.test
         key = "valid_loss" if metric == "loss" else metric
-        fault = summary.get("fault", "")
+        fault = summary.fault
         if not fault and test.get(metric) is None:
             fault = f"{metric} on the test series is not a number."
         return cls(
             *(entry.model, entry.seed, str(entry.folder), metric, test),
             curve=tuple(row.get(key) for row in rows),
-            parameters=summary["parameters"],
-            seconds=statistics.fmean(row["seconds"] for row in rows) if rows else 0.0,
-            baselines=summary.get("baselines") or {},
+            parameters=summary.parameters or 0,
+            seconds=statistics.fmean(row.get("seconds") or 0.0 for row in rows) if rows else 0.0,
+            baselines=summary.baselines,
             fault=fault,
         )
 

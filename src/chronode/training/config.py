@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar, get_type_hints
 
 from .._checks import flag, near, one_of, whole
+from .._schema import parse
 from ..data.split import PARTS
 from .settings import Settings
 
@@ -176,7 +177,7 @@ class Config:
             if name not in ("data", "model", "training"):
                 raise ValueError(f"a config has no section {name!r}: it has data, model and training.{_home(name)}")
             if not isinstance(values, Mapping):
-                raise ValueError(f"{name} must hold names and values, got {values!r}.")
+                raise ValueError(f"{name} must hold names and values, got {str(values)[:60]!r}.")
             sections[name] = _changed(getattr(self, name), values, name)
         return replace(self, **sections)
 
@@ -187,6 +188,7 @@ def _changed(section: Section, values: Mapping[str, Any], where: str) -> Section
         if name not in kinds:
             raise ValueError(f"{where} has no setting {name!r}.{near(name, kinds) or _home(name)}")
     taken = {name: _taken(value, str(kinds[name])) for name, value in values.items()}
+    taken = {name: parse(kinds[name], value, f"{where}.{name}") for name, value in taken.items()}
     try:
         return replace(section, **taken)  # pyrefly: ignore
     except (ValueError, TypeError) as error:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from .._checks import one_of
+from .._schema import parse
 from ..data import Scaler, Sequences
 from ..model import ModelSpec, SequenceModel
 from .answers import columns_of, write_table
@@ -20,7 +21,7 @@ from .fit import fit
 from .fitted import Fitted
 from .inputs import check_fits, spec_for
 from .predict import Predictions
-from .prepare import Prepared, check_unchanged, prepare
+from .prepare import DataFacts, Prepared, check_unchanged, prepare
 from .progress import Epoch, EpochDone, Event, Note, TrainingStopped
 from .run import Run
 
@@ -105,22 +106,31 @@ def resume_run(
     run = Run.open(folder)
     for name in changes or {}:
         one_of("a setting to change", name, MAY_CHANGE)
-    told = {name: section for name, section in run.config.items() if name != "baseline"}
-    config = Config.from_dict(told).with_values({"training": changes or {}})
+    before = config_of(run)
+    config = before.with_values({"training": changes or {}})
     if run.status == "running":
         raise ValueError(f"{run.path} is in use: another process is training into it.")
-    if run.status == "finished" and config.as_dict() == told:
-        return Outcome(run, "finished", run.load_json("summary.json"))
+    if (summary := run.summary()) is not None and summary.status == "finished" and config == before:
+        return Outcome(run, "finished", {**asdict(summary), **run.load_json("summary.json")})
     if source is not None:
         config = config.with_values({"data": {"source": source}})
     if (run.path / "data.json").is_file():
-        check_unchanged(config.data.source, run.load_json("data.json")["source"], run.path)
+        check_unchanged(config.data.source, DataFacts.load(run.path).source, run.path)
     prepared = prepare(config)
     if on_event is not None:
         for line in differences(run.environment, environment()):
             on_event(Note(f"{line}: the numbers may differ in the last digits from a run that was not stopped."))
-    run.save_json("config.json", {**config.as_dict(), "baseline": run.config["baseline"]})
-    return _go(run, config, prepared, run.config["baseline"], on_event, draw)
+    baseline = run.config.get("baseline") is True
+    run.save_json("config.json", {**config.as_dict(), "baseline": baseline})
+    return _go(run, config, prepared, baseline, on_event, draw)
+
+
+def config_of(run: Run) -> Config:
+    """What a run was asked to do."""
+    try:
+        return Config.from_dict({name: section for name, section in run.config.items() if name != "baseline"})
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{run.path / 'config.json'}: {error}") from error
 
 
 def _go(
@@ -138,7 +148,7 @@ def _go(
         run.save_json("data.json", prepared.as_dict())
         saved = run.store.latest()
         # A kill may have come between a checkpoint and its line.
-        run.replace_metrics(_row(Epoch(**told)) for told in (saved[1]["history"] if saved else []))
+        run.replace_metrics(map(_row, parse(list[Epoch], saved[1].get("history"), "history") if saved else []))
         for note in run.store.notes:
             listen(Note(note))
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from typing import Any, cast
 
 import pytorch_lightning as pl
@@ -16,7 +17,7 @@ from ..model import SequenceModel
 from .loaders import TrainingBatches, batch_seed, pieces
 from .objective import Loss, Objective
 from .predict import evaluate
-from .progress import BatchDone, Diverged, Ends, Epoch, EpochDone, Event, Interrupted
+from .progress import BatchDone, Diverged, Ends, Epoch, EpochDone, Event, Interrupted, SavedFacts
 from .schedule import Schedule
 from .settings import Settings
 
@@ -258,7 +259,7 @@ class Training(pl.LightningModule):
         facts |= {"about": self.ends.about}
         return tensors, facts
 
-    def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+    def restore(self, tensors: dict[str, Tensor], facts: SavedFacts) -> None:
         """Goes on from what `state` gave; to be called before Lightning's fit."""
         self.model.load_state_dict(under("model", tensors))
         if self.averaged is not None:
@@ -266,11 +267,10 @@ class Training(pl.LightningModule):
         self.best = under("best", tensors)
         self.sums.copy_(tensors["sums"])
         for name in ("epoch", "batch", "step"):
-            setattr(self.place, name, facts[name])
-        for name in ("best_epoch", "best_value", "stopped", "seconds", "cpu_seconds", "epoch_seconds"):
-            setattr(self, name, facts[name])
-        self.schedule.restore(facts["schedule"])
-        self.history = [Epoch(**told) for told in facts["history"]]
+            setattr(self.place, name, getattr(facts, name))
+        for name in ("best_epoch", "best_value", "stopped", "seconds", "cpu_seconds", "epoch_seconds", "history"):
+            setattr(self, name, getattr(facts, name))
+        self.schedule.restore(asdict(facts.schedule))
         self._pending = under("optimizer", tensors)
 
     def _restore_optimizer(self, tensors: dict[str, Tensor]) -> None:

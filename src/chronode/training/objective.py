@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .._checks import one_of
+from .._checks import one_of, whole
 from ..data import UNKNOWN, Scaler, Sequences, Target
 from ..tasks.task import LOSSES, Task
 from .metrics import CLASS_METRICS, LOWER_IS_BETTER, VALUE_METRICS, Scores
@@ -75,6 +75,9 @@ class Objective:
         for name in self.metrics:
             one_of("metric", name, known)
         one_of("metric", self.metric, (*self.metrics, "loss"))
+        whole("num_outputs", self.num_outputs, at_least=1)
+        if self.classes is not None and len(self.classes) != self.num_outputs:
+            raise ValueError(f"{len(self.classes)} classes were given for num_outputs={self.num_outputs}.")
         if self.class_weights is not None and len(self.class_weights) != self.num_outputs:
             raise ValueError(f"{len(self.class_weights)} class_weights were given for {self.num_outputs} classes.")
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._checks import near
+from .._documents import read_json
+from .._schema import parse
 from ..data import Facts, Scaler, Sequences, forecast, split, split_by_time, windows
 from ..data.copies import hash_of
 from ..data.names import counted
@@ -50,6 +52,36 @@ class Prepared:
         sizes = {name: len(getattr(self.parts, name)) for name in ("train", "valid", "test")}
         told = {"source": self.source, "facts": self.facts.as_dict(), "series": sizes, "notes": list(self.notes)}
         return {**told, "reading": reading}
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """data.json: what `Prepared.as_dict` told.
+
+    Attributes:
+        source: what the series came from.
+        facts: of all series.
+        series: how many there are in each part.
+        notes: what was done to the data.
+        reading: how later files are read; None for a task.
+    """
+
+    source: dict[str, Any]
+    facts: dict[str, Any]
+    series: dict[str, int]
+    notes: tuple[str, ...]
+    reading: Reading | None
+
+    def __post_init__(self) -> None:
+        if "file" in self.source:
+            parse(str, self.source["file"], "source.file")
+            parse(int, self.source.get("size"), "source.size")
+            parse(str, self.source.get("sha256"), "source.sha256")
+
+    @classmethod
+    def load(cls, run: Path) -> DataFacts:
+        """Those of a run folder."""
+        return read_json(run / "data.json", cls)
 
 
 def prepare(config: Config) -> Prepared:

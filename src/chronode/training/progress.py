@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from .._checks import whole
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -64,6 +66,39 @@ class Note:
 
 
 Event = BatchDone | EpochDone | Note
+
+
+@dataclass(frozen=True)
+class SavedPlateau:
+    """The state of a `Schedule`: how often the rate fell, and the epochs since something better came."""
+
+    drops: int
+    waited: int
+
+
+@dataclass(frozen=True)
+class SavedFacts:
+    """The facts of a checkpoint: all but the tensors that the rest of a run depends on."""
+
+    epoch: int
+    batch: int
+    step: int
+    best_epoch: int
+    best_value: float | None
+    stopped: str | None
+    schedule: SavedPlateau
+    history: list[Epoch]
+    seconds: float
+    cpu_seconds: float
+    epoch_seconds: float
+    about: dict[str, Any] | None
+
+    def __post_init__(self) -> None:
+        for name in ("epoch", "batch", "step", "best_epoch"):
+            whole(name, getattr(self, name), at_least=0)
+        if len(self.history) != self.epoch or self.best_epoch > self.epoch:
+            told = f"epoch {self.epoch}, best_epoch {self.best_epoch}, {len(self.history)} epochs in history"
+            raise ValueError(f"epoch, best_epoch and history do not fit together: {told}.")
 
 
 class Saves(Protocol):

@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 
-from .._checks import near
+from .._checks import near, whole
+from .._schema import parse
 from ..data import Scaler, Sequences, forecast, options_like, read, windows
 from ..data.csv_file import first_line
+from ..data.files import LikeOptions
 from ..data.names import listed
 from .config import DataConfig
 
@@ -63,6 +66,19 @@ class Reading:
     per_step: bool = False
     scaler: Scaler | None = None
 
+    def __post_init__(self) -> None:
+        kinds = _option_kinds()
+        for name, value in self.options.items():
+            if name not in kinds:
+                raise ValueError(f"options.{name} is not known.{near(name, kinds)}")
+            parse(kinds[name], value, f"options.{name}")
+        for name in ("horizon", "window", "stride"):
+            whole(name, getattr(self, name), at_least=0)
+        if self.scaler is not None and self.scaler.channels != self.channels:
+            raise ValueError(
+                f"the scaler is of {listed(self.scaler.channels)}, the channels are {listed(self.channels)}."
+            )
+
     @classmethod
     def of(cls, config: DataConfig, s: Sequences, *, missing: bool, per_step: bool, scaler: Scaler | None) -> Reading:
         """What `read_source(config)` did when it gave `s`."""
@@ -112,18 +128,11 @@ class Reading:
         """For JSON."""
         return {**asdict(self), "scaler": None if self.scaler is None else self.scaler.as_dict()}
 
-    @classmethod
-    def from_dict(cls, told: dict[str, Any]) -> Reading:
-        """What `as_dict` told."""
-        known: dict[str, Any] = {**told, "scaler": told["scaler"] and Scaler.from_dict(told["scaler"])}
-        known |= {name: tuple(told[name]) for name in ("target", "channels", "forecast_channels")}
-        return cls(**known)
-
     def _check_columns(self, path: Path, columns: list[str] | None, targets: list[str]) -> list[str]:
         """Refuses a table that lacks columns; returns a note on those it has besides."""
         if columns is None:
             return []
-        values = [] if "channel" in self.options else self.options["columns"]
+        values = [] if "channel" in self.options else self.options.get("columns", [])
         roles = [self.options[role] for role in _ROLES if role in self.options]
         wanted = [*roles, *targets, *values]
         gone = [name for name in wanted if name not in columns]
@@ -219,6 +228,15 @@ def _like(config: DataConfig, s: Sequences) -> dict[str, Any]:
     if "channel" in asked:
         like.pop("categorical", None)
     return {**asked, **like}
+
+
+@lru_cache
+def _option_kinds() -> dict[str, Any]:
+    """The types of all options that `_like` gives, by name."""
+    hints = get_type_hints(DataConfig)
+    asked = {_READ_AS.get(name, name): hints[name] for name in _TO_READ}
+    arrays = {_ARRAYS[name]: hints[name] for name in _ARRAYS}
+    return {**asked, **arrays, **get_type_hints(LikeOptions)}
 
 
 def _one(names: Sequence[str]) -> str | list[str]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import math
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from .._checks import one_of
-from .._files import naming_full_disk, replacing, sync
+from .._documents import read_json, read_json_lines
+from .._files import naming_errors, replacing, sweep, sync
+from .._schema import parse
 from .environment import environment
 from .lock import FolderLock
 from .store import Store
@@ -23,6 +25,58 @@ OUTCOMES = ("finished", "stopped", "interrupted", "failed")
 
 # What a creation that was killed can leave; "run.json" comes last, so without it nothing was trained.
 _MADE_FIRST = {"config.json", "environment.json", "run.lock"}
+
+Scalar = str | int | float | bool | None
+Scores = dict[str, float | None]
+Row = dict[str, int | float | list[int | float | None] | None]
+
+
+@dataclass(frozen=True)
+class _Head:
+    """run.json."""
+
+    format: str
+    version: int
+    command: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The fields of summary.json that chronode itself reads; a number is None where it is not finite.
+
+    Attributes:
+        status: one of OUTCOMES.
+        stopped: why training ended.
+        epochs: that were trained.
+        best_epoch: the epoch that the weights are of.
+        metric: what it was chosen by.
+        valid: metrics on the validation part.
+        test: metrics on the test part; empty if it was not tested.
+        baselines: metrics on the test part of what it is compared with.
+        parameters: trained numbers.
+        seconds: of training.
+        notes: what the user should know.
+        fault: why it failed.
+    """
+
+    status: str
+    stopped: str = ""
+    epochs: int | None = None
+    best_epoch: int | None = None
+    metric: str = ""
+    valid: Scores = field(default_factory=dict)
+    test: Scores = field(default_factory=dict)
+    baselines: dict[str, Scores] = field(default_factory=dict)
+    parameters: int | None = None
+    seconds: float | None = None
+    notes: list[str] = field(default_factory=list)
+    fault: str = ""
+
+    def __post_init__(self) -> None:
+        one_of("status", self.status, OUTCOMES)
+
+
+_SUMMARY = {own.name for own in fields(Summary)}
 
 
 class Run:
@@ -54,11 +108,11 @@ class Run:
         ('finished', {'model': 'mmrnn'}, [{'epoch': 1, 'loss': 0.5}])
     """
 
-    def __init__(self, path: Path, told: dict[str, Any]):
+    def __init__(self, path: Path, command: list[str] | None):
         self.path = path
-        self.command: list[str] | None = told.get("command")
-        self.config: dict[str, Any] = self.load_json("config.json")
-        self.environment: dict[str, Any] = self.load_json("environment.json")
+        self.command = command
+        self.config: dict[str, Any] = self.load_json("config.json", dict[str, Any])
+        self.environment: dict[str, Any] = self.load_json("environment.json", dict[str, Scalar])
         self.store = Store(path / "checkpoints")
         self._lock = FolderLock(path / "run.lock")
 
@@ -87,10 +141,10 @@ class Run:
             _refuse_used(path)  # again, for another process may have been faster
             _write(path / "config.json", text)
             _write(path / "environment.json", _json(environment()))
-            told = {"format": FORMAT, "version": VERSION, "command": command and list(command)}
-            _write(path / "run.json", _json(told))
+            words = None if command is None else list(command)
+            _write(path / "run.json", _json({"format": FORMAT, "version": VERSION, "command": words}))
         sync(path.parent)
-        return cls(path, told)
+        return cls(path, words)
 
     @classmethod
     def open(cls, folder: str | Path) -> Run:
@@ -103,27 +157,30 @@ class Run:
         if not path.is_dir():
             raise ValueError(f"there is no folder {path}.")
         if not (path / "run.json").is_file():
-            raise ValueError(f"{path} is no run folder: it has no run.json.")
-        told = _read_json(path / "run.json")
+            raise ValueError(f"{path} is not a run folder: it has no run.json.")
+        told = read_json(path / "run.json")
         if not isinstance(told, dict) or told.get("format") != FORMAT:
-            raise ValueError(f"{path} is no run folder: its run.json does not say format {FORMAT!r}.")
+            raise ValueError(f"{path} is not a run folder: its run.json does not say format {FORMAT!r}.")
         if told.get("version") != VERSION:
             raise ValueError(
                 f"{path} is a run folder of version {told.get('version')!r}, this chronode reads version {VERSION}: "
                 "use the chronode that made it (environment.json names it) or train again into a new folder."
             )
-        return cls(path, told)
+        head: _Head = read_json(path / "run.json", _Head)
+        return cls(path, head.command)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Only one process trains into the folder; a kill frees it.
 
-        A summary from before is removed, since the run is going on.
+        A summary from before is removed, since the run is going on, and so are drafts that a killed process left.
 
         Raises:
             ValueError: another process is training into it.
         """
         with self._lock.held():
+            sweep(self.path)
+            sweep(self.store.folder)
             (self.path / "summary.json").unlink(missing_ok=True)
             yield
 
@@ -136,8 +193,8 @@ class Run:
         """
         if self._lock.taken():
             return "running"
-        if (self.path / "summary.json").is_file():
-            return self.load_json("summary.json")["status"]
+        if (summary := self.summary()) is not None:
+            return summary.status
         begun = self.store.folder.is_dir() or self._metrics_file.is_file()
         return "interrupted" if begun else "new"
 
@@ -145,7 +202,7 @@ class Run:
         """Adds a line to metrics.jsonl; numbers that are not finite become null, for JSON has none."""
         line = _line(row)
         self._drop_torn_line()
-        with naming_full_disk(self._metrics_file):
+        with naming_errors(self._metrics_file):
             with self._metrics_file.open("a", encoding="utf-8") as file:
                 file.write(line)
             sync(self._metrics_file)
@@ -155,12 +212,10 @@ class Run:
         if not self._metrics_file.is_file():
             return []
         rows = []
-        # What follows the last line break is empty, or torn.
-        for number, line in enumerate(self._metrics_file.read_bytes().split(b"\n")[:-1], start=1):
-            try:
-                rows.append(json.loads(line))
-            except ValueError as error:
-                raise ValueError(f"{self._metrics_file}, line {number}: this is no JSON ({error}).") from error
+        for place, row in read_json_lines(self._metrics_file, Row):
+            if not isinstance(row.get("epoch", 0), int):
+                raise ValueError(f"{place}: epoch must be a whole number, got {row['epoch']!r}.")
+            rows.append(row)
         return rows
 
     def truncate_metrics(self, after_epoch: int) -> None:
@@ -173,17 +228,28 @@ class Run:
         _write(self._metrics_file, "".join(map(_line, rows)))
 
     def finish(self, summary: dict[str, Any]) -> None:
-        """Writes summary.json: "status" is one of OUTCOMES; scores, seconds and the like are up to the caller."""
+        """Writes summary.json: "status" is one of OUTCOMES; see `Summary` for the other fields that are read again."""
         one_of("summary['status']", summary.get("status", "missing"), OUTCOMES)
         self.save_json("summary.json", summary)
+
+    def summary(self) -> Summary | None:
+        """What summary.json says; None if the run has not ended."""
+        path = self.path / "summary.json"
+        if not path.is_file():
+            return None
+        told = read_json(path, dict[str, Any])
+        try:
+            return parse(Summary, {name: value for name, value in told.items() if name in _SUMMARY})
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
 
     def save_json(self, name: str, value: Any) -> None:
         """Writes a file of the folder whole; numbers that are not finite become null."""
         _write(self.path / name, _json(value))
 
-    def load_json(self, name: str) -> Any:
-        """Reads what `save_json` wrote."""
-        return _read_json(self.path / name)
+    def load_json(self, name: str, kind: Any = Any) -> Any:
+        """Reads what `save_json` wrote, as the type `kind` (see `chronode._schema.parse`)."""
+        return read_json(self.path / name, kind)
 
     @property
     def _metrics_file(self) -> Path:
@@ -219,15 +285,17 @@ def next_folder(parent: str | Path, name: str) -> Path:
         return path
 
 
-def runs(parent: str | Path) -> list[Run]:
-    """The runs in a folder, oldest first; warns about those that cannot be opened."""
-    found = []
-    for marker in Path(parent).glob("*/run.json"):
-        try:
-            found.append(Run.open(marker.parent))
-        except ValueError as error:
-            warnings.warn(str(error), stacklevel=2)
-    return sorted(found, key=lambda run: (run.environment.get("started", ""), run.path.name))
+def run_folders(parent: str | Path) -> list[Path]:
+    """The run folders in a folder by name, damaged ones included.
+
+    Example:
+        >>> import tempfile
+        >>> parent = Path(tempfile.mkdtemp())
+        >>> _ = Run.create(parent / "ltc-1", {"model": "ltc"})
+        >>> [path.name for path in run_folders(parent)]
+        ['ltc-1']
+    """
+    return sorted(marker.parent for marker in Path(parent).glob("*/run.json"))
 
 
 def _refuse_used(path: Path) -> None:
@@ -258,12 +326,3 @@ def _finite(value: Any) -> Any:
 def _write(path: Path, text: str) -> None:
     with replacing(path) as draft:
         draft.write_text(text, encoding="utf-8")
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise ValueError(f"there is no {path}.") from error
-    except ValueError as error:
-        raise ValueError(f"{path}: this is no JSON ({error}).") from error

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytorch_lightning as pl
 import torch
+from torch import Tensor
 
+from .._schema import parse
 from ..data import Sequences
 from ..model import SequenceModel
 from ..tasks.task import Parts
@@ -21,7 +23,7 @@ from .fitted import Fitted
 from .loaders import Place, TrainingBatches
 from .module import Training, under
 from .objective import Objective
-from .progress import Ends, Interrupted, TrainingStopped
+from .progress import Ends, Interrupted, SavedFacts, TrainingStopped
 from .settings import Settings
 
 # What a resumed run may change: it decides when or where to train, not what is learnt until then.
@@ -45,12 +47,12 @@ def train(
     batches = TrainingBatches(parts, settings, Place())
     ends = ends._replace(about=_about(network, settings, parts.train))
     saved = ends.store.latest() if resume and ends.store is not None else None
+    facts = None if saved is None else _facts(ends, saved[1])
     if saved is not None:
-        _check_same(saved[1]["about"], ends.about)
         network = network.with_settings_of(under("model", saved[0]))
     run = Training(network, objective, settings, batches, parts.valid, ends)
-    if saved is not None:
-        run.restore(*saved)
+    if saved is not None and facts is not None:
+        _restore(run, saved[0], facts)
     try:
         if run.place.batch or run.decide() is None:
             with _threads(settings, network, parts.train), _quiet(), _stops_when_asked(run):
@@ -101,6 +103,26 @@ def _about(network: SequenceModel, settings: Settings, train: Sequences) -> dict
     told |= {f"model {k}": v for k, v in (network.spec.as_dict() if network.spec else {}).items()}
     told |= {"training series": len(train), "training steps": int(train.lengths.sum())}
     return json.loads(json.dumps(told, default=str))  # tuples become lists, as they will when it is saved
+
+
+def _facts(ends: Ends, told: dict[str, Any]) -> SavedFacts:
+    """The facts of a checkpoint; those of another run, or damaged ones, are refused."""
+    facts: SavedFacts = parse(SavedFacts, told, f"{_place(ends)}: checkpoint")
+    _check_same(facts.about or {}, ends.about)
+    return facts
+
+
+def _restore(run: Training, tensors: dict[str, Tensor], facts: SavedFacts) -> None:
+    """Takes a saved state whose tensors must be those of the model."""
+    try:
+        run.restore(tensors, facts)
+    except (KeyError, RuntimeError) as error:
+        told = " ".join(str(error).split())
+        raise ValueError(f"{_place(run.ends)}: the checkpoint does not fit the model: {told}") from error
+
+
+def _place(ends: Ends) -> str:
+    return str(getattr(ends.store, "folder", "the saved run"))
 
 
 def _check_same(there: dict[str, Any], here: dict[str, Any] | None) -> None:

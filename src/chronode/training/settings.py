@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from .._checks import near, number, one_of, whole
+from .._checks import number, one_of, whole
+from .._schema import parse
 
 OPTIMIZERS = ("adam", "adamw", "rmsprop", "sgd")
 SCHEDULES = ("constant", "step", "plateau", "cosine")
@@ -142,12 +143,7 @@ class Settings:
     @classmethod
     def from_dict(cls, told: Mapping[str, Any]) -> Settings:
         """The settings that `as_dict` told; those left out have their defaults."""
-        known = [field.name for field in fields(cls)]
-        for name in told:
-            if name not in known:
-                raise ValueError(f"training has no setting {name!r}.{near(name, known)}")
-        given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in told.items()}
-        return cls(**given)
+        return parse(cls, told)
 
 
 _CHOICES = {

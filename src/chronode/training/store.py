@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from .._checks import whole
-from .._files import DiskFull, replacing
+from .._documents import parse_json
+from .._files import DiskFull, replacing, sweep
 
 # The hash of the content is part of the name: one rename brings both, and the file stays plain safetensors.
 _NAME = re.compile(r"checkpoint-(\d{6,})-([0-9a-f]{32})\.safetensors")
@@ -58,7 +59,7 @@ class Store:
             TypeError: a tensor or fact has a type that would not come back as it was.
         """
         content = _packed(tensors, facts)
-        self._remove_drafts()
+        sweep(self.folder)
         number = max((_number(path) for path in self._files()), default=0) + 1
         path = self.folder / f"checkpoint-{number:06d}-{_hash(content)}.safetensors"
         try:
@@ -80,7 +81,7 @@ class Store:
             except FileNotFoundError:  # it went while we looked, so there is a newer one
                 return self._newest()
             if _hash(content) == _match(path)[2]:
-                return path, _unpacked(content)
+                return path, _unpacked(content, path)
             if path not in self._damaged:
                 self._damaged.add(path)
                 self.notes.append(f"{path} is torn or altered (its hash is not that of its name): it is passed over.")
@@ -90,11 +91,6 @@ class Store:
         """The checkpoints, newest first."""
         found = [path for path in self.folder.glob("checkpoint-*") if _NAME.fullmatch(path.name)]
         return sorted(found, key=_number, reverse=True)
-
-    def _remove_drafts(self) -> None:
-        """What a killed process left of a checkpoint it was writing."""
-        for draft in self.folder.glob(".checkpoint-*"):
-            draft.unlink(missing_ok=True)
 
     def _remove_old(self) -> None:
         # A damaged file must not take the place of a whole one.
@@ -137,13 +133,21 @@ def _packed(tensors: dict[str, Tensor], facts: dict[str, Any]) -> bytes:
     return save(plain, metadata={"facts": json.dumps(facts)})
 
 
-def _unpacked(content: bytes) -> Checkpoint:
+def _unpacked(content: bytes, path: Path) -> Checkpoint:
+    from safetensors import SafetensorError
     from safetensors.torch import load
 
+    try:
+        tensors = {name: _own(tensor) for name, tensor in load(content).items()}
+    except SafetensorError as error:
+        raise ValueError(f"{path}: this is not a safetensors file ({error}).") from error
     # The header is JSON, its length the first eight bytes; `load` does not give the metadata back.
-    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-    tensors = {name: _own(tensor) for name, tensor in load(content).items()}
-    return tensors, json.loads(header["__metadata__"]["facts"])
+    header = parse_json(content[8 : 8 + int.from_bytes(content[:8], "little")], Any, str(path))
+    told = header.get("__metadata__", {}).get("facts")
+    facts = None if told is None else parse_json(told, Any, f"{path}, facts")
+    if not isinstance(facts, dict):
+        raise ValueError(f"{path}: this is not a checkpoint: its metadata have no facts.")
+    return tensors, facts
 
 
 def _own(tensor: Tensor) -> Tensor:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ..data import Scaler, Sequences
 from ..model import SequenceModel
 from .config import Config
+from .job import config_of
 from .objective import Objective
 from .predict import Predictions, evaluate, predict
-from .prepare import check_unchanged, prepare
+from .prepare import DataFacts, check_unchanged, prepare
 from .reading import Reading
 from .run import Run
+
+
+@dataclass(frozen=True)
+class _Learnt:
+    """objective.json."""
+
+    objective: Objective
+    scaler: Scaler | None
 
 
 @dataclass(frozen=True)
@@ -42,19 +50,11 @@ class Trained:
         run = Run.open(folder)
         if not (run.path / "model.safetensors").is_file() or not (run.path / "objective.json").is_file():
             raise ValueError(f"{run.path} has no model yet ({run.status}): `chronode train --resume {run.path}`.")
-        whole = run.load_json("objective.json")
-        told: dict[str, Any] = whole["objective"]
-        told["scaler"] = told["scaler"] and Scaler.from_dict(told["scaler"])
-        told |= {name: told[name] and tuple(told[name]) for name in ("metrics", "class_weights", "classes")}
-        reading = run.load_json("data.json")["reading"]
-        return cls(
-            run,
-            Config.from_dict({name: section for name, section in run.config.items() if name != "baseline"}),
-            SequenceModel.load(run.path / "model"),
-            Objective(**told),
-            whole["scaler"] and Scaler.from_dict(whole["scaler"]),
-            None if reading is None else Reading.from_dict(reading),
-        )
+        learnt: _Learnt = run.load_json("objective.json", _Learnt)
+        reading = DataFacts.load(run.path).reading
+        model = SequenceModel.load(run.path / "model")
+        _check_sizes(run.path, model, learnt, reading)
+        return cls(run, config_of(run), model, learnt.objective, learnt.scaler, reading)
 
     def series(self, source: str | None = None, *, labelled: bool, anyway: bool = False) -> Sequences:
         """The series of a file, read and scaled as in training; None: the run's own test part.
@@ -65,7 +65,7 @@ class Trained:
             anyway: even if times or values look like other units.
         """
         if source is None or (self.reading is None and source == self.config.data.source):
-            check_unchanged(self.config.data.source, self.run.load_json("data.json")["source"], self.run.path)
+            check_unchanged(self.config.data.source, DataFacts.load(self.run.path).source, self.run.path)
             return prepare(self.config).parts.test
         if self.reading is None:
             task = self.config.data.source
@@ -90,3 +90,22 @@ class Trained:
             steps = range(1, reading.horizon + 1)
             return tuple(f"{name}+{step}" for step in steps for name in reading.forecast_channels)
         return reading.target or answers.names
+
+
+def _check_sizes(folder: Path, model: SequenceModel, learnt: _Learnt, reading: Reading | None) -> None:
+    """Refuses files that are whole, each by itself, but do not belong together."""
+    spec, objective = model.spec, learnt.objective
+    assert spec is not None
+    pairs = [("objective.json", "num_outputs", objective.num_outputs, spec.num_outputs)]
+    pairs.append(("objective.json", "per_step", objective.per_step, spec.per_step))
+    if reading is not None:
+        pairs.append(("data.json", "reading.channels", len(reading.channels), spec.input_size))
+        pairs.append(("data.json", "reading.per_step", reading.per_step, spec.per_step))
+    for name, field, found, wanted in pairs:
+        if found != wanted:
+            raise ValueError(f"{folder / name}: {field} is {found}, in model.json it is {wanted}.")
+    if learnt.scaler is not None and learnt.scaler.targets and len(learnt.scaler.targets) != spec.num_outputs:
+        targets = len(learnt.scaler.targets)
+        raise ValueError(
+            f"{folder / 'objective.json'}: scaler.targets has {targets} names for {spec.num_outputs} outputs."
+        )

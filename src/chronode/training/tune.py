@@ -16,6 +16,7 @@ import optuna
 from optuna.trial import TrialState
 
 from .._checks import number, one_of, whole
+from .._documents import read_json
 from .._files import replacing
 from .compare import file_of, identity
 from .config import Config
@@ -232,12 +233,12 @@ class Search:
             with replacing(file) as draft:
                 draft.write_text(json.dumps(here, indent=1) + "\n", encoding="utf-8")
             return
-        there = json.loads(file.read_text(encoding="utf-8"))
+        there = read_json(file, dict[str, dict[str, Any]])
         differing = [
-            f"{section} {name}: {there[section].get(name)!r} there, {here[section].get(name)!r} here"
+            f"{section} {name}: {there.get(section, {}).get(name)!r} there, {here[section].get(name)!r} here"
             for section in here
-            for name in {**there[section], **here[section]}
-            if there[section].get(name) != here[section].get(name)
+            for name in {**there.get(section, {}), **here[section]}
+            if there.get(section, {}).get(name) != here[section].get(name)
         ]
         if differing:
             told = "; ".join(differing)

@@ -1,0 +1,92 @@
+"""Limits on what a file may cost before it is trusted; an environment variable raises each of them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+MIB = 2**20
+GIB = 2**30
+
+_MOST_TIMES_THE_FILE = 100  # tables compress 3 to 30 times; gzip at its limit 1,000 times
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A whole number that an environment variable may replace.
+
+    Attributes:
+        variable: the environment variable.
+        default: the limit without it.
+
+    Example:
+        >>> Limit("CHRONODE_MAX_EXAMPLE", 1000).value
+        1000
+    """
+
+    variable: str
+    default: int
+
+    @property
+    def value(self) -> int:
+        """The limit in force."""
+        given = self.given
+        return self.default if given is None else given
+
+    @property
+    def given(self) -> int | None:
+        """What the environment variable says; None if it is not set."""
+        text = os.environ.get(self.variable, "").strip()
+        if not text:
+            return None
+        if not text.isdecimal() or len(text) > 18:
+            raise ValueError(f"{self.variable}={text!r} must be a whole number.")
+        return int(text)
+
+    @property
+    def cure(self) -> str:
+        """How to raise the limit, for the end of an error message."""
+        return f"Set {self.variable} to raise this limit."
+
+
+JSON_BYTES = Limit("CHRONODE_MAX_JSON", 16 * MIB)
+"""Size of a JSON file, or of one line of a file of JSON lines."""
+
+YAML_BYTES = Limit("CHRONODE_MAX_YAML", MIB)
+"""Size of a YAML file."""
+
+UNPACKED_BYTES = Limit("CHRONODE_MAX_UNPACKED", 256 * MIB)
+"""Bytes that a data file may unpack to; by default also 100 times its own size if that is more."""
+
+ARCHIVE_BYTES = Limit("CHRONODE_MAX_ARCHIVE", 16 * GIB)
+"""Bytes that a downloaded archive may unpack to."""
+
+DOWNLOAD_BYTES = Limit("CHRONODE_MAX_DOWNLOAD", 16 * GIB)
+"""Size of a download."""
+
+DOWNLOAD_SPEED = Limit("CHRONODE_MIN_DOWNLOAD_SPEED", 1000)
+"""Bytes per second, averaged over a minute, below which a download is given up; 0 waits forever."""
+
+LAYERS = Limit("CHRONODE_MAX_LAYERS", 1000)
+"""Layers of a model."""
+
+
+def unpacked_limit(path: Path) -> int:
+    """The bytes that the data file `path` may unpack to.
+
+    Example:
+        >>> unpacked_limit(Path(__file__))
+        268435456
+    """
+    given = UNPACKED_BYTES.given
+    return max(UNPACKED_BYTES.default, _MOST_TIMES_THE_FILE * path.stat().st_size) if given is None else given
+
+
+def check_unpacked(path: Path, size: int) -> None:
+    """Refuses a data file whose content would take `size` bytes if that is far more than the file has."""
+    limit = unpacked_limit(path)
+    if size > limit:
+        raise ValueError(
+            f"{path} ({path.stat().st_size:,} bytes) would unpack to more than {limit:,} bytes. {UNPACKED_BYTES.cure}"
+        )
