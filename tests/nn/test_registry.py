@@ -130,3 +130,38 @@ def test_a_name_far_from_all():
 def test_a_name_is_a_string(name):
     with pytest.raises(TypeError, match="name must be the name of a model such as 'ltc'"):
         chronode.create(name, 3, 4)
+
+
+@pytest.mark.parametrize("name", ["mmrnn", "unicornn", "ltc", "irnn", "sirnn", "ernn"])
+def test_create_gives_the_class_of_that_name(name):
+    layer = chronode.create(name, 3, 4)
+    (cls,) = [cls for cls in vars(chronode.nn).values() if isinstance(cls, type) and cls is type(layer)]
+    assert cls.__name__.lower() == name
+    assert [p.shape for p in cls(3, 4).parameters()] == [p.shape for p in layer.parameters()]
+
+
+def test_presets_of_a_name_hold_for_its_class_and_can_be_overridden():
+    assert (chronode.nn.SiRNN(3, 4).cells[0].K, chronode.nn.ERNN(3, 4).cells[0].K) == (1, 3)
+    assert chronode.nn.SiRNN(3, 4, K=2).cells[0].K == chronode.create("sirnn", 3, 4, K=2).cells[0].K == 2
+
+
+def test_models_are_filtered_by_pattern():
+    assert list(chronode.models("ct-*")) == ["ct-gru", "ct-lstm", "ct-rnn"]
+    assert chronode.models("nothing*") == {}
+
+
+@pytest.mark.parametrize(
+    ("layer", "shown"),
+    [
+        (lambda: chronode.nn.LTC(3, 4), "LTC(\n  3, 4\n"),
+        (
+            lambda: chronode.create("lstm", 3, 4, 2, bidirectional=True),
+            "(\n  LSTMCell, 3, 4, num_layers=2, bidirectional=True\n",
+        ),
+        (lambda: chronode.create("lstm-dt", 3, 4, memory="low"), "(\n  LSTMCell, 3, 4, memory='low', sees_dt=True\n"),
+        (lambda: chronode.nn.MMRNN(3, 4, variant="gated", flow="ctrnn"), "MMRNN(\n  3, 4, flow='ctrnn'\n"),
+        (lambda: chronode.nn.UnICORNN(3, 4, 2, delta_t=[0.1, 0.2]), "(\n  3, 4, num_layers=2, delta_t=[0.1, 0.2]\n"),
+    ],
+)
+def test_repr_shows_what_differs_from_the_defaults(layer, shown):
+    assert shown in repr(layer())

@@ -16,12 +16,13 @@ from . import (
     timescales,
 )
 from .cell import Cell, State
-from .equilibrium import ERNN, IRNN, EquilibriumCell, SiRNN
+from .equilibrium import EquilibriumCell
 from .layer import Layer
-from .liquid import LTC, LTCCell
-from .mixed_memory import MMRNN, MixedMemoryCell
+from .liquid import LTCCell
+from .mixed_memory import MixedMemoryCell
+from .named import ERNN, IRNN, LTC, MMRNN, SiRNN, UnICORNN
 from .solvers import Solver
-from .unicornn import UnICORNN, UnICORNNCell
+from .unicornn import UnICORNNCell
 
 __all__ = [
     "ERNN",

@@ -9,7 +9,6 @@ from torch.func import jacfwd, vmap
 from .._checks import number, one_of, whole
 from ..kernels import Kernel, equilibrium
 from .cell import Cell, State, overrides
-from .layer import Layer
 from .registry import register
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid}
@@ -206,31 +205,3 @@ class EquilibriumCell(Cell):
                 "no equilibrium was found: ∂f/∂q - γ I is singular, so ‖P U‖ has grown to γ or beyond. "
                 "Use solver='steps', a larger gamma or a smaller learning rate."
             ) from error
-
-
-class IRNN(Layer):
-    """A stack of `EquilibriumCell` over time, as iRNN: `Layer`'s arguments, then the cell's settings.
-
-    Example:
-        >>> import torch
-        >>> y, (h,) = IRNN(3, 8, K=3, rank=2)(torch.randn(2, 5, 3))
-        >>> y.shape
-        torch.Size([2, 5, 8])
-    """
-
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, **settings):
-        super().__init__(EquilibriumCell, input_size, hidden_size, num_layers, **settings)
-
-
-class SiRNN(IRNN):
-    """iRNN with K = 1: one step of the recursion per observation."""
-
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, **settings):
-        super().__init__(input_size, hidden_size, num_layers, **{"K": 1, **settings})
-
-
-class ERNN(IRNN):
-    """ERNN: the same recursion with K = 3; `depth` or an own `transition` gives a general f."""
-
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, **settings):
-        super().__init__(input_size, hidden_size, num_layers, **{"K": 3, **settings})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Sequence
 from typing import Any, cast
@@ -14,7 +15,7 @@ from .._checks import flag, number, one_of, whole
 from . import divergence, door, driver
 from .cell import Cell, State
 from .missing import ForwardFill
-from .settings import cell_settings
+from .settings import LAYER_SETTINGS, cell_settings
 
 
 class Layer(nn.Module):
@@ -320,9 +321,14 @@ class Layer(nn.Module):
         return door.Call(self.input_size, self.batch_first, dtype, self.missing, max_gap=self.max_gap)
 
     def extra_repr(self) -> str:
-        """The settings, for print(layer)."""
-        own = f"{self.cell_class.__name__}, {self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
-        return ", ".join([own, *(f"{key}={value!r}" for key, value in self.settings.items())])
+        """The sizes, and every setting that differs from its default."""
+        sizes = f"{self.input_size}, {self.hidden_size}"
+        cell = [self.cell_class.__name__] if type(self) is Layer else []
+        defaults = inspect.signature(Layer).parameters
+        layer = {name: getattr(self, name) for name in LAYER_SETTINGS if getattr(self, name) != defaults[name].default}
+        usual = cell_settings(self.cell_class, {}, 0, 1, defaults=True)
+        own = {name: value for name, value in self.settings.items() if value != usual[name]}
+        return ", ".join([*cell, sizes, *(f"{name}={value!r}" for name, value in {**layer, **own}.items())])
 
 
 def _stack(parts: Sequence[Tensor]) -> Tensor:

@@ -10,7 +10,6 @@ from .._checks import one_of, whole
 from ..kernels import Kernel, ltc
 from .cell import Cell, State, overrides
 from .flows import inverse_softplus
-from .layer import Layer
 from .registry import register
 from .solvers import NAMES as SOLVERS
 from .solvers import Solver
@@ -172,20 +171,6 @@ class LTCCell(Cell):
             conductance, current = self.body.rates(v, *held)
             v = (v + step * current) / (1 + step * conductance)
         return v
-
-
-class LTC(Layer):
-    """A stack of `LTCCell` over time: `Layer`'s arguments, then the cell's settings.
-
-    Example:
-        >>> import torch
-        >>> y, _ = LTC(3, 16, wiring="ncp", motor=2)(torch.randn(2, 5, 3), dt=torch.rand(2, 5))
-        >>> y.shape
-        torch.Size([2, 5, 2])
-    """
-
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, **settings):
-        super().__init__(LTCCell, input_size, hidden_size, num_layers, **settings)
 
 
 def _inverse_softplus(value: Tensor) -> Tensor:

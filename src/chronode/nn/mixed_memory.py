@@ -9,7 +9,6 @@ from .._checks import number, one_of
 from ..kernels import Kernel, mixed_memory
 from .cell import Cell, State, overrides
 from .flows import CTRNNFlow, MLPFlow, make_flow
-from .layer import Layer
 from .registry import register
 from .solvers import FlowSolver
 
@@ -92,17 +91,3 @@ class MixedMemoryCell(Cell):
         """For the mlp and ctrnn flows with a fixed solver, unless a subclass changed them."""
         known = type(self.flow) in (MLPFlow, CTRNNFlow) and self.solve.name in mixed_memory.METHODS
         return Kernel(mixed_memory.run) if known and not overrides(self, MixedMemoryCell) else None
-
-
-class MMRNN(Layer):
-    """A stack of `MixedMemoryCell` over time: `Layer`'s arguments, then the cell's settings.
-
-    Example:
-        >>> import torch
-        >>> y, (c, h) = MMRNN(3, 8, variant="paper", flow="ctrnn")(torch.randn(2, 5, 3), dt=torch.rand(2, 5))
-        >>> y.shape
-        torch.Size([2, 5, 8])
-    """
-
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, **settings):
-        super().__init__(MixedMemoryCell, input_size, hidden_size, num_layers, **settings)

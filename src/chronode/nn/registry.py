@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any, ClassVar, TypeVar, cast
 
 import torch
 
@@ -25,6 +26,7 @@ class Model:
         paper: where it comes from.
         time: "native" (dt moves the state), "feature" (dt is one more input) or "none" (dt is ignored).
         settings: settings that this name presets.
+        layer: the Layer class of this name, such as `chronode.nn.LTC`; None for a plain `Layer`.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Model:
     paper: str
     time: str
     settings: dict[str, Any] = field(default_factory=dict)
+    layer: type[ModelLayer] | None = None
 
     def kernel(self) -> bool:
         """Whether the default settings have a native kernel."""
@@ -90,15 +93,20 @@ def register(name: str, *, paper: str, time: str, **settings: Any) -> Callable[[
     return add
 
 
-def models() -> dict[str, Model]:
-    """All registered models by name.
+def models(pattern: str = "*") -> dict[str, Model]:
+    """The registered models by name.
+
+    Args:
+        pattern: Shell-style pattern that the names must match.
 
     Example:
         >>> import chronode
         >>> chronode.models()["ltc"].time
         'native'
+        >>> list(chronode.models("*ode*"))
+        ['gru-ode', 'latent-ode', 'neural-ode', 'ode-rnn']
     """
-    return dict(sorted(_models.items()))
+    return {name: model for name, model in sorted(_models.items()) if fnmatchcase(name, pattern)}
 
 
 def find(name: str) -> Model:
@@ -132,4 +140,27 @@ def create(name: str, input_size: int, hidden_size: int, num_layers: int = 1, **
         torch.Size([4, 10, 16])
     """
     model = find(name)
+    if model.layer is not None:
+        return model.layer(input_size, hidden_size, num_layers, **settings)
     return Layer(model.cell, input_size, hidden_size, num_layers, **{**model.settings, **settings})
+
+
+class ModelLayer(Layer):
+    """The layer of a registered model under a class name of its own, with the presets of the model.
+
+    Args:
+        input_size: Features of the input.
+        hidden_size: Units of each layer.
+        num_layers: Cells stacked on each other.
+        settings: Those of `Layer` and of the model.
+    """
+
+    _model: ClassVar[str]
+
+    def __init_subclass__(cls, model: str) -> None:
+        cls._model = model
+        _models[model] = replace(find(model), layer=cls)
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, **settings: Any):
+        model = find(self._model)
+        super().__init__(model.cell, input_size, hidden_size, num_layers, **{**model.settings, **settings})

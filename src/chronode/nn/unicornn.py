@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from .._checks import flag, number
 from ..kernels import Kernel, unicornn
 from .cell import Cell, State, overrides
-from .layer import Layer
 from .registry import register
 
 
@@ -76,18 +75,3 @@ class UnICORNNCell(Cell):
         y = y - e * z
         z = z + e * (torch.tanh(self.w * y + x) + self.alpha * y)
         return y, z
-
-
-class UnICORNN(Layer):
-    """A stack of `UnICORNNCell` over time: `Layer`'s arguments, then the cell's settings.
-
-    Example:
-        >>> import torch
-        >>> layer = UnICORNN(3, 16, num_layers=3, delta_t=[0.05, 0.1, 0.2], alpha=9.0, residual=2)
-        >>> y, (y_n, z_n) = layer(torch.randn(2, 20, 3))
-        >>> y_n.shape
-        torch.Size([3, 2, 16])
-    """
-
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, **settings):
-        super().__init__(UnICORNNCell, input_size, hidden_size, num_layers, **settings)
