@@ -131,9 +131,9 @@ def test_missing_values_need_a_model_that_was_trained_for_them(tmp_path):
 
     whole = write_vitals(tmp_path / "whole.csv", hr=full, temp=None)
     holes = write_vitals(tmp_path / "holes.csv", patients=6, temp=None)
-    for name, flags in (("strict", ()), ("ready", ("--missing",))):
+    for name, flags in (("strict", ()), ("ready", ("--allow-missing",))):
         chronode("train", whole, *VITALS, *QUICK, *flags, "--epochs", 1, "--output", tmp_path / name)
-    assert "train with --missing" in chronode("predict", tmp_path / "strict", holes, code=2).err
+    assert "train with --allow-missing" in chronode("predict", tmp_path / "strict", holes, code=2).err
     assert len(table(chronode("predict", tmp_path / "ready", holes).out)) == 6
 
 

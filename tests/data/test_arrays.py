@@ -95,7 +95,7 @@ def test_classes_of_arrays():
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: from_numpy(np.ones((2, 3, 1)), order="NT"), "order='NT' is not known; choose one of 'NTD', 'NDT'"),
+        (lambda: from_numpy(np.ones((2, 3, 1)), order="TN"), "order='TN' is not known; choose one of 'NTD', 'NDT'"),
         (lambda: from_numpy(np.ones(3), order="NTD"), "must have the axes NTD"),
         (lambda: from_numpy(np.ones((2, 0, 1)), order="NTD"), "values is empty"),
         (lambda: from_numpy([["a", "b"]], order="NTD"), "values must hold numbers"),

@@ -119,7 +119,17 @@ def test_words_for_missing_values(tmp_path):
         ("a.csv", b"x,z\n1,\xff\xfe\n", "column 'z' is not numeric: row 1"),
         ("a.csv", "x,x\n1,2\n", "two columns have the same name: 'x'"),
         ("a.csv", "x,z\n1,inf\n", "z: the value of row 1 is infinite"),
-        ("a.xlsx", "x", "files named .xlsx are not known; known are '.csv'"),
+        ("a.xlsx", "x", "this is not a .xlsx file but begins with b'x'"),
+        ("a.xlsx", b"PK\x03\x04 and nothing more", "not a whole .xlsx file"),
+        ("a.feather", b"ARROW1 and nothing more", "not a whole Arrow .Feather. file"),
+        ("a.arrow", b"and nothing more", "not a whole Arrow .Feather. file"),
+        ("a.npy", b"\x93NUMPY and nothing more", "not a whole .npy file"),
+        ("a.npy", "x", "this is not a .npy file but begins with"),
+        ("a.jsonl", '{"x": 1}\n{"x": \n', "line 2: this is not valid JSON"),
+        ("a.json", "[" * 100_000, "this is not valid JSON"),
+        ("a.json", "[1, 2]", "row 1 is not an object .*: '1'"),
+        ("a.jsonl", b'{"x": "\xff"}', "JSON must be UTF-8 text"),
+        ("a.xls", "x", r"files named .xls are not known; known are '.csv'.* Save it as .xlsx"),
         ("a", "x", r"files named \(no suffix\) are not known"),
     ],
 )
@@ -162,7 +172,7 @@ def test_arrays_in_npz(tmp_path):
     assert made.classes == ("0", "1")
     with pytest.raises(ValueError, match="say how its values lie: order='NTD' or 'NDT'; it holds 'x', 'y'"):
         read(path)
-    with pytest.raises(ValueError, match="target='z' is not a column"):
+    with pytest.raises(ValueError, match="target='z' is not an array; the arrays are 'x', 'y'"):
         read(path, order="NTD", target="z")
     with pytest.raises(ValueError, match="not written by Sequences.save"):
         load(path)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from long_tables import ONCE, long, made, nan
 
-from chronode.data import from_wide, options_like
+from chronode.data import from_long, from_wide, options_like
 from chronode.data.table import MOST_CATEGORIES
 
 
@@ -104,3 +104,24 @@ def test_infinite_values_are_an_error_with_row(value):
 def test_an_unknown_column_or_option_is_named(options, told):
     with pytest.raises(ValueError, match=told):
         made(**options)
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "proposed"),
+    [
+        ("outcome", ["income", "come", "time"], []),
+        ("time", ["item", "timid", "rime"], ["rime"]),
+        ("hr", ["x", "rh", "temp"], []),
+        ("age", ["sage", "voltage", "page"], ["sage", "page"]),
+        ("Patient ID", ["patient_id", "outpatients"], ["patient_id"]),
+        ("temp", ["temperature", "stamp"], ["temperature"]),
+        ("id", ["patient_id", "idx", "width"], ["idx", "patient_id"]),
+        ("chartedat", ["charted_at", "started_at"], ["charted_at", "started_at"]),
+    ],
+)
+def test_only_related_columns_are_proposed(name, columns, proposed):
+    table = {column: [1.0, 2.0] for column in columns}
+    with pytest.raises(ValueError, match="is not a column") as caught:
+        from_long(table, time=name)
+    asked = str(caught.value).partition("Did you mean ")[2].rstrip("?")
+    assert asked == " or ".join(map(repr, proposed))

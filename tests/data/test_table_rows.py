@@ -125,7 +125,7 @@ def test_a_table_without_rows_is_an_error(table):
 
 
 def test_other_things_are_no_tables():
-    with pytest.raises(TypeError, match="a table must be a pandas or polars frame"):
+    with pytest.raises(TypeError, match="a table must be a frame of pandas or polars, a DuckDB relation"):
         from_long([1, 2, 3])
     with pytest.raises(ValueError, match="two columns have the same name: 'x'"):
         from_long(pandas.DataFrame([[1, 2]], columns=["x", "x"]))

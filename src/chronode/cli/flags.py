@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import inspect
 import re
@@ -18,6 +19,7 @@ SECTIONS = {"data": DataConfig, "model": ModelConfig, "training": Settings}
 
 # Flags that are not just the field's name with dashes, or have a short form besides.
 _NAMES = {"learning_rate": ("--learning-rate", "--lr"), "settings": ("--set",), "options": ("--option",)}
+_NAMES |= {"missing_values": ("--missing",), "missing": ("--allow-missing/--no-allow-missing",)}
 _LEFT_OUT = ("source",)
 
 
@@ -57,13 +59,14 @@ def with_settings(command: Callable[..., None], without: tuple[str, ...] = ()) -
 
 
 def words(text: str) -> list[str]:
-    """What stands between the commas.
+    """What stands between the commas; quotes keep a comma.
 
     Example:
-        >>> words("mmrnn, ltc,")
-        ['mmrnn', 'ltc']
+        >>> words('mmrnn, "a, b",')
+        ['mmrnn', 'a, b']
     """
-    return [word.strip() for word in text.split(",") if word.strip()]
+    found = next(csv.reader([text], skipinitialspace=True), [])
+    return [word.strip() for word in found if word.strip()]
 
 
 def values(section: type[Any], given: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from .files import options_like, read
 from .npz import load
 from .scaling import Scaler
 from .sequences import Sequences, Series
+from .series_rows import from_series_rows
 from .split import split, split_by_time
 from .table import from_long, from_wide
 from .target import UNKNOWN, Target
@@ -32,6 +33,7 @@ __all__ = [
     "from_list",
     "from_long",
     "from_numpy",
+    "from_series_rows",
     "from_wide",
     "load",
     "options_like",

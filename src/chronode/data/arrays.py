@@ -20,7 +20,7 @@ from .times import STEPS, Clock, Moments, median_gap, to_clock
 def from_numpy(
     values: ArrayLike,
     *,
-    order: str,
+    order: str | None = None,
     times: ArrayLike | None = None,
     dt: ArrayLike | None = None,
     lengths: ArrayLike | None = None,
@@ -31,8 +31,9 @@ def from_numpy(
     """Sequences from one array; NaN is missing. The options are those of `from_list`.
 
     Args:
-        values: `(N, T, D)` or `(N, D, T)`, as `order` says; `(N, T)` for one channel.
-        order: "NTD" or "NDT" (aeon's and sktime's), named because a wrong guess would go unnoticed.
+        values: as `order` says; `(T,)` is one series of one channel.
+        order: of the axes, named because a wrong guess would go unnoticed: "NTD" or "NDT" (aeon's and sktime's), for
+            two axes "NT" (series of one channel), "TD" or "DT" (one series). "NTD" and "NDT" take `(N, T)` too.
         times: `(T,)` for all or `(N, T)`: numbers, datetime64 or ISO text; steps count if None.
         dt: `(N, T)` time since the previous observation, instead of times; the first column is kept as it is.
         lengths: `(N,)` steps of each series; what lies behind is padding.
@@ -46,13 +47,7 @@ def from_numpy(
         (4, 3, [50, 50, 50, 50])
     """
     array = numeric("values", values)
-    one_of("order", order, ("NTD", "NDT"))
-    if array.ndim == 2:
-        array = array[:, :, None]
-    elif array.ndim == 3:
-        array = array.transpose(0, 2, 1) if order == "NDT" else array
-    else:
-        raise ValueError(f"values must have the axes {order}, or (N, T) for one channel; got shape {array.shape}.")
+    array = _with_axes(array, order)
     count, steps, width = array.shape
     if 0 in array.shape:
         raise ValueError(f"values is empty: (series, steps, channels) = {array.shape}.")
@@ -76,6 +71,22 @@ def from_numpy(
         target = flat("target", target)
     flat_values = array.reshape(-1, width) if inside is None else array[inside]
     return _assemble(flat_values, sizes, when, gaps, target, per_step, **options)
+
+
+def _with_axes(array: NDArray[Any], order: str | None) -> NDArray[Any]:
+    """The array with the axes (N, T, D)."""
+    if order is None and array.ndim == 1:
+        order = "T"
+    if order is None:
+        raise ValueError(f"say how values lie: order='NTD' or 'NDT', or 'NT', 'TD', 'DT'; its shape is {array.shape}.")
+    one_of("order", order, ("NTD", "NDT", "NT", "TD", "DT", "T"))
+    axes = "NT" if array.ndim == 2 and len(order) == 3 else order
+    if array.ndim != len(axes):
+        raise ValueError(f"values must have the axes {order}, or (N, T) for one channel; got shape {array.shape}.")
+    array = array.transpose([axes.index(axis) for axis in "NTD" if axis in axes])
+    for at, axis in enumerate("NTD"):
+        array = array if axis in axes else np.expand_dims(array, at)
+    return array
 
 
 def from_list(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .build import cast, look_at_channels, value_type
-from .columns import as_columns, codes, first_text, numbers
+from .columns import absent, as_columns, codes, first_text, numbers
 from .moments import moments_of
 from .names import counted, known_column, listed
 from .rows import DUPLICATES, Plan, make_plan
@@ -35,12 +35,13 @@ def from_channel_rows(
     kind: str = "auto",
     per_step: bool | None = None,
     classes: Sequence[str] | None = None,
+    missing_values: Sequence[Any] = (),
     dtype: DTypeLike = "float32",
 ) -> Sequences:
     """Sequences from a table with a row per reading: a series has a step wherever any of its channels was read.
 
     Args:
-        table: a pandas or polars frame, an Arrow table or a mapping of columns.
+        table: a pandas or polars frame, a DuckDB relation, an Arrow table or a mapping of columns.
         time: the column of times.
         channel: the column that says what was read.
         value: the column with the reading, a number.
@@ -55,6 +56,7 @@ def from_channel_rows(
         kind: as for `from_long`.
         per_step: as for `from_long`.
         classes: as for `from_long`.
+        missing_values: as for `from_long`.
         dtype: "float32" or "float64".
 
     Example:
@@ -70,10 +72,14 @@ def from_channel_rows(
     for role, name in named.items():
         if name is not None:
             known_column(name, list(cells), role)
+    cells |= {name: absent(cells[name], missing_values) for name in (value, *goals)}
     readings = numbers(cells[value])
     if readings is None:
         row, text = first_text(cells[value])
-        raise ValueError(f"{value}: the value of row {row:,} is not a number: {text!r}.")
+        raise ValueError(
+            f"{value}: the value of row {row:,} is not a number: {text!r}. If it means a missing value, give "
+            f"missing_values=[{text!r}]."
+        )
     readings = cast(readings, type_, lambda row: f"{value}: the value of row {row + 1:,}")
     which, channels, notes = _channels(cells[channel], channel, columns)
     series, ids = (None, np.array([0])) if id is None else codes(cells[id])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .build import plain
 from .names import listed
+from .times import is_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,19 +31,20 @@ def arrow() -> Any:
 
 
 def as_columns(table: Any) -> dict[str, Column]:
-    """Name -> Arrow column of a pandas or polars frame, an Arrow table or a mapping of columns."""
-    arrow()
-    if hasattr(table, "to_arrow"):  # polars
-        table = table.to_arrow()
-    if hasattr(table, "column_names"):
-        names, raw = [str(name) for name in table.column_names], table.columns
+    """Name -> Arrow column of a frame (pandas, polars, DuckDB), an Arrow table or a mapping of columns."""
+    pa = arrow()
+    if hasattr(table, "collect") and hasattr(table, "lazy"):  # a lazy frame of polars
+        table = table.collect()
+    if hasattr(table, "iloc") and hasattr(table, "columns"):  # pandas
+        names, raw = [str(name) for name in table.columns], [table.iloc[:, i] for i in range(table.shape[1])]
     elif isinstance(table, Mapping):
         names, raw = [str(name) for name in table], list(table.values())
-    elif hasattr(table, "iloc") and hasattr(table, "columns"):  # pandas
-        names, raw = [str(name) for name in table.columns], [table.iloc[:, i] for i in range(table.shape[1])]
+    elif hasattr(table, "column_names") or hasattr(table, "__arrow_c_stream__"):
+        table = table if hasattr(table, "column_names") else pa.table(table)
+        names, raw = [str(name) for name in table.column_names], table.columns
     else:
         raise TypeError(
-            "a table must be a pandas or polars frame, an Arrow table or a mapping of columns, "
+            "a table must be a frame of pandas or polars, a DuckDB relation, an Arrow table or a mapping of columns, "
             f"got {type(table).__name__}."
         )
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -62,14 +64,16 @@ def to_arrow(name: str, raw: Any) -> Column:
     """One column as Arrow data; what Arrow cannot take is taken as text."""
     pa = arrow()
     if isinstance(raw, (pa.Array, pa.ChunkedArray)):
-        return raw.cast(raw.type.value_type) if pa.types.is_dictionary(raw.type) else raw
+        raw = raw.cast(raw.type.value_type) if pa.types.is_dictionary(raw.type) else raw
+        # Few functions of Arrow take views, which polars gives.
+        return raw.cast(pa.large_string()) if raw.type == pa.string_view() else raw
     if np.ndim(raw) != 1:
         raise ValueError(f"column {name!r} must have one axis, got shape {np.shape(raw)}.")
     if isinstance(raw, np.ndarray) and raw.dtype.kind in "Mm" and raw.dtype != object:
         unit = np.datetime_data(raw.dtype)[0]
         raw = raw if unit in RATES else raw.astype(f"{raw.dtype.kind}8[s]")
     if isinstance(raw, (list, tuple)) or str(getattr(raw, "dtype", "")) == "object":
-        raw = [_told(value) for value in (raw.tolist() if hasattr(raw, "tolist") else raw)]
+        raw = _without_mixed_zones(raw.tolist() if hasattr(raw, "tolist") else list(raw))
     try:
         column = pa.array(raw, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError, NotImplementedError):
@@ -77,19 +81,23 @@ def to_arrow(name: str, raw: Any) -> Column:
     return to_arrow(name, column)
 
 
-def _told(value: Any) -> Any:
-    """Dates as ISO text: Arrow would take the first one's zone for all."""
-    if value is None or isinstance(value, (str, int, float)):
-        return value
-    if isinstance(value, datetime.datetime):
-        return value.isoformat() if value == value else None
-    return value
+def _without_mixed_zones(values: list[Any]) -> list[Any]:
+    """Dates with a zone in UTC; with and without one as ISO text: Arrow would take the first one's zone for all."""
+    dates = [value for value in values if isinstance(value, datetime.datetime) and value == value]
+    zoned = [date.tzinfo is not None for date in dates]
+    if not any(zoned):
+        return values
+    utc = datetime.timezone.utc
+    return [
+        (value.astimezone(utc) if all(zoned) else value.isoformat()) if isinstance(value, datetime.datetime) else value
+        for value in values
+    ]
 
 
 def is_text(column: Column) -> bool:
     """Whether a column holds text."""
-    types, kind = arrow().types, column.type
-    return types.is_string(kind) or types.is_large_string(kind) or kind == arrow().string_view()
+    types = arrow().types
+    return types.is_string(column.type) or types.is_large_string(column.type)
 
 
 def numbers(column: Column) -> NDArray[np.float64] | None:
@@ -99,9 +107,8 @@ def numbers(column: Column) -> NDArray[np.float64] | None:
     if pa.types.is_null(kind):
         return np.full(len(column), np.nan)
     if is_text(column):
-        try:
-            column = trimmed(column).cast(pa.float64())
-        except pa.ArrowInvalid:
+        column = as_floats(trimmed(column))
+        if column is None:
             return None
     elif pa.types.is_boolean(kind):
         column = column.cast(pa.uint8())
@@ -109,6 +116,14 @@ def numbers(column: Column) -> NDArray[np.float64] | None:
         return None
     out = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return out if out.dtype == np.float64 else out.astype(np.float64)
+
+
+def as_floats(column: Column) -> Column | None:
+    """A text column as float64; None if a text is not a number."""
+    try:
+        return column.cast(arrow().float64())
+    except arrow().ArrowInvalid:
+        return None
 
 
 def first_text(column: Column, parse: Callable[[Column], Any] | None = None) -> tuple[int, str]:
@@ -152,6 +167,37 @@ def trimmed(column: Column, nulls: bool = True) -> Column:
     if not nulls:
         return column
     return compute.if_else(compute.equal(column, ""), arrow().scalar(None, column.type), column)
+
+
+def without(column: Column, texts: Sequence[str]) -> Column:
+    """A text column with these texts missing."""
+    pa = arrow()
+    gone = pa.compute.is_in(column, value_set=pa.array(texts, column.type))
+    return pa.compute.if_else(gone, pa.scalar(None, column.type), column)
+
+
+def absent(column: Column, markers: Sequence[Any]) -> Column:
+    """A column with these values missing: texts as they are, numbers however they are written."""
+    pa = arrow()
+    if not len(markers):
+        return column
+    if is_text(column):
+        return without(trimmed(column), [str(marker) for marker in markers])
+    sizes = [float(marker) for marker in markers if is_number(str(marker))]
+    found = numbers(column)
+    if found is None or not sizes:
+        return column
+    return pa.array(np.where(np.isin(found, sizes), np.nan, found), from_pandas=True)
+
+
+def whole_numbers(column: Column) -> Column:
+    """Text as int64 if every text is just what its number is written as ("7", not "007" or "7.0"), else as it is."""
+    pa = arrow()
+    try:
+        found = column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return column
+    return found if found.cast(column.type).equals(column) else column
 
 
 def _values(dictionary: pa.Array) -> NDArray[Any]:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict
 
+import numpy as np
+
 from .._checks import near
-from .arrays import from_numpy
+from .arrays import from_list, from_numpy
 from .channel_rows import from_channel_rows
-from .columns import arrow
-from .csv_file import read_csv
 from .dates import NUMBER
 from .names import known_column, listed
 from .npz import read_arrays, restored
+from .pipe import as_file, is_pipe
 from .sequences import Sequences
+from .series_rows import from_series_rows
 from .table import from_long
+from .table_files import FILE_OPTIONS, LOADERS, PACKED, load_table, suffix_of
 from .ts_format import read_ts
 
-_PACKED = (".gz", ".xz", ".bz2", ".zst")
-_TEXT_OPTIONS = ("delimiter", "decimal", "encoding", "names")
 # What a file begins with, for files that are not what their names say.
 _MAGIC = {
     b"\x89PNG": "a PNG image",
@@ -35,23 +38,32 @@ _MAGIC = {
     b"\x93NUMPY": "an .npy array",
     b"SQLite format": "an SQLite database",
     b"\x7fELF": "a program",
-    b"\xff\xfe": "UTF-16 text (save it as UTF-8)",
-    b"\xfe\xff": "UTF-16 text (save it as UTF-8)",
 }
+# And what files of a kind must begin with.
+_EXPECTED = {
+    **dict.fromkeys((".parquet", ".pq"), b"PAR1"),
+    **dict.fromkeys((".npz", ".xlsx", ".xlsm"), b"PK"),
+    ".npy": b"\x93NUMPY",
+}
+_ARROW = (".feather", ".arrow", ".ipc")  # a stream of Arrow data has no mark of its own
+_ARRAYS = {"id": "ids", "time": "times", "group": "groups"}  # a table's words for what an array file has
 
 
 def read(path: str | Path, **options: Any) -> Sequences:
-    r"""Sequences from a file; its suffix says how it is read.
+    r"""Sequences from a file; its suffix says how it is read. docs/files.md shows all shapes of files.
 
     Args:
-        path: the file:
-            .csv, .tsv, .txt, .data (also .gz, .xz, .bz2, .zst): a table as text with a line of column names;
-            .parquet: a table;
+        path: the file, or "-" for the standard input:
+            .csv, .tsv, .txt, .data, .dat (also .gz, .xz, .bz2, .zst): a table as text with a line of column names;
+            .parquet, .pq, .feather, .arrow, .xlsx: a table;
+            .jsonl, .ndjson, .json: an object per row;
             .ts: a file of the UEA, UCR or TSER archives;
-            .npz: what `Sequences.save` wrote, or arrays.
-        options: for tables those of `from_long`, or with `channel` and `value` those of `from_channel_rows`; for
-            text also delimiter, decimal, encoding, names (of columns). For .ts those of `read_ts`. For arrays in
-            .npz those of `from_numpy`, where values, target, times, dt, lengths, ids, groups name arrays in it.
+            .npz: what `Sequences.save` wrote, or arrays; .npy: an array.
+        options: None is as if not given. For tables those of `from_long`; with `channel` and `value` those of
+            `from_channel_rows`; with `row_per_series=True` those of `from_series_rows`. How text is written is
+            found, unless delimiter, decimal, thousands, encoding, comment or names (of the columns) say it; `sheet`
+            chooses that of an Excel file. For .ts those of `read_ts`. For arrays those of `from_numpy`; in .npz,
+            values, target, times, dt, lengths, ids and groups (or time, id and group) name arrays in the file.
 
     Example:
         >>> import tempfile
@@ -60,18 +72,28 @@ def read(path: str | Path, **options: Any) -> Sequences:
         >>> print(read(path, id="who", time="day").describe())
         3 rows → 2 series, 1-2 observations, median gap 2 days, 1 channel
     """
+    given = {name: value for name, value in options.items() if value is not None}
+    if is_pipe(path):
+        with as_file(path) as file:
+            return _read(file, given)
     path = Path(path)
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give a file.")
     if not path.is_file():
         known = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
         raise FileNotFoundError(f"{path}: there is no such file.{near(path.name, known)}")
-    suffix = path.with_suffix("").suffix if path.suffix in _PACKED else path.suffix
-    reader = _READERS.get(suffix.lower())
+    return _read(path, given)
+
+
+def _read(path: Path, options: dict[str, Any]) -> Sequences:
+    suffix = suffix_of(path)
+    reader = _READERS.get(suffix)
     if reader is None:
-        raise ValueError(f"{path}: files named {suffix or '(no suffix)'} are not known; known are {listed(_READERS)}.")
-    if path.suffix not in _PACKED:
-        _check_content(path, suffix.lower())
+        hint = " Save it as .xlsx." if suffix == ".xls" else ""
+        known = listed(_READERS, most=len(_READERS))
+        raise ValueError(f"{path}: files named {suffix or '(no suffix)'} are not known; known are {known}.{hint}")
+    if path.suffix.lower() not in PACKED:
+        _check_content(path, suffix)
     return reader(path, options)
 
 
@@ -84,6 +106,7 @@ class LikeOptions(TypedDict, total=False):
     categorical: str
     categories: dict[str, list[str]]
     unit: str | float
+    time_format: str
     kind: str
     per_step: bool
     classes: list[str] | None
@@ -125,64 +148,42 @@ def _check_content(path: Path, suffix: str) -> None:
         head = file.read(16)
     if not head:
         raise ValueError(f"{path}: the file is empty.")
-    found = next((told for magic, told in _MAGIC.items() if head.startswith(magic)), None)
-    expected = {".parquet": b"PAR1", ".pq": b"PAR1", ".npz": b"PK"}.get(suffix)
+    found = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+    expected = _EXPECTED.get(suffix)
     if expected is not None and not head.startswith(expected):
         raise ValueError(f"{path}: this is not a {suffix} file but {found or f'begins with {head!r}'}.")
-    if expected is None and found is not None:
+    if expected is None and found is not None and not (suffix in _ARROW and found == "an Arrow file"):
         raise ValueError(f"{path}: this is not a {suffix} file but {found}.")
 
 
-def _table(path: Path, options: dict[str, Any], load: Callable[[Path, dict[str, Any]], Any]) -> Sequences:
-    table = load(path, options)
+def _check_options(path: Path, options: dict[str, Any], *readers: Callable[..., Sequences]) -> None:
+    """Refuses an option that the functions that make the series of this file do not have."""
+    known = {name for reader in readers for name in inspect.signature(reader).parameters}
+    wrong = [name for name in options if name not in known]
+    if wrong:
+        raise ValueError(f"{path}: there is no option {listed(wrong)} for this file.{near(wrong[0], sorted(known))}")
+
+
+def _table(path: Path, options: dict[str, Any]) -> Sequences:
+    table, notes = load_table(path, options)
+    own = {name: value for name, value in options.items() if name not in (*FILE_OPTIONS, "row_per_series")}
+    reader: Callable[..., Sequences] = from_channel_rows if "channel" in own else from_long
+    if options.get("row_per_series"):
+        reader = from_series_rows
+        # What `options_like` tells of the channel, which is not a column here.
+        own = {name: value for name, value in own.items() if name not in ("columns", "empty", "per_step")}
+    _check_options(path, own, reader)
     try:
-        return from_channel_rows(table, **options) if "channel" in options else from_long(table, **options)
+        made = reader(table, **own)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-
-
-def _roles(options: dict[str, Any]) -> set[str]:
-    """The columns that have a name of their own in the options."""
-    goals = options.get("target")
-    goals = [goals] if isinstance(goals, str) else goals if isinstance(goals, Sequence) else []
-    return {*goals, *(options[role] for role in ("id", "time", "group", "channel") if options.get(role))}
-
-
-def _text(path: Path, options: dict[str, Any]) -> Sequences:
-    own = {name: options[name] for name in _TEXT_OPTIONS if name in options}
-    options = {name: value for name, value in options.items() if name not in own}
-    if ".tsv" in path.suffixes:
-        own.setdefault("delimiter", "\t")
-    return _table(path, options, lambda path, options: read_csv(path, exact=_roles(options), **own))
-
-
-def _parquet(path: Path, options: dict[str, Any]) -> Sequences:
-    return _table(path, options, _read_parquet)
-
-
-def _read_parquet(path: Path, options: dict[str, Any]) -> Any:
-    arrow()
-    import pyarrow.parquet
-
-    try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            chosen = options.get("columns")
-            if chosen is None or "channel" in options:
-                return file.read()
-            wanted = {*([chosen] if isinstance(chosen, str) else chosen), *_roles(options), *options.get("ignore", ())}
-            return file.read(columns=[name for name in file.schema_arrow.names if name in wanted])
-    except Exception as error:  # foreign bytes
-        raise ValueError(f"{path}: this is not a whole Parquet file: {_first_line(error)}.") from error
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+    return replace(made, notes=(*notes, *made.notes))
 
 
 def _ts(path: Path, options: dict[str, Any]) -> Sequences:
     # `options_like` also tells what the file itself says.
-    known = {"columns": "channels", "kind": "", "per_step": "", "time_format": ""}
-    own = {known.get(name, name): value for name, value in options.items() if value is not None}
+    known = {"columns": "channels", "kind": "", "per_step": "", "time_format": "", **dict.fromkeys(FILE_OPTIONS, "")}
+    own = {known.get(name, name): value for name, value in options.items()}
     own.pop("", None)
     wrong = [name for name in own if name not in ("channels", "classes", "unit", "dtype", "duplicates", "empty")]
     if wrong:
@@ -196,22 +197,40 @@ def _npz(path: Path, options: dict[str, Any]) -> Sequences:
         if options:
             raise ValueError(f"{path} was written by Sequences.save and takes no options, got {listed(options)}.")
         return restored(path, arrays)
-    if "order" not in options:
-        raise ValueError(f"{path}: say how its values lie: order='NTD' or 'NDT'; it holds {listed(arrays)}.")
-    named = {name: options[name] for name in ("target", "times", "dt", "lengths", "ids", "groups") if name in options}
-    rest = {name: value for name, value in options.items() if name not in named and name != "values"}
+    options = {_ARRAYS.get(name, name): value for name, value in options.items()}
     usual = [name for name in ("values", "x", "X") if name in arrays]
-    named["values"] = options.get("values") or (usual or list(arrays))[0]
-    found: dict[str, Any] = {role: arrays[known_column(name, list(arrays), role)] for role, name in named.items()}
+    named = {"values": options.pop("values", (usual or list(arrays))[0])}
+    for role in ("target", "times", "dt", "lengths", "ids", "groups"):
+        if role in options:
+            named[role] = options.pop(role)
+    found = {role: arrays[known_column(name, list(arrays), role, "arrays")] for role, name in named.items()}
+    return _from_arrays(path, found, options, f"; it holds {listed(arrays)}")
+
+
+def _npy(path: Path, options: dict[str, Any]) -> Sequences:
     try:
-        return from_numpy(**found, **rest)
+        values = np.load(path, allow_pickle=False)
+    except Exception as error:  # foreign bytes
+        raise ValueError(f"{path}: this is not a whole .npy file: {error}.") from error
+    return _from_arrays(path, {"values": values}, options, "")
+
+
+def _from_arrays(path: Path, arrays: dict[str, Any], options: dict[str, Any], what: str) -> Sequences:
+    own = {name: value for name, value in options.items() if name not in (*FILE_OPTIONS, "time_format")}
+    _check_options(path, own, from_numpy, from_list)
+    orders = {2: "'NT' (a row per series), 'TD' (a row per step) or 'DT'", 3: "'NTD' or 'NDT'"}
+    axes = arrays["values"].ndim
+    if "order" not in own and axes in orders:
+        raise ValueError(f"{path}: say how its values lie: order={orders[axes]}{what}.")
+    try:
+        return from_numpy(**arrays, **own)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
 _READERS: dict[str, Callable[[Path, dict[str, Any]], Sequences]] = {
-    **dict.fromkeys((".csv", ".tsv", ".txt", ".data", ".dat"), _text),
-    **dict.fromkeys((".parquet", ".pq"), _parquet),
+    **dict.fromkeys(LOADERS, _table),
     ".ts": _ts,
     ".npz": _npz,
+    ".npy": _npy,
 }

@@ -16,12 +16,39 @@ def distinct(argument: str, names: Iterable[str]) -> tuple[str, ...]:
     return told
 
 
-def known_column(name: str, columns: Sequence[str], argument: str) -> str:
-    """`name` if it is a column, else an error with the names close to it."""
+def known_column(name: str, columns: Sequence[str], argument: str, what: str = "columns") -> str:
+    """`name` if it is a column (or a sheet, an array), else an error with the names close to it."""
     if name not in columns:
-        told = f"; the columns are {listed(columns)}" if columns else ""
-        raise ValueError(f"{argument}={name!r} is not a column{told}.{near(name, columns)}")
+        known = f"; the {what} are {listed(columns)}" if columns else ""
+        article = "an" if what[0] in "aeiou" else "a"
+        raise ValueError(f"{argument}={name!r} is not {article} {what.removesuffix('s')}{known}.{near(name, columns)}")
     return name
+
+
+def known_columns(names: Iterable[str], columns: Iterable[str], argument: str) -> list[str]:
+    """The names if they are columns; pieces of a name that holds commas (from the command line) are joined again.
+
+    Example:
+        >>> known_columns(["Temp", "C", "x"], ["Temp, C", "x"], "columns")
+        ['Temp, C', 'x']
+    """
+    columns, rest, found = list(columns), [str(name) for name in names], []
+    while rest:
+        sizes = (size for size in range(len(rest), 0, -1) if _joined(rest[:size], columns))
+        size = next(sizes, 1)
+        found.append(_joined(rest[:size], columns) or known_column(rest[0], columns, argument))
+        rest = rest[size:]
+    return found
+
+
+def _joined(pieces: Sequence[str], columns: Sequence[str]) -> str:
+    """The column that the pieces make up with commas between them; "" if there is none."""
+    return next((name for name in (", ".join(pieces), ",".join(pieces)) if name in columns), "")
+
+
+def one_or_more(names: str | Iterable[str]) -> list[str]:
+    """A list of names, also of a single one."""
+    return [names] if isinstance(names, str) else [*names]
 
 
 def listed(names: Iterable[object], most: int = 12) -> str:

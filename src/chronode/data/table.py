@@ -11,9 +11,11 @@ from numpy.typing import DTypeLike, NDArray
 
 from .._checks import one_of
 from .build import cast, look_at_channels, value_type
-from .columns import Column, as_columns, codes, first_text, numbers
+from .columns import Column, absent, as_columns, codes, numbers
+from .frame_index import is_row_numbers, with_index
 from .moments import moments_of
-from .names import counted, known_column, listed
+from .names import counted, known_column, known_columns, listed, one_or_more
+from .not_numeric import not_numeric
 from .rows import Plan, make_plan
 from .sequences import Sequences
 from .table_target import column_target, mapped_target
@@ -21,6 +23,7 @@ from .times import STEPS, Clock, median_gap, to_clock
 
 CATEGORICAL = ("error", "codes", "onehot")
 MOST_CATEGORIES = 1000
+_MANY_STEPS = 10
 
 
 def from_long(
@@ -41,6 +44,7 @@ def from_long(
     kind: str = "auto",
     per_step: bool | None = None,
     classes: Sequence[str] | None = None,
+    missing_values: Sequence[Any] = (),
     dtype: DTypeLike = "float32",
 ) -> Sequences:
     """Sequences from a table with a row per id and time; empty cells are missing values.
@@ -48,9 +52,10 @@ def from_long(
     Series come sorted by id, their rows by time, whatever the order of the rows. The rules are in docs/data.md.
 
     Args:
-        table: a pandas or polars frame, an Arrow table or a mapping of columns.
+        table: a pandas or polars frame, a DuckDB relation, an Arrow table or a mapping of columns.
         id: the column that tells series apart; None: the table is one series.
-        time: the column of times: numbers, dates, ISO text; None: the rows of a series are one step apart.
+        time: the column of times: numbers, dates, text; None: the index of a pandas frame if it holds dates, else the
+            rows of a series are one step apart.
         target: the column(s) to learn; or a mapping id -> label or number.
         group: the column with what no split may divide, one value for an id; None: the id.
         columns: the value columns; None: all others.
@@ -66,6 +71,7 @@ def from_long(
             values are classes.
         per_step: one target per step, or (False) per id; None: per step if it changes within an id.
         classes: known from training; another class is then an error.
+        missing_values: values and texts that mean a missing value or target, such as -999 or "<0.5".
         dtype: "float32" or "float64".
 
     Example:
@@ -74,16 +80,18 @@ def from_long(
         >>> s.ids.tolist(), s[0].times.tolist(), s[0].values[:, 0].tolist(), s.classes, s.notes[0][:32]
         (['a', 'b'], [1.0, 3.0], [nan, 80.0], ('no', 'yes'), '1 time went back within one id (')
     """
-    cells = as_columns(table)
+    cells, time = with_index(table, as_columns(table), time, (id, group))
     type_ = value_type(dtype)
-    goals = [] if target is None or isinstance(target, Mapping) else [target] if isinstance(target, str) else [*target]
-    named = {"id": id, "time": time, "group": group, **{f"target[{i}]": name for i, name in enumerate(goals)}}
-    roles = {known_column(name, list(cells), role.split("[")[0]) for role, name in named.items() if name is not None}
-    inputs = _inputs(cells, columns, {*roles, *(known_column(name, list(cells), "ignore") for name in ignore)})
+    mapped = isinstance(target, Mapping)
+    goals = [] if target is None or mapped else known_columns(one_or_more(target), cells, "target")
+    named = {role: name for role, name in (("id", id), ("time", time), ("group", group)) if name is not None}
+    roles = {*goals, *(known_column(name, list(cells), role) for role, name in named.items())}
+    inputs, dropped = _inputs(cells, columns, {*roles, *known_columns(ignore, cells, "ignore")})
+    cells |= {name: absent(cells[name], missing_values) for name in (*inputs, *goals)}
     ids, plan, times, clock = _steps(cells, id, time, unit, time_format, duplicates)
     values, channels, used, notes = _values(cells, inputs, plan, type_, categorical, categories)
     values, channels, more = look_at_channels(values, channels, empty)
-    notes += more
+    notes = [*dropped, *notes, *more]
     goal = None
     if isinstance(target, Mapping):
         goal = mapped_target(target, ids, kind, classes, type_)
@@ -102,8 +110,15 @@ def from_long(
         channels=channels,
         clock=clock,
         categories=used,
-        notes=(*plan.notes, *notes),
+        notes=(*plan.notes, *notes, *_hint(plan.lengths, len(inputs))),
     )
+
+
+def _hint(lengths: NDArray[np.int64], columns: int) -> list[str]:
+    """Where no series has a second step, the columns may be the steps."""
+    if columns < _MANY_STEPS or len(lengths) < 2 or lengths.max() > 1:
+        return []
+    return ["every series has one row: if its columns are the steps of one channel, use row_per_series=True."]
 
 
 def from_wide(table: Any, *, time: str | None = None, **options: Any) -> Sequences:
@@ -119,23 +134,25 @@ def from_wide(table: Any, *, time: str | None = None, **options: Any) -> Sequenc
     return from_long(table, time=time, **options)
 
 
-def _inputs(cells: Mapping[str, Column], columns: Sequence[str] | None, taken: set[str]) -> list[str]:
-    """The value columns."""
+def _inputs(cells: Mapping[str, Column], columns: Sequence[str] | None, taken: set[str]) -> tuple[list[str], list[str]]:
+    """(the value columns, notes on those that were dropped)."""
     if columns is None:
-        inputs = [name for name in cells if name not in taken]
+        left = [name for name in cells if name not in taken]
+        dropped = [name for name in left if is_row_numbers(name, cells[name])]
+        inputs = [name for name in left if name not in dropped]
+        notes = [f"column {name!r} holds row numbers (an index without a name): dropped." for name in dropped]
     else:
-        if isinstance(columns, str):
-            columns = [columns]
+        columns, notes = one_or_more(columns), []
         gone = [name for name in columns if name not in cells]
-        if len(gone) > 1:
+        if len(gone) > 1 and not any("," in name for name in cells):
             raise ValueError(f"columns that are not in the table: {listed(gone)}; it has {listed(cells)}.")
-        inputs = [known_column(name, list(cells), "columns") for name in columns]
+        inputs = known_columns(columns, cells, "columns")
         both = [name for name in inputs if name in taken]
         if both or len(set(inputs)) < len(inputs):
             raise ValueError(f"a column can have one use only: {listed(both or inputs)}.")
     if not inputs:
         raise ValueError(f"no value column is left among {listed(cells)}.")
-    return inputs
+    return inputs, notes
 
 
 def _steps(
@@ -189,7 +206,7 @@ def _values(
                 channels.append((name, plan.mean(column).astype(dtype)))
             continue
         if categorical == "error":
-            raise ValueError(_not_numeric(name, cells[name]))
+            raise ValueError(not_numeric(name, cells[name]))
         found, texts, note = _categories(name, cells[name], known)
         used[name] = texts
         notes += note
@@ -198,20 +215,6 @@ def _values(
     for i, (_, column) in enumerate(channels):
         values[:, i] = column
     return values, tuple(name for name, _ in channels), used, notes
-
-
-def _not_numeric(name: str, column: Column) -> str:
-    row, text = first_text(column)
-    cure = "Correct it, or"
-    try:
-        if moments_of(name, column.slice(row - 1, 1)).instants:
-            cure = f"It looks like a time: give time={name!r}. Or"
-    except ValueError:
-        pass
-    return (
-        f"column {name!r} is not numeric: row {row:,} has {text[:60]!r}. {cure} leave the column out (ignore), or use "
-        "categorical='codes' or 'onehot'."
-    )
 
 
 def _categories(

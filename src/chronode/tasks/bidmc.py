@@ -27,7 +27,7 @@ SOURCES = ("recordings", "archive")
 
 def read_columns(path: Path, names: tuple[str, ...]) -> NDArray[np.float64]:
     """`(rows, names)` of a recording's file; NaN where a cell is empty or NaN."""
-    table = read_csv(path)
+    table, _ = read_csv(path)
     for name in names:
         if name not in table.column_names:
             raise ValueError(f"{path}, line 1: there is no column {name!r}, only {', '.join(table.column_names)}.")

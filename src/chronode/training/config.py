@@ -40,9 +40,14 @@ class DataConfig:
         value: and the column with the reading.
         order: of the values of an .npz file: "NTD" or "NDT"; target, id, time, group and lengths then name arrays.
         lengths: of an .npz file with padding: the array with the steps of each series.
-        delimiter: between the cells of a text file; found by default.
-        decimal: the decimal point of a text file.
-        encoding: of a text file.
+        missing_values: texts or numbers that mean a missing value, such as -999 or "<0.5", besides empty cells and NA.
+        row_per_series: every row is a series and the columns are its steps, as in the UCR archive.
+        sheet: sheet of an Excel file; by default the first.
+        delimiter: separator of the cells of a text file; by default it is found.
+        decimal: decimal point of a text file; by default it is found.
+        thousands: thousands separator of a text file; by default it is found.
+        encoding: text encoding of the file; by default it is found.
+        comment: what comment lines of a text file begin with; by default "#" if the first line does.
         forecast: learn the values of so many next steps instead of a target; 0 for a target.
         channels: what to forecast; by default all channels.
         window: cut series into windows of so many steps; 0 for whole series.
@@ -78,9 +83,14 @@ class DataConfig:
     value: str | None = None
     order: str | None = None
     lengths: str | None = None
+    missing_values: tuple[str, ...] = ()
+    row_per_series: bool = False
+    sheet: str | None = None
     delimiter: str | None = None
     decimal: str | None = None
+    thousands: str | None = None
     encoding: str | None = None
+    comment: str | None = None
     forecast: int = 0
     channels: tuple[str, ...] = ()
     window: int = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -14,9 +13,10 @@ import numpy as np
 from .._checks import near, whole
 from .._schema import parse
 from ..data import Scaler, Sequences, forecast, options_like, read, windows
-from ..data.csv_file import first_line
 from ..data.files import LikeOptions
 from ..data.names import listed
+from ..data.pipe import as_file
+from ..data.table_files import column_names
 from .config import DataConfig
 
 # Beyond these a file is more likely in another unit than far from training.
@@ -26,8 +26,8 @@ _MOST_TIMES_THE_GAP = 100.0
 _READ_AS = {"time_unit": "unit"}
 _ROLES = ("id", "time", "group", "channel", "value")
 _TO_READ = (*_ROLES, "columns", "ignore", "time_unit", "time_format", "duplicates", "categorical", "empty", "kind")
-_TO_READ += ("per_step", "order", "lengths", "delimiter", "decimal", "encoding")
-_ARRAYS = {"id": "ids", "time": "times", "group": "groups"}
+_TO_READ += ("per_step", "order", "lengths", "delimiter", "decimal", "thousands", "encoding", "comment", "sheet")
+_TO_READ += ("missing_values", "row_per_series")
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Reading:
         clock = s.clock
         return cls(
             options=_like(config, s),
-            target=config.target,
+            target=_target_columns(config, s),
             channels=s.channels,
             unit=clock.unit,
             unit_size=clock.scale,
@@ -111,7 +111,10 @@ class Reading:
         Raises:
             ValueError: the file has other columns or units; the message says what differs, a line each.
         """
-        path = Path(path)
+        with as_file(path) as file:
+            return self._read(file, labelled, anyway)
+
+    def _read(self, path: Path, labelled: bool, anyway: bool) -> Sequences:
         wanted = {"target": _one(self.target)} if labelled and self.target else {}
         columns = column_names(path, self.options) if path.is_file() else None
         notes = self._check_columns(path, columns, [*self.target] if labelled else [])
@@ -132,7 +135,8 @@ class Reading:
         """Refuses a table that lacks columns; returns a note on those it has besides."""
         if columns is None:
             return []
-        values = [] if "channel" in self.options else self.options.get("columns", [])
+        rows = "channel" in self.options or "row_per_series" in self.options
+        values = [] if rows else self.options.get("columns", [])
         roles = [self.options[role] for role in _ROLES if role in self.options]
         wanted = [*roles, *targets, *values]
         gone = [name for name in wanted if name not in columns]
@@ -151,7 +155,7 @@ class Reading:
         elif (s.clock.dates, s.clock.unit, s.clock.scale) != (self.dates, self.unit, self.unit_size):
             lines.append(f"time: {_times(s.clock.dates, s.clock.told())} here, {self._told_times()} in training")
         if s.has_missing and not self.missing:
-            lines.append("values are missing here, in training none was: train with --missing to allow it")
+            lines.append("values are missing here, in training none was: train with --allow-missing to allow it")
         if not lines and not anyway:
             lines = [*self._other_gap(s), *self._far_values(s)]
             lines += ["if that is right: --anyway"] if lines else []
@@ -187,23 +191,6 @@ def read_source(config: DataConfig) -> Sequences:
     return read(config.source, **_asked(config), **({"target": _one(config.target)} if config.target else {}))
 
 
-def column_names(path: Path, options: dict[str, Any]) -> list[str] | None:
-    """The columns of a table; None for files of other kinds."""
-    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
-    if suffixes and suffixes[-1] in (".parquet", ".pq"):
-        import pyarrow.parquet
-
-        try:
-            return pyarrow.parquet.read_schema(path).names
-        except Exception:  # foreign bytes: `read` says what they are
-            return None
-    if not {".csv", ".tsv", ".txt", ".data", ".dat"} & {*suffixes}:
-        return None
-    first = first_line(path, options.get("encoding", "utf-8"))
-    delimiter = options.get("delimiter") or ("\t" if ".tsv" in suffixes else max(",;\t|", key=first.count))
-    return [name.strip() for name in next(csv.reader([first], delimiter=delimiter))]
-
-
 def _asked(config: DataConfig) -> dict[str, Any]:
     """The options of `read` that differ from its own defaults."""
     plain, told = DataConfig(), {}
@@ -211,8 +198,6 @@ def _asked(config: DataConfig) -> dict[str, Any]:
         value = getattr(config, name)
         if value != getattr(plain, name):
             told[_READ_AS.get(name, name)] = list(value) if isinstance(value, tuple) else value
-    if config.order is not None:
-        told = {_ARRAYS.get(name, name): value for name, value in told.items()}
     return told
 
 
@@ -235,8 +220,13 @@ def _option_kinds() -> dict[str, Any]:
     """The types of all options that `_like` gives, by name."""
     hints = get_type_hints(DataConfig)
     asked = {_READ_AS.get(name, name): hints[name] for name in _TO_READ}
-    arrays = {_ARRAYS[name]: hints[name] for name in _ARRAYS}
-    return {**asked, **arrays, **get_type_hints(LikeOptions)}
+    return {**asked, **get_type_hints(LikeOptions)}
+
+
+def _target_columns(config: DataConfig, s: Sequences) -> tuple[str, ...]:
+    """The target columns; a name that holds commas came in pieces from the command line."""
+    found = config.target if s.target is None else s.target.names
+    return found if len(found) < len(config.target) else config.target
 
 
 def _one(names: Sequence[str]) -> str | list[str]:
