@@ -28,8 +28,8 @@ def finished(tmp_path_factory):
 def test_it_tells_the_facts_the_split_the_model_and_the_scores(finished):
     home, out = finished
     assert f"{home / 'vitals.csv'}: " in out
-    assert "→ 40 series, 4-8 observations, median gap" in out
-    assert "2 classes (65 % well)" in out
+    assert "→ 40 series, 4-8 observations each, median gap:" in out
+    assert '2 classes (class "well": 65%)' in out
     assert "time unit: hours" in out
     assert "split by patient 70/15/15 (28/6/6 series)" in out
     assert "model: mmrnn H=8 (why: irregular times, missing values; see `chronode models`)" in out

@@ -164,9 +164,31 @@ def test_the_facts_are_those_of_the_tour():
     }
     s = from_long(table, id="patient", time="charted_at", target="outcome")
     assert str(s.describe()) == (
-        "200 rows → 20 series, 10 observations, median gap 47 min, 2 channels (1 with > 60 % missing), "
-        "outcome: 2 classes (10 % positive)"
+        "200 rows → 20 series, 10 observations each, median gap: 47 min, 2 channels (hr, rare), 40% of values missing "
+        '(rare 80%), outcome: 2 classes (class "1": 10%)'
     )
     assert s.describe().time == "time unit: hours (median gap ≈ 0.78)"
     assert s.describe().as_dict()["classes"] == {"0": 18, "1": 2}
     assert s.describe().missing == {"rare": 0.8}
+
+
+def test_the_facts_count_the_rows_of_the_table_and_name_the_channels():
+    table = {"id": [1, 1, 1, 2], "t": [0, 0, 1, 0], **{f"c{i}": np.arange(4.0) for i in range(14)}}
+    s = from_long(table, id="id", time="t")
+    names = ", ".join(f"c{i}" for i in range(12))
+    assert str(s.describe()) == (f"4 rows → 2 series, 1-2 observations each, median gap: 1, 14 channels ({names}, ...)")
+    assert str(s[:1].describe()).startswith("2 rows → 1 series, 2 observations, median gap: 1, 14 channels")
+
+
+@pytest.mark.parametrize(
+    ("step", "text"),
+    [("1D", "1 day"), ("2D", "2 days"), ("7D", "1 week"), ("14D", "2 weeks"), ("1h", "1 h"), ("1s", "1 s")],
+)
+def test_the_median_gap_is_in_singular_or_plural(step, text):
+    times = pandas.date_range("2024-01-01", periods=3, freq=step)
+    assert f"median gap: {text}," in str(from_long({"t": times, "x": [1.0, 2.0, 3.0]}, time="t").describe())
+
+
+def test_three_classes_are_given_by_their_smallest_and_largest_share():
+    s = from_long({"id": np.arange(300), "x": np.ones(300), "y": ["a"] + ["b"] * 99 + ["c"] * 200}, id="id", target="y")
+    assert str(s.describe()).endswith("y: 3 classes (0.333% to 67% each)")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from long_tables import long, made
 
-from chronode.data import from_wide
+from chronode.data import Scaler, concat, from_long, from_wide, read
 
 
 def test_targets_by_id_need_the_same_ids():
@@ -107,3 +107,38 @@ def test_groups_belong_to_ids():
 def test_groups_survive_merging():
     s = made(long(t=[1, 1, 0, 2], ward=["u", "u", "v", "v"]), group="ward")
     assert s.groups.tolist() == ["u", "v"]
+
+
+@pytest.mark.parametrize("labels", [["p", "q"], ["0", "1"], ["0.25", "1.5"], ["true", "false"], ["01", "1"]])
+@pytest.mark.parametrize("place", ["last", "first", "middle", "some"])
+def test_a_label_in_some_rows_of_a_series_is_that_of_the_series(tmp_path, labels, place):
+    rows = []
+    for name, label in zip("abcd", labels * 2, strict=True):
+        given = {"last": [3], "first": [0], "middle": [1], "some": [0, 2]}[place]
+        rows += [f"{name},{t},{t}.5,{label if t in given else ''}" for t in range(4)]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["id,t,x,y", *rows]))
+    made = read(path, id="id", time="t", target="y")
+    assert not made.target.per_step
+    assert made.target.known.all()
+    assert not any("changes" in note for note in made.notes)
+    if made.classes is None:
+        assert made.target.values[:, 0].tolist() == [0.25, 1.5] * 2
+    else:
+        assert [made.classes[code] for code in made.target.values.tolist()] == labels * 2
+
+
+def test_a_label_that_changes_besides_empty_cells_is_one_per_step():
+    made = from_long({"id": [1, 1, 1, 2, 2], "x": [1.0] * 5, "y": ["a", None, "b", None, "a"]}, id="id", target="y")
+    assert made.target.per_step
+    assert made.target.values.tolist() == [0, -100, 1, -100, 0]
+
+
+def test_numbers_of_the_target_are_kept_as_they_were_given():
+    exact = [0.0, 123456.789, 0.1, -3.3e-09]
+    made = from_long({"id": [0, 1, 2, 3], "x": [1.0, 2.0, 3.0, 4.0], "y": exact}, id="id", target="y")
+    scaled = Scaler.fit(made).transform(made)
+    assert scaled.target.given[:, 0].tolist() == exact
+    assert scaled[[3, 1]].target.given[:, 0].tolist() == [exact[3], exact[1]]
+    assert concat([scaled[:2], scaled[2:]]).target.given[:, 0].tolist() == exact
+    assert scaled.target.values.mean() == pytest.approx(0, abs=1e-6)

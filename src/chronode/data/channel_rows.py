@@ -102,7 +102,7 @@ def from_channel_rows(
     sorting = [note for note in plan.notes if "went back" in note]
     starts = np.cumsum(plan.lengths) - plan.lengths
     made = Sequences(values, times, starts, plan.lengths, ids, ids.copy(), None, goal, channels, clock)
-    return replace(made, notes=(*moments.notes, *sorting, *notes))
+    return replace(made, rows=len(which), notes=(*moments.notes, *sorting, *notes))
 
 
 def _channels(

@@ -70,7 +70,7 @@ def read(path: str | Path, **options: Any) -> Sequences:
         >>> path = Path(tempfile.mkdtemp()) / "a.csv"
         >>> _ = path.write_text("who,day,x\nann,2024-01-01,1.5\nann,2024-01-03,2\nbob,2024-01-01,3\n")
         >>> print(read(path, id="who", time="day").describe())
-        3 rows → 2 series, 1-2 observations, median gap 2 days, 1 channel
+        3 rows → 2 series, 1-2 observations each, median gap: 2 days, 1 channel (x)
     """
     given = {name: value for name, value in options.items() if value is not None}
     if is_pipe(path):

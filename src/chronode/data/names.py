@@ -59,5 +59,6 @@ def listed(names: Iterable[object], most: int = 12) -> str:
 
 
 def counted(count: int, what: str) -> str:
-    """A number with its noun: "1 row", "2,000 rows"."""
-    return f"{count:,} {what}{'' if count == 1 or what.endswith('s') else 's'}"
+    """A number with its noun: "1 row", "2,000 rows", "2 classes", "2 series"."""
+    plural = what if what == "series" else f"{what}es" if what.endswith("s") else f"{what}s"
+    return f"{count:,} {what if count == 1 else plural}"

@@ -136,7 +136,7 @@ class Scaler:
         if target.names != self.targets or target.classes is not None:
             raise ValueError(f"the target is {listed(target.names)}, in training it was {listed(self.targets)}.")
         values = (target.values.astype(np.float64) - self.target_mean) / np.asarray(self.target_std)
-        return replace(target, values=values.astype(target.values.dtype))
+        return replace(target, values=values.astype(target.values.dtype), source=target.given)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; the numbers come back exactly."""

@@ -55,6 +55,7 @@ class Sequences:
         clock: what the times mean.
         categories: of text columns that became numbers: column -> its texts.
         notes: what was done to the data on the way in, a line each.
+        rows: of the table that all these series were read from; None for arrays and for parts.
         finish: `finish(batch, ids)` gives every batch its last touch (noise that would fill the memory if it were
             stored); the same ids must always give the same.
 
@@ -78,6 +79,7 @@ class Sequences:
     clock: Clock = STEPS
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    rows: int | None = None
     finish: Callable[[Batch, NDArray[Any]], Batch] | None = None
 
     def __post_init__(self) -> None:
@@ -118,7 +120,7 @@ class Sequences:
         target = self.target if self.target is None or self.target.per_step else self.target.take(picked)
         lead = None if self.lead is None else self.lead[picked]
         own = {name: getattr(self, name)[picked] for name in ("starts", "lengths", "ids", "groups")}
-        return replace(self, target=target, lead=lead, **own)
+        return replace(self, target=target, lead=lead, rows=None, **own)
 
     def __iter__(self) -> Iterator[Series]:
         return (self._series(row) for row in range(len(self)))

@@ -66,6 +66,7 @@ def from_series_rows(
         )
     names = {role: _names(cells[name], name) for role, name in (("ids", id), ("groups", group)) if name is not None}
     made = from_numpy(values, order="NT", lengths=lengths, channels=["value"], dtype=dtype, **names)
+    made = replace(made, rows=len(made))
     if not targets:
         return made
     plan = Plan(None, np.ones(len(made), dtype=np.int64), None)

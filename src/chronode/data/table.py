@@ -110,6 +110,7 @@ def from_long(
         channels=channels,
         clock=clock,
         categories=used,
+        rows=len(next(iter(cells.values()))),
         notes=(*plan.notes, *notes, *_hint(plan.lengths, len(inputs))),
     )
 

@@ -119,7 +119,8 @@ def _per_series(
     starts = np.cumsum(lengths) - lengths
     number = steps.dtype.kind == "f"
     highest = (np.fmax if number else np.maximum).reduceat(steps, starts, axis=0)
-    least = np.fmin.reduceat(steps if number else np.where(steps < 0, np.iinfo(np.int64).max, steps), starts, axis=0)
+    # Unknown codes are -1: for the least they must be the greatest.
+    least = np.fmin.reduceat(steps if number else np.where(steps < 0, np.iinfo(steps.dtype).max, steps), starts, axis=0)
     changing = (least < highest).any(axis=1)
     if not changing.any():
         return highest, False, []

@@ -28,12 +28,14 @@ class Target:
         per_step: a row is a step; otherwise a series.
         classes: the classes' names by number; None for numbers.
         names: of the target columns.
+        source: of numbers, as they were given, where `values` are rounded or scaled; None where they are not.
     """
 
     values: NDArray[Any]
     per_step: bool = False
     classes: tuple[str, ...] | None = None
     names: tuple[str, ...] = ("target",)
+    source: NDArray[Any] | None = None
 
     @property
     def kind(self) -> str:
@@ -47,9 +49,15 @@ class Target:
             return np.asarray(self.values != UNKNOWN)
         return np.asarray(~np.isnan(self.values).any(axis=1))
 
+    @property
+    def given(self) -> NDArray[Any]:
+        """Numbers as they were given, neither rounded nor scaled."""
+        return self.values if self.source is None else self.source
+
     def take(self, rows: NDArray[Any] | slice) -> Target:
         """The targets of these rows."""
-        return replace(self, values=self.values[rows])
+        source = None if self.source is None else self.source[rows]
+        return replace(self, values=self.values[rows], source=source)
 
     def with_classes(self, classes: Sequence[str]) -> Target:
         """The same labels numbered as in `classes`; a label that is not among them is an error."""
@@ -101,7 +109,9 @@ def value_target(
     if finite and np.isinf(values).any():
         row, column = (int(i) for i in np.argwhere(np.isinf(values))[0])
         raise ValueError(f"the target {names[column]!r} is infinite or too large at row {row + 1}.")
-    return Target(values, per_step, None, tuple(names))
+    source = np.asarray(columns, dtype=np.float64).reshape(values.shape)
+    exact = np.array_equal(source, values, equal_nan=True)
+    return Target(values, per_step, None, tuple(names), None if exact else source)
 
 
 def array_target(

@@ -194,4 +194,6 @@ def _targets(parts: Sequence[Sequences]) -> Target | None:
     if first.classes is not None:
         classes = tuple(dict.fromkeys(name for t in targets for name in t.classes or ()))
         targets = [t.with_classes(classes) for t in targets]
-    return replace(targets[0], values=np.concatenate([t.values for t in targets]))
+    exact = all(t.source is None for t in targets)
+    source = None if exact else np.concatenate([t.given for t in targets])
+    return replace(targets[0], values=np.concatenate([t.values for t in targets]), source=source)

@@ -202,7 +202,7 @@ class SequenceForecaster(SequenceEstimator):
         s = forecast(s, horizon, names)
         assert s.target is not None
         moves = s.target.values - np.tile(last, horizon)
-        return replace(s, target=replace(s.target, values=moves.astype(s.target.values.dtype)))
+        return replace(s, target=replace(s.target, values=moves.astype(s.target.values.dtype), source=None))
 
     def _recent(self, s: Sequences) -> Sequences:
         """The steps that a forecast looks back."""

@@ -103,7 +103,8 @@ def as_rows(columns: Columns) -> list[dict[str, Any]]:
 def _truth(data: Sequences, rows: NDArray[np.int64]) -> Columns:
     target = data.target
     assert target is not None
-    values = (target.values[data.steps] if target.per_step else target.values)[rows]
+    given = target.values if target.classes is not None else target.given
+    values = (given[data.steps] if target.per_step else given)[rows]
     if target.classes is None:
         return {f"true_{name}": _plain(column) for name, column in zip(target.names, values.T, strict=True)}
     names = target.classes
@@ -111,5 +112,5 @@ def _truth(data: Sequences, rows: NDArray[np.int64]) -> Columns:
 
 
 def _plain(column: NDArray[Any]) -> list[float | None]:
-    """Numbers with the digits that float32 has; None for NaN."""
-    return [None if text == "nan" else float(text) for text in column.astype(np.float32).astype(str).tolist()]
+    """Numbers with the digits that their type has; None for NaN."""
+    return [None if text == "nan" else float(text) for text in column.astype(str).tolist()]

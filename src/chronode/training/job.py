@@ -248,7 +248,7 @@ def _results(run: Run, config: Config, prepared: Prepared, fitted: Fitted, draw:
     """Tests the model; writes the predictions and has them drawn."""
     test = prepared.parts.test
     answers = fitted.predict(test)
-    told = test if fitted.scaler is None else _unscaled_target(test, fitted.scaler)
+    told = _with_given_target(test)
     names = {"id": config.data.id or "series", "time": config.data.time}
     write_table(columns_of(answers, told, **names, truth=True), run.path / "predictions.csv")
     if draw is not None:
@@ -256,8 +256,9 @@ def _results(run: Run, config: Config, prepared: Prepared, fitted: Fitted, draw:
     return {"test": fitted.evaluate(test)}
 
 
-def _unscaled_target(data: Sequences, scaler: Scaler) -> Sequences:
+def _with_given_target(data: Sequences) -> Sequences:
+    """The series with number targets as they were in the file, not scaled."""
     target = data.target
     if target is None or target.classes is not None:
         return data
-    return replace(data, target=replace(target, values=scaler.inverse_target(target.values)))
+    return replace(data, target=replace(target, values=target.given, source=None))
