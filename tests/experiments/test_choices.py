@@ -67,6 +67,15 @@ def test_a_lower_error_is_better(tmp_path):
     assert best.config["training"]["learning_rate"] == 0.005
 
 
+def test_settings_of_the_model_are_chosen_too():
+    wanted = next(
+        c for c in find("irnn/table9").cells("laptop") if c.figure.label == "iRNN (K=5)" and c.task == "har-2"
+    )
+    found = [(c.config["training"]["weight_decay"], c.config["model"]["dropout"]) for c in wanted.candidates()]
+    assert found == [(0.01, 0.0), (0.01, 0.3), (0.1, 0.0), (0.1, 0.3)]
+    assert all(c.config["model"]["K"] == 5 for c in wanted.candidates())
+
+
 def test_without_choices_there_is_one_candidate():
     wanted = find("mmrnn/table3").cells("laptop")[0]
     assert [c.config for c in wanted.candidates()] == [wanted.config]

@@ -14,8 +14,9 @@ from chronode.experiments.compare import compare
 from chronode.experiments.drawings import drawings
 from chronode.experiments.engine import Finished, Job, Progress, execute, missing, run_local
 from chronode.experiments.ledger import Ledger
+from chronode.experiments.page import render
 from chronode.experiments.recipe import find
-from chronode.experiments.report import as_markdown, render
+from chronode.experiments.report import as_markdown, differences
 
 
 def _jobs(ledger, *models, recipe="mmrnn/table3", column="event"):
@@ -31,10 +32,7 @@ def test_a_table_is_run_compared_written_and_not_run_again(tmp_path):
     assert {(row["label"], row["column"]) for row in ran} == {("mmRNN", column) for column in ("dense", "event")}
     assert all(row["verdict"] == "not run" for row in told if row not in ran)
     assert all(30 < row["ours"]["mean"] < 80 for row in ran)
-    assert (
-        "| event | mmRNN | accuracy % | 98.89 ± 0.26 | 5 |"
-        in (tmp_path / "tables" / "mmrnn-table3-smoke.md").read_text()
-    )
+    assert "| event | mmRNN | 98.89 ± 0.26 (n = 5) |" in (tmp_path / "tables" / "mmrnn-table3-smoke.md").read_text()
     assert (tmp_path / "tables" / "mmrnn-table3-smoke.png").read_bytes().startswith(b"\x89PNG")
     lines = (tmp_path / "results" / "mmrnn-table3.jsonl").read_text()
     assert len(lines.splitlines()) == 2
@@ -141,8 +139,28 @@ def test_a_run_that_two_budgets_share_is_shown_once(tmp_path):
     assert render(ledger, tmp_path / "RESULTS.md", tmp_path / "results") == 1
     page = (tmp_path / "RESULTS.md").read_text()
     assert "unicornn/figure2" not in page
-    assert "| mmrnn/table4 | person-activity | 14 | 1 | 0 | 0 | 1 |" in page
-    assert "mmrnn/table4 (paper)" not in page
+    assert "| Mixed-memory RNN (mmRNN) | 1 | 0 | 0 | 1 | 0 |" in page
+    assert "chronode reproduce mmrnn/table4 --budget laptop" in page
+    assert "chronode reproduce mmrnn/table4 --budget paper" not in page
+    assert page.count("Not run: CT-RNN, Augmented LSTM, ") == 1
+    assert (tmp_path / "results" / "pictures" / "mmrnn.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_settings_that_differ_from_the_papers_are_listed(tmp_path):
+    recipe, ledger = find("mmrnn/table5"), Ledger(tmp_path)
+    for cell in recipe.cells("laptop")[:2]:
+        about = {"model": cell.model, "task": cell.task, "config": cell.config, "config_hash": cell.hashes()[0]}
+        ledger.append(entry(recipe=cell.recipe, **about))
+    told = differences(recipe, compare(recipe, "laptop", ledger))
+    schedule = "schedule cosine, which the paper does not give"
+    assert told == ["batch_size 128 instead of 256", "clip 1 instead of 0", schedule]
+
+
+def test_findings_stand_between_the_counts_and_the_tables(tmp_path):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "findings.md").write_text("## What we found\n\nNothing.\n")
+    render(Ledger(tmp_path / "results"), tmp_path / "RESULTS.md", tmp_path / "results")
+    assert "| all | 0 |" in (tmp_path / "RESULTS.md").read_text().partition("## What we found")[0]
 
 
 def test_figures_that_were_drawn_are_shown(tmp_path):

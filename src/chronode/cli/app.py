@@ -180,8 +180,8 @@ def results(
     Example: chronode results
     """
     from ..experiments.ledger import Ledger
+    from ..experiments.page import render
     from ..experiments.recipe import current_hashes
-    from ..experiments.report import render
 
     if archive:
         current, changed = current_hashes(), set(words(stale))

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from .._checks import one_of
 from .._files import replacing
-from ..experiments.compare import Row, compare, told
+from ..experiments.compare import Row, compare, mean_text
 from ..experiments.cost import seconds
 from ..experiments.drawings import Drawing, drawings
 from ..experiments.engine import Finished, Job, missing, run_local
@@ -173,7 +173,7 @@ def _table(recipe: Recipe, budget: str, rows: list[Row]) -> Table:
     table.add_column("verdict")
     for row in rows:
         figure = row.figure
-        paper, ours = told(figure.mean, figure.spread, figure), told(row.mean, row.spread, figure)
+        paper, ours = (mean_text(one.mean, one.spread, figure) for one in (figure, row))
         table.add_row(figure.column, figure.label, paper, ours, str(len(row.entries) or ""), row.verdict)
     return table
 

@@ -26,6 +26,7 @@ class Row:
         mean: of our test metrics, in the paper's unit; None without runs.
         spread: their standard deviation; None with one run.
         verdict: "within spread", "better", "worse", "no number" (of the paper) or "not run".
+        cell: what was run; None without runs.
     """
 
     figure: Figure
@@ -33,6 +34,7 @@ class Row:
     mean: float | None
     spread: float | None
     verdict: str
+    cell: Cell | None = None
 
 
 def compare(recipe: Recipe, budget: str, ledger: Ledger) -> list[Row]:
@@ -59,7 +61,7 @@ def row(figure: Figure, cell: Cell | None, found: dict[str, Entry]) -> Row:
     metric = find_task(figure.task).metric
     values = [scale * entry.metrics["test"][metric] for entry in entries]
     mean, spread = mean_and_spread(values)
-    return Row(figure, entries, mean, spread, verdict(figure, mean, spread))
+    return Row(figure, entries, mean, spread, verdict(figure, mean, spread), best)
 
 
 def verdict(figure: Figure, mean: float, spread: float | None) -> str:
@@ -86,7 +88,7 @@ def number(value: float | None, figure: Figure) -> str:
     return f"{value:.3g}" if abs(value) < 100 else f"{value:.1f}"
 
 
-def told(mean: float | None, spread: float | None, figure: Figure) -> str:
+def mean_text(mean: float | None, spread: float | None, figure: Figure) -> str:
     """Mean and spread in words: 97.10 ± 0.30."""
     if mean is None:
         return ""

@@ -29,8 +29,8 @@ class Budget:
         options: of the task that replace its own: fewer series, shorter ones.
         model: settings of the model that replace the recipe's; only where the machine leaves no choice.
         by_model: settings of training of single models, which replace those of `training`.
-        choices: settings of training and the values to choose from by the validation metric of the first seed; the
-            chosen value is used for all seeds.
+        choices: settings of training or of the model, and the values to choose from by the validation metric of the
+            first seed; the chosen values are used for all seeds.
     """
 
     seeds: int = 1
@@ -70,10 +70,9 @@ class Cell:
     def candidates(self) -> list[Cell]:
         """The cell with each combination of the settings to choose from; itself if there is nothing to choose."""
         combinations = product(*([(name, value) for value in values] for name, values in self.choices.items()))
-        return [
-            replace(self, choices={}, config={**self.config, "training": self.config["training"] | dict(chosen)})
-            for chosen in combinations
-        ]
+        chosen = [by_kind(dict(combination)) for combination in combinations]
+        configs = [self.config | {kind: self.config[kind] | own[kind] for kind in own} for own in chosen]
+        return [replace(self, choices={}, config=config) for config in configs]
 
     def every_hash(self) -> set[str]:
         """Of the runs of all candidates, chosen or not."""

@@ -1,48 +1,118 @@
-"""Tables and pictures of what was run: one table as Markdown and PNG, and RESULTS.md with all of them."""
+"""One table of a paper as Markdown and as a picture: the paper's numbers, ours, and the settings that differ."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from .._files import replacing
 from ..report.curves import COLOURS
-from .compare import Row, compare, told
-from .ledger import Entry, Ledger
-from .recipe import Recipe, recipes
+from .compare import Row, mean_text
+from .recipe import Recipe
 
-VERDICTS = ("within spread", "better", "worse")
+_LENGTH = ("epochs", "steps", "drop_epochs", "drop_factor")
+"""Settings that the table tells in columns of its own."""
 
 
 def as_markdown(recipe: Recipe, budget: str, rows: list[Row]) -> str:
-    """The table: the paper's number and training, ours, seeds, epochs, minutes, verdict.
+    """The rows that were run, and in one line those that were not.
 
     Example:
+        >>> from chronode.experiments.compare import compare
+        >>> from chronode.experiments.ledger import Ledger
         >>> from chronode.experiments.recipe import find
-        >>> recipe = find("mmrnn/table3")
-        >>> print(as_markdown(recipe, "laptop", compare(recipe, "laptop", Ledger("nowhere"))).splitlines()[0])
-        ### mmrnn/table3: Bit-stream parity: dense and event-based encoding
+        >>> recipe = find("unicornn/table5")
+        >>> print(as_markdown(recipe, "laptop", compare(recipe, "laptop", Ledger("nowhere"))))
+        ### IMDB review sentiment
+        <BLANKLINE>
+        `chronode reproduce unicornn/table5 --budget laptop`, clean protocol.
+        <BLANKLINE>
+        Not run: LSTM, skip LSTM, GRU, ReLU GRU, skip GRU, coRNN, UnICORNN (L=2).
+        <BLANKLINE>
     """
-    lines = [f"### {recipe.name}: {recipe.what}", ""]
-    lines += [f"Budget {budget}, {recipe.protocol} protocol. " + " ".join(recipe.notes), ""]
-    lines += ["| | model | metric | paper | n | trained for | ours | seeds | epochs | minutes | verdict |"]
-    lines += ["| --- | --- | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | --- |"]
+    command = f"`chronode reproduce {recipe.name} --budget {budget}`, {recipe.protocol} protocol."
+    parts = [f"### {recipe.what}", " ".join([command, *recipe.notes])]
+    if differing := differences(recipe, rows):
+        parts.append(f"Settings that differ from the paper's: {'; '.join(differing)}.")
+    if any(row.entries for row in rows):
+        parts.append("\n".join(_table(rows)))
+    notes = dict.fromkeys(f"{entry.task}: {note}." for row in rows for entry in row.entries for note in entry.notes)
+    if absent := _not_run(rows):
+        parts.append(f"Not run: {absent}.")
+    return "\n\n".join([*parts, *(note.replace("..", ".") for note in notes)]) + "\n"
+
+
+def _table(rows: list[Row]) -> list[str]:
+    """The rows that were run; a column that would say the same in every row, or nothing, is left out."""
+    lines = [_cells(row) for row in rows if row.entries]
+    shown = [name for name in lines[0] if name in _ALWAYS or len({line[name] for line in lines}) > 1]
+    sides = ["---:" if name in _NUMBERS else "---" for name in shown]
+    metric = "" if "metric" in shown else f", {lines[0]['metric']}"
+    header = [name + metric if name in ("paper", "ours") else name for name in shown]
+    return ["| " + " | ".join(line) + " |" for line in (header, sides, *([line[n] for n in shown] for line in lines))]
+
+
+_ALWAYS = ("model", "paper", "ours", "seeds", "steps", "CPU minutes", "verdict")
+_NUMBERS = ("paper", "ours", "seeds", "steps", "CPU minutes")
+
+
+def _cells(row: Row) -> dict[str, str]:
+    """What the table tells of a row, by column."""
+    figure, minutes = row.figure, sum(entry.seconds for entry in row.entries) / 60
+    paper, ours = (mean_text(one.mean, one.spread, figure) for one in (figure, row))
+    return {
+        "column": figure.column,
+        "model": figure.label,
+        "metric": f"{figure.metric} {figure.unit}".strip(),
+        "paper": paper + (f" (n = {figure.n})" if figure.n else ""),
+        "trained for": figure.budget,
+        "ours": ours,
+        "seeds": str(len(row.entries)),
+        "steps": f"{max(entry.steps for entry in row.entries):,}",
+        "CPU minutes": f"{minutes:.1f}",
+        "verdict": row.verdict,
+        "other metrics": _other_metrics(row),
+    }
+
+
+def _other_metrics(row: Row) -> str:
+    names = [name for name in row.entries[0].metrics["test"] if name not in (row.figure.metric, "loss")]
+    means = {name: sum(e.metrics["test"][name] for e in row.entries) / len(row.entries) for name in names}
+    return ", ".join(f"{name} {mean:.3f}" for name, mean in means.items())
+
+
+def _not_run(rows: list[Row]) -> str:
+    """Models that were not run, by column where there are several."""
+    columns: dict[str, list[str]] = {}
     for row in rows:
-        figure = row.figure
-        paper = told(figure.mean, figure.spread, figure)
-        ours = told(row.mean, row.spread, figure)
-        spent = ["", "", ""]
-        if row.entries:
-            seconds = sum(entry.seconds for entry in row.entries)
-            spent = [str(len(row.entries)), str(max(e.epochs for e in row.entries)), f"{seconds / 60:.1f}"]
-        metric = f"{figure.metric} {figure.unit}".strip()
-        papers = [paper, str(figure.n or ""), figure.budget]
-        cells = [figure.column, figure.label, metric, *papers, ours, *spent, row.verdict]
-        lines.append("| " + " | ".join(cells) + " |")
-    told_once = dict.fromkeys(f"{entry.task}: {note}" for row in rows for entry in row.entries for note in entry.notes)
-    return "\n".join([*lines, *(f"\n{note}" for note in told_once)]) + "\n"
+        if not row.entries:
+            columns.setdefault(row.figure.column, []).append(row.figure.label)
+    if len({row.figure.column for row in rows}) == 1:
+        return ", ".join(name for names in columns.values() for name in names)
+    return "; ".join(f"{column}: {', '.join(names)}" for column, names in columns.items())
+
+
+def differences(recipe: Recipe, rows: list[Row]) -> list[str]:
+    """The settings of the runs that differ from those of the paper, each with both values and the models it is of."""
+    papers = {cell.figure: cell.config for cell in recipe.cells("paper")}
+    ran = [(row, row.cell.config, papers[row.figure]) for row in rows if row.entries and row.cell and row.cell.config]
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for row, ours, theirs in ran:
+        label = f"{row.figure.column} {row.figure.label}".strip()
+        for part in ("training", "model", "options"):
+            for name, value in ours[part].items():
+                if name not in _LENGTH and value != theirs[part].get(name):
+                    key = (name, _plain(value), _plain(theirs[part].get(name)))
+                    found.setdefault(key, []).append(label)
+    told = []
+    for (name, ours, theirs), labels in found.items():
+        whose = "" if len(labels) == len(ran) else f" ({', '.join(dict.fromkeys(labels))})"
+        told.append(f"{name} {ours}{f' instead of {theirs}' if theirs else ', which the paper does not give'}{whose}")
+    return told
+
+
+def _plain(value: Any) -> str:
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def plot(recipe: Recipe, rows: list[Row], path: Path, budget: str) -> Path:
@@ -52,7 +122,7 @@ def plot(recipe: Recipe, rows: list[Row], path: Path, budget: str) -> Path:
     columns = list(dict.fromkeys(row.figure.column for row in rows if row.entries))
     most = max(sum(row.figure.column == column for row in rows) for column in columns)
     canvas = Canvas(figsize=(4.2 * len(columns) + 1.5, 1.4 + 0.3 * most), dpi=110, layout="constrained")
-    canvas.suptitle(f"{recipe.name} (budget: {budget})\n{recipe.what}", fontsize=11)
+    canvas.suptitle(f"{recipe.what}\n{recipe.name}, budget: {budget}", fontsize=11)
     panels = canvas.subplots(1, len(columns), squeeze=False)[0]
     for axes, column in zip(panels, columns, strict=True):
         own = [row for row in rows if row.figure.column == column]
@@ -77,88 +147,3 @@ def _dots(axes: Any, values: list[tuple[float | None, float | None]], **look: An
     if known:
         means, places, spreads = zip(*known, strict=True)
         axes.errorbar(means, places, xerr=spreads, capsize=2, **look)
-
-
-def render(ledger: Ledger, results: Path, folder: Path) -> int:
-    """Writes RESULTS.md and its pictures from the ledger; gives the number of filled cells.
-
-    Args:
-        ledger: the runs.
-        results: the page.
-        folder: its `pictures` are those of the tables, written anew; what lies in its `figures` is shown.
-    """
-    tables = [(recipe, budget, rows) for recipe in recipes().values() for budget, rows in _budgets(recipe, ledger)]
-    pictures, drawn, parts = folder / "pictures", set(), []
-    for recipe, budget, rows in tables:
-        path = plot(recipe, rows, pictures / f"{recipe.name.replace('/', '-')}-{budget}.png", budget)
-        drawn.add(path)
-        shown = path.relative_to(results.parent).as_posix()
-        parts += [as_markdown(recipe, budget, rows), f"![{recipe.name}]({shown})\n"]
-    for old in set(pictures.glob("*.png")) - drawn:
-        old.unlink()
-    runs = {entry.config_hash: entry for _, _, rows in tables for row in rows for entry in row.entries}
-    contents = [_line(*table) for table in tables]
-    page = [_head(list(runs.values()), len(ledger.entries()), contents), *parts, *_drawn(folder / "figures", results)]
-    with replacing(results) as draft:
-        draft.write_text("\n".join(page), encoding="utf-8")
-    return sum(line["filled"] for line in contents)
-
-
-def _budgets(recipe: Recipe, ledger: Ledger) -> Iterator[tuple[str, list[Row]]]:
-    """The budgets at which the table was run; one whose runs are all in the one before is left out."""
-    known: set[str] = set()
-    for budget in ("laptop", "paper"):
-        rows = compare(recipe, budget, ledger)
-        runs = {entry.config_hash for row in rows for entry in row.entries}
-        if not runs <= known:
-            yield budget, rows
-        known |= runs
-
-
-def _drawn(figures: Path, results: Path) -> list[str]:
-    """The papers' figures and analysis tables that were drawn."""
-    from .drawings import drawings
-
-    parts = []
-    for drawing in drawings().values():
-        for path in sorted(figures.glob(f"{drawing.name.replace('/', '-')}-*.png")):
-            shown = path.relative_to(results.parent)
-            told = f"`chronode reproduce {drawing.name} --output {shown.parent.as_posix()}`; its numbers lie beside it."
-            parts.append(f"### {drawing.name}: {drawing.what}\n\n{told}\n\n![{drawing.name}]({shown.as_posix()})\n")
-    return parts
-
-
-def _line(recipe: Recipe, budget: str, rows: list[Row]) -> dict[str, Any]:
-    """What the contents tell of a table."""
-    verdicts = Counter(row.verdict for row in rows)
-    name = f"{recipe.name} ({budget})" if budget != "laptop" else recipe.name
-    told = {"table": name, "tasks": ", ".join(sorted({e.task for row in rows for e in row.entries}))}
-    numbers = {"cells": len(rows), "filled": len(rows) - verdicts["not run"]}
-    return told | numbers | {each: verdicts[each] for each in VERDICTS}
-
-
-def _head(entries: list[Entry], finished: int, contents: list[dict[str, Any]]) -> str:
-    models, tasks = {e.model for e in entries}, {e.task for e in entries}
-    filled = sum(line["filled"] for line in contents)
-    columns = ("table", "tasks", "cells", "filled", *VERDICTS)
-    table = ["| " + " | ".join(columns) + " |", "| --- | --- |" + " ---: |" * (len(columns) - 2)]
-    table += ["| " + " | ".join(str(line[column]) for column in columns) + " |" for line in contents]
-    hours = sum(e.seconds for e in entries) / 3600
-    machines = sorted({f"{e.machine['cpu']}, {e.machine['cores']} cores" for e in entries})
-    return (
-        f"""# Results
-
-Made by `make results` from the ledger (`results/*.jsonl`); nothing here is typed by hand.
-
-{len(entries)} runs of {len(models)} models on {len(tasks)} tasks: {hours:.1f} hours of training on
-{"; ".join(machines)}. {finished - len(entries)} more in the ledger were made with settings that the recipes no
-longer have. {filled} cells of the papers' tables are filled.
-
-A budget of `laptop` trains far shorter than the papers did: read the epochs beside each number. Verdicts compare with
-the larger of both spreads, or with 1 % where there is none.
-Repeat a table with `chronode reproduce NAME`; [docs/reproducing.md](docs/reproducing.md) has what we found.
-
-"""
-        + "\n".join(table)
-        + "\n"
-    )

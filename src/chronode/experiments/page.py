@@ -1,0 +1,162 @@
+"""RESULTS.md: counts and a picture per paper, what was found, then every table that was run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .._files import replacing
+from ..report.curves import COLOURS
+from .compare import Row, compare
+from .ledger import Entry, Ledger
+from .recipe import Recipe, recipes
+from .report import as_markdown
+
+VERDICTS = ("within spread", "better", "worse", "no number")
+PAPERS = {
+    "mmrnn": "Mixed-memory RNN (mmRNN)",
+    "unicornn": "UnICORNN",
+    "ltc": "Liquid time-constant networks (LTC)",
+    "irnn": "Incremental RNN (iRNN)",
+    "ernn": "Equilibrated RNN (ERNN)",
+    "beyond": "Beyond the papers",
+}
+
+
+class Table(NamedTuple):
+    """A table at one budget, with what was run of it."""
+
+    recipe: Recipe
+    budget: str
+    rows: list[Row]
+
+
+def render(ledger: Ledger, results: Path, folder: Path) -> int:
+    """Writes RESULTS.md and its pictures from the ledger; gives the number of filled cells.
+
+    Args:
+        ledger: the runs.
+        results: the page.
+        folder: its `pictures` are written anew, its `figures` are shown, its `findings.md` is taken into the page.
+    """
+    tables = [table for recipe in recipes().values() for table in _budgets(recipe, ledger)]
+    runs = {entry.config_hash: entry for table in tables for row in table.rows for entry in row.entries}
+    drawn = {paper: _picture(paper, tables, folder / "pictures") for paper in PAPERS}
+    for old in set((folder / "pictures").glob("*.png")) - set(drawn.values()):
+        old.unlink()
+    page = [_head(list(runs.values()), tables)]
+    for paper, title in PAPERS.items():
+        if (path := drawn[paper]) is not None:
+            page.append(f"![{title}: paper against ours]({path.relative_to(results.parent).as_posix()})\n")
+    if (findings := folder / "findings.md").exists():
+        page.append(findings.read_text(encoding="utf-8"))
+    for paper, title in PAPERS.items():
+        own = [as_markdown(*table) for table in tables if table.recipe.paper == paper]
+        page += [f"## {title}\n", *own] if own else []
+    page += _drawn(folder / "figures", results)
+    with replacing(results) as draft:
+        draft.write_text("\n".join(page), encoding="utf-8")
+    return sum(bool(row.entries) for table in tables for row in table.rows)
+
+
+def _budgets(recipe: Recipe, ledger: Ledger) -> Iterator[Table]:
+    """The budgets at which the table was run; one whose runs are all in the one before is left out."""
+    known: set[str] = set()
+    for budget in ("laptop", "paper"):
+        rows = compare(recipe, budget, ledger)
+        runs = {entry.config_hash for row in rows for entry in row.entries}
+        if not runs <= known:
+            yield Table(recipe, budget, rows)
+        known |= runs
+
+
+def _head(entries: list[Entry], tables: list[Table]) -> str:
+    models, tasks = {e.model for e in entries}, {e.task for e in entries}
+    hours = sum(e.seconds for e in entries) / 3600
+    machines = sorted({f"{e.machine['cpu']}, {e.machine['cores']} cores" for e in entries})
+    counts = {paper: _counts([table for table in tables if table.recipe.paper == paper]) for paper in PAPERS}
+    total = sum(counts.values(), Counter())
+    columns = ("filled", *VERDICTS)
+    lines = ["| paper | " + " | ".join(columns) + " |", "| --- |" + " ---: |" * len(columns)]
+    for title, own in [*((PAPERS[paper], counts[paper]) for paper in PAPERS if counts[paper]), ("all", total)]:
+        lines.append(f"| {title} | " + " | ".join(str(own[column]) for column in columns) + " |")
+    return f"""# Results
+
+Written by `make results` from the ledger (`results/*.jsonl`) and `results/findings.md`.
+
+{total["filled"]} cells of the papers' tables are filled, by {len(entries)} runs of {len(models)} models on \
+{len(tasks)} tasks: {hours:.1f} hours of one core ({"; ".join(machines)}). \
+{total["within spread"] + total["better"]} are within the spread of the paper's number or better.
+
+The budget `laptop` takes fewer optimiser steps than the papers did; each table lists the other settings that differ.
+No setting was chosen by a test score. A verdict compares with the larger of both spreads, or with 1% where there is
+none; [docs/reproducing.md](docs/reproducing.md) explains how to repeat a table.
+
+{chr(10).join(lines)}
+"""
+
+
+def _counts(tables: list[Table]) -> Counter[str]:
+    """Filled cells and their verdicts."""
+    verdicts = Counter(row.verdict for table in tables for row in table.rows if row.entries)
+    return verdicts + Counter(filled=verdicts.total())
+
+
+def _picture(paper: str, tables: list[Table], folder: Path) -> Path | None:
+    """Our numbers over the paper's, a dot per cell: on the line they are equal, in the shaded half ours are better."""
+    from matplotlib.figure import Figure as Canvas
+
+    own = [(table, row) for table in tables if table.recipe.paper == paper for row in table.rows]
+    known = [(table, row) for table, row in own if row.mean is not None and row.figure.mean is not None]
+    kinds = [("accuracy", True, [pair for pair in known if pair[1].figure.unit == "%"])]
+    kinds.append(
+        ("error", False, [pair for pair in known if pair[1].figure.unit != "%" and pair[1].figure.metric != "f1"])
+    )
+    kinds = [kind for kind in kinds if kind[2]]
+    if not kinds:
+        return None
+    canvas = Canvas(figsize=(5.4 * len(kinds), 4.6), dpi=110, layout="constrained")
+    canvas.suptitle(f"{PAPERS[paper]}: paper against ours", fontsize=12)
+    for axes, kind in zip(canvas.subplots(1, len(kinds), squeeze=False)[0], kinds, strict=True):
+        _panel(axes, *kind)
+    path = folder / f"{paper}.png"
+    with replacing(path) as draft:
+        canvas.savefig(draft, format="png")
+    return path
+
+
+def _panel(axes: Any, what: str, higher: bool, pairs: list[tuple[Table, Row]]) -> None:
+    names = list(dict.fromkeys(table.recipe.name for table, _ in pairs))
+    for index, name in enumerate(names):
+        rows = [row for table, row in pairs if table.recipe.name == name]
+        dots = [(row.figure.mean, row.mean) for row in rows]
+        look = {"color": COLOURS[index % len(COLOURS)], "marker": "osD^vP*X"[index // len(COLOURS) % 8]}
+        axes.scatter(*zip(*dots, strict=True), s=22, alpha=0.8, label=name.partition("/")[2], **look)
+    values = [value for _, row in pairs for value in (row.figure.mean, row.mean) if value]
+    low, high = min(values), max(values)
+    if higher:
+        low, high = low - 3, min(high + 3, 102)
+    else:
+        low, high = low / 1.5, high * 1.5
+        axes.set(xscale="log", yscale="log")
+    axes.plot([low, high], [low, high], color="0.4", lw=1)
+    axes.fill_between([low, high], [low, high], high if higher else low, color=COLOURS[2], alpha=0.08, lw=0)
+    unit = " (%)" if higher else ""
+    axes.set(xlim=(low, high), ylim=(low, high), xlabel=f"{what} in the paper{unit}", ylabel=f"ours{unit}")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, fontsize=8)
+
+
+def _drawn(figures: Path, results: Path) -> list[str]:
+    """The papers' figures and analysis tables that were drawn."""
+    from .drawings import drawings
+
+    parts = []
+    for drawing in drawings().values():
+        for path in sorted(figures.glob(f"{drawing.name.replace('/', '-')}-*.png")):
+            shown = path.relative_to(results.parent)
+            told = f"`chronode reproduce {drawing.name} --output {shown.parent.as_posix()}`; its numbers lie beside it."
+            parts.append(f"### {drawing.name}: {drawing.what}\n\n{told}\n\n![{drawing.name}]({shown.as_posix()})\n")
+    return parts
