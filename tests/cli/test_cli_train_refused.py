@@ -27,6 +27,7 @@ vitals = pytest.fixture(vitals_file)
         (("vitals.csv", *VITALS, "--set", "dropout"), "NAME=VALUE"),
         (("vitals.csv", *VITALS, "--epochs", "0"), "at least 1"),
         (("vitals.csv", *VITALS, "--metric", "acuracy"), "accuracy"),
+        (("vitals.csv", *VITALS, "--lr", "1e38"), "must be less than 1000000.0, got 1e+38"),
         (("vitals.csv", *VITALS, "--schedule", "linear"), "choose one of"),
         (("vitals.csv", "--forecast", "2", *VITALS), "leave the target out"),
         (("bitstream", "--target", "x"), "is a task and brings its own data"),
@@ -50,13 +51,22 @@ def test_a_class_that_training_lacks_is_told(here):
 
 def test_a_loss_that_is_not_finite_ends_with_the_step_the_ids_and_what_to_try(here):
     data = write_vitals(here / "vitals.csv", outcome=lambda row: float(row["patient"][1:]) + 0.5)
-    wild = ("--lr", "1e30", "--clip", "0", "--optimizer", "sgd")
+    wild = ("--lr", "9e5", "--clip", "0", "--optimizer", "sgd")
     done = chronode("train", data, *VITALS, *QUICK, *wild, "--epochs", 5, "-o", "run", code=1)
     assert "not finite at epoch" in done.err and "series p" in done.err and "learning_rate" in done.err
     assert json.loads((here / "run/summary.json").read_text())["status"] == "failed"
     weights = SequenceModel.load(here / "run/model").state_dict()
     assert all(tensor.isfinite().all() for tensor in weights.values())
     assert "fault: " in chronode("show", "run").out
+
+
+def test_an_exploded_loss_is_no_finished_run(here):
+    data = write_vitals(here / "vitals.csv", outcome=lambda row: float(row["patient"][1:]) + 0.5)
+    done = chronode("train", data, *VITALS, *QUICK, "--lr", "1e3", "--epochs", 5, "-o", "run", code=1)
+    assert "chronode: the loss has exploded: " in done.err and "learning_rate=1000 is probably too high" in done.err
+    summary = json.loads((here / "run/summary.json").read_text())
+    assert summary["status"] == "failed" and summary["fault"].startswith("the loss has exploded")
+    assert "fault: the loss has exploded" in chronode("show", "run").out
 
 
 def test_too_little_memory_suggests_a_smaller_batch_and_low_memory(vitals):

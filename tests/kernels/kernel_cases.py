@@ -72,8 +72,8 @@ IRNN = together(
     K=st.integers(1, 6),
 )
 WIRED = {"wiring": choice("full", "sparse", "ncp"), "unfolds": st.integers(1, 7), "hidden": st.integers(4, 20)}
-LTC = together(**WIRED)
-LTC_DENSE = together(activation=choice(*ltc.ACTIVATIONS), **WIRED)
+LTC = together(input_map=st.booleans(), weights=choice("softplus", "clip"), **WIRED)
+LTC_DENSE = together(input_map=st.booleans(), activation=choice(*ltc.ACTIVATIONS), **WIRED)
 MMRNN = together(
     variant=choice("gated", "paper", "driven"), solver=choice(*mixed_memory.METHODS), steps=st.integers(1, 4)
 )

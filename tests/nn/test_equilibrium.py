@@ -125,8 +125,33 @@ def test_initialisation():
     for value, deviation in ((cell.v1, 0.03), (cell.v2, 0.03), (cell.inputs.weight, 0.1)):
         np.testing.assert_allclose(array(value).std(), deviation, rtol=0.1)
         assert abs(array(value).mean()) < 0.1 * deviation
+    assert torch.equal(cell.v1, -cell.v2.T)
     assert not cell.inputs.bias.any()
     assert cell.eta.tolist() == pytest.approx([0.01] * 3)
+
+
+@property_test
+@given(
+    st.sampled_from(["irnn", "sirnn", "ernn"]),
+    st.sampled_from(["relu", "tanh", "sigmoid"]),
+    st.sampled_from(["low-rank", "full"]),
+    st.floats(0.01, 100),
+    st.integers(0, 999),
+)
+def test_an_untrained_network_does_not_expand(name, activation, recurrent, size, seed):
+    """‖∂h'/∂h‖ ≤ 1 everywhere: two states never move apart."""
+    cell = make(name, 2, 12, seed=seed, noise=0, activation=activation, recurrent=recurrent).cells[0]
+    dice = torch.Generator().manual_seed(seed)
+    x, h = (scale * torch.randn(1, n, generator=dice).double() for scale, n in ((1.0, 2), (size, 12)))
+    assert norm(jacobian(lambda h: cell(cell.project(x), (h,), None)[0], h)[0, :, 0]) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("name", ["irnn", "sirnn", "ernn"])
+def test_an_untrained_network_stays_small_over_5000_steps(name):
+    torch.manual_seed(0)
+    layer = chronode.create(name, 3, 64)
+    with torch.no_grad():
+        assert float(layer(torch.randn(2, 5000, 3))[0].abs().max()) < 100
 
 
 @property_test

@@ -29,15 +29,19 @@ def softplus(a):
     return np.logaddexp(0.0, array(a))
 
 
+def positive(body, raw):
+    return np.clip(array(raw), 1e-5, 1e3) if body.positive.clips else softplus(raw)
+
+
 def synapse_parameters(synapses):
-    raw = {"w": softplus(synapses.raw_w), "s": array(synapses.s), "m": array(synapses.m)}
+    raw = {"w": positive(synapses, synapses.raw_w), "s": array(synapses.s), "m": array(synapses.m)}
     return raw | {"E": array(synapses.e), "mask": array(synapses.mask)}
 
 
 def parameters(cell):
     body = cell.body
     if cell.form == "synaptic":
-        p = {"c": softplus(body.raw_capacity), "gl": softplus(body.raw_g_leak), "vl": array(body.v_leak)}
+        p = {"c": positive(body, body.raw_capacity), "gl": positive(body, body.raw_g_leak), "vl": array(body.v_leak)}
         return p | {"input": synapse_parameters(body.sensory), "recurrent": synapse_parameters(body.recurrent)}
     weights = {
         "W": array(body.inputs.weight * body.input_mask),
@@ -62,6 +66,8 @@ def step_of(cell, solver, n):
             return v, (v,)
 
     def step(x, state, dt):
+        if cell.input_scale is not None:
+            x = array(cell.input_scale) * x + array(cell.input_offset)
         y, state = whole(x, state, dt)
         return y[:, -cell.output_size :], state  # the motor neurons are the last ones
 
@@ -119,6 +125,52 @@ def test_each_sample_has_its_own_time_also_where_batch_equals_hidden(form):
 )
 def test_gradients(options):
     check_gradients(make("ltc", 1, 2, unfolds=2, noise=0.2, **options))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_input_map(form):
+    layer = make("ltc", form=form, input_map=True, num_layers=2)
+    assert_matches(layer, ltc_oracle(layer))
+    check_gradients(make("ltc", 1, 2, unfolds=2, form=form, input_map=True))
+    scale, offset = (
+        getattr(chronode.create("ltc", 3, 4, input_map=True).cells[0], f"input_{n}") for n in ("scale", "offset")
+    )
+    assert scale.tolist() == [1, 1, 1] and offset.tolist() == [0, 0, 0]
+
+
+def test_clipped_weights():
+    """Some weights of this layer are below the range."""
+    layer = make("ltc", 3, 6, weights="clip", noise=0.5, num_layers=2)
+    assert (layer.cells[0].body.recurrent.raw_w < 0).any()
+    assert_matches(layer, ltc_oracle(layer))
+    check_gradients(make("ltc", 1, 2, unfolds=2, weights="clip", noise=0.0))
+
+
+@pytest.mark.parametrize(("raw", "value"), [(-0.3, 1e-5), (2e3, 1e3), (0.4, 0.4)])
+def test_a_clipped_weight_is_still_trained(raw, value):
+    """A weight at the end of its range has a gradient, or it would stay there forever."""
+    synapses = chronode.create("ltc", 2, 3, weights="clip").cells[0].body.recurrent
+    synapses.raw_w.data.fill_(raw)
+    w = synapses.w()
+    torch.testing.assert_close(w, torch.full((3, 3), value))
+    w.sum().backward()
+    assert (synapses.raw_w.grad == 1).all()
+
+
+def test_the_program_of_the_paper_is_dt_6():
+    """Its step, written from its equations: the whole capacity in each of 6 unfolds, mapped inputs, clipped weights."""
+    layer = make("ltc", input_map=True, weights="clip")
+    (cell,) = layer.cells
+    p, (x, _) = parameters(cell), oracles.sequences()
+    v, outputs = np.zeros((len(x), 3)), []
+    for n in range(x.shape[1]):
+        g_in, i_in = oracles.synapses(array(cell.input_scale) * x[:, n] + array(cell.input_offset), **p["input"])
+        for _ in range(6):
+            g, i = oracles.synapses(v, **p["recurrent"])
+            v = (p["c"] * v + p["gl"] * p["vl"] + i + i_in) / (p["c"] + p["gl"] + g + g_in)
+        outputs.append(v)
+    got = layer(torch.from_numpy(x), dt=6.0)[0]
+    np.testing.assert_allclose(array(got), np.stack(outputs, axis=1), rtol=1e-10)
 
 
 def test_unfolds_default_and_form():

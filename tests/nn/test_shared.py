@@ -37,6 +37,8 @@ VARIANTS = [
     *(case("ltc", form=form, wiring="ncp", motor=2, hidden_size=6) for form in ("synaptic", "dense")),
     *(case("ltc", solver=solver, unfolds=2) for solver in ("fused", "euler", "midpoint", "heun", "rk4")),
     case("ltc", **ADAPTIVE),
+    case("ltc", input_map=True, weights="clip"),
+    case("ltc", form="dense", input_map=True),
     *(
         case("irnn", K=2, recurrent=recurrent, outer=outer, activation=activation)
         for recurrent, outer, activation in itertools.product(

@@ -9,7 +9,9 @@ from fit_checks import BY_HAND, by_hand, regression, small, spec_for, weights
 
 from chronode.data import LengthBatches, from_list
 from chronode.model import ModelSpec, SequenceModel
-from chronode.training import Note, Settings, TrainingStopped, fit
+from chronode.training import EpochDone, Note, Settings, TrainingStopped, fit
+from chronode.training.faults import exploded
+from chronode.training.progress import Diverged
 
 
 def test_a_loss_that_is_not_finite_names_the_place_and_keeps_the_weights_before():
@@ -28,6 +30,101 @@ def test_a_loss_that_is_not_finite_names_the_place_and_keeps_the_weights_before(
     assert "learning_rate" in told
     before = by_hand(data, BY_HAND["adam"], batch_size=4)[at - 1]
     torch.testing.assert_close(weights(caught.value.fitted.model), before)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd", "rmsprop"])
+@pytest.mark.parametrize("rate", [1e3, 1e5, 9e5])
+def test_an_explosion_is_reported_with_the_rate(optimizer, rate):
+    """Whether the loss stays finite or not: the run does not count as finished."""
+    data = regression()
+    with pytest.raises(Diverged, match=r"learning_rate( than |=)") as caught:
+        fit(data, spec_for(data, "gru"), Settings(epochs=4, learning_rate=rate, optimizer=optimizer), valid=data)
+    assert f"{rate:g}" in str(caught.value) and caught.value.fitted.stopped == "fault"
+
+
+def test_the_best_weights_before_an_explosion_are_kept():
+    """Two good epochs, then a step that is far too long."""
+    data = regression()
+    schedule = Settings(epochs=3, learning_rate=5e3, optimizer="sgd", warmup_epochs=3, clip=0.001, batch_size=40)
+    good = fit(data, spec_for(data), replace(schedule, learning_rate=0.1), valid=data)
+    assert good.stopped == "epochs"
+    events = []
+
+    def spoil(event):
+        """The weights are multiplied by 1e4 while the second epoch is reported."""
+        events.append(event)
+        if isinstance(event, EpochDone) and event.epoch.number == 2:
+            with torch.no_grad():
+                model.head.weight.mul_(1e6)
+
+    torch.manual_seed(0)
+    model = SequenceModel.build(spec_for(data))
+    with pytest.raises(Diverged, match=r"exploded: .* after epoch 3, .* the weights of epoch [12] are kept") as caught:
+        fit(data, model, Settings(epochs=9, learning_rate=1e-3), valid=data, on_event=spoil)
+    best = caught.value.fitted
+    assert best.best_epoch <= 2 and best.evaluate(data)["loss"] == pytest.approx(best.best.valid_loss)
+
+
+def test_hard_data_are_no_explosion():
+    """A target with one extreme value has a large loss from the start; a loss that falls may do so from any height."""
+    data = regression()
+    values = data.target.values.copy()
+    values[3] = 1e6
+    hard = replace(data, target=replace(data.target, values=values))
+    fitted = fit(hard, spec_for(hard), Settings(epochs=2), valid=hard)
+    assert fitted.stopped == "epochs" and fitted.history[-1].valid_loss > 1e9
+
+
+@pytest.mark.parametrize(
+    ("loss", "untrained", "wanted"),
+    [
+        (4e29, 0.7, True),
+        (float("nan"), 0.7, True),
+        (float("inf"), 0.7, True),
+        (6999.0, 0.7, False),
+        (7001.0, 0.7, True),
+        (50.0, 1e-9, False),  # nearly nothing to learn: no ratio is taken of that
+        (1e30, None, False),  # a run that began before this was measured
+        (1e30, float("nan"), False),
+    ],
+)
+def test_what_counts_as_an_explosion(loss, untrained, wanted):
+    assert exploded(loss, untrained) is wanted
+
+
+def test_the_measure_of_an_explosion_survives_a_stop():
+    """It is the loss before training, not that before the resumed part."""
+    data = regression()
+    saved = {}
+
+    class Store:
+        def save(self, tensors, facts):
+            saved["last"] = {name: t.clone() for name, t in tensors.items()}, dict(facts)
+
+        def latest(self):
+            return saved.get("last")
+
+    settings = Settings(epochs=1, learning_rate=0.01)
+    fit(data, spec_for(data), settings, valid=data, store=Store())
+    untrained = saved["last"][1]["untrained_loss"]
+    assert untrained > saved["last"][1]["history"][0]["valid_loss"]
+    fit(data, spec_for(data), replace(settings, epochs=2), valid=data, store=Store(), resume=True)
+    assert saved["last"][1]["untrained_loss"] == untrained
+
+
+def test_an_absurd_rate_is_refused_at_once():
+    with pytest.raises(ValueError, match=r"learning_rate must be less than 1000000.0, got 1e\+38"):
+        Settings(learning_rate=1e38)
+
+
+def test_a_fault_names_the_longest_gap():
+    series, times = [[1.0, 2.0, 0.5, 1.5], [3.0, 4.0, 2.5, 0.0]] * 4, [[0.0, 1.0, 2.0, 1e9]] * 8  # the median gap is 1
+    train = from_list(series, times=times, target=[0.5, 1.0] * 4)
+    with (
+        pytest.raises(Diverged, match=r"the longest gap here is 1e\+09"),
+        pytest.warns(RuntimeWarning, match="dt = 1e"),
+    ):
+        fit(train, spec_for(train, "ct-rnn", solver="rk4"), Settings(epochs=1), valid=train)
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: 9 bytes")])

@@ -148,7 +148,7 @@ def _range_of(cell: LTCCell) -> tuple[Array, Array]:
     """Theorem 1: from 1/τ_sys with every gate fully open to that with every gate shut."""
     body: Any = cell.body
     if isinstance(body, SynapticBody):
-        capacity, leak = F.softplus(body.raw_capacity), F.softplus(body.raw_g_leak)
+        capacity, leak = body.capacity(), body.g_leak()
         opening = body.recurrent.w().sum(0) + body.sensory.w().sum(0)
         return (capacity / (leak + opening)).numpy(), (capacity / leak).numpy()
     tau = F.softplus(body.raw_tau)

@@ -23,9 +23,10 @@ def run(cell: Any, x: Tensor, state: State, dt: Tensor, plan: Any) -> tuple[Tens
     """Runs an LTC cell with the fused solver over a sequence."""
     (v,) = state
     body = cell.body
+    x = cell.project(x)
     if cell.form == "synaptic":
-        g_leak = F.softplus(body.raw_g_leak)
-        neurons = torch.stack([g_leak, g_leak * body.v_leak, 1 / F.softplus(body.raw_capacity)])
+        g_leak = body.g_leak()
+        neurons = torch.stack([g_leak, g_leak * body.v_leak, 1 / body.capacity()])
         tensors = (x, v, dt, _synapses(body.recurrent), _synapses(body.sensory), neurons)
         states, final = ltc_synaptic_forward(*tensors, plan.lengths, cell.unfolds, _keeps(plan, *tensors))
     else:

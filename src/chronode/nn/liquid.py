@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .._checks import one_of, whole
+from .._checks import flag, one_of, whole
 from ..kernels import Kernel, ltc
 from .cell import Cell, State, overrides
 from .flows import inverse_softplus
@@ -17,6 +17,27 @@ from .wiring import Wiring, make_wiring
 
 FORMS = ("synaptic", "dense")
 ACTIVATIONS = {"sigmoid": torch.sigmoid, "tanh": torch.tanh, "relu": F.relu, "hardtanh": F.hardtanh}
+WEIGHTS = ("softplus", "clip")
+LEAST, MOST = 1e-5, 1e3
+"""The range of clipped weights, as in the program of the paper."""
+
+
+class Positive:
+    """A positive value made of a free parameter: softplus(raw), or raw held within a range ("clip").
+
+    A clipped value has the gradient of raw itself, so that it can come back from the end of the range.
+    """
+
+    def __init__(self, weights: str):
+        self.clips = one_of("weights", weights, WEIGHTS) == "clip"
+
+    def raw(self, value: Tensor) -> nn.Parameter:
+        """The parameter for that value."""
+        return nn.Parameter(value.clone() if self.clips else value.expm1().log())
+
+    def __call__(self, raw: Tensor) -> Tensor:
+        """The value."""
+        return raw + (raw.clamp(LEAST, MOST) - raw).detach() if self.clips else F.softplus(raw)
 
 
 class Synapses(nn.Module):
@@ -24,20 +45,21 @@ class Synapses(nn.Module):
 
         g_ji = w_ji σ(s_ji (v_j - m_ji));   conductance Σ_j g_ji;   current Σ_j g_ji E_ji
 
-    w ≥ 0 by construction: w = softplus(raw) ⊙ mask.
+    w ≥ 0 by construction: w = positive(raw) ⊙ mask.
     """
 
-    def __init__(self, mask: Tensor):
+    def __init__(self, mask: Tensor, positive: Positive):
         super().__init__()
         self.register_buffer("mask", mask)
-        self.raw_w = nn.Parameter(_inverse_softplus(torch.empty_like(mask).uniform_(0.01, 1)))
+        self.positive = positive
+        self.raw_w = positive.raw(torch.empty_like(mask).uniform_(0.01, 1))
         self.m = nn.Parameter(torch.empty_like(mask).uniform_(0.3, 0.8))
         self.s = nn.Parameter(torch.empty_like(mask).uniform_(3, 8))
         self.e = nn.Parameter(torch.randint(0, 2, mask.shape) * 2.0 - 1.0)
 
     def w(self) -> Tensor:
         """The largest conductance of each synapse, `(from, to)`."""
-        return F.softplus(self.raw_w) * self.mask
+        return self.positive(self.raw_w) * self.mask
 
     def forward(self, v: Tensor) -> tuple[Tensor, Tensor]:
         """Summed conductance and current `(B, to)` for presynaptic potentials `v (B, from)`."""
@@ -48,25 +70,34 @@ class Synapses(nn.Module):
 class SynapticBody(nn.Module):
     """c dv/dt = g_l (v_l - v) + Σ g (E - v) + Σ g_in (E_in - v): neurons with a leak and two kinds of synapses."""
 
-    def __init__(self, wiring: Wiring):
+    def __init__(self, wiring: Wiring, weights: str = "softplus"):
         super().__init__()
         size = wiring.recurrent.shape[0]
-        self.sensory = Synapses(wiring.inputs)
-        self.recurrent = Synapses(wiring.recurrent)
+        self.positive = Positive(weights)
+        self.sensory = Synapses(wiring.inputs, self.positive)
+        self.recurrent = Synapses(wiring.recurrent, self.positive)
         self.v_leak = nn.Parameter(torch.empty(size).uniform_(-0.2, 0.2))
-        self.raw_g_leak = nn.Parameter(torch.full((size,), inverse_softplus(1.0)))
-        self.raw_capacity = nn.Parameter(torch.full((size,), inverse_softplus(0.5)))
+        self.raw_g_leak = self.positive.raw(torch.full((size,), 1.0))
+        self.raw_capacity = self.positive.raw(torch.full((size,), 0.5))
+
+    def g_leak(self) -> Tensor:
+        """g_l `(H,)`."""
+        return self.positive(self.raw_g_leak)
+
+    def capacity(self) -> Tensor:
+        """c `(H,)`."""
+        return self.positive(self.raw_capacity)
 
     def held(self, x: Tensor) -> tuple[Tensor, ...]:
         """The inputs' and the leak's share of conductance and current; constant within a step."""
         conductance, current = self.sensory(x)
-        g_leak = F.softplus(self.raw_g_leak)
+        g_leak = self.g_leak()
         return conductance + g_leak, current + g_leak * self.v_leak
 
     def rates(self, v: Tensor, conductance: Tensor, current: Tensor) -> tuple[Tensor, Tensor]:
         """(G, J) of dv/dt = J - G v."""
         inner_conductance, inner_current = self.recurrent(v)
-        capacity = F.softplus(self.raw_capacity)
+        capacity = self.capacity()
         return (conductance + inner_conductance) / capacity, (current + inner_current) / capacity
 
 
@@ -102,13 +133,17 @@ class LTCCell(Cell):
         synaptic:  c G = g_l + Σ g + Σ g_in,  c J = g_l v_l + Σ g E + Σ g_in E_in,  g_ji = w_ji σ(s_ji (v_j - m_ji))
         fused solver, `unfolds` times with δ = dt / unfolds:  v ← (v + δ J) / (1 + δ G),  G, J at the old v
         y = v  (of the motor neurons with wiring "ncp")
+        with `input_map`:  a ⊙ x + b in place of x, a and b trained (1 and 0 at the start)
 
-    State: (v,). τ, c, g_l and w are positive by construction (softplus).
+    The fused step is bounded for every dt. State: (v,). τ, c, g_l and w are positive by construction.
+
+    The program behind the paper's tables has the synaptic form with `input_map=True` and `weights="clip"`, and it
+    applies the whole capacity c in each of its 6 unfolds (δ = 1): its step is this one with dt = 6.
 
     Args:
         input_size: features D.
         hidden_size: neurons H.
-        form: "synaptic" (what the paper's experiments ran) or "dense" (the paper's Algorithm 1).
+        form: "synaptic" (neurons and synapses of the paper's experiments) or "dense" (the paper's Algorithm 1).
         activation: of the dense form: "sigmoid", "tanh", "relu" or "hardtanh"; the paper's bounds hold for f ≥ 0.
         wiring: "full", "sparse" or "ncp" (see `wiring.make_wiring`).
         density: share of the connections that a sparse or ncp wiring makes.
@@ -116,6 +151,9 @@ class LTCCell(Cell):
         wiring_seed: seed of the random wiring.
         solver: "fused", or one of "euler", "midpoint", "heun", "rk4", "dopri5".
         unfolds: sub-steps in each dt (of the fused and fixed solvers).
+        input_map: whether each input feature has a trained scale and offset. (A linear head does the same for outputs.)
+        weights: how w, g_l and c of the synaptic form stay positive: "softplus" of a free parameter, or "clip": held
+            within 1e-5 and 1000, as in the paper's program (which clips the parameters after each step of training).
     """
 
     kernel_for = "solver fused, any form, activation and wiring"
@@ -132,18 +170,31 @@ class LTCCell(Cell):
         wiring_seed: int = 0,
         solver: str = "fused",
         unfolds: int = 6,
+        input_map: bool = False,
+        weights: str = "softplus",
     ):
         super().__init__(input_size, hidden_size)
         one_of("form", form, FORMS)
         if form == "synaptic" and activation != "sigmoid":
             raise ValueError(f"activation={activation!r} goes with form='dense'; synapses are sigmoids.")
+        if one_of("weights", weights, WEIGHTS) != "softplus" and form != "synaptic":
+            raise ValueError(f"weights={weights!r} goes with form='synaptic', not {form!r}.")
         masks = make_wiring(wiring, input_size, hidden_size, density, motor, wiring_seed)
         self.output_size = masks.outputs
         self.form, self.activation = form, activation
-        self.body = SynapticBody(masks) if form == "synaptic" else DenseBody(masks, activation)
+        self.body = SynapticBody(masks, weights) if form == "synaptic" else DenseBody(masks, activation)
         self.unfolds = whole("unfolds", unfolds, at_least=1)
         self.solver = one_of("solver", solver, ("fused", *SOLVERS))
         self.solve = None if solver == "fused" else Solver(solver, unfolds)
+        mapped = flag("input_map", input_map)
+        self.input_scale = nn.Parameter(torch.ones(input_size)) if mapped else None
+        self.input_offset = nn.Parameter(torch.zeros(input_size)) if mapped else None
+
+    def project(self, x: Tensor) -> Tensor:
+        """x, or a ⊙ x + b."""
+        if self.input_scale is None or self.input_offset is None:
+            return x
+        return x * self.input_scale + self.input_offset
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
         """One step."""
@@ -158,7 +209,7 @@ class LTCCell(Cell):
 
     def time_constants(self, x: Tensor, state: State) -> Tensor:
         """τ_sys = 1 / G `(B, H)`: each neuron's time constant now, for input `x (B, D)`."""
-        conductance, _ = self.body.rates(state[0], *self.body.held(x))
+        conductance, _ = self.body.rates(state[0], *self.body.held(self.project(x)))
         return 1 / conductance
 
     def _field(self, v: Tensor, *held: Tensor) -> Tensor:
@@ -171,7 +222,3 @@ class LTCCell(Cell):
             conductance, current = self.body.rates(v, *held)
             v = (v + step * current) / (1 + step * conductance)
         return v
-
-
-def _inverse_softplus(value: Tensor) -> Tensor:
-    return value.expm1().log()

@@ -52,7 +52,7 @@ def fit(
         save_minutes: how often to save within an epoch; every epoch's end is saved.
 
     Raises:
-        TrainingStopped: the loss is not finite or the memory does not suffice; `error.fitted` is the model before.
+        TrainingStopped: the loss is not finite or has exploded, or memory is full; `error.fitted` is the best model.
 
     Example:
         >>> from chronode.tasks.bitstream import bitstream

@@ -70,7 +70,7 @@ def train_run(
         draw: called with the run, what was fitted, the test series and the answers, to draw plots into the folder.
 
     Raises:
-        TrainingStopped: the loss is not finite or the memory does not suffice; the weights before it are in the folder.
+        TrainingStopped: the loss is not finite or has exploded, or memory is full; the best weights are in the folder.
 
     Example:
         >>> import tempfile

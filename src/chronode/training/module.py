@@ -14,10 +14,11 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from ..data import UNKNOWN, Batch, Sequences
 from ..model import SequenceModel
+from . import faults
 from .loaders import TrainingBatches, batch_seed, pieces
 from .objective import Loss, Objective
 from .predict import evaluate
-from .progress import BatchDone, Diverged, Ends, Epoch, EpochDone, Event, Interrupted, SavedFacts
+from .progress import BatchDone, Ends, Epoch, EpochDone, Event, Interrupted, SavedFacts
 from .schedule import Schedule
 from .settings import Settings
 
@@ -57,6 +58,7 @@ class Training(pl.LightningModule):
         self.best_epoch = 0
         self.best_value: float | None = None
         self.stopped: str | None = None
+        self.untrained_loss: float | None = None
         self.stop_wanted = False
         self.seconds = self.cpu_seconds = self.epoch_seconds = 0.0
         self._pending: dict[str, Tensor] | None = None
@@ -86,6 +88,8 @@ class Training(pl.LightningModule):
     def on_train_start(self) -> None:
         """Gives the optimiser its saved state, now that it is there, and this process its share of the batches."""
         self.batches.share = (self.global_rank, self.trainer.world_size)
+        if self.place.step == 0:
+            self.untrained_loss = evaluate(self.model, self.objective, self.valid)["loss"]
         self._start_clocks()
         if self._pending is not None:
             self._restore_optimizer(self._pending)
@@ -137,6 +141,9 @@ class Training(pl.LightningModule):
         self.epoch_seconds = 0.0
         self.save()
         self._tell(EpochDone(epoch, better))
+        if faults.exploded(valid_loss, self.untrained_loss):
+            self.stopped = None
+            raise faults.explosion(self, valid_loss)
         if self.stop_wanted and self.stopped is None:
             raise Interrupted
 
@@ -163,7 +170,7 @@ class Training(pl.LightningModule):
         norm = get_total_norm([p.grad for p in parameters if p.grad is not None])
         mean = mean.detach()
         if not torch.isfinite(mean + norm):
-            raise self._fault(mean, batch)
+            raise faults.not_finite(self, mean, batch)
         if self.settings.clip:
             clip_grads_with_norm_(parameters, self.settings.clip, norm)
         optimizer.step()
@@ -185,18 +192,6 @@ class Training(pl.LightningModule):
                 if known:
                     mean = self._learn(self.objective.loss_of(output, target), piece)
         return mean
-
-    def _fault(self, loss: Tensor, batch: Batch) -> Diverged:
-        ids = [str(self.batches.data.ids[row]) for row in batch.rows[:5].tolist()]
-        more = f", ... ({len(batch.rows)} in all)" if len(batch.rows) > 5 else ""
-        what = "the loss" if not torch.isfinite(loss) else "a gradient"
-        place = f"epoch {self.place.epoch + 1}, batch {self.place.batch + 1}, step {self.place.step + 1}"
-        clip = "a smaller clip" if self.settings.clip else "clip=1.0"
-        return Diverged(
-            f"{what} is not finite at {place} (series {', '.join(ids)}{more}); the weights before it are kept. "
-            f"Try a lower learning_rate than {self.settings.learning_rate:g}, {clip}, warmup_epochs=1, or look for "
-            "extreme values in these series (scale the channels, and dt)."
-        )
 
     def decide(self) -> str | None:
         """Why the run is over, between two epochs; None if it goes on."""
@@ -253,7 +248,7 @@ class Training(pl.LightningModule):
             tensors |= {f"optimizer.{index}.{name}": part for name, part in parts.items() if part is not None}
         tensors["sums"] = self.sums
         facts = {name: getattr(self.place, name) for name in ("epoch", "batch", "step")}
-        facts |= {name: getattr(self, name) for name in ("best_epoch", "best_value", "stopped")}
+        facts |= {name: getattr(self, name) for name in ("best_epoch", "best_value", "stopped", "untrained_loss")}
         facts |= {"schedule": self.schedule.facts(), "history": [epoch.as_dict() for epoch in self.history]}
         facts |= {name: getattr(self, name) for name in ("seconds", "cpu_seconds", "epoch_seconds")}
         facts |= {"about": self.ends.about}
@@ -270,6 +265,7 @@ class Training(pl.LightningModule):
             setattr(self.place, name, getattr(facts, name))
         for name in ("best_epoch", "best_value", "stopped", "seconds", "cpu_seconds", "epoch_seconds", "history"):
             setattr(self, name, getattr(facts, name))
+        self.untrained_loss = facts.untrained_loss
         self.schedule.restore(asdict(facts.schedule))
         self._pending = under("optimizer", tensors)
 

@@ -92,6 +92,7 @@ class SavedFacts:
     cpu_seconds: float
     epoch_seconds: float
     about: dict[str, Any] | None
+    untrained_loss: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("epoch", "batch", "step", "best_epoch"):
@@ -135,4 +136,4 @@ class TrainingStopped(ValueError):
 
 
 class Diverged(TrainingStopped):
-    """The loss or a gradient is not finite."""
+    """The loss or a gradient is not finite, or the loss has exploded."""

@@ -19,6 +19,7 @@ from .._schema import parse
 from ..data import Sequences
 from ..model import SequenceModel
 from ..tasks.task import Parts
+from .faults import out_of_memory
 from .fitted import Fitted
 from .loaders import Place, TrainingBatches
 from .module import Training, under
@@ -66,7 +67,7 @@ def train(
     except (MemoryError, RuntimeError) as error:
         if not isinstance(error, MemoryError) and not any(told in str(error).lower() for told in _NO_MEMORY):
             raise
-        fault = _memory_fault(run)
+        fault = out_of_memory(run)
         fault.fitted = _fitted(run, parts, notes)
         raise fault from error
     return _fitted(run, parts, notes)
@@ -196,14 +197,3 @@ def _stops_when_asked(run: Training) -> Iterator[None]:
         raise
     finally:
         restore()
-
-
-def _memory_fault(run: Training) -> TrainingStopped:
-    s = run.settings
-    cures = [f"batch_size={max(1, s.batch_size // 2)} (it is {s.batch_size})"] if s.batch_size > 1 else []
-    if run.model.layer.memory != "low":
-        cures.append('memory="low" in the model\'s settings (slower, recomputes instead of keeping)')
-    if not s.tbptt:
-        cures.append("tbptt=100 for long series")
-    place = f"epoch {run.place.epoch + 1}, batch {run.place.batch + 1}"
-    return TrainingStopped(f"the memory does not suffice at {place}: try {', or '.join(cures)}.")

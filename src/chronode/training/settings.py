@@ -101,7 +101,7 @@ class Settings:
         for name in ("steps", "threads"):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), at_least=1)
-        number("learning_rate", self.learning_rate, above=0)
+        number("learning_rate", self.learning_rate, above=0, below=1e6)
         for name in ("weight_decay", "clip", "warmup_epochs"):
             number(name, getattr(self, name), at_least=0)
         for name in ("momentum", "smoothing", "average_decay"):
