@@ -68,8 +68,24 @@ DOWNLOAD_BYTES = Limit("CHRONODE_MAX_DOWNLOAD", 16 * GIB)
 DOWNLOAD_SPEED = Limit("CHRONODE_MIN_DOWNLOAD_SPEED", 1000)
 """Bytes per second, averaged over a minute, below which a download is given up; 0 waits forever."""
 
+COLUMNS = Limit("CHRONODE_MAX_COLUMNS", 20_000)
+"""Columns of a table; each takes time and memory of its own, however few rows there are."""
+
 LAYERS = Limit("CHRONODE_MAX_LAYERS", 1000)
 """Layers of a model."""
+
+
+def check_columns(path: Path, count: int) -> None:
+    """Refuses a table of very many columns."""
+    if count > COLUMNS.value:
+        raise ValueError(f"{path}: more than {COLUMNS.value:,} columns. {COLUMNS.cure}")
+
+
+def check_grown(size: int, source: int, what: str) -> None:
+    """Refuses `what`, which would take `size` bytes in memory, if that is far more than the `source` bytes it is of."""
+    limit = _limit_for(source)
+    if size > limit:
+        raise ValueError(f"{what} would take more than {limit:,} bytes. {UNPACKED_BYTES.cure}")
 
 
 def unpacked_limit(path: Path) -> int:
@@ -79,14 +95,14 @@ def unpacked_limit(path: Path) -> int:
         >>> unpacked_limit(Path(__file__))
         268435456
     """
+    return _limit_for(path.stat().st_size)
+
+
+def _limit_for(source: int) -> int:
     given = UNPACKED_BYTES.given
-    return max(UNPACKED_BYTES.default, _MOST_TIMES_THE_FILE * path.stat().st_size) if given is None else given
+    return max(UNPACKED_BYTES.default, _MOST_TIMES_THE_FILE * source) if given is None else given
 
 
 def check_unpacked(path: Path, size: int) -> None:
     """Refuses a data file whose content would take `size` bytes if that is far more than the file has."""
-    limit = unpacked_limit(path)
-    if size > limit:
-        raise ValueError(
-            f"{path} ({path.stat().st_size:,} bytes) would unpack to more than {limit:,} bytes. {UNPACKED_BYTES.cure}"
-        )
+    check_grown(size, path.stat().st_size, f"{path} ({path.stat().st_size:,} bytes) unpacked")

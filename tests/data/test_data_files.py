@@ -216,7 +216,7 @@ def test_a_newer_or_foreign_format_is_refused(tmp_path):
     arrays = dict(np.load(path))
     told = bytes(arrays["json"]).decode()
     for old, new, message in (
-        ('"version": 1', '"version": 9', "it is of version 9, this chronode knows 1"),
+        ('"version": 1', '"version": 9', "it is of version 9, this chronode reads version 1"),
         ("chronode-sequences", "other", "format 'other'"),
         ('"channels": ["x0"]', '"channels": ["x0", "x1"]', "do not fit together"),
     ):

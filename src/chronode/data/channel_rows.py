@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from .._limits import check_grown
 from .build import cast, look_at_channels, value_type
 from .columns import absent, as_columns, codes, first_text, numbers
 from .moments import moments_of
@@ -82,7 +83,7 @@ def from_channel_rows(
         )
     readings = cast(readings, type_, lambda row: f"{value}: the value of row {row + 1:,}")
     which, channels, notes = _channels(cells[channel], channel, columns)
-    series, ids = (None, np.array([0])) if id is None else codes(cells[id])
+    series, ids = (None, np.array([0])) if id is None else codes(cells[id], id)
     for name, found in ((channel, which), (id, series)):
         if found is not None and (found == -1).any():
             raise ValueError(f"{name} of row {int((found == -1).argmax()) + 1:,} is missing.")
@@ -109,7 +110,7 @@ def _channels(
     column: Any, name: str, wanted: Sequence[str] | None
 ) -> tuple[NDArray[np.int32], tuple[str, ...], list[str]]:
     """(each row's channel, -1 missing, -2 left out; the channels; notes)."""
-    which, texts = codes(column)
+    which, texts = codes(column, name)
     found = [str(text) for text in texts.tolist()]
     if wanted is None:
         return which, tuple(found), []
@@ -136,6 +137,7 @@ def _grid(
         )
     steps = int(plan.lengths.sum())
     rows = len(which)
+    check_grown(steps * width * readings.itemsize, readings.nbytes, f"{steps:,} steps of {width:,} channels")
     sizes = np.ones(rows, np.int64) if plan.firsts is None else np.diff(plan.firsts, append=rows)
     cell = np.repeat(np.arange(steps), sizes) * width + plan.ordered(which)
     readings = plan.ordered(readings)

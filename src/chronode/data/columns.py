@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ def as_columns(table: Any) -> dict[str, Column]:
             "a table must be a frame of pandas or polars, a DuckDB relation, an Arrow table or a mapping of columns, "
             f"got {type(table).__name__}."
         )
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise ValueError(f"two columns have the same name: {listed(twice)}; rename one.")
     columns = {name: to_arrow(name, column) for name, column in zip(names, raw, strict=True)}
@@ -141,11 +142,13 @@ def first_text(column: Column, parse: Callable[[Column], Any] | None = None) -> 
     return low + 1, str(column[low].as_py())
 
 
-def codes(column: Column) -> tuple[NDArray[np.int32], NDArray[Any]]:
+def codes(column: Column, name: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """(`(rows,)` numbers into the distinct values, -1 where missing; the distinct values sorted, int64 or text)."""
     pa = arrow()
     if pa.types.is_null(column.type):
         return np.full(len(column), -1, dtype=np.int32), np.array([], dtype=str)
+    if pa.types.is_nested(column.type):
+        raise ValueError(f"column {name!r} must hold numbers or text here, not {str(column.type)[:60]}.")
     if pa.types.is_floating(column.type):
         column = pa.compute.if_else(pa.compute.is_nan(column), None, column)
     chunked = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])

@@ -9,12 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from .._limits import check_columns
 from .columns import arrow, as_floats, is_text, trimmed, whole_numbers, without
 from .csv_dialect import Dialect, fallback_encoding, find_dialect
 from .number_text import has_leading_zeros, number_style, to_numbers
 
 MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "-NaN", "-nan", "NULL", "null", "None", "none", "<NA>")
 _HEAD = 1 << 18
+_LONGEST_LINE = 1 << 24
+_FEW_CHANGES = 3
+_MOST_CHANGES = 100
 _NAMES = ("id", "group", "channel")  # roles whose cells are names: only an empty one is missing
 
 
@@ -46,6 +50,7 @@ def read_csv(
         numbered: a file without column names has the numbers 0, 1, ... for names.
     """
     dialect = dialect_of(path, encoding, delimiter, comment)
+    check_columns(path, len(dialect.header))
     if names is None and numbered and not dialect.named:
         names = [str(i) for i in range(len(dialect.header))]
     if names is None and not dialect.named:
@@ -59,12 +64,11 @@ def read_csv(
     if decimal is None:
         decimal = _decimal(path, table, roles or {}, markers, thousands)
         table = file.read(decimal) if decimal != "." else table
-    for i, name in enumerate(table.column_names):
-        column = table.column(i)
-        if is_text(column):
-            typed = _typed(column, (roles or {}).get(name, ""), markers, decimal, thousands)
-            table = table.set_column(i, name, typed)
-    return table, file.dialect.notes
+    columns = [
+        _typed(column, (roles or {}).get(name, ""), markers, decimal, thousands) if is_text(column) else column
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    ]
+    return arrow().table(columns, names=table.column_names), file.dialect.notes
 
 
 class _CsvFile:
@@ -86,7 +90,7 @@ class _CsvFile:
         pa = arrow()
         types: dict[str, Any] | None = None
         columns: list[str] = []
-        breaks = False
+        breaks, changes = False, 0
         while True:
             options = self._options(decimal, types, breaks)
             try:
@@ -104,7 +108,8 @@ class _CsvFile:
                 if isinstance(error, UnicodeError) or "UTF8" in str(error):
                     self._use_other_encoding(error)
                 elif types is not None and name is not None and types.get(name) != pa.large_string():
-                    types[name] = pa.large_string()  # what it holds is found out, and told by row, later
+                    changes += 1
+                    types |= dict.fromkeys(self._as_text(name, types, changes), pa.large_string())
                 elif not breaks and isinstance(error, pa.ArrowInvalid):
                     breaks = True
                 else:
@@ -135,6 +140,17 @@ class _CsvFile:
         if field.name.strip() in self.text or any(is_kind(field.type) for is_kind in texts):
             return arrow().large_string()
         return arrow().float64() if types.is_integer(field.type) else field.type
+
+    def _as_text(self, name: str, types: dict[str, Any], changes: int) -> list[str]:
+        """What to read as text now that the column `name` is not what the first block had; its rows are told later.
+
+        Every change means to read the file again, so after a few of them all numbers come as text.
+        """
+        if changes > _MOST_CHANGES:
+            kinds = f"more than {_MOST_CHANGES} columns begin with dates or true and false, and go on with other text"
+            raise ValueError(f"{self.path}: {kinds}.")
+        plain = [other for other, kind in types.items() if kind == arrow().float64()]
+        return [name, *(plain if changes > _FEW_CHANGES else [])]
 
     def _open(self) -> Any:
         comment = self.dialect.comment
@@ -190,6 +206,8 @@ def dialect_of(
     try:
         with opened(path) as file:
             head = file.read(_HEAD)
+            while b"\n" not in head.strip() and len(head) < _LONGEST_LINE and (more := file.read(_HEAD)):
+                head += more
     except Exception as error:  # whatever the decompressors raise
         raise ValueError(f"{path}: this file cannot be opened as {path.suffix}: {error}.") from error
     if not head.strip():
@@ -210,10 +228,8 @@ def opened(path: Path) -> Any:
 
 def _stripped(table: Any) -> Any:
     """Names and texts without the space that some files have after commas; a column without a name gets one."""
-    for i, name in enumerate(table.column_names):
-        if is_text(table.column(i)):
-            table = table.set_column(i, name, trimmed(table.column(i)))
-    return table.rename_columns(filled_names(table.column_names))
+    columns = [trimmed(column) if is_text(column) else column for column in table.columns]
+    return arrow().table(columns, names=filled_names(table.column_names))
 
 
 def filled_names(header: Iterable[Any]) -> list[str]:
@@ -224,10 +240,11 @@ def filled_names(header: Iterable[Any]) -> list[str]:
         ['Unnamed: 0.1', 'x', 'Unnamed: 0']
     """
     names = ["" if name is None else str(name).strip() for name in header]
+    taken = set(names)
     for i, name in enumerate(names):
         if not name:
             name = f"Unnamed: {i}"
-            names[i] = f"{name}.1" if name in names else name
+            names[i] = f"{name}.1" if name in taken else name
     return names
 
 

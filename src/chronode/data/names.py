@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from .._checks import near
 
@@ -16,7 +16,7 @@ def distinct(argument: str, names: Iterable[str]) -> tuple[str, ...]:
     return told
 
 
-def known_column(name: str, columns: Sequence[str], argument: str, what: str = "columns") -> str:
+def known_column(name: str, columns: Collection[str], argument: str, what: str = "columns") -> str:
     """`name` if it is a column (or a sheet, an array), else an error with the names close to it."""
     if name not in columns:
         known = f"; the {what} are {listed(columns)}" if columns else ""
@@ -32,16 +32,17 @@ def known_columns(names: Iterable[str], columns: Iterable[str], argument: str) -
         >>> known_columns(["Temp", "C", "x"], ["Temp, C", "x"], "columns")
         ['Temp, C', 'x']
     """
-    columns, rest, found = list(columns), [str(name) for name in names], []
-    while rest:
-        sizes = (size for size in range(len(rest), 0, -1) if _joined(rest[:size], columns))
+    known, pieces, found, at = dict.fromkeys(columns), [str(name) for name in names], [], 0
+    most = 1 + max((name.count(",") for name in known), default=0)  # pieces of one name
+    while at < len(pieces):
+        sizes = (size for size in range(most, 0, -1) if _joined(pieces[at : at + size], known))
         size = next(sizes, 1)
-        found.append(_joined(rest[:size], columns) or known_column(rest[0], columns, argument))
-        rest = rest[size:]
+        found.append(_joined(pieces[at : at + size], known) or known_column(pieces[at], known, argument))
+        at += size
     return found
 
 
-def _joined(pieces: Sequence[str], columns: Sequence[str]) -> str:
+def _joined(pieces: Sequence[str], columns: Collection[str]) -> str:
     """The column that the pieces make up with commas between them; "" if there is none."""
     return next((name for name in (", ".join(pieces), ",".join(pieces)) if name in columns), "")
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from .._limits import DOWNLOAD_BYTES, DOWNLOAD_SPEED
 
 if TYPE_CHECKING:
     from requests import Response
@@ -11,6 +14,7 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 5  # connections that may break before it is given up
 WAIT = (10.0, 60.0)  # seconds: to connect, and between bytes
+WINDOW = 60.0  # seconds over which the speed is measured
 _CHUNK = 1 << 18
 
 
@@ -81,19 +85,52 @@ class Resuming:
         from urllib3.exceptions import HTTPError
 
         length = response.headers.get("Content-Length", "")
-        total = have + int(length) if length.isdigit() else None
+        total = have + int(length) if length.isdecimal() and len(length) < 19 else None
+        _check_size(total or 0, response.url)
         columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
         with Progress(*columns, console=self.console, transient=True) as progress, self.part.open("ab") as file:
             file.truncate(have)
             task = progress.add_task(self.part.stem, total=total, completed=have)
+            pace = _Pace(have)
             try:
-                for chunk in response.raw.stream(_CHUNK, decode_content=False):
+                # What is there, not a whole chunk: a slow server would not be noticed for hours.
+                while chunk := response.raw.read1(_CHUNK, decode_content=False):
+                    have += len(chunk)
+                    _check_size(have, response.url)
+                    pace.check(have, response.url)
                     file.write(chunk)
                     progress.advance(task, len(chunk))
             except HTTPError as error:
                 raise ConnectionError(f"{response.url}: the connection broke: {error}") from error
         if total is not None and self._size() != total:
             raise ConnectionError(f"{response.url} ended after {self._size():,} of {total:,} bytes")
+
+
+class Refused(OSError):
+    """A download that would take forever, or all of the disk; it is not tried again."""
+
+
+class _Pace:
+    """How fast bytes come: looked at once a minute."""
+
+    def __init__(self, have: int) -> None:
+        self.have, self.since = have, time.monotonic()
+
+    def check(self, have: int, url: str) -> None:
+        """Gives up on a server that sent next to nothing for a minute."""
+        seconds = time.monotonic() - self.since
+        if seconds < WINDOW:
+            return
+        speed = (have - self.have) / seconds
+        if speed < DOWNLOAD_SPEED.value:
+            told = f"{url} sends {speed:,.0f} bytes a second; what came is kept for the next time"
+            raise Refused(f"{told}. Set {DOWNLOAD_SPEED.variable}=0 to wait however long it takes.")
+        self.have, self.since = have, time.monotonic()
+
+
+def _check_size(size: int, url: str) -> None:
+    if size > DOWNLOAD_BYTES.value:
+        raise Refused(f"{url} is larger than {DOWNLOAD_BYTES.value:,} bytes. {DOWNLOAD_BYTES.cure}")
 
 
 def _connected(url: str, headers: dict[str, str]) -> Response:

@@ -76,7 +76,7 @@ def from_series_rows(
 
 
 def _names(column: Any, name: str) -> Any:
-    found, texts = codes(column)
+    found, texts = codes(column, name)
     if (found < 0).any():
         raise ValueError(f"{name} of row {int((found < 0).argmax()) + 1:,} is missing.")
     return texts[found]

@@ -168,7 +168,7 @@ def _steps(
     rows = len(next(iter(cells.values())))
     ids, series = np.array([0]), None
     if id is not None:
-        series, ids = codes(cells[id])
+        series, ids = codes(cells[id], id)
         if (series < 0).any():
             row = int((series < 0).argmax())
             raise ValueError(f"{id}: the id of row {row + 1:,} is missing ({int((series < 0).sum()):,} such rows).")
@@ -222,7 +222,7 @@ def _categories(
     name: str, column: Column, known: Sequence[str] | None
 ) -> tuple[NDArray[Any], tuple[str, ...], list[str]]:
     """(codes, -1 where missing; texts; notes) of a text column."""
-    found, texts = codes(column)
+    found, texts = codes(column, name)
     names = tuple(str(text) for text in texts.tolist())
     if len(names) > MOST_CATEGORIES:
         raise ValueError(
@@ -252,7 +252,7 @@ def _coded(
 
 def _groups(column: Column, name: str, plan: Plan, ids: NDArray[Any]) -> NDArray[Any]:
     """One group per series."""
-    found, texts = codes(column)
+    found, texts = codes(column, name)
     found = plan.ordered(found)
     sizes = (
         plan.lengths

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .._documents import parse_json
+from .._limits import check_columns, check_unpacked, unpacked_limit
 from .columns import arrow
 from .csv_file import MISSING, dialect_of, filled_names, opened, read_csv
 from .names import known_column
 
+_BYTES_OF_A_CELL = 8
 PACKED = (".gz", ".xz", ".bz2", ".zst")
 TEXT_OPTIONS = ("delimiter", "decimal", "thousands", "encoding", "comment", "names")
 FILE_OPTIONS = (*TEXT_OPTIONS, "sheet")
@@ -56,7 +59,24 @@ def column_names(path: Path, options: Options) -> list[str] | None:
 
 def load_table(path: Path, options: Options) -> Loaded:
     """(a table that `from_long` takes, notes) from a file of any of the `LOADERS`."""
+    _check_unpacked(path)
     return LOADERS[suffix_of(path)](path, options)
+
+
+def _check_unpacked(path: Path) -> None:
+    """Refuses a compressed file that unpacks to far more than a table would."""
+    size, limit = 0, unpacked_limit(path)
+    try:
+        if path.suffix.lower() in PACKED:
+            with opened(path) as file:
+                while size <= limit and (chunk := file.read(1 << 20)):
+                    size += len(chunk)
+        elif zipfile.is_zipfile(path):  # Excel
+            with zipfile.ZipFile(path) as archive:
+                size = sum(member.file_size for member in archive.infolist())
+    except Exception as error:  # whatever the decompressors raise
+        raise ValueError(f"{path}: this is not a whole {path.suffix} file: {_first_line(error)}.") from error
+    check_unpacked(path, size)
 
 
 def _text(path: Path, options: Options) -> Loaded:
@@ -71,15 +91,22 @@ def _parquet(path: Path, options: Options) -> Loaded:
     import pyarrow.parquet
 
     try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            chosen = options.get("columns")
-            if chosen is None or "channel" in options:
-                return file.read(), ()
-            wanted = {*([chosen] if isinstance(chosen, str) else chosen), *roles_of(options)}
-            wanted |= {*options.get("ignore", ())}
-            return file.read(columns=[name for name in file.schema_arrow.names if name in wanted]), ()
+        file = pyarrow.parquet.ParquetFile(path)
     except Exception as error:  # foreign bytes
         raise ValueError(f"{path}: this is not a whole Parquet file: {_first_line(error)}.") from error
+    with file:
+        names, chosen = file.schema_arrow.names, options.get("columns")
+        if chosen is not None and "channel" not in options:
+            wanted = {*([chosen] if isinstance(chosen, str) else chosen), *roles_of(options)}
+            wanted |= {*options.get("ignore", ())}
+            names = [name for name in names if name in wanted]
+        check_columns(path, len(names))
+        # A column of equal values takes next to nothing in the file, whatever its length.
+        check_unpacked(path, _BYTES_OF_A_CELL * file.metadata.num_rows * len(names))
+        try:
+            return file.read(columns=names), ()
+        except Exception as error:  # foreign bytes
+            raise ValueError(f"{path}: this is not a whole Parquet file: {_first_line(error)}.") from error
 
 
 def _feather(path: Path, options: Options) -> Loaded:

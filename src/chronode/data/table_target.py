@@ -46,7 +46,7 @@ def column_target(
         raise ValueError(f"classes can come from one target column only, got {listed(names)}.")
     wanted = kind if kind != "auto" else "value" if len(names) > 1 else _kind(columns[names[0]])
     if wanted == "class":
-        found, labels = _labels(columns[names[0]])
+        found, labels = _labels(columns[names[0]], names[0])
         steps: NDArray[Any] = plan.last(found)[:, None]
     else:
         labels = []
@@ -88,10 +88,10 @@ def _kind(column: Column) -> str:
     return "class"
 
 
-def _labels(column: Column) -> tuple[NDArray[Any], list[str]]:
+def _labels(column: Column, name: str) -> tuple[NDArray[Any], list[str]]:
     values = None if is_text(column) or str(column.type) == "bool" else numbers(column)
     if values is None:
-        found, texts = codes(column)
+        found, texts = codes(column, name)
         return found, [str(text) for text in texts.tolist()]
     missing = np.isnan(values)
     known = np.unique(values[~missing])

@@ -14,10 +14,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, Any
 
-LARGEST = 16 * 2**30  # bytes that one download may unpack to
+from .._limits import ARCHIVE_BYTES
+
 MOST_FILES = 500_000
 DEEPEST = 2  # archives within an archive
 _CHUNK = 1 << 20
+_LARGEST_HEADER = 1 << 20  # bytes of one header in a tar archive (long names, times, rights), and of all of them
+_ALL_HEADERS = 1 << 28
+_HEADERS = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
+_HEADERS += (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 _TAR = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
 _PLAIN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 _DAMAGED = (
@@ -33,7 +38,7 @@ class UnsafeArchive(ValueError):
     """An archive that is damaged, or that would write where it must not."""
 
 
-def unpack(source: Path, into: Path, wants: Callable[[str], bool], *, largest: int = LARGEST) -> list[str]:
+def unpack(source: Path, into: Path, wants: Callable[[str], bool], *, largest: int | None = None) -> list[str]:
     """Writes the files of `source` that are wanted below `into`.
 
     A file is wanted under the longest end of its path that `wants` accepts: `a/b/x.txt` as `a/b/x.txt`, `b/x.txt` or
@@ -43,7 +48,8 @@ def unpack(source: Path, into: Path, wants: Callable[[str], bool], *, largest: i
         source: .zip, .tar (also .gz .xz .bz2), a single file as .gz .xz .bz2, or a plain file.
         into: the folder, which exists.
         wants: whether a relative path is wanted.
-        largest: bytes that may be written.
+        largest: bytes that the archive may unpack to, files that are not wanted included; by default
+            `chronode._limits.ARCHIVE_BYTES`.
 
     Returns:
         The relative paths written.
@@ -57,6 +63,7 @@ def unpack(source: Path, into: Path, wants: Callable[[str], bool], *, largest: i
         >>> unpack(folder / "a.zip", folder, lambda path: path == "x.txt")
         ['x.txt']
     """
+    largest = ARCHIVE_BYTES.value if largest is None else largest
     return _Unpacking(source.name, into, wants, largest).run(source, source.name, DEEPEST)
 
 
@@ -71,7 +78,7 @@ class _Unpacking:
     def run(self, source: Path, name: str, depth: int) -> list[str]:
         written: list[str] = []
         try:
-            for path, opened in _members(source, name):
+            for path, opened in self.members(source, name):
                 self.files += 1
                 if self.files > MOST_FILES:
                     raise UnsafeArchive(f"{self.archive} has more than {MOST_FILES:,} files.")
@@ -83,6 +90,19 @@ class _Unpacking:
         except _DAMAGED as error:
             raise UnsafeArchive(f"{self.archive} is damaged or truncated: {error}") from error
         return written
+
+    def members(self, source: Path, name: str) -> Iterator[Member]:
+        """(path, opener) of every regular file; anything else but a folder is refused."""
+        lower = name.lower()
+        if lower.endswith(".zip"):
+            yield from _zip_members(source, name)
+        elif lower.endswith(_TAR):
+            yield from _tar_members(source, name, self.count)
+        elif Path(lower).suffix in _PLAIN:
+            opener = _PLAIN[Path(lower).suffix]
+            yield PurePosixPath(name).name.rpartition(".")[0], lambda: opener(source, "rb")
+        else:
+            yield PurePosixPath(name).name, lambda: source.open("rb")
 
     def target(self, path: str) -> str | None:
         """Where the member goes; None if it is not wanted. A path that leads out of the folder is refused."""
@@ -102,11 +122,15 @@ class _Unpacking:
         with opened() as source, path.open("xb") as target:
             # What is written counts: the sizes in an archive's headers may lie.
             while chunk := source.read(_CHUNK):
-                self.left -= len(chunk)
-                if self.left < 0:
-                    raise UnsafeArchive(f"{self.archive} unpacks to more than {self.largest:,} bytes.")
+                self.count(len(chunk))
                 target.write(chunk)
         return told
+
+    def count(self, size: int) -> None:
+        """Takes bytes off what is left."""
+        self.left -= size
+        if self.left < 0:
+            raise UnsafeArchive(f"{self.archive} unpacks to more than {self.largest:,} bytes. {ARCHIVE_BYTES.cure}")
 
     def inner(self, opened: Callable[[], IO[bytes]], path: str, depth: int) -> list[str]:
         with tempfile.TemporaryDirectory(dir=self.into, prefix=".inner-") as folder:
@@ -115,23 +139,11 @@ class _Unpacking:
             return self.run(archive, path, depth)
 
 
-def _members(source: Path, name: str) -> Iterator[Member]:
-    """(path, opener) of every regular file; anything else but a folder is refused."""
-    lower = name.lower()
-    if lower.endswith(".zip"):
-        yield from _zip_members(source, name)
-    elif lower.endswith(_TAR):
-        yield from _tar_members(source, name)
-    elif Path(lower).suffix in _PLAIN:
-        opener = _PLAIN[Path(lower).suffix]
-        yield PurePosixPath(name).name.rpartition(".")[0], lambda: opener(source, "rb")
-    else:
-        yield PurePosixPath(name).name, lambda: source.open("rb")
-
-
 def _zip_members(source: Path, name: str) -> Iterator[Member]:
     with zipfile.ZipFile(source) as archive:
         for info in archive.infolist():
+            if not info.filename:
+                raise UnsafeArchive(f"{name} has a file without a name.")
             kind = stat.S_IFMT(info.external_attr >> 16)
             if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
                 raise UnsafeArchive(f"{name} has a link or a device: {info.filename!r}.")
@@ -139,13 +151,47 @@ def _zip_members(source: Path, name: str) -> Iterator[Member]:
                 yield info.filename, lambda info=info: archive.open(info)
 
 
-def _tar_members(source: Path, name: str) -> Iterator[Member]:
-    with tarfile.open(source) as archive:
-        for info in archive:
-            if not (info.isreg() or info.isdir()):
-                raise UnsafeArchive(f"{name} has a link or a device: {info.name!r}.")
-            if info.isreg():
-                yield info.name, lambda info=info: _opened(archive, info)
+class _TarInfo(tarfile.TarInfo):
+    """A member of a tar archive; one whose header would fill the memory is refused before it is read."""
+
+    left = 0
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _TarInfo:
+        info = super().frombuf(buf, encoding, errors)
+        if info.type in _HEADERS:
+            cls.left -= info.size
+            if info.size > _LARGEST_HEADER or cls.left < 0:
+                raise UnsafeArchive(f"a tar archive has headers of more than {max(info.size, _ALL_HEADERS):,} bytes.")
+        return info
+
+
+class _Counted:
+    """A stream whose every byte is counted, those that are skipped too."""
+
+    def __init__(self, stream: IO[bytes], count: Callable[[int], None]) -> None:
+        self.stream, self.counted = stream, count
+
+    def read(self, size: int) -> bytes:
+        chunk = self.stream.read(size)
+        self.counted(len(chunk))
+        return chunk
+
+
+def _tar_members(source: Path, name: str, count: Callable[[int], None]) -> Iterator[Member]:
+    opener = _PLAIN.get(".gz" if name.lower().endswith(".tgz") else Path(name.lower()).suffix, open)
+    with opener(source, "rb") as stream:
+        counted: Any = _Counted(stream, count)
+        # As a stream ("|"), the archive is read from front to end, through `counted`.
+        info_class = type("_CountedTarInfo", (_TarInfo,), {"left": _ALL_HEADERS})
+        with tarfile.open(fileobj=counted, mode="r|", tarinfo=info_class) as archive:
+            for info in archive:
+                # Half a million headers need not stay in memory.
+                archive.members.clear()  # pyrefly: ignore[missing-attribute]
+                if not (info.isreg() or info.isdir()):
+                    raise UnsafeArchive(f"{name} has a link or a device: {info.name!r}.")
+                if info.isreg():
+                    yield info.name, lambda info=info: _opened(archive, info)
 
 
 def _opened(archive: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:

@@ -139,8 +139,9 @@ class Reading:
         values = [] if rows else self.options.get("columns", [])
         roles = [self.options[role] for role in _ROLES if role in self.options]
         wanted = [*roles, *targets, *values]
-        gone = [name for name in wanted if name not in columns]
-        extra = [name for name in columns if name not in (*wanted, *self.target)]
+        here, used = set(columns), {*wanted, *self.target}
+        gone = [name for name in wanted if name not in here]
+        extra = [name for name in columns if name not in used]
         if gone:
             lines = [f"- {name}: lacks here.{near(name, extra)}" for name in gone]
             lines += [f"+ {name}: not used by the model" for name in extra]
