@@ -6,25 +6,30 @@
 >>> y, state = layer(x, dt=dt, lengths=[20, 11, 5, 20])
 """
 
-import importlib
-from typing import Any
+from __future__ import annotations
 
-from . import nn
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from ._version import __version__
-from .kernels import backend
-from .nn.registry import Model, create, models, register
+
+if TYPE_CHECKING:
+    from . import nn
+    from .kernels import backend
+    from .nn.registry import Model, create, models, register
 
 __all__ = ["Model", "__version__", "backend", "create", "models", "nn", "register"]
 
-
-_MODULES = ("analysis", "data", "estimators", "tasks", "testing", "training")
-_ESTIMATORS = ("SequenceClassifier", "SequenceForecaster", "SequenceRegressor")
+_MODULES = ("analysis", "data", "estimators", "nn", "tasks", "testing", "training")
+_HOMES = {"backend": "kernels"}
+_HOMES |= dict.fromkeys(("Model", "create", "models", "register"), "nn.registry")
+_HOMES |= dict.fromkeys(("SequenceClassifier", "SequenceForecaster", "SequenceRegressor"), "estimators")
 
 
 def __getattr__(name: str) -> Any:
-    """The larger parts are imported when they are first used."""
+    """Everything is imported when it is first used, so that the command line can answer before torch is there."""
     if name in _MODULES:
         return importlib.import_module(f".{name}", __name__)
-    if name in _ESTIMATORS:
-        return getattr(importlib.import_module(".estimators", __name__), name)
+    if name in _HOMES:
+        return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
     raise AttributeError(f"module 'chronode' has no attribute {name!r}")

@@ -54,7 +54,7 @@ def test_ctrl_c_ends_cleanly_and_the_run_goes_on_to_the_same_weights(here):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert "go on by: chronode train --resume stopped" in errors
+    assert "resume with: chronode train --resume stopped" in errors
     assert "Traceback" not in errors
     assert "interrupted" in chronode("show", "stopped").out
     chronode("train", "--resume", "stopped")

@@ -181,7 +181,7 @@ def test_arrays_in_npz(tmp_path):
 def test_pickles_are_never_loaded(tmp_path):
     path = tmp_path / "a.npz"
     np.savez(path, x=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(ValueError, match="not a whole .npz file: .*allow_pickle=False"):
+    with pytest.raises(ValueError, match="not a whole .npz file: x.npy holds object"):
         read(path, order="NTD")
 
 
@@ -217,12 +217,12 @@ def test_a_newer_or_foreign_format_is_refused(tmp_path):
     told = bytes(arrays["json"]).decode()
     for old, new, message in (
         ('"version": 1', '"version": 9', "it is of version 9, this chronode reads version 1"),
-        ("chronode-sequences", "other", "format 'other'"),
+        ("chronode-sequences", "other", "no format 'chronode-sequences'"),
         ('"channels": ["x0"]', '"channels": ["x0", "x1"]', "do not fit together"),
     ):
         assert old in told
         np.savez(path, **{**arrays, "json": np.frombuffer(told.replace(old, new).encode(), dtype=np.uint8)})
-        with pytest.raises(ValueError, match=f"these are not whole sequences: .*{message}"):
+        with pytest.raises(ValueError, match=f"a.npz.*{message}"):
             load(path)
 
 

@@ -17,6 +17,8 @@ from .tasks import tasks_app
 
 app = typer.Typer(
     help="Recurrent networks that keep time.",
+    epilog="Exit codes: 0 done; 1 begun, but not finished (a fault, a full disk, Ctrl-C); 2 an error in the command, "
+    "a setting or a file.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -147,7 +147,6 @@ def _run(work: Callable[[], Outcome], bars: Bars, folder: Path, as_json: bool) -
     from ..training import TrainingStopped
     from .outcome import show_outcome
 
-    again = f"go on by: chronode train --resume {folder}"
     try:
         with bars:
             outcome = work()
@@ -155,18 +154,25 @@ def _run(work: Callable[[], Outcome], bars: Bars, folder: Path, as_json: bool) -
         typer.echo(f"chronode: {error} The weights are in {folder}; train anew with other settings.", err=True)
         raise typer.Exit(1) from error
     except DiskFull as error:
-        typer.echo(f"chronode: {error}. Make room, then {again}", err=True)
+        typer.echo(f"chronode: {error}. Make room, then {_go_on(folder)}", err=True)
         raise typer.Exit(1) from error
     except KeyboardInterrupt as error:
-        typer.echo(f"stopped; {again}", err=True)
+        typer.echo(f"stopped; {_go_on(folder)}", err=True)
         raise typer.Exit(1) from error
     if outcome.status == "interrupted":
-        typer.echo(f"stopped after {outcome.summary['epochs']} epochs; {again}", err=True)
+        typer.echo(f"stopped after {outcome.summary['epochs']} epochs; {_go_on(folder)}", err=True)
         raise typer.Exit(1)
     if as_json:
         print(jsonlib.dumps({"run": str(folder), **outcome.run.load_json("summary.json")}, indent=1))
     else:
         show_outcome(bars.console, outcome)
+
+
+def _go_on(folder: Path) -> str:
+    """What to do after an interruption: a folder without run.json holds nothing to resume."""
+    if (folder / "run.json").is_file():
+        return f"resume with: chronode train --resume {folder}"
+    return "run the same command again: nothing was trained yet."
 
 
 def _refuse_with_resume(others: dict[str, Any], given: dict[str, Any]) -> None:
