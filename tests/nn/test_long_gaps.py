@@ -105,3 +105,14 @@ def test_a_divergence_without_a_long_gap_is_reported_too():
         layer.cells[0].flow.recurrent.weight.fill_(float("nan"))
     with pytest.warns(RuntimeWarning, match=r"are not finite; the longest gap is dt = 1, the largest input 1\."):
         layer(torch.ones(2, 5, 2))
+
+
+@pytest.mark.parametrize("gap", [1e3, 1e6])
+def test_unicornn_with_the_max_gap_of_its_docstring(gap):
+    sound, messages = run("unicornn", gap, max_gap=20.0)
+    assert sound and not messages
+    torch.manual_seed(0)
+    layer = chronode.create("unicornn", 3, 16, max_gap=20.0)
+    with torch.no_grad():
+        layer.cells[0].c.fill_(5.0)  # units trained to the largest time step
+        assert float(layer(torch.randn(4, 500, 3), dt=gap)[0].abs().max()) < 1e3

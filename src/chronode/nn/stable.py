@@ -20,7 +20,8 @@ class LipschitzCell(Cell):
         A = (1 - β)(M + Mᵀ) + β (M - Mᵀ) - γ I;   W the same of its own M, β_w and γ_w
         dh/dt = A h + tanh(W h + U x + b);   y = h' = ODESolve(dh/dt, h, e),  e = min(ε dt, max_step)
 
-    The paper has a pair (β, γ) for A and another for W; the authors' program has one for both, the default here. A may
+    M starts as N(0, 0.1/H) (in the authors' program: N(0, (0.1/H)²)). The paper has a pair (β, γ) for A and another
+    for W; the authors' program has one for both, the default here. A may
     have eigenvalues in the right half-plane, where the equation itself grows exponentially, and Euler's step is good
     for e below about 1: longer gaps count as `max_step`.
 

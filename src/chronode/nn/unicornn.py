@@ -20,6 +20,9 @@ class UnICORNNCell(Cell):
         z' = z - e ⊙ [tanh(w ⊙ y + u) + α y]
         y' = y + e ⊙ z'
 
+    The step is stable while e √α < 2: after longer gaps the state grows without limit. `max_gap` of the layer bounds
+    them; with the default Δt and α, 20 is safe.
+
     State: (y, z). With dt = 1 it is the paper's model. Stacked with `residual=S` the input matrix is (V, Λ).
 
     Args:
