@@ -17,9 +17,9 @@ def mask_per_step(self, x):
 
 
 def single_steps_lost(loop):
-    def lossy(cell, x, *rest):
-        y, state = loop(cell, x, *rest)
-        return (y if len(x) > 1 else torch.zeros_like(y)), state
+    def lossy(cell, state, steps):
+        y, state = loop(cell, state, steps)
+        return (y if len(steps.x) > 1 else torch.zeros_like(y)), state
 
     return lossy
 
@@ -27,14 +27,14 @@ def single_steps_lost(loop):
 # By fault: where it is, what, its faulty stand-in; the checks that see it.
 FAULTY_MACHINERY = {
     "padding is run over": (
-        (driver, "_loop", lambda loop: lambda *args: loop(*args[:-2], None, args[-1])),
+        (driver, "_loop", lambda loop: lambda cell, state, steps: loop(cell, state, steps._replace(valid=None))),
         ("padding_changes_nothing", "padding_is_never_read", "plain_loop", "last_output"),
     ),
     "gaps are reversed like inputs": ((driver, "reversed_gaps", lambda _: driver.flip), ("both_directions",)),
     "padding is reversed too": ((driver, "flip", lambda _: lambda x, lengths: x.flip(0)), ("both_directions",)),
     "single steps are lost": ((driver, "_loop", single_steps_lost), ("one_step",)),
     "chunks forget the state": (
-        (driver, "_loop_in_chunks", lambda run: lambda cell, x, state, *rest: (run(cell, x, state, *rest)[0], state)),
+        (driver, "_loop_in_chunks", lambda run: lambda cell, state, *rest: (run(cell, state, *rest)[0], state)),
         ("low_memory",),
     ),
     "t is ignored": (

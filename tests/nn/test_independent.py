@@ -68,6 +68,64 @@ def test_batch_norm():
     torch.testing.assert_close(layer.cells[0].project(x.transpose(0, 1)), a, rtol=0, atol=0.05)
 
 
+def normalised(cell, rows):
+    """Batch normalisation of the valid rows `(N, D)` alone, by torch: the input's share, and the norm after it."""
+    norm = torch.nn.BatchNorm1d(cell.hidden_size).double()
+    norm.load_state_dict(cell.norm.state_dict())
+    return norm(torch.nn.functional.linear(rows, cell.inputs.weight, cell.inputs.bias)), norm
+
+
+BATCH_NORM = [
+    (backend, memory, dense) for backend in ("native", "torch") for memory in ("fast", "low") for dense in (False, True)
+]
+
+
+@pytest.mark.parametrize(("backend", "memory", "dense"), BATCH_NORM)
+@pytest.mark.parametrize("extra", [0, 20])
+def test_batch_norm_does_not_count_padding(backend, memory, dense, extra):
+    """Outputs, gradients and running means are those of the valid steps, however much padding follows them."""
+    layer = make("indrnn", 2, 5, norm="batch", dense=dense, memory=memory)
+    cell, lengths = layer.cells[0], torch.tensor([7, 3, 5, 1])
+    x = torch.randn(4, 7 + extra, 2).double().requires_grad_()
+    valid = torch.arange(7 + extra) < lengths[:, None]
+
+    share, norm = normalised(cell, x[valid])
+    a = torch.zeros(4, 7 + extra, 5).double().masked_scatter(valid.unsqueeze(-1), share)
+    u, rows = cell.u.clamp(-1, 1), []
+    for one, n in zip(a, lengths, strict=True):
+        h = [torch.zeros(5).double()]
+        for step in one[:n]:
+            h.append(torch.relu(step + u * h[-1]))
+        rows.append(torch.stack(h[1:]))
+    wanted = torch.cat(rows)
+
+    with chronode.backend(backend):
+        y, _ = layer(x, lengths=lengths)
+    found = y[valid][:, -5:]
+    torch.testing.assert_close(found, wanted)
+    inputs = [x, cell.inputs.weight, cell.u]
+    torch.testing.assert_close(
+        torch.autograd.grad(found.square().sum(), inputs), torch.autograd.grad(wanted.square().sum(), inputs)
+    )
+    torch.testing.assert_close(cell.norm.running_mean, norm.running_mean)
+    torch.testing.assert_close(cell.norm.running_var, norm.running_var)
+    assert int(cell.norm.num_batches_tracked) == 1
+
+
+@pytest.mark.parametrize("backend", ["native", "torch"])
+@pytest.mark.parametrize("lengths", [None, [9, 4]])
+def test_low_memory_normalises_the_whole_sequence_once(backend, lengths):
+    results = []
+    for memory in ("fast", "low"):
+        layer = make("indrnn", 2, 5, norm="batch", memory=memory)
+        with chronode.backend(backend):
+            y, _ = layer(torch.linspace(-1, 3, 36).view(2, 9, 2).double(), lengths=lengths)
+        y.square().sum().backward()  # the chunks are computed again
+        results.append([y, *(p.grad for p in layer.parameters()), *layer.buffers()])
+    for low, fast in zip(*results, strict=True):
+        torch.testing.assert_close(low, fast)
+
+
 @pytest.mark.parametrize("input_size", [2, 3])
 def test_sru(input_size):
     """With as many inputs as units the highway is the input itself."""

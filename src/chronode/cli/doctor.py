@@ -24,5 +24,5 @@ def run_doctor() -> None:
     console.print(f"backend: {chosen()} (CHRONODE_BACKEND or chronode.backend); kernels this CPU can run: {built}")
     console.print("native kernels, float32 and float64 on the CPU; everything else runs on torch:")
     for name, model in models().items():
-        if model.cell.kernel_for:
-            console.print(f"  {name}: {model.cell.kernel_for}")
+        if settings := model.kernel():
+            console.print(f"  {name}: {settings}")

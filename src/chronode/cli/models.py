@@ -21,7 +21,7 @@ def facts(model: Model) -> dict[str, str | int | bool]:
         "paper": model.paper,
         "time": model.time,
         "parameters": model.parameters(),
-        "kernel": model.kernel(),
+        "kernel": bool(model.kernel()),
         "summary": model.summary,
     }
 

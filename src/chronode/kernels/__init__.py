@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from .backend import backend, chosen, why_not
+from .modes import transformed
 
 __all__ = ["Kernel", "backend", "find", "find_stack"]
 
@@ -18,24 +19,37 @@ class Kernel:
     """A way to run a cell over a whole sequence at once, with the numbers of the driver's loop.
 
     Attributes:
-        run: `(cell, x, state, dt, plan) -> (y, state)`, time-major as `driver.run`, never reversed; it may
-            return None where this call needs the driver's loop.
+        run: `(reads, x, state, dt, plan) -> (y, state)`, time-major as `driver.run`, never reversed; `reads` is what
+            `cell.kernel_reads()` gives. It may return None where this call needs the driver's loop.
+        settings: the cell's settings that it knows, each with the values it was written for; others: any value.
+        parts: the classes of the cell's submodules, and of other objects that a step calls, that it was written for.
         native: whether it needs chronode's compiled library (and a float32 or float64 tensor on the CPU).
-        stack: `(cells, x, states, dt, masks, residual, plan) -> (y, states)`, if it also runs a whole stack of such
-            cells in one call; dropout masks `(B, H)`, one a layer or None, are multiplied onto each layer's outputs.
+        stack: `(reads of all cells, x, states, dt, masks, residual, plan) -> (y, states)`, if it also runs a whole
+            stack of such cells in one call; dropout masks `(B, H)`, one a layer or None, are multiplied onto each
+            layer's outputs.
     """
 
     run: Callable[..., tuple[Tensor, tuple[Tensor, ...]] | None]
+    settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    parts: tuple[type, ...] = (nn.Linear,)
     native: bool = True
     stack: Callable[..., tuple[Tensor, list[tuple[Tensor, ...]]]] | None = None
+
+    def words(self) -> str:
+        """The settings that it runs, for people."""
+        if not self.settings:
+            return "all settings"
+        return ", ".join(f"{name}={'|'.join(map(str, values))}" for name, values in self.settings.items())
 
 
 def find(cell: Any, x: Tensor) -> Kernel | None:
     """The kernel that runs `cell` over a whole sequence `x` now; None where the driver's loop must run."""
-    kernel = cell.kernel()
-    if kernel is not None and not kernel.native:
-        return kernel
-    reason = why_not(x) if kernel is not None else f"{type(cell).__name__} has no kernel for these settings"
+    kernel: Kernel | None = cell.sequence_kernel
+    reason = cell.why_no_kernel()
+    if reason is None and transformed():
+        reason = "transforms of torch.func and forward-mode differentiation need the torch path"
+    if reason is None and kernel is not None:
+        reason = why_not(x) if kernel.native else None
     if reason is None:
         return kernel
     if chosen() == "native":
@@ -43,7 +57,9 @@ def find(cell: Any, x: Tensor) -> Kernel | None:
     return None
 
 
-def find_stack(cells: Sequence[Any], x: Tensor) -> Callable[..., tuple[Tensor, list[tuple[Tensor, ...]]]] | None:
-    """What runs the whole stack `cells` (alike but for numbers) over `x` in one call; None: run it cell by cell."""
-    kernel = find(cells[0], x)
-    return None if kernel is None else kernel.stack
+def find_stack(cells: Sequence[Any], x: Tensor) -> Kernel | None:
+    """The kernel that runs the whole stack `cells` over `x` in one call; None: run it cell by cell."""
+    kernel: Kernel | None = cells[0].sequence_kernel
+    if kernel is None or kernel.stack is None:
+        return None
+    return kernel if all(find(cell, x) is kernel for cell in cells) else None

@@ -5,7 +5,8 @@ The input's share of every step, one matrix product, and the transforms of the w
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -109,17 +110,33 @@ elementwise_forward.register_autograd(_backward, setup_context=_setup)
 ops.refuse_double_backward(elementwise_backward)
 
 
-def run_indrnn(cell: Any, x: Tensor, state: State, dt: Tensor, plan: Any) -> tuple[Tensor, State]:
+class IndRNNReads(NamedTuple):
+    """What the kernel reads of an `IndRNNCell`: the input's share as a function of (x, valid), u, and `dense`."""
+
+    share: Callable[[Tensor, Tensor | None], Tensor]
+    u: Tensor
+    dense: bool
+
+
+class SRUReads(NamedTuple):
+    """What the kernel reads of an `SRUCell`: the input's share as a function of x, v and the highway's scale."""
+
+    share: Callable[[Tensor], Tensor]
+    v: Tensor
+    scale: Tensor
+
+
+def run_indrnn(reads: IndRNNReads, x: Tensor, state: State, dt: Tensor, plan: Any) -> tuple[Tensor, State]:
     """Runs an `IndRNNCell` over a sequence, as `driver.run`."""
-    weights = torch.clamp(cell.u, -cell.bound, cell.bound)
-    states, _, h = _run("indrnn", cell.share(x), state[0], weights, None, plan, outputs=not plan.last)
+    share = reads.share(x, plan.valid(x))
+    states, _, h = _run("indrnn", share, state[0], reads.u, None, plan, outputs=not plan.last)
     y = h if plan.last else states
-    return torch.cat([_seen(x, plan), y], dim=-1) if cell.dense else y, (h,)
+    return torch.cat([_seen(x, plan), y], dim=-1) if reads.dense else y, (h,)
 
 
-def run_sru(cell: Any, x: Tensor, state: State, dt: Tensor, plan: Any) -> tuple[Tensor, State]:
+def run_sru(reads: SRUReads, x: Tensor, state: State, dt: Tensor, plan: Any) -> tuple[Tensor, State]:
     """Runs an `SRUCell` over a sequence, as `driver.run`."""
-    _, y, c = _run("sru", cell.project(x), state[0], cell.v, cell.scale, plan)
+    _, y, c = _run("sru", reads.share(x), state[0], reads.v, reads.scale, plan)
     return y, (c,)
 
 
@@ -136,6 +153,5 @@ def _seen(x: Tensor, plan: Any) -> Tensor:
     """The inputs that belong to the outputs: 0 at padding, or of the last valid steps."""
     if plan.last:
         return x[-1] if plan.lengths is None else x[plan.lengths - 1, torch.arange(x.shape[1])]
-    if plan.lengths is None:
-        return x
-    return torch.where((torch.arange(len(x))[:, None] < plan.lengths).unsqueeze(-1), x, torch.zeros_like(x))
+    valid = plan.valid(x)
+    return x if valid is None else torch.where(valid, x, torch.zeros_like(x))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -151,34 +151,55 @@ equilibrium_forward.register_autograd(_backward, setup_context=_setup)
 ops.refuse_double_backward(equilibrium_backward)
 
 
-def run(cell: Any, x: Tensor, state: tuple[Tensor, ...], dt: Tensor, plan: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
+class Reads(NamedTuple):
+    """What the kernel reads of an `EquilibriumCell`: W, b, U (a matrix or its two factors) and the recursion's numbers.
+
+    `folded` says whether P = U is to be multiplied into the others; eta is `(K,)` or `(K, steps)`.
+    """
+
+    weight: Tensor
+    bias: Tensor
+    u: Tensor | tuple[Tensor, Tensor]
+    folded: bool
+    eta: Tensor
+    gamma: Tensor
+    sign: Tensor
+    start: str
+    activation: str
+
+
+def run(reads: Reads, x: Tensor, state: tuple[Tensor, ...], dt: Tensor, plan: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Runs an `EquilibriumCell` over a sequence, as `driver.run`."""
     h0, *count = state
-    weight, bias, up, down = _folded(cell)
-    eta = cell.eta if cell.eta_steps else cell.eta.unsqueeze(1)
-    inputs = (x, h0, count[0] if count else None, weight, bias, up, down, eta, cell.gamma, cell.sign, plan.lengths)
+    weights = prepared(reads)
+    inputs = (x, h0, count[0] if count else None, *weights, plan.lengths)
     inputs = tuple(None if tensor is None else tensor.contiguous() for tensor in inputs)
     keep = not plan.last or ops.needs_backward(*inputs)
-    y, h = equilibrium_forward(*inputs, cell.start, cell.activation, keep)
+    y, h = equilibrium_forward(*inputs, reads.start, reads.activation, keep)
     taken = x.shape[0] if plan.lengths is None else plan.lengths.unsqueeze(1)
     return (h if plan.last else y), (h, *(n + taken for n in count))
 
 
-def _folded(cell: Any) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+def prepared(reads: Reads) -> tuple[Tensor | None, ...]:
+    """What the C functions take: weight, bias, up, down, eta `(K, steps)`, gamma and sign."""
+    eta = reads.eta if reads.eta.dim() == 2 else reads.eta.unsqueeze(1)
+    return *_folded(reads), eta, reads.gamma, reads.sign
+
+
+def _folded(reads: Reads) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """W, b and the factors of U with an outer factor P = U multiplied into them.
 
     U (U q + W x + b) = U² q + (U W) x + U b, where U² = I + V₂ (2 I + V₁ V₂) V₁ for a low-rank U: half the
     products of the recursion are done once here, and autograd takes care of their gradients.
     """
-    weight, bias = cell.inputs.weight, cell.inputs.bias
-    low_rank = cell.recurrent == "low-rank"
-    if cell.outer != "same":
-        return (weight, bias, cell.v2, cell.v1.T) if low_rank else (weight, bias, cell.u, None)
+    weight, bias, u = reads.weight, reads.bias, reads.u
+    if not reads.folded:
+        return (weight, bias, u, None) if isinstance(u, Tensor) else (weight, bias, u[0], u[1].T)
     both = torch.cat([weight, bias.unsqueeze(1)], dim=1)
-    if low_rank:
-        v1, v2 = cell.v1, cell.v2
+    if isinstance(u, Tensor):
+        both, up, down = product(u, both), product(u, u), None
+    else:
+        v2, v1 = u
         both = both + product(v2, product(v1, both))
         up, down = 2 * v2 + product(v2, product(v1, v2)), v1.T
-    else:
-        both, up, down = product(cell.u, both), product(cell.u, cell.u), None
     return both[:, :-1], both[:, -1], up, down

@@ -5,7 +5,7 @@ The state after every step is all that is kept for the backward pass, and it is 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,28 +19,44 @@ ACTIVATIONS = ("sigmoid", "tanh", "relu", "hardtanh")
 State = tuple[Tensor, ...]
 
 
-def run(cell: Any, x: Tensor, state: State, dt: Tensor, plan: Any) -> tuple[Tensor, State]:
+class SynapticReads(NamedTuple):
+    """What the kernel reads of a synaptic `LTCCell`: synapses `(4, from, to)` of w, m, s, e; neurons `(3, H)`."""
+
+    input_map: tuple[Tensor, Tensor] | None
+    recurrent: Tensor
+    sensory: Tensor
+    neurons: Tensor  # leak conductance, leak current, 1 / capacity
+    unfolds: int
+    outputs: int
+
+
+class DenseReads(NamedTuple):
+    """What the kernel reads of a dense `LTCCell`: W and b of the input, W_r, and neurons `(2, H)`: 1/τ and A."""
+
+    input_map: tuple[Tensor, Tensor] | None
+    inputs: tuple[Tensor, Tensor]
+    recurrent: Tensor
+    neurons: Tensor
+    activation: str
+    unfolds: int
+    outputs: int
+
+
+def run(reads: SynapticReads | DenseReads, x: Tensor, state: State, dt: Tensor, plan: Any) -> tuple[Tensor, State]:
     """Runs an LTC cell with the fused solver over a sequence."""
     (v,) = state
-    body = cell.body
-    x = cell.project(x)
-    if cell.form == "synaptic":
-        g_leak = body.g_leak()
-        neurons = torch.stack([g_leak, g_leak * body.v_leak, 1 / body.capacity()])
-        tensors = (x, v, dt, _synapses(body.recurrent), _synapses(body.sensory), neurons)
-        states, final = ltc_synaptic_forward(*tensors, plan.lengths, cell.unfolds, _keeps(plan, *tensors))
+    if reads.input_map is not None:
+        scale, offset = reads.input_map
+        x = x * scale + offset
+    if isinstance(reads, SynapticReads):
+        tensors = (x, v, dt, reads.recurrent, reads.sensory, reads.neurons)
+        states, final = ltc_synaptic_forward(*tensors, plan.lengths, reads.unfolds, _keeps(plan, *tensors))
     else:
-        drive = body.held(x)[0].to(v.dtype)  # under autocast a product has less precision
-        weight = body.recurrent.weight * body.recurrent_mask
-        tensors = (drive, v, dt, weight, torch.stack([1 / F.softplus(body.raw_tau), body.target]))
-        activation = ACTIVATIONS.index(body.activation)
-        states, final = ltc_dense_forward(*tensors, plan.lengths, activation, cell.unfolds, _keeps(plan, *tensors))
-    return (final if plan.last else states)[..., -cell.output_size :], (final,)
-
-
-def _synapses(synapses: Any) -> Tensor:
-    """`(4, from, to)`: w, m, s, e."""
-    return torch.stack([synapses.w(), synapses.m, synapses.s, synapses.e])
+        drive = F.linear(x, *reads.inputs).to(v.dtype)  # under autocast a product has less precision
+        tensors = (drive, v, dt, reads.recurrent, reads.neurons)
+        activation = ACTIVATIONS.index(reads.activation)
+        states, final = ltc_dense_forward(*tensors, plan.lengths, activation, reads.unfolds, _keeps(plan, *tensors))
+    return (final if plan.last else states)[..., -reads.outputs :], (final,)
 
 
 def _keeps(plan: Any, *tensors: Tensor) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -133,35 +133,60 @@ mixed_memory_forward.register_autograd(_backward, setup_context=_setup)
 ops.refuse_double_backward(mixed_memory_backward)
 
 
-def run(cell: Any, x: Tensor, state: tuple[Tensor, ...], dt: Tensor, plan: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
+class Reads(NamedTuple):
+    """What the kernel reads of a `MixedMemoryCell`.
+
+    Attributes:
+        inputs: W and b of the gates.
+        recurrent: U of the gates.
+        inner: W₁ and b₁ of the mlp flow, R and b of the ctrnn flow.
+        outer: W₂ and b₂ of the mlp flow.
+        scale: s of the ctrnn flow.
+        drive: K of a driven flow.
+        variant: "gated", "paper" or "driven".
+        method: one of `METHODS`.
+        steps: sub-steps in each dt.
+    """
+
+    inputs: tuple[Tensor, Tensor]
+    recurrent: Tensor
+    inner: tuple[Tensor, Tensor]
+    outer: tuple[Tensor, Tensor] | None
+    scale: Tensor | None
+    drive: Tensor | None
+    variant: str
+    method: str
+    steps: int
+
+
+def run(reads: Reads, x: Tensor, state: tuple[Tensor, ...], dt: Tensor, plan: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Runs a `MixedMemoryCell` over a sequence, as `driver.run`."""
     tensors = [tensor.contiguous() for tensor in (x, dt, *state)]
-    weights = _weights(cell, x)
+    weights = prepared(reads)
     keep_c = ops.needs_backward(*tensors, *weights)
-    how = (cell.variant, cell.solve.name, cell.solve.steps, keep_c or not plan.last, keep_c)
+    how = (reads.variant, reads.method, reads.steps, keep_c or not plan.last, keep_c)
     lengths = None if plan.lengths is None else plan.lengths.contiguous()
     y, _, c, h = mixed_memory_forward(*tensors, weights, lengths, *how)
     return (h if plan.last else y), (c, h)
 
 
-def _weights(cell: Any, x: Tensor) -> list[Tensor]:
-    """In the kernel's order; empty where a setting has none.
+def prepared(reads: Reads) -> list[Tensor]:
+    """The weights in the kernel's order; empty where a setting has none.
 
     The mlp flow is solved for W₁ h + b₁, whose field needs W₁ W₂ and W₁ b₂: small products that are made once here,
     where autograd takes care of their gradients.
     """
-    flow = cell.flow
-    weights = [x.new_empty(0)] * _WEIGHTS
-    weights[0] = torch.cat([cell.inputs.weight, cell.recurrent.weight], dim=1)
-    weights[1] = cell.inputs.bias
-    if cell.flow_name == "mlp":
-        inner, outer = flow.inner, flow.outer
-        weights[_INNER] = inner.weight, inner.bias
-        both = product(inner.weight, torch.cat([outer.weight, outer.bias.unsqueeze(1)], dim=1))
-        weights[_PRODUCT] = both[:, :-1], both[:, -1], outer.weight, cell.solve.steps * outer.bias
-    else:
-        weights[_INNER] = flow.recurrent.weight, flow.recurrent.bias
-        weights[_SCALE] = flow.scale
-    if flow.drive_in is not None:
-        weights[_DRIVE] = flow.drive_in.weight
+    weight, bias = reads.inputs
+    weights = [weight.new_empty(0)] * _WEIGHTS
+    weights[0] = torch.cat([weight, reads.recurrent], dim=1)
+    weights[1] = bias
+    weights[_INNER] = reads.inner
+    if reads.outer is not None:
+        outer, outer_bias = reads.outer
+        both = product(reads.inner[0], torch.cat([outer, outer_bias.unsqueeze(1)], dim=1))
+        weights[_PRODUCT] = both[:, :-1], both[:, -1], outer, reads.steps * outer_bias
+    if reads.scale is not None:
+        weights[_SCALE] = reads.scale
+    if reads.drive is not None:
+        weights[_DRIVE] = reads.drive
     return [weight.contiguous() for weight in weights]

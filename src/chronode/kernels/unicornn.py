@@ -13,7 +13,7 @@ Memory. The backward pass walks back in time by the recurrence's exact inverse, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -30,14 +30,24 @@ ANCHOR_STEPS = 256
 State = tuple[Tensor, ...]
 
 
-def run(cell: Any, x: Tensor, state: State, dt: Tensor, plan: Any) -> tuple[Tensor, State]:
+class Reads(NamedTuple):
+    """What the kernel reads of a `UnICORNNCell`: V, b, w, Δt σ(c) and α."""
+
+    weight: Tensor
+    bias: Tensor
+    w: Tensor
+    e: Tensor
+    alpha: Tensor
+
+
+def run(reads: Reads, x: Tensor, state: State, dt: Tensor, plan: Any) -> tuple[Tensor, State]:
     """Runs one cell over a sequence."""
-    y, (state,) = run_stack([cell], x, [state], dt, None, 0, plan)
+    y, (state,) = run_stack([reads], x, [state], dt, None, 0, plan)
     return y, state
 
 
 def run_stack(
-    cells: Sequence[Any],
+    cells: Sequence[Reads],
     x: Tensor,
     states: Sequence[State],
     dt: Tensor,
@@ -48,10 +58,10 @@ def run_stack(
     """Runs a stack of cells over a sequence: the last layer's outputs, masked, and the states of all."""
     y0, z0 = (torch.stack(parts) for parts in zip(*states, strict=True))
     weights = (
-        torch.cat([cell.inputs.weight.t().flatten() for cell in cells]),
-        torch.stack([cell.inputs.bias for cell in cells]),
+        torch.cat([cell.weight.t().flatten() for cell in cells]),
+        torch.stack([cell.bias for cell in cells]),
         torch.stack([cell.w for cell in cells]),
-        torch.stack([cell.delta_t * torch.sigmoid(cell.c) for cell in cells]),
+        torch.stack([cell.e for cell in cells]),
     )
     alpha = torch.stack([cell.alpha for cell in cells])
     all_masks = None if masks is None else torch.stack(list(masks))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from .._checks import one_of, whole
-from .cell import Cell, State
+from .cell import Cell, State, counter
 from .registry import register
 from .solvers import Solver
 
@@ -80,8 +80,8 @@ class NCDECell(ControlledCell):
 
     def initial_state(self, batch: int, like: Tensor) -> State:
         """Nothing seen."""
-        sizes = (self.hidden_size, self.channels, self.channels, 1)
-        return tuple(like.new_zeros(batch, size) for size in sizes)
+        sizes = (self.hidden_size, self.channels, self.channels)
+        return (*(like.new_zeros(batch, size) for size in sizes), counter(like, batch))
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
         """One step."""
@@ -148,7 +148,7 @@ class LogNCDECell(ControlledCell):
     def initial_state(self, batch: int, like: Tensor) -> State:
         """Nothing seen."""
         sizes = (self.hidden_size, self.channels, 1 + self.channels, self.pairs.shape[1])
-        return (*(like.new_zeros(batch, size) for size in sizes), like.new_full((batch, 1), -1))
+        return (*(like.new_zeros(batch, size) for size in sizes), counter(like, batch, value=-1))
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
         """One step."""

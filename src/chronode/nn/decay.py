@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .._checks import flag, number, one_of
-from .cell import Cell, State
+from .cell import Cell, State, counter
 from .flows import inverse_softplus
 from .gated import RNNCell
 from .registry import register
@@ -105,7 +105,7 @@ class DecayToMean(Cell):
 
     def initial_state(self, batch: int, like: Tensor) -> State:
         """Nothing seen yet."""
-        return self.mean.to(like).expand(batch, -1), like.new_full((batch, self.hidden_size), -1.0)
+        return self.mean.to(like).expand(batch, -1), counter(like, batch, self.hidden_size, -1)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
         """One step."""
@@ -113,9 +113,9 @@ class DecayToMean(Cell):
         last, since = state
         seen = observed > 0
         since = torch.where(since < 0, torch.zeros_like(since), since + dt)
-        kept = torch.exp(-torch.relu(self.w * since + self.b))
+        kept = torch.exp(-torch.relu(self.w * since + self.b)).to(x.dtype)
         filled = torch.where(seen, value, self.mean + kept * (last - self.mean))
-        y = torch.cat([filled, observed, since], dim=-1)
+        y = torch.cat([filled, observed, since.to(x.dtype)], dim=-1)
         return y, (torch.where(seen, value, last), torch.where(seen, torch.zeros_like(since), since))
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ..kernels.modes import autocasts, has_values
 from .driver import valid_steps
 
 Times = Tensor | float | int
@@ -95,9 +96,12 @@ def _check_x(call: Call, x: Tensor) -> None:
         )
     if 0 in x.shape:
         raise ValueError(f"x is empty: shape {tuple(x.shape)}; a batch needs a sequence and a sequence a step.")
-    if x.dtype != call.dtype and not torch.is_autocast_enabled(x.device.type):
+    # autocast brings floating-point tensors of other precision together, but not float64.
+    cast = autocasts(x) and x.dtype.is_floating_point
+    if x.dtype != call.dtype and not (cast and torch.float64 not in (x.dtype, call.dtype)):
         other = f" or layer.to({x.dtype})" if x.dtype.is_floating_point else ""
-        raise TypeError(f"x is {x.dtype}, the layer's weights are {call.dtype}; use x.to({call.dtype}){other}.")
+        told = " (autocast leaves float64 as it is)" if cast else ""
+        raise TypeError(f"x is {x.dtype}, the layer's weights are {call.dtype}{told}; use x.to({call.dtype}){other}.")
 
 
 def _time_major(values: Tensor, call: Call, unbatched: bool) -> Tensor:
@@ -121,7 +125,7 @@ def _lengths(lengths: Tensor | Sequence[int] | None, x: Tensor, unbatched: bool)
     if lengths.shape != (batch,):
         raise ValueError(f"lengths must have shape ({batch},), one per sequence, got {tuple(lengths.shape)}.")
     lengths = lengths.long()
-    if torch.compiler.is_compiling():
+    if not has_values(x) or not has_values(lengths):
         return lengths
     wrong = ((lengths < 1) | (lengths > steps)).nonzero()
     if len(wrong):
@@ -154,23 +158,34 @@ def _gaps(
         if not isinstance(t, Tensor) or t.dim() == 0:
             raise TypeError("t must be a tensor of times, one per step; a common gap between all steps is dt=number.")
         times = _per_step("t", t, call, x, unbatched)
+        if not times.dtype.is_floating_point:
+            times = times.long()  # the difference of narrow or unsigned numbers wraps around
         unknown = ~torch.isfinite(times)
         cure = "give every step a time, or leave the step out"
-        _refuse(unknown if valid is None else unknown & valid, "t", call, unbatched, "is not finite", cure)
-        gaps = torch.cat([torch.zeros_like(times[:1]), times.diff(dim=0)]).to(x.dtype)
+        _refuse(
+            unknown if valid is None else unknown & valid.to(unknown.device),
+            "t",
+            call,
+            unbatched,
+            "is not finite",
+            cure,
+        )
+        gaps = torch.cat([torch.zeros_like(times[:1]), times.diff(dim=0)])
         what = "goes back in time"
         cure = "sort each sequence by time; t must not decrease"
         name = "t"
     else:
-        gaps = _per_step("dt", 1.0 if dt is None else dt, call, x, unbatched).to(x.dtype)
+        gaps = _per_step("dt", 1.0 if dt is None else dt, call, x, unbatched)
         what, cure, name = "is negative or not finite", "dt is the time since the previous observation, 0 or more", "dt"
+    # In this order: some devices have no float64, in which times are often given.
+    gaps = gaps.to(x.dtype).to(x.device)
     wrong = ~((gaps >= 0) & torch.isfinite(gaps))
     _refuse(wrong if valid is None else wrong & valid, name, call, unbatched, what, cure)
     return gaps
 
 
 def _per_step(name: str, values: Times, call: Call, x: Tensor, unbatched: bool) -> Tensor:
-    """One value per step and sequence, `(T, B, 1)`, in the dtype that the user gave."""
+    """One value per step and sequence, `(T, B, 1)`, in the dtype and on the device that the user gave."""
     steps, batch = x.shape[:2]
     if isinstance(values, (int, float)) and not isinstance(values, bool):
         return torch.full((steps, batch, 1), float(values), dtype=x.dtype, device=x.device)
@@ -181,7 +196,7 @@ def _per_step(name: str, values: Times, call: Call, x: Tensor, unbatched: bool) 
     if values.dtype == torch.bool or values.dtype.is_complex:
         raise TypeError(f"{name} must hold numbers, got {values.dtype}; use {name}.to({x.dtype}).")
     if values.dim() == 0:
-        return values.to(x.device).expand(steps, batch, 1)
+        return values.expand(steps, batch, 1)
     if unbatched:
         wanted: tuple[int, ...] = (steps,)
     else:
@@ -193,7 +208,7 @@ def _per_step(name: str, values: Times, call: Call, x: Tensor, unbatched: bool) 
             f"{name} must have shape {wanted} {axes}, or the same with a last axis of 1{number}; "
             f"got {tuple(values.shape)}."
         )
-    return _time_major(values.reshape(*wanted, 1), call, unbatched).to(x.device)
+    return _time_major(values.reshape(*wanted, 1), call, unbatched)
 
 
 def _observed(call: Call, observed: Tensor | None, x: Tensor, unbatched: bool) -> Tensor | None:
@@ -214,7 +229,7 @@ def _observed(call: Call, observed: Tensor | None, x: Tensor, unbatched: bool) -
 
 def _refuse(wrong: Tensor, name: str, call: Call, unbatched: bool, what: str, cure: str) -> None:
     """Raises a ValueError that names the first wrong place, in the user's own axes."""
-    if torch.compiler.is_compiling() or not bool(wrong.any()):
+    if not has_values(wrong) or not bool(wrong.any()):
         return
     n, b, d = (int(i) for i in wrong.nonzero()[0])
     place = [n] if unbatched else [b, n] if call.batch_first else [n, b]

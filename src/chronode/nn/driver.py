@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from .. import kernels
+from . import changes
 from .cell import Cell, State
 
 
@@ -32,6 +33,10 @@ class Plan(NamedTuple):
     last: bool = False
     memory: str = "auto"
 
+    def valid(self, x: Tensor) -> Tensor | None:
+        """`(T, B, 1)`: true up to each sequence's length; None where all steps of `x` are valid."""
+        return valid_steps(self.lengths, x)
+
 
 def run(cell: Cell, x: Tensor, state: State, dt: Tensor, plan: Plan) -> tuple[Tensor, State]:
     """Runs a cell over a sequence: the outputs (0 at padding) and the state after each last valid step."""
@@ -39,46 +44,65 @@ def run(cell: Cell, x: Tensor, state: State, dt: Tensor, plan: Plan) -> tuple[Te
         forward_plan = plan._replace(reverse=False)
         y, state = run(cell, flip(x, plan.lengths), state, reversed_gaps(dt, plan.lengths), forward_plan)
         return (y if plan.last else flip(y, plan.lengths)), state
+    changes.remake_weights([cell])
     kernel = kernels.find(cell, x)
-    done = None if kernel is None else kernel.run(cell, x, state, dt, plan)
+    done = None if kernel is None else kernel.run(cell.kernel_reads(), x, state, dt, plan)
     if done is not None:
         return done
+    valid = plan.valid(x)
+    projected = cell.project_sequence(x, valid)
+    steps = Steps(x if projected is None else projected, dt, valid, projected is not None, plan.last)
     if plan.memory == "low" and torch.is_grad_enabled():
-        return _loop_in_chunks(cell, x, state, dt, plan)
-    return _loop(cell, x, state, dt, valid_steps(plan.lengths, x), plan.last)
+        return _loop_in_chunks(cell, state, steps, plan.lengths)
+    return _loop(cell, state, steps)
 
 
-def _loop(cell: Cell, x: Tensor, state: State, dt: Tensor, valid: Tensor | None, last: bool) -> tuple[Tensor, State]:
-    # unbind, not x[n]: each index would give the backward a gradient the size of the whole sequence.
-    steps = zip(cell.project(x).unbind(0), dt.unbind(0), _unbound(valid, len(x)), strict=True)
-    step = cell.prepare()
+class Steps(NamedTuple):
+    """The steps of a sequence, or of a piece of it, on their way through the loop; `valid` is as `Plan.valid`."""
+
+    x: Tensor
+    dt: Tensor
+    valid: Tensor | None
+    projected: bool
+    last: bool
+
+    def pieces(self, size: int) -> list[Steps]:
+        """Pieces of `size` steps."""
+        xs, dts = self.x.split(size), self.dt.split(size)
+        valids = [None] * len(xs) if self.valid is None else self.valid.split(size)
+        return [self._replace(x=x, dt=dt, valid=valid) for x, dt, valid in zip(xs, dts, valids, strict=True)]
+
+
+def _loop(cell: Cell, state: State, steps: Steps) -> tuple[Tensor, State]:
+    x = steps.x if steps.projected else cell.project(steps.x)
+    # Who looks at calls of the cell, by a hook, sees them.
+    step = cell.prepare() if changes.why_hooked(cell) is None else cell
     outputs: list[Tensor] = []
-    for x_n, dt_n, valid_n in steps:
+    # unbind, not x[n]: each index would give the backward a gradient the size of the whole sequence.
+    for x_n, dt_n, valid_n in zip(x.unbind(0), steps.dt.unbind(0), _unbound(steps.valid, len(x)), strict=True):
         y, new = step(x_n, state, dt_n)
         if valid_n is not None:
             new = tuple(torch.where(valid_n, after, before) for after, before in zip(new, state, strict=True))
-            y = torch.where(valid_n, y, outputs[-1] if last and outputs else torch.zeros_like(y))
+            y = torch.where(valid_n, y, outputs[-1] if steps.last and outputs else torch.zeros_like(y))
         state = new
-        if last:
+        if steps.last:
             outputs.clear()
         outputs.append(y)
-    return (outputs[-1] if last else torch.stack(outputs)), state
+    return (outputs[-1] if steps.last else torch.stack(outputs)), state
 
 
-def _loop_in_chunks(cell: Cell, x: Tensor, state: State, dt: Tensor, plan: Plan) -> tuple[Tensor, State]:
+def _loop_in_chunks(cell: Cell, state: State, steps: Steps, lengths: Tensor | None) -> tuple[Tensor, State]:
     """As `_loop`, keeping only the states between about √T chunks for the backward."""
-    size = math.isqrt(len(x) - 1) + 1
-    valid = valid_steps(plan.lengths, x)
-    chunks = [None] * math.ceil(len(x) / size) if valid is None else valid.split(size)
+    size = math.isqrt(len(steps.x) - 1) + 1
     outputs: list[Tensor] = []
-    for x_part, dt_part, valid_part in zip(x.split(size), dt.split(size), chunks, strict=True):
-        y, state = checkpoint(_loop, cell, x_part, state, dt_part, valid_part, plan.last, use_reentrant=False)
+    for piece in steps.pieces(size):
+        y, state = checkpoint(_loop, cell, state, piece, use_reentrant=False)
         outputs.append(y)
-    if not plan.last:
+    if not steps.last:
         return torch.cat(outputs), state
-    if plan.lengths is None:
+    if lengths is None:
         return outputs[-1], state
-    ends = (plan.lengths - 1) // size
+    ends = (lengths - 1) // size
     return torch.stack(outputs)[ends, torch.arange(len(ends), device=ends.device)], state
 
 

@@ -8,7 +8,8 @@ from torch.func import jacfwd, vmap
 
 from .._checks import number, one_of, whole
 from ..kernels import Kernel, equilibrium
-from .cell import Cell, State, overrides
+from ..kernels.modes import need_values
+from .cell import Cell, State, counter
 from .registry import register
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid}
@@ -50,7 +51,9 @@ class EquilibriumCell(Cell):
         max_iterations: of Newton's method.
     """
 
-    kernel_for = "solver steps with depth 1"
+    sequence_kernel = Kernel(
+        equilibrium.run, settings={"solver": ("steps",), "depth": (1,)}, parts=(nn.Linear, nn.ModuleList)
+    )
 
     def __init__(
         self,
@@ -88,8 +91,8 @@ class EquilibriumCell(Cell):
                 f"solver='equilibrium' needs ‖P U‖ < γ, but recurrent='low-rank' starts at the identity and "
                 f"gamma={gamma}: use recurrent='full' or a gamma well above 1."
             )
-        self.register_buffer("gamma", torch.tensor(number("gamma", gamma, above=0)))
-        self.register_buffer("sign", torch.tensor(float(sign)))
+        self.register_buffer("gamma", self.constant("gamma", number("gamma", gamma, above=0)))
+        self.register_buffer("sign", self.constant("sign", float(sign)))
         self._make_parameters(rank, number("eta", eta), whole("eta_steps", eta_steps, at_least=0))
 
     def _make_parameters(self, rank: int | None, eta: float, eta_steps: int) -> None:
@@ -118,7 +121,7 @@ class EquilibriumCell(Cell):
     def initial_state(self, batch: int, like: Tensor) -> State:
         """h = 0, and the step count if η differs by step."""
         h = like.new_zeros(batch, self.hidden_size)
-        return (h, like.new_zeros(batch, 1)) if self.eta_steps else (h,)
+        return (h, counter(like, batch)) if self.eta_steps else (h,)
 
     def project(self, x: Tensor) -> Tensor:
         """W x + b."""
@@ -150,11 +153,11 @@ class EquilibriumCell(Cell):
                 g = g + eta * (self.transition(q, x) - self.gamma * q)
         return g, (g, *(n + 1 for n in count))
 
-    def kernel(self) -> Kernel | None:
-        """For the K steps with a transition of one layer, unless a subclass changed them."""
-        if self.solver != "steps" or self.depth > 1 or overrides(self, EquilibriumCell):
-            return None
-        return Kernel(equilibrium.run)
+    def kernel_reads(self) -> equilibrium.Reads:
+        """W, b, U and the numbers of the recursion."""
+        u = (self.v2, self.v1) if self.recurrent == "low-rank" else self.u
+        numbers = (self.eta, self.gamma, self.sign, self.start, self.activation)
+        return equilibrium.Reads(self.inputs.weight, self.inputs.bias, u, self.outer == "same", *numbers)
 
     def _etas(self, count: list[Tensor]) -> tuple[Tensor, ...]:
         """η_1..η_K, scalars or `(B, 1)` of the step that each sequence is at."""
@@ -169,6 +172,7 @@ class EquilibriumCell(Cell):
         Newton's method without a graph, then one more Newton step whose residual has one: its gradient is the
         implicit function theorem's, -J⁻¹ ∂F/∂(x, parameters), exactly at the root.
         """
+        need_values(q, "solver='equilibrium'", "use solver='steps'")
         with torch.no_grad():
             for _ in range(self.max_iterations):
                 residual = self.transition(q, x) - self.gamma * q

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from .._checks import flag, number, one_of
 from ..kernels import Kernel
+from ..kernels.modes import autocasts
 from .cell import Cell, State
 from .registry import register
 
@@ -45,24 +45,40 @@ class TextbookCell(Cell):
         """The gates' share of (x, dt), from that of x."""
         return x if self.elapsed is None else x + self.elapsed(dt)
 
-    def fused(self, function: Callable[..., Any]) -> Kernel:
-        """`function`, one of torch's fused loops, over this cell's weights."""
-        return Kernel(partial(run_fused, function), native=False)
+    def fused_loop(self) -> Callable[..., Any]:
+        """torch's own loop over a sequence for this cell."""
+        raise NotImplementedError
+
+    def kernel_reads(self) -> Reads:
+        """torch's loop, its weights, and whether it is training."""
+        weights = [self.inputs.weight, self.recurrent.weight, self.inputs.bias, self.recurrent.bias]
+        elapsed = None if self.elapsed is None else self.elapsed.weight
+        return Reads(self.fused_loop(), weights, elapsed, self.training)
 
 
-def run_fused(
-    function: Callable[..., Any], cell: TextbookCell, x: Tensor, state: State, dt: Tensor, plan: Plan
-) -> tuple[Tensor, State] | None:
+class Reads(NamedTuple):
+    """What is read of a textbook cell to run it by torch's `loop`.
+
+    `weights` are weight_ih, weight_hh, bias_ih and bias_hh; `elapsed` is weight_ih's column for dt, if there is one.
+    """
+
+    loop: Callable[..., Any]
+    weights: list[Tensor]
+    elapsed: Tensor | None
+    training: bool
+
+
+def run_fused(reads: Reads, x: Tensor, state: State, dt: Tensor, plan: Plan) -> tuple[Tensor, State] | None:
     """torch's loop over a whole sequence; None where the driver's must run."""
     # With lengths torch takes packed sequences, whose backward is quadratic in T: each step slices the whole.
     own = plan.lengths is None and plan.memory != "low"
-    if not own or torch.compiler.is_compiling() or torch.is_autocast_enabled(x.device.type):
+    if not own or torch.compiler.is_compiling() or autocasts(x):
         return None
-    weights = [cell.inputs.weight, cell.recurrent.weight, cell.inputs.bias, cell.recurrent.bias]
-    if cell.elapsed is not None:
-        x, weights[0] = torch.cat([x, dt], dim=-1), torch.cat([weights[0], cell.elapsed.weight], dim=-1)
+    weights = list(reads.weights)
+    if reads.elapsed is not None:
+        x, weights[0] = torch.cat([x, dt], dim=-1), torch.cat([weights[0], reads.elapsed], dim=-1)
     # torch's arguments: biases, one layer, no dropout, training or not, one direction, time first.
-    y, *end = function(x, _torch_state(state), weights, True, 1, 0.0, cell.training, False, False)
+    y, *end = reads.loop(x, _torch_state(state), weights, True, 1, 0.0, reads.training, False, False)
     end = tuple(part.squeeze(0) for part in end)
     # The output of each of these cells is its h.
     return (end[0] if plan.last else y), end
@@ -89,6 +105,8 @@ class RNNCell(TextbookCell):
         activation: φ, "tanh" or "relu".
     """
 
+    sequence_kernel = Kernel(run_fused, native=False)
+
     def __init__(self, input_size: int, hidden_size: int, sees_dt: bool = False, activation: str = "tanh"):
         super().__init__(input_size, hidden_size, sees_dt)
         self.activation = one_of("activation", activation, ACTIVATIONS)
@@ -99,9 +117,9 @@ class RNNCell(TextbookCell):
         h = ACTIVATIONS[self.activation](self.with_dt(x, dt) + self.recurrent(h))
         return h, (h,)
 
-    def kernel(self) -> Kernel:
-        """torch's loop."""
-        return self.fused(torch.rnn_tanh if self.activation == "tanh" else torch.rnn_relu)
+    def fused_loop(self) -> Callable[..., Any]:
+        """torch's own loop."""
+        return torch.rnn_tanh if self.activation == "tanh" else torch.rnn_relu
 
 
 @register("lstm", paper="Hochreiter & Schmidhuber 1997, LSTM", time="none")
@@ -121,6 +139,7 @@ class LSTMCell(TextbookCell):
         forget_bias: initial b_f.
     """
 
+    sequence_kernel = Kernel(run_fused, native=False)
     gates = 4
     state_parts = 2
 
@@ -139,9 +158,9 @@ class LSTMCell(TextbookCell):
         h = torch.sigmoid(out) * torch.tanh(c)
         return h, (h, c)
 
-    def kernel(self) -> Kernel:
-        """torch's loop."""
-        return self.fused(torch.lstm)
+    def fused_loop(self) -> Callable[..., Any]:
+        """torch's own loop."""
+        return torch.lstm
 
 
 @register("gru", paper="Cho et al. 2014, GRU", time="none")
@@ -161,6 +180,7 @@ class GRUCell(TextbookCell):
         activation: φ, "tanh" or "relu".
     """
 
+    sequence_kernel = Kernel(run_fused, {"activation": ("tanh",)}, native=False)
     gates = 3
 
     def __init__(self, input_size: int, hidden_size: int, sees_dt: bool = False, activation: str = "tanh"):
@@ -176,9 +196,9 @@ class GRUCell(TextbookCell):
         h = n + torch.sigmoid(x_z + h_z) * (h - n)
         return h, (h,)
 
-    def kernel(self) -> Kernel | None:
-        """torch's loop, for tanh."""
-        return self.fused(torch.gru) if self.activation == "tanh" else None
+    def fused_loop(self) -> Callable[..., Any]:
+        """torch's own loop."""
+        return torch.gru
 
 
 @register("ugrnn", paper="Collins, Sohl-Dickstein & Sussillo 2017, UGRNN", time="none")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from .._checks import whole
-from .cell import Cell, State
+from .cell import Cell, State, counter
 from .flow_jump import ODERNNCell
 from .flows import make_flow
 from .gated import GRUCell
@@ -49,7 +49,7 @@ class LatentCell(Cell):
 
     def initial_state(self, batch: int, like: Tensor) -> State:
         """Nothing seen."""
-        return tuple(like.new_zeros(batch, size) for size in (self.hidden_size, self.latent_size, 1))
+        return *(like.new_zeros(batch, size) for size in (self.hidden_size, self.latent_size)), counter(like, batch)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
         """One step."""

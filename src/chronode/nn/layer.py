@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from .. import kernels
 from .._checks import flag, number, one_of, whole
-from . import divergence, door, driver
+from . import changes, divergence, door, driver
 from .cell import Cell, State
 from .missing import ForwardFill
 from .settings import LAYER_SETTINGS, cell_settings
@@ -195,10 +195,12 @@ class Layer(nn.Module):
         plan = driver.Plan(batch.lengths, memory=self.memory)
         below, after = self._encode(batch, states, plan)
         states = states[len(self.encoders) :]
-        stack = None if self.bidirectional else kernels.find_stack(list(self.cells), below[0])
-        if stack is not None:
+        kernel = None if self.bidirectional else kernels.find_stack(list(self.cells), below[0])
+        if kernel is not None and kernel.stack is not None:
+            changes.remake_weights(self.cells)
+            reads = [cast(Cell, cell).kernel_reads() for cell in self.cells]
             how = plan._replace(last=self.outputs == "last")
-            y, states = stack(list(self.cells), below[0], states, batch.dt, masks, self.residual, how)
+            y, states = kernel.stack(reads, below[0], states, batch.dt, masks, self.residual, how)
             return y, after + states
         levels = [below]  # per level the input of each direction
         for index in range(self.num_layers):
@@ -265,9 +267,9 @@ class Layer(nn.Module):
                 "Pass the state that this same layer returned for the same batch, or None to start anew."
             )
         for i, part in enumerate(state):
-            if part.dtype != x.dtype or part.device != x.device:
-                told = f"state[{i}] is {part.dtype} on {part.device}, x is {x.dtype} on {x.device}"
-                raise TypeError(f"{told}: use state[{i}].to(x).")
+            if part.dtype != wanted[i].dtype or part.device != x.device:
+                told = f"state[{i}] is {part.dtype} on {part.device}, expected {wanted[i].dtype} on {x.device}"
+                raise TypeError(f"{told}: use state[{i}].to({str(x.device)!r}, {wanted[i].dtype}).")
         parts = [part.unsqueeze(1) for part in state] if unbatched else list(state)
         count = len(fresh[0]) if self.encoders else 0
         states = [*zip(*(part.unbind(0) for part in parts[:count]), strict=True)]

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from .._checks import flag, one_of, whole
 from ..kernels import Kernel, ltc
-from .cell import Cell, State, overrides
+from .cell import Cell, State
 from .flows import inverse_softplus
 from .registry import register
 from .solvers import NAMES as SOLVERS
@@ -61,6 +61,10 @@ class Synapses(nn.Module):
         """The largest conductance of each synapse, `(from, to)`."""
         return self.positive(self.raw_w) * self.mask
 
+    def stacked(self) -> Tensor:
+        """`(4, from, to)`: w, m, s, e."""
+        return torch.stack([self.w(), self.m, self.s, self.e])
+
     def forward(self, v: Tensor) -> tuple[Tensor, Tensor]:
         """Summed conductance and current `(B, to)` for presynaptic potentials `v (B, from)`."""
         g = self.w() * torch.sigmoid(self.s * (v.unsqueeze(-1) - self.m))
@@ -100,6 +104,24 @@ class SynapticBody(nn.Module):
         capacity = self.capacity()
         return (conductance + inner_conductance) / capacity, (current + inner_current) / capacity
 
+    def kernel_reads(self, unfolds: int, outputs: int) -> ltc.SynapticReads:
+        """What the kernel reads."""
+        g_leak = self.g_leak()
+        neurons = torch.stack([g_leak, g_leak * self.v_leak, 1 / self.capacity()])
+        return ltc.SynapticReads(None, self.recurrent.stacked(), self.sensory.stacked(), neurons, unfolds, outputs)
+
+
+class MaskedLinear(nn.Linear):
+    """A linear map of which a mask leaves some weights out."""
+
+    def masked(self, mask: Tensor) -> Tensor:
+        """The weights that are left."""
+        return self.weight * mask
+
+    def forward(self, input: Tensor, mask: Tensor | None = None) -> Tensor:
+        """(W ⊙ mask) x + b."""
+        return F.linear(input, self.weight if mask is None else self.masked(mask), self.bias)
+
 
 class DenseBody(nn.Module):
     """dv/dt = -[1/τ + f] v + f A,  f = act(W_r v + W x + b): the paper's Algorithm 1."""
@@ -110,19 +132,26 @@ class DenseBody(nn.Module):
         self.activation = one_of("activation", activation, ACTIVATIONS)
         self.register_buffer("input_mask", wiring.inputs.T.contiguous())
         self.register_buffer("recurrent_mask", wiring.recurrent.T.contiguous())
-        self.inputs = nn.Linear(inputs, size)
-        self.recurrent = nn.Linear(size, size, bias=False)
+        self.inputs = MaskedLinear(inputs, size)
+        self.recurrent = MaskedLinear(size, size, bias=False)
         self.raw_tau = nn.Parameter(torch.full((size,), inverse_softplus(1.0)))
         self.target = nn.Parameter(torch.empty(size).uniform_(-1, 1))
 
     def held(self, x: Tensor) -> tuple[Tensor, ...]:
         """The input's share of f."""
-        return (F.linear(x, self.inputs.weight * self.input_mask, self.inputs.bias),)
+        return (self.inputs(x, self.input_mask),)
 
     def rates(self, v: Tensor, drive: Tensor) -> tuple[Tensor, Tensor]:
         """(G, J) of dv/dt = J - G v."""
-        f = ACTIVATIONS[self.activation](F.linear(v, self.recurrent.weight * self.recurrent_mask) + drive)
+        f = ACTIVATIONS[self.activation](self.recurrent(v, self.recurrent_mask) + drive)
         return 1 / F.softplus(self.raw_tau) + f, f * self.target
+
+    def kernel_reads(self, unfolds: int, outputs: int) -> ltc.DenseReads:
+        """What the kernel reads."""
+        inputs = (self.inputs.masked(self.input_mask), self.inputs.bias)
+        neurons = torch.stack([1 / F.softplus(self.raw_tau), self.target])
+        recurrent = self.recurrent.masked(self.recurrent_mask)
+        return ltc.DenseReads(None, inputs, recurrent, neurons, self.activation, unfolds, outputs)
 
 
 @register("ltc", paper="Hasani et al. 2021, Liquid time-constant networks", time="native")
@@ -156,7 +185,9 @@ class LTCCell(Cell):
             within 1e-5 and 1000, as in the paper's program (which clips the parameters after each step of training).
     """
 
-    kernel_for = "solver fused, any form, activation and wiring"
+    sequence_kernel = Kernel(
+        ltc.run, settings={"solver": ("fused",)}, parts=(SynapticBody, DenseBody, Synapses, MaskedLinear, Positive)
+    )
 
     def __init__(
         self,
@@ -203,9 +234,12 @@ class LTCCell(Cell):
         v = self._fused(v, dt, held) if self.solve is None else self.solve(self._field, v, dt, *held)
         return v[..., -self.output_size :], (v,)
 
-    def kernel(self) -> Kernel | None:
-        """For both forms with the fused solver, unless a subclass changed them."""
-        return Kernel(ltc.run) if self.solve is None and not overrides(self, LTCCell) else None
+    def kernel_reads(self) -> ltc.SynapticReads | ltc.DenseReads:
+        """The synapses or weights of the body, and how its neurons are solved."""
+        reads = self.body.kernel_reads(self.unfolds, self.output_size)
+        if self.input_scale is None or self.input_offset is None:
+            return reads
+        return reads._replace(input_map=(self.input_scale, self.input_offset))
 
     def time_constants(self, x: Tensor, state: State) -> Tensor:
         """τ_sys = 1 / G `(B, H)`: each neuron's time constant now, for input `x (B, D)`."""

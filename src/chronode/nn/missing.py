@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .cell import Cell, State
+from .cell import Cell, State, counter
 
 
 class ForwardFill(Cell):
@@ -18,11 +18,13 @@ class ForwardFill(Cell):
     Its input is `(x, observed)`, `2 D` features; its output has `3 D`. State: (filled, since).
     """
 
-    state_parts = 2
-
     def __init__(self, features: int):
         super().__init__(2 * features, features)
         self.output_size = 3 * features
+
+    def initial_state(self, batch: int, like: Tensor) -> State:
+        """Nothing seen yet."""
+        return like.new_zeros(batch, self.hidden_size), counter(like, batch, self.hidden_size)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
         """One step."""
@@ -31,4 +33,4 @@ class ForwardFill(Cell):
         seen = observed > 0
         filled = torch.where(seen, value, filled)
         since = torch.where(seen, torch.zeros_like(since), since + dt)
-        return torch.cat([filled, observed, since], dim=-1), (filled, since)
+        return torch.cat([filled, observed, since.to(x.dtype)], dim=-1), (filled, since)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
 from .._checks import number, one_of
 from ..kernels import Kernel, mixed_memory
-from .cell import Cell, State, overrides
+from .cell import Cell, State
 from .flows import CTRNNFlow, MLPFlow, make_flow
 from .registry import register
 from .solvers import FlowSolver
@@ -42,7 +44,11 @@ class MixedMemoryCell(Cell):
         atol: absolute tolerance of the adaptive solver.
     """
 
-    kernel_for = "flows mlp and ctrnn with a fixed solver, any variant"
+    sequence_kernel = Kernel(
+        mixed_memory.run,
+        settings={"flow": ("mlp", "ctrnn"), "solver": mixed_memory.METHODS},
+        parts=(nn.Linear, MLPFlow, CTRNNFlow, FlowSolver),
+    )
     state_parts = 2
 
     def __init__(
@@ -60,6 +66,7 @@ class MixedMemoryCell(Cell):
     ):
         super().__init__(input_size, hidden_size)
         self.variant = one_of("variant", variant, VARIANTS)
+        self.solver = solver
         self.solve = FlowSolver(solver, steps, rtol=rtol, atol=atol, adjoint=adjoint)
         driven = variant == "driven"
         self.flow_name = flow or ("ctrnn" if driven else "mlp")
@@ -87,7 +94,22 @@ class MixedMemoryCell(Cell):
             h = self.solve(self.flow, memory, dt, params=self.flow.parameters())
         return h, (c, h)
 
-    def kernel(self) -> Kernel | None:
-        """For the mlp and ctrnn flows with a fixed solver, unless a subclass changed them."""
-        known = type(self.flow) in (MLPFlow, CTRNNFlow) and self.solve.name in mixed_memory.METHODS
-        return Kernel(mixed_memory.run) if known and not overrides(self, MixedMemoryCell) else None
+    def kernel_reads(self) -> mixed_memory.Reads:
+        """The weights of the gates and of the flow, and how it is solved."""
+        flow = self.flow
+        if isinstance(flow, MLPFlow):
+            inner, outer, scale = flow.inner, (flow.outer.weight, flow.outer.bias), None
+        else:
+            flow = cast(CTRNNFlow, flow)
+            inner, outer, scale = flow.recurrent, None, flow.scale
+        return mixed_memory.Reads(
+            inputs=(self.inputs.weight, self.inputs.bias),
+            recurrent=self.recurrent.weight,
+            inner=(inner.weight, inner.bias),
+            outer=outer,
+            scale=scale,
+            drive=None if flow.drive_in is None else flow.drive_in.weight,
+            variant=self.variant,
+            method=self.solver,
+            steps=self.solve.steps,
+        )

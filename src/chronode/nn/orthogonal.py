@@ -117,7 +117,7 @@ class SpectralCell(Cell):
         if count > hidden_size:
             raise ValueError(f"reflections must be at most hidden_size={hidden_size}, got {count}.")
         self.activation = one_of("activation", activation, ("tanh", "relu"))
-        self.register_buffer("margin", torch.tensor(number("margin", margin, at_least=0)))
+        self.register_buffer("margin", self.constant("margin", number("margin", margin, at_least=0)))
         self.inputs = nn.Linear(input_size, hidden_size)
         # U = V at the start: the recurrence begins near the identity.
         self.left = nn.Parameter(torch.randn(hidden_size, count))
@@ -152,10 +152,11 @@ def reflected(raw: Tensor) -> Tensor:
     truncates them to whole numbers, so that the least weight decay makes the matrix 0.
     """
     size, count = raw.shape
+    dtype, raw = raw.dtype, raw.to(torch.promote_types(raw.dtype, torch.float32))  # torch has no narrower product
     below = torch.tril(raw, diagonal=-1)
     tau = 2 / (1 + below.square().sum(0))
     rest = raw.new_zeros(size, size - count)
-    return torch.linalg.householder_product(torch.cat([below, rest], dim=1), torch.cat([tau, rest[0]]))
+    return torch.linalg.householder_product(torch.cat([below, rest], dim=1), torch.cat([tau, rest[0]])).to(dtype)
 
 
 @register("urnn", paper="Arjovsky, Shah & Bengio 2016, uRNN (full capacity: Wisdom et al. 2016)", time="none")

@@ -53,9 +53,9 @@ class CoRNNCell(Cell):
     ):
         super().__init__(input_size, hidden_size)
         # Buffers, so that a state_dict carries them.
-        self.register_buffer("delta_t", torch.tensor(number("delta_t", delta_t, above=0)))
-        self.register_buffer("gamma", torch.tensor(number("gamma", gamma, above=0)))
-        self.register_buffer("epsilon", torch.tensor(number("epsilon", epsilon, above=0)))
+        self.register_buffer("delta_t", self.constant("delta_t", number("delta_t", delta_t, above=0)))
+        self.register_buffer("gamma", self.constant("gamma", number("gamma", gamma, above=0)))
+        self.register_buffer("epsilon", self.constant("epsilon", number("epsilon", epsilon, above=0)))
         self.solver = one_of("solver", solver, SOLVERS)
         self.inputs = nn.Linear(input_size, hidden_size)
         self.recurrent = nn.Linear(2 * hidden_size, hidden_size, bias=False)

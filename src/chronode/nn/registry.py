@@ -36,10 +36,10 @@ class Model:
     settings: dict[str, Any] = field(default_factory=dict)
     layer: type[ModelLayer] | None = None
 
-    def kernel(self) -> bool:
-        """Whether the default settings have a native kernel."""
+    def kernel(self) -> str:
+        """For which settings of this model there is a native kernel, in words; "" if the default ones have none."""
         kernel = cast(Cell, self._example().cells[0]).kernel()
-        return kernel is not None and kernel.native
+        return kernel.words() if kernel is not None and kernel.native else ""
 
     def parameters(self, input_size: int = 1, hidden_size: int = 64) -> int:
         """The number of parameters of one layer with the default settings."""

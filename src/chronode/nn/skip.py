@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .._checks import number, one_of
-from .cell import Cell, State
+from .cell import Cell, State, counter
 from .gated import GRUCell, LSTMCell
 from .registry import register
 
@@ -44,7 +44,7 @@ class SkipCell(Cell):
 
     def initial_state(self, batch: int, like: Tensor) -> State:
         """At rest; the first step is an update."""
-        return (*self.cell.initial_state(batch, like), like.new_ones(batch, 1), like.new_zeros(batch, 1))
+        return (*self.cell.initial_state(batch, like), like.new_ones(batch, 1), counter(like, batch))
 
     def project(self, x: Tensor) -> Tensor:
         """The gates' share of the input."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .._checks import flag, number, one_of, whole
+from ..kernels.modes import need_values
 from .flows import Flow
 
 Field = Callable[..., Tensor]
@@ -93,6 +94,7 @@ class Solver:
     def _adaptive(
         self, field: Field, h: Tensor, dt: Tensor, held: tuple[Tensor, ...], params: tuple[nn.Parameter, ...]
     ) -> Tensor:
+        need_values(h, f"solver={self.name!r}", f"use one of {', '.join(FIXED)}")
         try:
             from torchdiffeq import odeint, odeint_adjoint
         except ImportError as error:

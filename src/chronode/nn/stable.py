@@ -57,9 +57,9 @@ class LipschitzCell(Cell):
         steps: int = 1,
     ):
         super().__init__(input_size, hidden_size)
-        self.register_buffer("epsilon", torch.tensor(number("epsilon", epsilon, above=0)))
-        self.register_buffer("beta", torch.tensor(_share("beta", beta)))
-        self.register_buffer("gamma", torch.tensor(number("gamma", gamma, at_least=0)))
+        self.register_buffer("epsilon", self.constant("epsilon", number("epsilon", epsilon, above=0)))
+        self.register_buffer("beta", self.constant("beta", _share("beta", beta)))
+        self.register_buffer("gamma", self.constant("gamma", number("gamma", gamma, at_least=0)))
         self.beta_w = None if beta_w is None else _share("beta_w", beta_w)
         self.gamma_w = None if gamma_w is None else number("gamma_w", gamma_w, at_least=0)
         self.max_step = None if max_step is None else number("max_step", max_step, above=0)
@@ -131,8 +131,8 @@ class AntisymmetricCell(Cell):
     ):
         super().__init__(input_size, hidden_size)
         self.gated = flag("gated", gated)
-        self.register_buffer("epsilon", torch.tensor(number("epsilon", epsilon, above=0)))
-        self.register_buffer("gamma", torch.tensor(number("gamma", gamma, at_least=0)))
+        self.register_buffer("epsilon", self.constant("epsilon", number("epsilon", epsilon, above=0)))
+        self.register_buffer("gamma", self.constant("gamma", number("gamma", gamma, at_least=0)))
         self.inputs = nn.Linear(input_size, (2 if gated else 1) * hidden_size)
         self.w = nn.Parameter(torch.randn(hidden_size, hidden_size) * hidden_size**-0.5)
 

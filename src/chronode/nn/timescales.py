@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .._checks import number, whole
-from .cell import Cell, State
+from .cell import Cell, State, counter
 from .gated import LSTMCell
 from .registry import register
 
@@ -39,10 +39,10 @@ class CTGRUCell(Cell):
         self.inputs = nn.Linear(input_size, 3 * hidden_size)
         self.recurrent = nn.Linear(hidden_size, 2 * hidden_size, bias=False)
         self.retrieved = nn.Linear(hidden_size, hidden_size, bias=False)
-        log_tau = torch.arange(scales) / 2 * math.log(10)
-        self.register_buffer("log_tau", log_tau.unsqueeze(-1))
+        log_tau = [k / 2 * math.log(10) for k in range(scales)]
+        self.register_buffer("log_tau", self.constant("log_tau", [[value] for value in log_tau]))
         # Units begin at scales all over the range, not all at the fastest.
-        nn.init.uniform_(self.inputs.bias[: 2 * hidden_size], 0, float(log_tau[-1]))
+        nn.init.uniform_(self.inputs.bias[: 2 * hidden_size], 0, log_tau[-1])
 
     def initial_state(self, batch: int, like: Tensor) -> State:
         """No traces."""
@@ -102,12 +102,12 @@ class PhasedLSTMCell(Cell):
         log_period = torch.empty(hidden_size).uniform_(low, high)
         self.log_period = nn.Parameter(log_period)
         self.shift = nn.Parameter(torch.rand(hidden_size) * log_period.exp())
-        self.register_buffer("ratio_on", torch.tensor(number("ratio_on", ratio_on, above=0, below=1)))
-        self.register_buffer("leak", torch.tensor(number("leak", leak, at_least=0)))
+        self.register_buffer("ratio_on", self.constant("ratio_on", number("ratio_on", ratio_on, above=0, below=1)))
+        self.register_buffer("leak", self.constant("leak", number("leak", leak, at_least=0)))
 
     def initial_state(self, batch: int, like: Tensor) -> State:
         """An LSTM at rest at time 0."""
-        return (*self.lstm.initial_state(batch, like), like.new_zeros(batch, 1))
+        return (*self.lstm.initial_state(batch, like), counter(like, batch))
 
     def project(self, x: Tensor) -> Tensor:
         """The gates' share of the input."""
@@ -126,7 +126,7 @@ class PhasedLSTMCell(Cell):
         h, c, t = state
         t = t + dt
         _, (new_h, new_c) = self.lstm(x, (h, c), dt)
-        k = self.openness(t)
+        k = self.openness(t).to(h.dtype)
         h, c = h + k * (new_h - h), c + k * (new_c - c)
         return h, (h, c, t)
 
@@ -156,7 +156,7 @@ class GapPhasedLSTMCell(Cell):
         super().__init__(input_size, hidden_size)
         self.lstm = LSTMCell(input_size, hidden_size, forget_bias=forget_bias)
         self.rhythm = nn.Parameter(torch.zeros(3))
-        self.register_buffer("leak", torch.tensor(number("leak", leak, at_least=0)))
+        self.register_buffer("leak", self.constant("leak", number("leak", leak, at_least=0)))
 
     def project(self, x: Tensor) -> Tensor:
         """The gates' share of the input."""

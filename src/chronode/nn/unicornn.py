@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from .._checks import flag, number
 from ..kernels import Kernel, unicornn
-from .cell import Cell, State, overrides
+from .cell import Cell, State
 from .registry import register
 
 
@@ -33,7 +33,7 @@ class UnICORNNCell(Cell):
         train_c: whether the units' time scales c are trained (False: the paper's single-scale ablation).
     """
 
-    kernel_for = "all settings"
+    sequence_kernel = Kernel(unicornn.run, stack=unicornn.run_stack)
     per_layer = ("delta_t", "alpha")
     state_parts = 2
 
@@ -47,8 +47,8 @@ class UnICORNNCell(Cell):
     ):
         super().__init__(input_size, hidden_size)
         # Buffers, so that a state_dict carries them.
-        self.register_buffer("delta_t", torch.tensor(number("delta_t", delta_t, above=0)))
-        self.register_buffer("alpha", torch.tensor(number("alpha", alpha, at_least=0)))
+        self.register_buffer("delta_t", self.constant("delta_t", number("delta_t", delta_t, above=0)))
+        self.register_buffer("alpha", self.constant("alpha", number("alpha", alpha, at_least=0)))
         self.inputs = nn.Linear(input_size, hidden_size)
         self.w = nn.Parameter(torch.empty(hidden_size).uniform_(0, 1))
         self.c = nn.Parameter(torch.empty(hidden_size).uniform_(-0.1, 0.1), requires_grad=flag("train_c", train_c))
@@ -67,9 +67,10 @@ class UnICORNNCell(Cell):
         y = y + e * z
         return y, (y, z)
 
-    def kernel(self) -> Kernel | None:
-        """For every setting, and for whole stacks, unless a subclass changed the step."""
-        return None if overrides(self, UnICORNNCell) else Kernel(unicornn.run, stack=unicornn.run_stack)
+    def kernel_reads(self) -> unicornn.Reads:
+        """V, b, w, Δt σ(c) and α."""
+        e = self.delta_t * torch.sigmoid(self.c)
+        return unicornn.Reads(self.inputs.weight, self.inputs.bias, self.w, e, self.alpha)
 
     def inverse(self, x: Tensor, state: State, dt: Tensor) -> State:
         """The state before a step whose input was `x` (as `project` gives it) and whose outcome was `state`."""
