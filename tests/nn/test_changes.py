@@ -26,6 +26,7 @@ KERNELS = {
     "unicornn": {},
     "ltc": {},
     "ltc-dense": {"form": "dense"},
+    "ltc-mapped": {"input_map": True, "weights": "clip"},
     "irnn": {},
     "ernn-full": {"recurrent": "full"},
     "indrnn": {},

@@ -50,11 +50,11 @@ FAULTY_MACHINERY = {
         ("time_first",),
     ),
     "the carried state is ignored": (
-        (Layer, "_unpack", lambda unpack: lambda self, state, *rest: unpack(self, None, *rest)),
+        (Layer, "unpack", lambda unpack: lambda self, state, *rest: unpack(self, None, *rest)),
         ("pieces_make_the_whole", "missing_values"),
     ),
     "the state of one sequence is ignored": (
-        (Layer, "_unpack", lambda unpack: lambda self, s, x, one: unpack(self, None if one else s, x, one)),
+        (Layer, "unpack", lambda unpack: lambda self, s, x, one: unpack(self, None if one else s, x, one)),
         ("unbatched_is_a_batch_of_one",),
     ),
     "step ignores dt": (

@@ -9,9 +9,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from .backend import backend, chosen, why_not
+from .bound import Bound
 from .modes import transformed
 
-__all__ = ["Kernel", "backend", "find", "find_stack"]
+__all__ = ["Bound", "Kernel", "backend", "find", "find_stack"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,10 @@ class Kernel:
         stack: `(reads of all cells, x, states, dt, masks, residual, plan) -> (y, states)`, if it also runs a whole
             stack of such cells in one call; dropout masks `(B, H)`, one a layer or None, are multiplied onto each
             layer's outputs.
+        bind: `(reads of all cells, x (B, D), dt (B, 1), before, after, residual) -> (call, y)`, if a single step can be
+            called again and again over the same arrays: `call()` makes the state `after`, and `y`, of the state
+            `before`. Parts of a state are `(cells, B, size)`; one cell, or as many as `stack` takes. It returns None
+            for settings in which torch does a part of the step.
     """
 
     run: Callable[..., tuple[Tensor, tuple[Tensor, ...]] | None]
@@ -34,6 +39,7 @@ class Kernel:
     parts: tuple[type, ...] = (nn.Linear,)
     native: bool = True
     stack: Callable[..., tuple[Tensor, list[tuple[Tensor, ...]]]] | None = None
+    bind: Callable[..., Bound | None] | None = None
 
     def words(self) -> str:
         """The settings that it runs, for people."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from . import ops
+from .bound import Bound, BoundCall, State
 from .product import product
 
 _ACTIVATIONS = ("relu", "tanh", "sigmoid")  # the order that native/equilibrium.cpp knows them by
@@ -171,19 +173,30 @@ class Reads(NamedTuple):
 def run(reads: Reads, x: Tensor, state: tuple[Tensor, ...], dt: Tensor, plan: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Runs an `EquilibriumCell` over a sequence, as `driver.run`."""
     h0, *count = state
-    weights = prepared(reads)
-    inputs = (x, h0, count[0] if count else None, *weights, plan.lengths)
-    inputs = tuple(None if tensor is None else tensor.contiguous() for tensor in inputs)
+    count_before = count[0].contiguous() if count else None
+    lengths = None if plan.lengths is None else plan.lengths.contiguous()
+    inputs = (x.contiguous(), h0.contiguous(), count_before, *prepared(reads), lengths)
     keep = not plan.last or ops.needs_backward(*inputs)
     y, h = equilibrium_forward(*inputs, reads.start, reads.activation, keep)
     taken = x.shape[0] if plan.lengths is None else plan.lengths.unsqueeze(1)
     return (h if plan.last else y), (h, *(n + taken for n in count))
 
 
-def prepared(reads: Reads) -> tuple[Tensor | None, ...]:
-    """What the C functions take: weight, bias, up, down, eta `(K, steps)`, gamma and sign."""
+def bind(reads: Sequence[Reads], x: Tensor, dt: Tensor, before: State, after: State, residual: int) -> Bound | None:
+    """One step of an `EquilibriumCell` over fixed arrays, as `Kernel.bind`; not where steps are counted."""
+    (cell,) = reads
+    if len(before) > 1:
+        return None
+    problem = _problem(x.unsqueeze(0), before[0][0], None, *prepared(cell), None, cell.start, cell.activation)
+    return BoundCall("equilibrium_forward", x.dtype, *problem, None, *after), after[0][0]
+
+
+def prepared(reads: Reads) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor, Tensor, Tensor]:
+    """What the C functions take, contiguous: weight, bias, up, down, eta `(K, steps)`, gamma and sign."""
+    weight, bias, up, down = _folded(reads)
     eta = reads.eta if reads.eta.dim() == 2 else reads.eta.unsqueeze(1)
-    return *_folded(reads), eta, reads.gamma, reads.sign
+    down = None if down is None else down.contiguous()
+    return weight.contiguous(), bias.contiguous(), up.contiguous(), down, eta.contiguous(), reads.gamma, reads.sign
 
 
 def _folded(reads: Reads) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:

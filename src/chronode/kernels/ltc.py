@@ -5,6 +5,7 @@ The state after every step is all that is kept for the backward pass, and it is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -12,11 +13,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from . import ops
+from .bound import Bound, BoundCall, State
 
 ACTIVATIONS = ("sigmoid", "tanh", "relu", "hardtanh")
 """Of the dense form, in the order of the numbers that the kernel takes."""
-
-State = tuple[Tensor, ...]
 
 
 class SynapticReads(NamedTuple):
@@ -59,6 +59,18 @@ def run(reads: SynapticReads | DenseReads, x: Tensor, state: State, dt: Tensor, 
     return (final if plan.last else states)[..., -reads.outputs :], (final,)
 
 
+def bind(
+    reads: Sequence[SynapticReads | DenseReads], x: Tensor, dt: Tensor, before: State, after: State, residual: int
+) -> Bound | None:
+    """One step of a synaptic `LTCCell` over fixed arrays, as `Kernel.bind`; torch maps inputs and makes a dense one's drive."""
+    (cell,) = reads
+    if isinstance(cell, DenseReads) or cell.input_map is not None:
+        return None
+    tensors = (x.unsqueeze(0), before[0][0], dt.unsqueeze(0), cell.recurrent, cell.sensory, cell.neurons)
+    problem = _synaptic_problem(*tensors, None, cell.unfolds)
+    return BoundCall("ltc_synaptic_forward", x.dtype, *problem, None, *after), after[0][0][:, -cell.outputs :]
+
+
 def _keeps(plan: Any, *tensors: Tensor) -> bool:
     """Whether the state of every step is wanted: as the output, or for the backward pass."""
     return not plan.last or ops.needs_backward(*tensors)
@@ -98,10 +110,24 @@ def ltc_synaptic_forward(
     conductance, leak current, 1 / capacity.
     """
     states, final = _results(v, len(x), keep)
-    tensors = _contiguous(x, v, dt, lengths, recurrent, sensory, neurons)
-    sizes = (*ops.sizes("x", x, 3), v.shape[-1], unfolds)
-    ops.call("ltc_synaptic_forward", x.dtype, *tensors, *sizes, states if keep else None, final)
+    problem = _synaptic_problem(x, v, dt, recurrent, sensory, neurons, lengths, unfolds)
+    ops.call("ltc_synaptic_forward", x.dtype, *problem, states if keep else None, final)
     return states, final
+
+
+def _synaptic_problem(
+    x: Tensor,
+    v: Tensor,
+    dt: Tensor,
+    recurrent: Tensor,
+    sensory: Tensor,
+    neurons: Tensor,
+    lengths: Tensor | None,
+    unfolds: int,
+) -> tuple[Any, ...]:
+    """The arguments that both C functions begin with."""
+    tensors = _contiguous(x, v, dt, lengths, recurrent, sensory, neurons)
+    return *tensors, *ops.sizes("x", x, 3), v.shape[-1], unfolds
 
 
 @ltc_synaptic_forward.register_fake

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from . import ops
+from .bound import Bound, BoundCall, State
 from .product import product
 
 # The orders that native/mixed_memory.h knows them by.
@@ -168,6 +169,15 @@ def run(reads: Reads, x: Tensor, state: tuple[Tensor, ...], dt: Tensor, plan: An
     lengths = None if plan.lengths is None else plan.lengths.contiguous()
     y, _, c, h = mixed_memory_forward(*tensors, weights, lengths, *how)
     return (h if plan.last else y), (c, h)
+
+
+def bind(reads: Sequence[Reads], x: Tensor, dt: Tensor, before: State, after: State, residual: int) -> Bound:
+    """One step of a `MixedMemoryCell` over fixed arrays, as `Kernel.bind`."""
+    (cell,) = reads
+    problem = _problem(
+        x.unsqueeze(0), dt, before[0][0], before[1][0], prepared(cell), None, cell.variant, cell.method, cell.steps
+    )
+    return BoundCall("mixed_memory_forward", x.dtype, *problem, None, None, *after), after[1][0]
 
 
 def prepared(reads: Reads) -> list[Tensor]:

@@ -13,7 +13,7 @@ from .library import library
 LARGE = 4 * 2**20
 """Bytes from which an array is put on huge pages."""
 _SUFFIX = {torch.float32: "f32", torch.float64: "f64"}
-_FAILURE_BYTES = 256  # as native/entry.h has it
+FAILURE_BYTES = 256  # as native/entry.h has it
 _DONE, _INVALID, _OUT_OF_MEMORY = range(3)  # native/entry.h has the same order
 
 
@@ -42,15 +42,21 @@ def call(name: str, dtype: torch.dtype, *arguments: Tensor | int | float | None)
     for argument in arguments:
         if isinstance(argument, Tensor):
             prefer_huge_pages(argument)
-    function = getattr(lib, f"chronode_{name}_{_SUFFIX[dtype]}")
-    passed = [_as_c(name, dtype, argument) for argument in arguments]
-    failure = ctypes.create_string_buffer(_FAILURE_BYTES)
+    function = getattr(lib, c_name(name, dtype))
+    passed = [as_c(name, dtype, argument) for argument in arguments]
+    failure = ctypes.create_string_buffer(FAILURE_BYTES)
     status = function(*passed, ctypes.c_int64(torch.get_num_threads()), failure)
     if status != _DONE:
-        raise _error(name, status, failure.value.decode(), arguments)
+        raise error(name, status, failure.value.decode(), arguments)
 
 
-def _error(name: str, status: int, failure: str, arguments: tuple[Any, ...]) -> Exception:
+def c_name(name: str, dtype: torch.dtype) -> str:
+    """The name of a kernel's function for tensors of `dtype`."""
+    return f"chronode_{name}_{_SUFFIX[dtype]}"
+
+
+def error(name: str, status: int, failure: str, arguments: tuple[Any, ...]) -> Exception:
+    """The exception for a kernel that did not return _DONE."""
     if status == _INVALID:
         return ValueError(f"{name}: {failure}.")
     if status != _OUT_OF_MEMORY:
@@ -64,7 +70,8 @@ def _error(name: str, status: int, failure: str, arguments: tuple[Any, ...]) -> 
     )
 
 
-def _as_c(name: str, dtype: torch.dtype, argument: Tensor | int | float | None) -> Any:
+def as_c(name: str, dtype: torch.dtype, argument: Tensor | int | float | None) -> Any:
+    """An argument as the C functions take it."""
     if argument is None:
         return _Array(None, 0)
     if isinstance(argument, Tensor):

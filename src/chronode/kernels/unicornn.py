@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from . import ops
+from .bound import Bound, BoundCall, State
 
 KEEP_AT_MOST = 256 * 2**20
 """With memory="auto", bytes up to which the forward pass keeps what the backward pass can restore ..."""
@@ -26,8 +27,6 @@ KEEP_FROM = 128
 """... and the units a layer from which it does."""
 ANCHOR_STEPS = 256
 """With memory="auto", steps between two kept states."""
-
-State = tuple[Tensor, ...]
 
 
 class Reads(NamedTuple):
@@ -57,13 +56,7 @@ def run_stack(
 ) -> tuple[Tensor, list[State]]:
     """Runs a stack of cells over a sequence: the last layer's outputs, masked, and the states of all."""
     y0, z0 = (torch.stack(parts) for parts in zip(*states, strict=True))
-    weights = (
-        torch.cat([cell.weight.t().flatten() for cell in cells]),
-        torch.stack([cell.bias for cell in cells]),
-        torch.stack([cell.w for cell in cells]),
-        torch.stack([cell.e for cell in cells]),
-    )
-    alpha = torch.stack([cell.alpha for cell in cells])
+    *weights, alpha = _stacked(cells)
     all_masks = None if masks is None else torch.stack(list(masks))
     memory = plan.memory if ops.needs_backward(x, dt, y0, z0, *weights) else "low"
     keep = _keeps(memory, x, len(cells), y0.shape[-1])
@@ -74,6 +67,27 @@ def run_stack(
     if plan.last:
         ys = yn[-1] if masks is None else yn[-1] * masks[-1]
     return ys, list(zip(yn.unbind(0), zn.unbind(0), strict=True))
+
+
+def bind(reads: Sequence[Reads], x: Tensor, dt: Tensor, before: State, after: State, residual: int) -> Bound:
+    """One step of a stack of `UnICORNNCell` over fixed arrays, as `Kernel.bind`."""
+    none = x.new_empty(0)
+    results = (none, *after, none, none)
+    y, z = before
+    tensors = (x.unsqueeze(0), dt.unsqueeze(0), y, z, *_stacked(reads), None, None)
+    arguments = _forward_arguments(*tensors, residual, results, 0)
+    return BoundCall("unicornn_forward", x.dtype, *arguments), after[0][-1]
+
+
+def _stacked(cells: Sequence[Reads]) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Every layer's Vᵀ in one row, and b, w, e and α of every layer."""
+    return (
+        torch.cat([cell.weight.t().flatten() for cell in cells]),
+        torch.stack([cell.bias for cell in cells]),
+        torch.stack([cell.w for cell in cells]),
+        torch.stack([cell.e for cell in cells]),
+        torch.stack([cell.alpha for cell in cells]),
+    )
 
 
 def _keeps(memory: str, x: Tensor, layers: int, hidden: int) -> bool:
@@ -148,15 +162,35 @@ def unicornn_forward(
     dt `(T, B, 1)`, states and masks `(L, B, H)`, vt every layer's Vᵀ in one row, b, w, e `(L, H)`.
     """
     x, dt = _dense(x), _dense(dt)
-    ys, yn, zn, kept, anchors = results = _forward_results(x, y0, lengths, outputs, keep, anchor_steps)
-    ops.call(
-        "unicornn_forward",
-        x.dtype,
+    results = _forward_results(x, y0, lengths, outputs, keep, anchor_steps)
+    tensors = (x, dt, y0, z0, vt, b, w, e, alpha, masks, lengths)
+    ops.call("unicornn_forward", x.dtype, *_forward_arguments(*tensors, residual, results, anchor_steps))
+    return results
+
+
+def _forward_arguments(
+    x: Tensor,
+    dt: Tensor,
+    y0: Tensor,
+    z0: Tensor,
+    vt: Tensor,
+    b: Tensor,
+    w: Tensor,
+    e: Tensor,
+    alpha: Tensor,
+    masks: Tensor | None,
+    lengths: Tensor | None,
+    residual: int,
+    results: tuple[Tensor, ...],
+    anchor_steps: int,
+) -> tuple[Any, ...]:
+    """The arguments of the C function; `results` are those of the operator."""
+    ys, yn, zn, kept, anchors = results
+    return (
         *(*_passed(x), *_passed(dt), lengths, y0.contiguous(), z0.contiguous(), vt, b, w, e, alpha, masks),
         *(*_passed(ys), yn, zn, *_kept(kept), _given(anchors), anchor_steps),
         *(*ops.sizes("x", x, 3), y0.shape[-1], len(y0), residual),
     )
-    return results
 
 
 def _given(tensor: Tensor) -> Tensor | None:

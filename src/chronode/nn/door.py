@@ -240,3 +240,8 @@ def _refuse(wrong: Tensor, name: str, call: Call, unbatched: bool, what: str, cu
     where = f"{name}[{', '.join(map(str, place))}]" if place else name
     count = int(wrong.sum())
     raise ValueError(f"{where} {what} ({count} such place{'s' if count > 1 else ''}): {cure}.")
+
+
+def shape(x: object) -> str:
+    """The shape of a tensor, or what else it is, for error messages."""
+    return str(tuple(x.shape)) if isinstance(x, Tensor) else type(x).__name__

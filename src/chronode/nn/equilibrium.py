@@ -52,7 +52,10 @@ class EquilibriumCell(Cell):
     """
 
     sequence_kernel = Kernel(
-        equilibrium.run, settings={"solver": ("steps",), "depth": (1,)}, parts=(nn.Linear, nn.ModuleList)
+        equilibrium.run,
+        settings={"solver": ("steps",), "depth": (1,)},
+        parts=(nn.Linear, nn.ModuleList),
+        bind=equilibrium.bind,
     )
 
     def __init__(

@@ -16,6 +16,7 @@ from . import changes, divergence, door, driver
 from .cell import Cell, State
 from .missing import ForwardFill
 from .settings import LAYER_SETTINGS, cell_settings
+from .stepper import Stepper, enter_step
 
 
 class Layer(nn.Module):
@@ -132,28 +133,19 @@ class Layer(nn.Module):
             `(num_layers * directions, B, size)` tensors (with `missing`, the encoders' come first; where cells differ
             in size, narrower states have zeros behind them).
         """
-        return self._enter_and_run(self._call(), x, state, dt, t, lengths, observed)
-
-    def _enter_and_run(
-        self,
-        call: door.Call,
-        x: Tensor,
-        state: State | None,
-        dt: Tensor | float | None,
-        t: Tensor | None,
-        lengths: Tensor | Sequence[int] | None,
-        observed: Tensor | None,
-    ) -> tuple[Tensor, State]:
         unbatched = isinstance(x, Tensor) and x.dim() == 2
-        batch = door.enter(call, x, dt, t, lengths, observed, state is not None)
-        states = self._unpack(state, batch.x, unbatched)
-        y, states = self._run_stack(batch, states)
-        divergence.warn(self.cell_class.__name__, y, states, batch)
+        batch = door.enter(self.call(), x, dt, t, lengths, observed, state is not None)
+        y, states = self._run(batch, self.unpack(state, batch.x, unbatched))
         if unbatched:
-            return y.squeeze(0 if self.outputs == "last" else 1), self._pack(states, unbatched)
+            return y.squeeze(0 if self.outputs == "last" else 1), self.pack(states, unbatched)
         if self.outputs == "all" and self.batch_first:
             y = y.transpose(0, 1)
-        return y, self._pack(states, unbatched)
+        return y, self.pack(states, unbatched)
+
+    def _run(self, batch: door.Batch, states: list[State]) -> tuple[Tensor, list[State]]:
+        y, states = self._run_stack(batch, states)
+        divergence.warn(self.cell_class.__name__, y, states, batch)
+        return y, states
 
     def step(
         self,
@@ -167,25 +159,32 @@ class Layer(nn.Module):
 
         Variational dropout, if training, draws a new mask at every call.
         """
-        if self.bidirectional:
-            raise ValueError("step cannot run a bidirectional layer: the future is not known; use forward.")
-        if not isinstance(x, Tensor) or x.dim() not in (1, 2):
-            raise ValueError(f"x of step must have shape (batch, features) or (features,), got {_shape(x)}.")
-        axis = 0 if x.dim() == 1 or not self.batch_first else 1
-        if isinstance(dt, Tensor) and dt.dim() > 0:
-            if tuple(dt.shape) not in ((x[..., 0].shape), (*x.shape[:-1], 1)):
-                raise ValueError(f"dt of step must be a number or have shape {(*x.shape[:-1], 1)}, got {_shape(dt)}.")
-            dt = dt.reshape(x.shape[:-1]).unsqueeze(axis)
-        seen = observed.unsqueeze(axis) if isinstance(observed, Tensor) else observed
-        call = self._call()._replace(one_step=True)
-        y, state = self._enter_and_run(call, x.unsqueeze(axis), state, dt, None, None, seen)
-        return (y if self.outputs == "last" else y.squeeze(axis)), state
+        batch = enter_step(self, x, dt, observed, has_state=state is not None)
+        unbatched = x.dim() == 1
+        y, states = self._run(batch, self.unpack(state, batch.x, unbatched))
+        if self.outputs == "all":
+            y = y.squeeze(0)
+        return (y.squeeze(0) if unbatched else y), self.pack(states, unbatched)
+
+    def stepper(self, batch: int | None = None) -> Stepper:
+        """For live data at full speed: keeps the state and the prepared weights; `Stepper` has the details.
+
+        Args:
+            batch: sequences that are stepped together; None for a single one without a batch axis.
+
+        Example:
+            >>> import torch, chronode
+            >>> stepper = chronode.create("ltc", 3, 8).eval().stepper(batch=2)
+            >>> stepper(torch.randn(2, 3), 0.5).shape
+            torch.Size([2, 8])
+        """
+        return Stepper(self, batch)
 
     def initial_state(self, batch: int) -> State:
         """The state before the first step, as `forward` takes it."""
         like = next(self.parameters())
         cells = [cell.initial_state(batch, like) for cell in self._all_cells()]
-        return self._pack(cells, unbatched=False)
+        return self.pack(cells, unbatched=False)
 
     # ---- the stack ------------------------------------------------------------------------------------
 
@@ -246,18 +245,19 @@ class Layer(nn.Module):
     def _all_cells(self) -> list[Cell]:
         return cast(list[Cell], [*self.encoders, *self.cells])
 
-    def _pack(self, states: list[State], unbatched: bool) -> State:
+    def pack(self, states: list[State], unbatched: bool) -> State:
         """Per component one tensor over cells, as wide as the widest: the encoders' components, then the cells'."""
         groups = [states[: len(self.encoders)], states[len(self.encoders) :]]
         packed = [_stack(parts) for group in groups if group for parts in zip(*group, strict=True)]
         return tuple(part.squeeze(1) for part in packed) if unbatched else tuple(packed)
 
-    def _unpack(self, state: State | None, x: Tensor, unbatched: bool) -> list[State]:
+    def unpack(self, state: State | None, x: Tensor, unbatched: bool) -> list[State]:
+        """A state as a user passes it, checked, as one of each cell; that before the first step if it is None."""
         fresh = [cell.initial_state(x.shape[1], x) for cell in self._all_cells()]
         if state is None:
             return fresh
         name = type(self).__name__ if type(self) is not Layer else self.cell_class.__name__
-        wanted = self._pack(fresh, unbatched)
+        wanted = self.pack(fresh, unbatched)
         if not isinstance(state, (tuple, list)) or not all(isinstance(part, Tensor) for part in state):
             raise TypeError(f"state must be the tuple of tensors that {name} returned, got {type(state).__name__}.")
         shapes, expected = [tuple(p.shape) for p in state], [tuple(p.shape) for p in wanted]
@@ -318,7 +318,8 @@ class Layer(nn.Module):
         described = cell_settings(self.cell_class, self.settings, 0, self.num_layers, defaults=True)
         return own | {key: value for key, value in described.items() if key not in buffers}
 
-    def _call(self) -> door.Call:
+    def call(self) -> door.Call:
+        """What the door needs to know about this layer."""
         dtype = next(self.parameters()).dtype
         return door.Call(self.input_size, self.batch_first, dtype, self.missing, max_gap=self.max_gap)
 
@@ -341,7 +342,3 @@ def _stack(parts: Sequence[Tensor]) -> Tensor:
 
 def _read(extra_state: Tensor) -> dict[str, Any]:
     return json.loads(bytes(extra_state.tolist()).decode())
-
-
-def _shape(x: object) -> str:
-    return str(tuple(x.shape)) if isinstance(x, Tensor) else type(x).__name__

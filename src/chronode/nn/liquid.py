@@ -186,7 +186,10 @@ class LTCCell(Cell):
     """
 
     sequence_kernel = Kernel(
-        ltc.run, settings={"solver": ("fused",)}, parts=(SynapticBody, DenseBody, Synapses, MaskedLinear, Positive)
+        ltc.run,
+        settings={"solver": ("fused",)},
+        parts=(SynapticBody, DenseBody, Synapses, MaskedLinear, Positive),
+        bind=ltc.bind,
     )
 
     def __init__(

@@ -48,6 +48,7 @@ class MixedMemoryCell(Cell):
         mixed_memory.run,
         settings={"flow": ("mlp", "ctrnn"), "solver": mixed_memory.METHODS},
         parts=(nn.Linear, MLPFlow, CTRNNFlow, FlowSolver),
+        bind=mixed_memory.bind,
     )
     state_parts = 2
 

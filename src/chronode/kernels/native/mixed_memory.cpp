@@ -49,7 +49,7 @@ void forward_block(const Problem<T>& p, const CellWeights<T>& w, const typename 
 template <class T, class Flow>
 void forward(const Problem<T>& p, const Results<T>& results, int threads) {
   const CellWeights<T> weights(p);
-  const typename Flow::Weights flow(p);
+  const typename Flow::Weights flow(p, false);
   const SampleBlocks blocks(p.steps, p.batch, p.lengths, block_rows(p.batch));
   parallel_blocks(blocks.count(), threads, [&](int64_t block, int) {
     forward_block<T, Flow>(p, weights, flow, blocks[block], results);

@@ -170,7 +170,7 @@ class BackwardBlock {
 template <class T, class Flow>
 void backward(const Problem<T>& p, const Gradients<T>& g, int threads) {
   const BackwardCellWeights<T> weights(p);
-  const typename Flow::Weights flow(p);
+  const typename Flow::Weights flow(p, true);
   const SampleBlocks blocks(p.steps, p.batch, p.lengths, block_rows(p.batch));
   const Parameters<int64_t> size = sizes(p);
   BlockSums<T> sums(blocks.count(), std::accumulate(size.begin(), size.end(), int64_t(0)));

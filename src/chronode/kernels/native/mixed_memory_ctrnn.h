@@ -12,9 +12,10 @@ namespace mixed_memory {
 template <class T>
 struct CtrnnWeights {
   PackedMatrix<T> inner, inner_back;
-  explicit CtrnnWeights(const Problem<T>& p)
-      : inner(PackedMatrix<T>::pack_transposed(p.weights[kInner], p.hidden, p.hidden, p.hidden, p.weights[kInnerBias])),
-        inner_back(PackedMatrix<T>::pack(p.weights[kInner], p.hidden, p.hidden, p.hidden)) {}
+  CtrnnWeights(const Problem<T>& p, bool backward)
+      : inner(PackedMatrix<T>::pack_transposed(p.weights[kInner], p.hidden, p.hidden, p.hidden, p.weights[kInnerBias])) {
+    if (backward) inner_back = PackedMatrix<T>::pack(p.weights[kInner], p.hidden, p.hidden, p.hidden);
+  }
 };
 
 template <class T>

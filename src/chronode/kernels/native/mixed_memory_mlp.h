@@ -13,12 +13,13 @@ namespace mixed_memory {
 template <class T>
 struct MlpWeights {
   PackedMatrix<T> inner, product, outer, inner_back, product_back, outer_back;
-  explicit MlpWeights(const Problem<T>& p) {
+  MlpWeights(const Problem<T>& p, bool backward) {
     const int64_t H = p.hidden;
     const auto& w = p.weights;
     inner = PackedMatrix<T>::pack_transposed(w[kInner], H, H, H, w[kInnerBias]);
     product = PackedMatrix<T>::pack_transposed(w[kProduct], H, H, H, w[kProductBias]);
     outer = PackedMatrix<T>::pack_transposed(w[kOuter], H, H, H, w[kOuterBias]);
+    if (!backward) return;
     inner_back = PackedMatrix<T>::pack(w[kInner], H, H, H);
     product_back = PackedMatrix<T>::pack(w[kProduct], H, H, H);
     outer_back = PackedMatrix<T>::pack(w[kOuter], H, H, H);
