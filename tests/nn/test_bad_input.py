@@ -152,7 +152,7 @@ STATE_ROWS = {
     "dtype": (
         (FITTING[0], FITTING[1].double()),
         TypeError,
-        ("state[1] is torch.float64", "x is torch.float32", "use state[1].to(x)"),
+        ("state[1] is torch.float64", "expected torch.float32", "use state[1].to('cpu', torch.float32)"),
     ),
     "a tensor": (FITTING[0], TypeError, ("state must be the tuple of tensors that LSTMCell returned, got Tensor",)),
     "not of tensors": (("h", "c"), TypeError, ("state must be the tuple of tensors that LSTMCell returned",)),
