@@ -62,7 +62,7 @@ def run(reads: SynapticReads | DenseReads, x: Tensor, state: State, dt: Tensor, 
 def bind(
     reads: Sequence[SynapticReads | DenseReads], x: Tensor, dt: Tensor, before: State, after: State, residual: int
 ) -> Bound | None:
-    """One step of a synaptic `LTCCell` over fixed arrays, as `Kernel.bind`; not where torch maps inputs or makes a drive."""
+    """One step of a synaptic `LTCCell` without an input map over fixed arrays, as `Kernel.bind`."""
     (cell,) = reads
     if isinstance(cell, DenseReads) or cell.input_map is not None:
         return None
