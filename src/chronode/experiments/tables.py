@@ -28,6 +28,9 @@ _FEW = {"train": 64, "valid": 32, "test": 32}
 
 # ---- mmRNN --------------------------------------------------------------------------------------------------
 
+_PROGRAM = (
+    "PhasedLSTM, RNN-decay and the reciprocal RNN are those of the authors' program, which differ from the papers'."
+)
 # The authors' smoothing is RMSprop's; Adam takes only what is the default.
 _BITS: dict[str, Any] = {"optimizer": "adam", "smoothing": 0.99, "batch_size": 128, "clip": 1.0, "seeds": 3}
 add(
@@ -43,7 +46,11 @@ add(
             },
             "paper": _budget(500, seeds=5),
         },
-        notes=("Blocks of 2 to 31 bits, as in the authors' program; their text says 32.",),
+        notes=(
+            "Blocks of 2 to 31 bits, as in the authors' program; their text says 32.",
+            _PROGRAM,
+            "A bit lasts 1/32 unit of time; coRNN's step is 0.5 a bit (delta_t=16).",
+        ),
     )
 )
 _SPLITS = (("clean", ""), ("paper", "-paper"))
@@ -56,6 +63,7 @@ for _protocol, _ending in _SPLITS:
             *("mmrnn", "4"),
             budgets={"smoke": _budget(1), "laptop": _budget(200), "paper": _budget(200, seeds=5)},
             protocol=_protocol,
+            notes=(_PROGRAM,),
         )
     )
 add(
@@ -68,6 +76,7 @@ add(
             "laptop": _steps(9_000, batch_size=128, clip=1.0, seeds=3),
             "paper": _budget(200, seeds=5),
         },
+        notes=(_PROGRAM,),
     )
 )
 add(
@@ -80,6 +89,7 @@ add(
             "laptop": _budget(200),
             "paper": _budget(200, seeds=5),
         },
+        notes=(_PROGRAM,),
     )
 )
 
