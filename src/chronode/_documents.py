@@ -76,9 +76,8 @@ def parse_yaml(content: bytes | str, place: str) -> Any:
     """
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        made = loader(content)
+        made = yaml.SafeLoader(content)  # not CSafeLoader: its recursion in C crashes at deep nesting
         try:
             node = made.get_single_node()
             if node is None:

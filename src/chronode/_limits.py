@@ -53,7 +53,7 @@ class Limit:
 JSON_BYTES = Limit("CHRONODE_MAX_JSON", 16 * MIB)
 """Size of a JSON file, or of one line of a file of JSON lines."""
 
-YAML_BYTES = Limit("CHRONODE_MAX_YAML", MIB)
+YAML_BYTES = Limit("CHRONODE_MAX_YAML", MIB // 4)
 """Size of a YAML file."""
 
 UNPACKED_BYTES = Limit("CHRONODE_MAX_UNPACKED", 256 * MIB)

@@ -140,6 +140,7 @@ def _fields(cls: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def _within(field: str, name: str) -> str:
+    name = name if name.isprintable() and name and len(name) <= 60 else _shown(name)
     return f"{field}.{name}" if field else name
 
 

@@ -75,7 +75,7 @@ def _check_unpacked(path: Path) -> None:
             with zipfile.ZipFile(path) as archive:
                 size = sum(member.file_size for member in archive.infolist())
     except Exception as error:  # whatever the decompressors raise
-        raise ValueError(f"{path}: this is not a whole {path.suffix} file: {_first_line(error)}.") from error
+        raise ValueError(f"{path}: this file cannot be opened as {path.suffix}: {_first_line(error)}.") from error
     check_unpacked(path, size)
 
 

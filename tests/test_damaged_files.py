@@ -1,0 +1,156 @@
+"""Files of every kind, damaged at random: each is read, or refused by one line that names it, in bounded time."""
+
+import json
+import random
+import resource
+import shutil
+import time
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import VITALS, chronode, write_vitals
+from file_mutations import damage
+
+from chronode.cli.runs import facts
+from chronode.cli.train import effective
+from chronode.data import from_list, load
+from chronode.estimators import SequenceClassifier
+from chronode.experiments.ledger import Entry, Ledger, run_hash
+from chronode.training.run import Run
+from chronode.training.trained import Trained
+
+MOST_SECONDS = 20.0  # for one file, on a machine that is busy
+MOST_MEMORY = 600 * 2**10  # KiB more than before, over all cases
+FEW = 60
+MANY = 1500
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory):
+    """A folder with whole files of every kind."""
+    home = tmp_path_factory.mktemp("originals")
+    table = write_vitals(home / "vitals.csv", patients=20)
+    quick = ("--hidden", 4, "--epochs", 2, "--batch-size", 8, "--threads", 1)
+    chronode("train", table, *VITALS, *quick, "--output", home / "run")
+    series = [np.arange(5.0), -np.arange(4.0)] * 4
+    estimator = SequenceClassifier("gru", hidden_size=3, epochs=1, random_state=0)
+    estimator.fit(series, ["up", "down"] * 4).save(home / "estimator")
+    (home / "npz").mkdir()
+    times = [[0.0, 1.0, 4.0], [0.0, 2.0]]
+    from_list([[1.0, 2.0, 3.0], [4.0, 5.0]], times=times, target=["a", "b"], ids=["p", "q"]).save(home / "npz/a.npz")
+    (home / "ledger").mkdir()
+    lines = [json.dumps(asdict(_entry(seed))) for seed in range(3)]
+    (home / "ledger/mmrnn-table3.jsonl").write_text("\n".join(lines) + "\n")
+    (home / "config").mkdir()
+    config = chronode("train", table, *VITALS, "--print-config").out
+    (home / "config/a.yaml").write_text(config)
+    return home
+
+
+def _entry(seed):
+    config = {"training": {"epochs": 1}, "options": {}}
+    hashed = run_hash("mmrnn", "bitstream", "clean", seed, config)
+    names = {"recipe": "mmrnn/table3", "model": "mmrnn", "task": "bitstream", "protocol": "clean", "budget": "smoke"}
+    numbers = {"parameters": 10, "epochs": 1, "steps": 5, "seconds": 1.5, "peak_memory": 100.0}
+    facts = {"config": config, "config_hash": hashed, "data_hash": "0", "commit": "0", "versions": {"torch": "2"}}
+    told = {"machine": {"cores": 2}, "metrics": {"test": {"accuracy": 0.5}}, "finished": "2026-01-01"}
+    return Entry(seed=seed, **names, **numbers, **facts, **told)
+
+
+def use_run(folder: Path):
+    facts(Run.open(folder))
+    trained = Trained.load(folder)
+    return lambda: trained.predict(trained.series(str(folder.parent / "vitals.csv"), labelled=False, anyway=True))
+
+
+def use_estimator(folder: Path):
+    estimator = SequenceClassifier.load(folder)
+    return lambda: estimator.predict_proba([np.arange(5.0), np.arange(3.0)])
+
+
+def use_npz(folder: Path):
+    series = load(folder / "a.npz")
+    return lambda: (series.describe(), series.batch(), series.dt)
+
+
+def use_ledger(folder: Path):
+    entries = Ledger(folder).entries()
+    return lambda: entries
+
+
+def use_config(folder: Path):
+    config, _ = effective(None, folder / "a.yaml", {})
+    return lambda: config.as_dict()
+
+
+KINDS = {
+    "run": (
+        use_run,
+        *("run.json", "config.json", "environment.json", "summary.json", "data.json", "objective.json", "model.json"),
+        *("metrics.jsonl", "model.safetensors"),
+    ),
+    "estimator": (use_estimator, "estimator.json", "model.json", "model.safetensors"),
+    "npz": (use_npz, "a.npz"),
+    "ledger": (use_ledger, "mmrnn-table3.jsonl"),
+    "config": (use_config, "a.yaml"),
+}
+
+
+def check_outcome(kind: str, folder: Path, note: str) -> str:
+    """ "read", "refused" by a line with the folder's name, or "unusable" by an error of what is done with it."""
+    use = KINDS[kind][0]
+    begun = time.monotonic()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                work = use(folder)
+            except ValueError as error:
+                line = str(error)
+                assert str(folder) in line, (note, line)
+                assert len(line.splitlines()) == 1 and len(line) < 1500, (note, line)
+                return "refused"
+            try:
+                work()
+            except ValueError:
+                return "unusable"
+            return "read"
+    finally:
+        assert time.monotonic() - begun < MOST_SECONDS, note
+
+
+def fuzz(kind: str, originals: Path, tmp_path: Path, cases: int, seed: int) -> dict[str, int]:
+    _, *names = KINDS[kind]
+    folder, outcomes = tmp_path / kind, {"read": 0, "refused": 0, "unusable": 0}
+    shutil.copytree(originals / kind, folder)
+    if kind == "run":
+        shutil.copy(originals / "vitals.csv", tmp_path)
+    assert check_outcome(kind, folder, "whole") == "read"
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for case in range(cases):
+        dice = random.Random(f"{kind} {seed} {case}")
+        name = names[case % len(names)]
+        damage(folder / name, dice)
+        try:
+            outcomes[check_outcome(kind, folder, f"{kind}/{name}, seed {seed}, case {case}")] += 1
+        finally:
+            shutil.copy(originals / kind / name, folder / name)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < MOST_MEMORY, grown
+    return outcomes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damaged_files_are_read_or_refused(kind, originals, tmp_path):
+    outcomes = fuzz(kind, originals, tmp_path, FEW * (len(KINDS[kind]) - 1) // 2 + FEW, seed=0)
+    assert outcomes["refused"] > 10, outcomes
+
+
+@pytest.mark.slow  # minutes: the same with other seeds
+@pytest.mark.parametrize("seed", range(1, 5))
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_damaged_files_are_read_or_refused(kind, seed, originals, tmp_path):
+    fuzz(kind, originals, tmp_path, MANY, seed)
