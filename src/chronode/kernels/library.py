@@ -8,6 +8,7 @@ in (used for sanitizer builds).
 import ctypes
 import functools
 import os
+import platform
 import threading
 from pathlib import Path
 from typing import NamedTuple
@@ -122,6 +123,19 @@ def _cpu_flags() -> frozenset[str]:
         if name.strip() == "flags":
             return frozenset(flags.split())
     return frozenset()
+
+
+def march() -> list[str]:
+    """Compiler flags for the instruction set in use: the machine's own, or the one that CHRONODE_ISA names."""
+    forced = os.environ.get("CHRONODE_ISA")
+    if forced:
+        return {"v4": ["-march=x86-64-v4"], "v3": ["-march=x86-64-v3"]}.get(forced, [])
+    return ["-mcpu=native"] if platform.machine() in ("aarch64", "arm64") else ["-march=native"]
+
+
+def cpu_description() -> str:
+    """What tells this CPU's instruction set from others'."""
+    return " ".join([platform.machine(), *sorted(_cpu_flags())])
 
 
 def _open(path: Path) -> ctypes.CDLL:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -23,11 +24,14 @@ class _Array(ctypes.Structure):
     _fields_ = (("data", ctypes.c_void_p), ("bytes", ctypes.c_int64))
 
 
-def call(name: str, dtype: torch.dtype, *arguments: Tensor | int | float | None) -> None:
+Argument = Tensor | list[Tensor | None] | int | float | ctypes.c_void_p | None
+
+
+def call(name: str, dtype: torch.dtype, *arguments: Argument) -> None:
     """Calls the C function `chronode_<name>_<f32|f64>`.
 
-    Tensors are passed as arrays (None as an empty one), whole numbers as int64_t, other numbers as double. Every
-    kernel's last arguments, the number of threads and the room for an error message, are added here. The GIL is
+    Tensors are passed as arrays (None as an empty one), whole numbers as int64_t, other numbers as double, a list of
+    tensors as a pointer to their arrays (there a tensor may have any strides that do not go back). Every kernel's last arguments, the number of threads and the room for an error message, are added here. The GIL is
     released meanwhile.
 
     Raises:
@@ -39,9 +43,9 @@ def call(name: str, dtype: torch.dtype, *arguments: Tensor | int | float | None)
     lib = library()
     if lib is None:
         raise RuntimeError(f"the native kernel {name} was called, but no native library is loaded.")
-    for argument in arguments:
-        if isinstance(argument, Tensor):
-            prefer_huge_pages(argument)
+    tensors = tensors_of(arguments)
+    for tensor in tensors:
+        prefer_huge_pages(tensor)
     function = getattr(lib, c_name(name, dtype))
     passed = [as_c(name, dtype, argument) for argument in arguments]
     failure = ctypes.create_string_buffer(FAILURE_BYTES)
@@ -55,14 +59,14 @@ def c_name(name: str, dtype: torch.dtype) -> str:
     return f"chronode_{name}_{_SUFFIX[dtype]}"
 
 
-def error(name: str, status: int, failure: str, arguments: tuple[Any, ...]) -> Exception:
+def error(name: str, status: int, failure: str, arguments: Sequence[Argument]) -> Exception:
     """The exception for a kernel that did not return _DONE."""
     if status == _INVALID:
         return ValueError(f"{name}: {failure}.")
     if status != _OUT_OF_MEMORY:
         return RuntimeError(f"{name}: {failure}.")
     asked = f"{int(failure):,} bytes more" if failure else "its work arrays"
-    tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
+    tensors = tensors_of(arguments)
     largest = max(tensors, key=lambda tensor: tensor.nbytes)
     return MemoryError(
         f"out of memory: the native kernel {name} could not allocate {asked}; its arguments and results have "
@@ -70,10 +74,20 @@ def error(name: str, status: int, failure: str, arguments: tuple[Any, ...]) -> E
     )
 
 
-def as_c(name: str, dtype: torch.dtype, argument: Tensor | int | float | None) -> Any:
+def tensors_of(arguments: Sequence[Argument]) -> list[Tensor]:
+    """The tensors among the arguments and in their lists."""
+    lists = [argument if isinstance(argument, list) else [argument] for argument in arguments]
+    return [argument for one in lists for argument in one if isinstance(argument, Tensor)]
+
+
+def as_c(name: str, dtype: torch.dtype, argument: Argument) -> Any:
     """An argument as the C functions take it."""
     if argument is None:
         return _Array(None, 0)
+    if isinstance(argument, list):
+        return (_Array * len(argument))(*(_strided(name, dtype, tensor) for tensor in argument))
+    if isinstance(argument, ctypes.c_void_p):
+        return argument
     if isinstance(argument, Tensor):
         if argument.device.type != "cpu" or argument.dtype not in (dtype, torch.int64) or not argument.is_contiguous():
             raise ValueError(
@@ -91,6 +105,16 @@ def sizes(name: str, tensor: Tensor, dimensions: int) -> tuple[int, ...]:
     if tensor.dim() != dimensions:
         raise ValueError(f"{name} must have {dimensions} dimensions, got shape {tuple(tensor.shape)}.")
     return tuple(tensor.shape)
+
+
+def _strided(name: str, dtype: torch.dtype, tensor: Tensor | None) -> _Array:
+    """The memory from a tensor's first element to its last."""
+    if tensor is None or tensor.numel() == 0:
+        return _Array(None, 0)
+    if tensor.device.type != "cpu" or tensor.dtype not in (dtype, torch.int64):
+        raise ValueError(f"{name}: a kernel takes CPU tensors of {dtype}; got {tensor.dtype} on {tensor.device}.")
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return _Array(tensor.data_ptr(), (last + 1) * tensor.element_size())
 
 
 def prefer_huge_pages(tensor: Tensor) -> None:

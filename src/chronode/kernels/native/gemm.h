@@ -44,6 +44,11 @@ class PackedMatrix {
   static PackedMatrix pack_transposed(const T* weights, int64_t stride, int64_t k, int64_t n, const T* bias = nullptr) {
     return PackedMatrix(weights, 1, stride, k, n, bias);
   }
+  // W[i][j] = weights[i * row_stride + j * column_stride].
+  static PackedMatrix pack_strided(const T* weights, int64_t row_stride, int64_t column_stride, int64_t k, int64_t n,
+                                   const T* bias = nullptr) {
+    return PackedMatrix(weights, row_stride, column_stride, k, n, bias);
+  }
 
   int64_t k() const { return k_; }
   int64_t n() const { return n_; }

@@ -1,0 +1,100 @@
+"""From a cell to a loaded kernel, once per kind of cell and process."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from typing import Any
+
+import torch
+from torch import nn
+
+from . import build
+from .emit_cpu import emit
+from .fingerprint import fingerprint
+from .lower import Step, lower
+from .run import Compiled
+from .trace import Unsupported, trace
+from .verify import check
+
+_lock = threading.RLock()
+_steps: dict[Any, Step | Unsupported] = {}
+_kernels: dict[Any, Compiled | Unsupported] = {}
+
+
+def step_of(cell: nn.Module) -> Step:
+    """The graph of a cell's step.
+
+    Raises:
+        Unsupported: it cannot be compiled; the text says why.
+    """
+    return _step(cell, fingerprint(cell))
+
+
+def kernel_of(cell: nn.Module) -> Compiled:
+    """The kernel that runs exactly this cell, built now unless it is in the cache.
+
+    Raises:
+        Unsupported: it cannot be compiled; the text says why.
+    """
+    mark = fingerprint(cell)
+    found = _kernels.get(mark)
+    if found is None:
+        with _lock:
+            found = _kernels.get(mark) or _made(cell, mark)
+            _kernels[mark] = found
+    if isinstance(found, Unsupported):
+        raise found
+    return found
+
+
+def is_built(cell: nn.Module) -> bool:
+    """Whether the cell's kernel needs no compiler any more."""
+    mark = fingerprint(cell)
+    return isinstance(_kernels.get(mark), Compiled) or build.is_built(emit(_step(cell, mark), _dtype(cell)).text)
+
+
+def _step(cell: nn.Module, mark: Any) -> Step:
+    with _lock:
+        if mark not in _steps:
+            try:
+                _steps[mark] = lower(_traced(cell))
+            except Unsupported as reason:
+                _steps[mark] = reason
+        found = _steps[mark]
+    if isinstance(found, Unsupported):
+        raise found
+    return found
+
+
+def _traced(cell: Any) -> Any:
+    if _dtype(cell) not in ("float32", "float64"):
+        raise Unsupported(f"has parameters of {_dtype(cell)}, not float32 or float64")
+    try:
+        traced = trace(cell, cell.input_size)
+        lower(traced)
+        return traced
+    except Unsupported:
+        # A projection in which steps or sequences see each other stays outside.
+        with torch.no_grad():
+            example = next(cell.parameters(), torch.empty(0)).new_zeros(2, cell.input_size)
+            features = cell.project(example).shape[-1]
+        return trace(cell, features, with_project=False)
+
+
+def _made(cell: nn.Module, mark: Any) -> Compiled | Unsupported:
+    try:
+        step = _step(cell, mark)
+        source = emit(step, _dtype(cell))
+        key = hashlib.sha256(f"{source.text}{step.traced.captured}{step.traced.prefix.code}".encode()).hexdigest()[:16]
+        kernel = Compiled(key, step, source, build.load(source.text))
+        check(cell, kernel)
+        return kernel
+    except build.BuildError as error:
+        return Unsupported(str(error))
+    except Unsupported as reason:
+        return reason
+
+
+def _dtype(cell: nn.Module) -> str:
+    return str(next(cell.parameters(), torch.empty(0)).dtype).removeprefix("torch.")

@@ -1,0 +1,289 @@
+"""Writes one loop of a schedule as C++ over vectors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from .graph import Node
+from .schedule import Loop, Scheduler, Store
+from .views import View, dense_strides
+
+OPERATIONS = {
+    "add": "{0} + {1}",
+    "sub": "{0} - {1}",
+    "mul": "{0} * {1}",
+    "div": "{0} / {1}",
+    "neg": "-{0}",
+    "copy": "{0}",
+    "abs": "absolute({0})",
+    "exp": "exp({0})",
+    "tanh": "tanh({0})",
+    "sigmoid": "sigmoid({0})",
+    "relu": "relu({0})",
+    "softplus": "softplus({0})",
+    "log": "log({0})",
+    "log1p": "log1p({0})",
+    "expm1": "expm1({0})",
+    "sqrt": "square_root({0})",
+    "rsqrt": "reciprocal(square_root({0}))",
+    "reciprocal": "reciprocal({0})",
+    "sin": "sine({0})",
+    "cos": "cosine({0})",
+    "erf": "error_function({0})",
+    "sign": "sign({0})",
+    "round": "round({0})",
+    "floor": "floor({0})",
+    "ceil": "ceil({0})",
+    "pow": "power({0}, {1})",
+    "min": "smaller({0}, {1})",
+    "max": "larger({0}, {1})",
+    "remainder": "remainder({0}, {1})",
+    "where": "select<T>({0}, {1}, {2})",
+    "lt": "{0} < {1}",
+    "le": "{0} <= {1}",
+    "gt": "{0} > {1}",
+    "ge": "{0} >= {1}",
+    "eq": "{0} == {1}",
+    "ne": "{0} != {1}",
+    "and": "{0} & {1}",
+    "or": "{0} | {1}",
+    "not": "~{0}",
+}
+"""Element-wise operations as C++ (simd.h, vmath.h, compiled_math.h)."""
+_VECTORS = "each_vector<T>({size}, [&](int64_t {index}, [[maybe_unused]] int lanes) CHRONODE_LAMBDA_INLINE {{"
+
+
+class LoopWriter:
+    """C++ of one loop.
+
+    The last axis runs in vectors, or the rows do where there is no axis. Indices are r (row), i0, i1, ... and j (the
+    last axis).
+
+    Args:
+        loop: what to write.
+        scheduler: which values are stored.
+        names: the pointer to each stored value.
+    """
+
+    def __init__(self, loop: Loop, scheduler: Scheduler, names: Mapping[Node, str]):
+        self.loop, self.scheduler, self.names = loop, scheduler, names
+        self.context = (loop.space, loop.axes, loop.guard)
+        self.lines: list[str] = []
+        self.depth = 1
+        self.known: dict[Node, str] = {}
+        self.loads: dict[tuple[object, ...], str] = {}
+
+    def text(self) -> str:
+        """The loop."""
+        if self.loop.guard:
+            self._open(f"if ({target_name(self.loop.guard)} != nullptr) {{")
+        if not self.loop.space:
+            self._rows_in_vectors()
+        elif not self.loop.axes:
+            self._elements()
+        elif len(self.loop.space) - 1 in self.loop.axes:
+            self._reduction_along_vectors()
+        else:
+            self._reduction_across_vectors()
+        if self.loop.guard:
+            self._close("}")
+        return "\n".join(self.lines)
+
+    # ---- the four kinds of loops -----------------------------------------------------------------------
+
+    def _rows_in_vectors(self) -> None:
+        """One element per row: rows are the vector's lanes."""
+        self._open(_VECTORS.format(size="s.m", index="r"))
+        self._stores(self.loop.stores)
+        for node in self.loop.sums:
+            self._line(f"s{node.number}[0] += sum(within({self._value(node.args[0])}, lanes));")
+        self._close("});")
+
+    def _elements(self) -> None:
+        outer = self.loop.space[:-1]
+        if not self.loop.sums:
+            self._open("for (int64_t r = 0; r < s.m; ++r) {")
+        for axis, size in enumerate(outer):
+            self._open(f"for (int64_t i{axis} = 0; i{axis} < {size}; ++i{axis}) {{")
+        self._open(_VECTORS.format(size=self.loop.space[-1], index="j"))
+        if self.loop.sums:
+            # Rows inside: their sums stay in registers.
+            for node in self.loop.sums:
+                self._line(f"V t{node.number} = V::zero();")
+            self._open("for (int64_t r = 0; r < s.m; ++r) {")
+        self._stores(self.loop.stores)
+        for node in self.loop.sums:
+            self._line(f"t{node.number} += {self._value(node.args[0])};")
+        if self.loop.sums:
+            self._close("}")
+            index = self._index(dense_strides(self.loop.space), 0)
+            for node in self.loop.sums:
+                place = f"s{node.number} + {index}"
+                self._line(f"(V::load({place}, lanes) + t{node.number}).store({place}, lanes);")
+        self._close("});")
+        for _ in outer:
+            self._close("}")
+        if not self.loop.sums:
+            self._close("}")
+
+    def _reduction_across_vectors(self) -> None:
+        """The last axis stays: every lane has a sum or maximum of its own."""
+        space, last = self.loop.space, len(self.loop.space) - 1
+        self._open("for (int64_t r = 0; r < s.m; ++r) {")
+        kept = [axis for axis in range(last) if axis not in self.loop.axes]
+        self._axes(kept)
+        self._open(_VECTORS.format(size=space[-1], index="j"))
+        self._begin_reductions()
+        self._axes(self.loop.axes)
+        self._reduce(masked=False)
+        for _ in self.loop.axes:
+            self._close("}")
+        for node in self.loop.reductions:
+            place = self._place(node, self._kept_strides(node), 0)
+            self._line(f"a{node.number}.store({place}, lanes);")
+        self._close("});")
+        for _ in kept:
+            self._close("}")
+        self._close("}")
+
+    def _reduction_along_vectors(self) -> None:
+        """The last axis is reduced: the lanes are put together at the end."""
+        space, last = self.loop.space, len(self.loop.space) - 1
+        self._open("for (int64_t r = 0; r < s.m; ++r) {")
+        kept = [axis for axis in range(last) if axis not in self.loop.axes]
+        self._axes(kept)
+        self._begin_reductions()
+        inner = [axis for axis in self.loop.axes if axis != last]
+        self._axes(inner)
+        self._open(_VECTORS.format(size=space[-1], index="j"))
+        self._reduce(masked=True)
+        self._close("});")
+        for _ in inner:
+            self._close("}")
+        for node in self.loop.reductions:
+            place = self._place(node, self._kept_strides(node), 0)
+            self._line(f"*({place}) = {'sum' if node.op == 'sum' else 'largest'}(a{node.number});")
+        for _ in kept:
+            self._close("}")
+        self._close("}")
+
+    def _axes(self, axes: list[int] | tuple[int, ...]) -> None:
+        for axis in axes:
+            self._open(f"for (int64_t i{axis} = 0; i{axis} < {self.loop.space[axis]}; ++i{axis}) {{")
+
+    def _begin_reductions(self) -> None:
+        for node in self.loop.reductions:
+            start = "V::zero()" if node.op == "sum" else "V(-std::numeric_limits<T>::infinity())"
+            self._line(f"V a{node.number} = {start};")
+
+    def _reduce(self, masked: bool) -> None:
+        for node in self.loop.reductions:
+            value = self._value(node.args[0])
+            if node.op == "sum":
+                value = f"within({value}, lanes)" if masked else value
+                self._line(f"a{node.number} += {value};")
+            else:
+                value = f"within({value}, lanes, -std::numeric_limits<T>::infinity())" if masked else value
+                self._line(f"a{node.number} = larger(a{node.number}, {value});")
+
+    def _kept_strides(self, node: Node) -> tuple[int, ...]:
+        """Strides of a reduction's storage over the axes of the loop."""
+        inner = iter(dense_strides(node.shape))
+        return tuple(0 if axis in self.loop.axes else next(inner) for axis in range(len(self.loop.space)))
+
+    # ---- values ----------------------------------------------------------------------------------------
+
+    def _stores(self, stores: list[Store]) -> None:
+        for store in stores:
+            value = self._value(store.value)
+            step = store.strides[-1] if store.strides else 1
+            if not isinstance(store.to, Node):
+                width = math.prod(store.value.shape)
+                place = f"{target_name(store.to)} + {self._index(store.strides, store.offset, width)}"
+            else:
+                width = store.to.size
+                name = f"c{store.to.number}" if store.to.op == "input" else self.names[store.to]
+                place = f"{name} + {self._index(store.strides, store.offset, width)}"
+            if not self.loop.space:
+                step = width
+            if step == 1:
+                self._line(f"{value}.store({place}, lanes);")
+            else:
+                self._line(f"store_strided({value}, {place}, {step}, lanes);")
+
+    def _value(self, view: View) -> str:
+        node = view.node
+        if node.op == "const":
+            return _literal(node)
+        if not self.scheduler.inlines(view, self.context):
+            return self._load(view)
+        if node not in self.known:
+            args = [self._value(arg) for arg in node.args]
+            kind = "auto" if node.kind == "bool" else "V"
+            self._line(f"const {kind} v{node.number} = {OPERATIONS[node.op].format(*args)};")
+            self.known[node] = f"v{node.number}"
+        return self.known[node]
+
+    def _load(self, view: View) -> str:
+        node = view.node
+        if view.key not in self.loads:
+            name = f"l{len(self.loads)}"
+            self._line(f"const V {name} = {self._loaded(view)};")
+            self.loads[view.key] = name
+        return self.loads[view.key]
+
+    def _loaded(self, view: View) -> str:
+        node = view.node
+        place = self._place(node, view.strides, view.offset)
+        if not self.loop.space:
+            if node.is_parameter:
+                return f"V(*({place}))"
+            return f"V::load({place}, lanes)" if node.size == 1 else f"load_strided({place}, {node.size}, lanes)"
+        step = view.strides[-1]
+        if step == 0:
+            return f"V(*({place}))"
+        return f"V::load({place}, lanes)" if step == 1 else f"load_strided({place}, {step}, lanes)"
+
+    def _place(self, node: Node, strides: tuple[int, ...], offset: int) -> str:
+        name = f"s.param({node.detail})" if node.op == "param" else self.names[node]
+        return f"{name} + {self._index(strides, offset, 0 if node.is_parameter else node.size)}"
+
+    def _index(self, strides: tuple[int, ...], offset: int, width: int = 0) -> str:
+        terms = [] if not width else ["r" if width == 1 else f"r * {width}"]
+        last = len(self.loop.space) - 1
+        for axis, stride in enumerate(strides):
+            if stride:
+                name = "j" if axis == last else f"i{axis}"
+                terms.append(name if stride == 1 else f"{name} * {stride}")
+        if offset or not terms:
+            terms.append(str(offset))
+        return " + ".join(terms)
+
+    # ---- lines -----------------------------------------------------------------------------------------
+
+    def _line(self, text: str) -> None:
+        self.lines.append("  " * self.depth + text)
+
+    def _open(self, text: str) -> None:
+        self._line(text)
+        self.depth += 1
+
+    def _close(self, text: str) -> None:
+        self.depth -= 1
+        self._line(text)
+
+
+def target_name(name: str) -> str:
+    """A target in C++: next0 is next[0]."""
+    return f"s.{name.rstrip('0123456789')}[{name.lstrip('nextou')}]" if name[-1].isdigit() else f"s.{name}"
+
+
+def _literal(node: Node) -> str:
+    text = node.detail
+    if node.kind == "bool":
+        return f"first_lanes<T>({'V::kLanes' if text == 'True' else '0'})"
+    if text in ("inf", "-inf", "nan"):
+        limit = "quiet_NaN" if text == "nan" else "infinity"
+        return f"V({'-' if text[0] == '-' else ''}std::numeric_limits<T>::{limit}())"
+    return f"V(T({text}))"

@@ -1,0 +1,315 @@
+"""The graph of one step: values per row of the batch, and what makes them.
+
+A node is an input, a parameter, a number, an element-wise operation, a product with a matrix, a sum or maximum over
+axes, a concatenation, or a sum over the rows of the batch (a parameter's gradient). Nodes are made by a `Builder`,
+which resolves views on the way: an element-wise operation on a slice is sliced itself, an operation on a
+concatenation works on its pieces, and equal nodes are one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .views import Shape, View, compose, dense_strides
+
+EXPENSIVE = frozenset(
+    {"exp", "tanh", "sigmoid", "log", "log1p", "expm1", "softplus", "sin", "cos", "pow", "erf", "sqrt", "div", "remainder"}
+)
+"""Element-wise operations that cost more than storing their result for later use."""
+COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
+MASKS = COMPARISONS | {"and", "or", "xor", "not"}
+REDUCTIONS = frozenset({"sum", "max"})
+GRADIENTS = frozenset({"row_sum", "outer"})
+"""Sums over the rows of the batch and over time."""
+
+
+@dataclass(eq=False)
+class Node:
+    """One value.
+
+    Attributes:
+        number: place in the order of making: arguments come before what uses them.
+        op: what it is.
+        args: what it is made of.
+        shape: its axes without that of the batch.
+        kind: "float", "bool" (element-wise only, never stored) or "int" (parameters that hold indices).
+        detail: what else the operation needs: a name, a number, axes.
+    """
+
+    number: int
+    op: str
+    args: tuple[View, ...] = field(repr=False)
+    shape: Shape
+    kind: str = "float"
+    detail: Any = None
+    forced: bool = False  # it is read through a view that cannot be resolved, so it must be stored
+
+    @property
+    def size(self) -> int:
+        """Elements per row."""
+        return math.prod(self.shape)
+
+    @property
+    def is_pointwise(self) -> bool:
+        """Whether it is an element-wise operation: it may live in registers."""
+        return self.op not in _STORED
+
+    @property
+    def is_parameter(self) -> bool:
+        """Whether it is the same for all rows."""
+        return self.op in ("param", "const")
+
+    def view(self) -> View:
+        """All of it."""
+        return View(self, self.shape, dense_strides(self.shape))
+
+
+_STORED = frozenset({"input", "param", "product", "concat", "gather", "scatter"}) | REDUCTIONS | GRADIENTS
+
+
+class Builder:
+    """Makes nodes; equal ones are one."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self._known: dict[tuple[Any, ...], Node] = {}
+
+    def _node(self, op: str, args: Sequence[View], shape: Shape, kind: str = "float", detail: Any = None) -> Node:
+        key = (op, tuple(arg.key for arg in args), shape, kind, detail)
+        if key not in self._known:
+            node = Node(len(self.nodes), op, tuple(args), shape, kind, detail)
+            self.nodes.append(node)
+            self._known[key] = node
+        return self._known[key]
+
+    # ---- leaves ----------------------------------------------------------------------------------------
+
+    def input(self, name: str, shape: Shape) -> View:
+        """A value per row: x, dt, a part of the state, a gradient that comes in."""
+        return self._node("input", (), shape, detail=name).view()
+
+    def param(self, index: int, shape: Shape, kind: str = "float") -> View:
+        """A tensor that all rows share."""
+        return self._node("param", (), shape, kind, index).view()
+
+    def constant(self, value: float | bool, shape: Shape = ()) -> View:
+        """A number."""
+        kind = "bool" if isinstance(value, bool) else "float"
+        node = self._node("const", (), (), kind, repr(value if kind == "bool" else float(value)))
+        return View(node, shape, (0,) * len(shape))
+
+    # ---- element-wise ----------------------------------------------------------------------------------
+
+    def pointwise(self, op: str, *views: View, kind: str = "float") -> View:
+        """An element-wise operation; all views have one shape."""
+        shape = views[0].shape
+        simple = self._simplified(op, views)
+        if simple is not None:
+            return simple
+        axes = [axis for axis, size in enumerate(shape) if size != 1]
+        parts = self._pieces([view.squeezed() for view in views])
+        if parts is not None:
+            axis, pieces = parts
+            made = self.concat([self.pointwise(op, *piece, kind=kind) for piece in pieces], axis).squeezed()
+        else:
+            args = [self.resolved(view.squeezed()) for view in views]
+            made = self._node(op, args, tuple(shape[axis] for axis in axes), kind).view()
+        return _unsqueezed(made, shape)
+
+    def _simplified(self, op: str, views: Sequence[View]) -> View | None:
+        numbers = [_number(view) for view in views]
+        if op == "add" and 0.0 in numbers[:2]:
+            return views[1 - numbers.index(0.0)]
+        if op == "mul" and 1.0 in numbers[:2]:
+            return views[1 - numbers.index(1.0)]
+        if (op == "sub" and numbers[1] == 0.0) or (op == "div" and numbers[1] == 1.0):
+            return views[0]
+        return None
+
+    def _pieces(self, views: Sequence[View]) -> tuple[int, list[list[View]]] | None:
+        """Where an argument is a concatenation: its axis, and the arguments cut at the seams."""
+        whole = [view for view in views if view.node.op == "concat" and view.is_whole() and view.shape == view.node.shape]
+        if not whole:
+            return None
+        axis = whole[0].node.detail
+        seams = {0, whole[0].shape[axis]}
+        for view in whole:
+            if view.node.detail == axis:
+                position = 0
+                for piece in view.node.args:
+                    position += piece.shape[axis]
+                    seams.add(position)
+        cuts = sorted(seams)
+        return axis, [
+            [view.narrowed(axis, start, end - start) for view in views]
+            for start, end in zip(cuts, cuts[1:], strict=False)
+        ]
+
+    def resolved(self, view: View) -> View:
+        """The view as one of a stored value, or a value that has just this shape."""
+        node = view.node
+        if node.op == "concat":
+            return self._in_piece(view)
+        if not node.is_pointwise or node.op == "const":
+            return view
+        if view.is_whole() and view.shape == node.shape:
+            return view
+        spread = any(stride == 0 and size > 1 for size, stride in zip(view.shape, view.strides, strict=True))
+        args = [compose(arg, view) for arg in node.args]
+        if (spread and self.is_expensive(node)) or any(arg is None for arg in args):
+            if node.kind == "bool":
+                # Masks are never stored: as 0 and 1 they can be.
+                return self.pointwise("ne", self._stored(self.as_float(node.view()), view), self.constant(0.0, view.shape), kind="bool")
+            node.forced = True
+            return view
+        return self.pointwise(node.op, *(arg for arg in args if arg is not None), kind=node.kind)
+
+    def _stored(self, base: View, view: View) -> View:
+        base.node.forced = True
+        return View(base.node, view.shape, view.strides, view.offset)
+
+    def as_float(self, view: View) -> View:
+        """1 where a mask is set, else 0."""
+        if view.node.kind == "float":
+            return view
+        return self.pointwise("where", view, self.constant(1.0, view.shape), self.constant(0.0, view.shape))
+
+    def is_expensive(self, node: Node) -> bool:
+        """Whether any operation in it is."""
+        if not node.is_pointwise:
+            return False
+        return node.op in EXPENSIVE or any(self.is_expensive(arg.node) for arg in node.args)
+
+    def _in_piece(self, view: View) -> View:
+        """A view of a concatenation, as one of the piece that holds all of it."""
+        concat, axis = view.node, view.node.detail
+        identity = compose(concat.view(), view)
+        if identity is None:
+            return view
+        unit = dense_strides(concat.shape)
+        first = view.offset // unit[axis] % concat.shape[axis]
+        last = (view.offset + sum(s * (n - 1) for s, n in zip(view.strides, view.shape, strict=True))) // unit[axis]
+        position = 0
+        for piece in concat.args:
+            end = position + piece.shape[axis]
+            if position <= first and last % concat.shape[axis] < end:
+                inside = View(_Shaped(piece.shape, concat.shape), view.shape, *_moved(view, concat.shape, piece.shape, axis, position))
+                seen = compose(piece, inside)
+                return view if seen is None else self.resolved(seen)
+            position = end
+        return view
+
+    # ---- the rest --------------------------------------------------------------------------------------
+
+    def dense(self, view: View) -> View:
+        """The elements of a view as a stored value of its own."""
+        view = self.resolved(view)
+        if view.is_dense() and (not view.node.is_pointwise or view.is_whole()):
+            return view
+        return self.pointwise("copy", view)
+
+    def concat(self, views: Sequence[View], axis: int) -> View:
+        """Values side by side."""
+        views = [view for view in views if view.shape[axis] > 0]
+        if len(views) == 1:
+            return views[0]
+        flat: list[View] = []
+        for view in map(self.resolved, views):
+            inner = view.node
+            if inner.op == "concat" and inner.detail == axis and view.is_whole() and view.shape == inner.shape:
+                flat.extend(inner.args)
+            else:
+                flat.append(view)
+        shape = list(flat[0].shape)
+        shape[axis] = sum(view.shape[axis] for view in flat)
+        return self._node("concat", flat, tuple(shape), detail=axis).view()
+
+    def reduce(self, op: str, view: View, axes: Sequence[int]) -> View:
+        """The sum or the maximum over axes, which are dropped."""
+        kept = tuple(size for axis, size in enumerate(view.shape) if axis not in axes)
+        wide = [axis for axis, size in enumerate(view.shape) if size != 1]
+        summed = tuple(place for place, axis in enumerate(wide) if axis in axes)
+        if not summed:
+            for axis in sorted(axes, reverse=True):
+                view = view.without(axis)
+            return view
+        shape = tuple(size for size in kept if size != 1)
+        return _unsqueezed(self._node(op, (self.resolved(view.squeezed()),), shape, detail=summed).view(), kept)
+
+    def product(self, a: View, matrix: View, bias: View | None = None) -> View:
+        """a (..., k) times a parameter (k, n), plus a bias (n)."""
+        a = self.matrix_rows(a)
+        args = (a, matrix) if bias is None else (a, matrix, bias)
+        return self._node("product", args, (*a.shape[:-1], matrix.shape[1])).view()
+
+    def matrix_rows(self, view: View) -> View:
+        """A view that a product can read: a stored value whose last axis is dense."""
+        view = self.resolved(view)
+        if len(view.shape) == 1 and (view.strides[0] == 1 or view.shape[0] == 1) and not view.node.is_parameter:
+            if not view.node.is_pointwise or view.is_whole():
+                return view
+        elif view.is_whole() and not view.node.is_parameter:
+            return view
+        return self.pointwise("copy", view)
+
+    def gather(self, view: View, index: View) -> View:
+        """Elements of the last axis at the places that a parameter names."""
+        stored = self._as_stored(view)
+        return self._node("gather", (stored, index), (*view.shape[:-1], index.shape[0])).view()
+
+    def scatter(self, view: View, index: View, size: int) -> View:
+        """The other way round: zeros, with elements added at these places."""
+        return self._node("scatter", (self._as_stored(view), index), (*view.shape[:-1], size)).view()
+
+    def _as_stored(self, view: View) -> View:
+        view = self.resolved(view)
+        view.node.forced |= view.node.is_pointwise
+        return view
+
+    def row_sum(self, view: View) -> Node:
+        """The sum over rows and time."""
+        return self._node("row_sum", (self.resolved(view.squeezed()),), view.shape)
+
+    def outer(self, a: View, b: View) -> Node:
+        """The sum over rows and time of aᵀ b."""
+        a, b = self.matrix_rows(a), self.matrix_rows(b)
+        return self._node("outer", (a, b), (a.shape[-1], b.shape[-1]))
+
+
+@dataclass(frozen=True)
+class _Shaped:
+    """Stands in for a node where only shapes matter."""
+
+    shape: Shape
+    whole: Shape
+    number: int = -1
+
+
+def _moved(view: View, whole: Shape, piece: Shape, axis: int, start: int) -> tuple[Shape, int]:
+    """Strides and offset of a view of a concatenation, in the storage of one piece."""
+    wide, narrow = dense_strides(whole), dense_strides(piece)
+
+    def translate(flat: int, shift: int = 0) -> int:
+        total = 0
+        for i, size in enumerate(whole):
+            digit = flat // wide[i] if size > 1 else 0
+            flat -= digit * wide[i]
+            total += (digit - (shift if i == axis else 0)) * narrow[i]
+        return total
+
+    return tuple(translate(s) for s in view.strides), translate(view.offset, start)
+
+
+def _number(view: View) -> float | None:
+    node = view.node
+    return float(node.detail) if node.op == "const" and node.kind == "float" else None
+
+
+def _unsqueezed(view: View, shape: Shape) -> View:
+    for axis, size in enumerate(shape):
+        if size == 1:
+            view = view.with_axis(axis)
+    return view

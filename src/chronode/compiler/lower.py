@@ -1,0 +1,266 @@
+"""From torch's operators to the graph: one rule for each.
+
+Three kinds of operators are met in a joint graph: those of values per row, which become nodes; those of parameters
+alone (`derived`), which torch runs before the loop; those of sums over rows (`finish`), linear, which torch runs after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from .arrays import Array, Arrays
+from .graph import Builder, Node
+from .rules import RULES, RowSum
+from .trace import Draw, Traced, Unsupported, is_view, operator
+from .views import View
+
+_LINEAR = frozenset(
+    "alias detach t transpose permute view _unsafe_view reshape expand unsqueeze squeeze select slice sum add sub neg "
+    "mul div mm cat stack clone _to_copy slice_backward select_backward split split_with_sizes unbind getitem "
+    "zeros_like new_zeros zeros full".split()
+)
+
+
+@dataclass
+class Step:
+    """One step and its backward, as a graph.
+
+    Attributes:
+        traced: where it comes from.
+        nodes: all nodes; arguments come first.
+        outputs: y, then the parts of the new state.
+        gradients: of x, dt, the parts of the state and the draws; None where there is none.
+        sums: the sums over rows and time that parameters' gradients are made of.
+        slots: for each of the sums the number of the array that it is added to.
+        params: shapes and kinds of the kernel's parameters: prefix's tensors, then the derived ones.
+        derived: the tensors of parameters alone that only the backward needs, from prefix's tensors.
+        finish: prefix's tensors and the sums to the gradients of prefix's tensors.
+    """
+
+    traced: Traced
+    nodes: list[Node]
+    outputs: list[View]
+    gradients: list[View | None]
+    sums: list[Node]
+    slots: list[int]
+    params: list[tuple[tuple[int, ...], str]]
+    derived: fx.GraphModule
+    finish: fx.GraphModule
+
+    @property
+    def draws(self) -> list[Draw]:
+        """The random tensors of a step."""
+        return self.traced.draws
+
+
+def lower(traced: Traced) -> Step:
+    """The graph of a traced step."""
+    return _Lowering(traced).run()
+
+
+class _Lowering:
+    def __init__(self, traced: Traced):
+        self.traced = traced
+        self.builder = Builder()
+        self.arrays = Arrays(self.builder, traced.batch)
+        self.values: dict[fx.Node, Any] = {}  # Array, or a tuple of them
+        self.shared: set[fx.Node] = set()  # of parameters alone
+        self.params: list[tuple[tuple[int, ...], str]] = []
+        self.derived, self.derived_copies = fx.Graph(), {}
+        self.derived_outputs: list[fx.Node] = []
+        self.finish, self.finish_copies = fx.Graph(), {}
+        self.sums: list[Node] = []
+
+    def run(self) -> Step:
+        nodes = list(self.traced.joint.graph.nodes)
+        self._placeholders([node for node in nodes if node.op == "placeholder"])
+        for node in nodes:
+            if node.op == "call_function":
+                self._call(node)
+            elif node.op == "get_attr":
+                self.shared.add(node)
+                self.derived_copies[node] = self.derived.node_copy(node)
+        output = next(node for node in nodes if node.op == "output")
+        made = 1 + len(self.traced.states)
+        outputs, gradients = output.args[0][:made], output.args[0][made:]
+        rows = 2 + len(self.traced.states) + len(self.traced.draws)
+        sums = [self._finished(node) for node in gradients[rows:]]
+        self.finish.output(tuple(sums))
+        self.derived.output(tuple(self.derived_outputs))
+        slots = self._merged_sums()
+        for graph in (self.derived, self.finish):
+            graph.eliminate_dead_code()
+        return Step(
+            self.traced,
+            self.builder.nodes,
+            [self._row_output(node) for node in outputs],
+            [None if node is None else self._row_output(node) for node in gradients[:rows]],
+            self.sums,
+            slots,
+            self.params,
+            fx.GraphModule(self.traced.joint, self.derived),
+            fx.GraphModule(self.traced.joint, self.finish),
+        )
+
+    def _placeholders(self, nodes: list[fx.Node]) -> None:
+        traced = self.traced
+        names = ["x", "dt", *(f"state{i}" for i in range(len(traced.states)))]
+        sizes = [(traced.x,), (1,), *((size,) for size in traced.states)]
+        names += [f"draw{i}" for i in range(len(traced.draws))]
+        sizes += [draw.shape for draw in traced.draws]
+        rows = len(names)
+        names += [""] * len(traced.tensors) + ["grad_y", *(f"grad_state{i}" for i in range(len(traced.states)))]
+        sizes += [tuple(tensor.shape) for tensor in traced.tensors] + [(traced.y,), *((s,) for s in traced.states)]
+        for i, (node, name, size) in enumerate(zip(nodes, names, sizes, strict=True)):
+            if rows <= i < rows + len(traced.tensors):
+                self.shared.add(node)
+                self.values[node] = self._new_param(traced.tensors[i - rows])
+                self.derived_copies[node] = self.derived.placeholder(f"p{i - rows}")
+                self.finish_copies[node] = self.finish.placeholder(f"p{i - rows}")
+            else:
+                self.values[node] = Array(self.builder.input(name, size), 0)
+
+    def _new_param(self, tensor: torch.Tensor) -> Array:
+        kind = "float" if tensor.dtype.is_floating_point else "int"
+        if tensor.dtype not in (torch.float32, torch.float64, torch.int64):
+            raise Unsupported(f"reads a parameter or buffer of {tensor.dtype}")
+        self.params.append((tuple(tensor.shape), kind))
+        return Array(self.builder.param(len(self.params) - 1, tuple(tensor.shape), kind))
+
+    def _call(self, node: fx.Node) -> None:
+        inputs = node.all_input_nodes
+        if any(arg in self.finish_copies and arg not in self.shared for arg in inputs):
+            return self._finish_call(node)
+        if inputs and all(arg in self.shared for arg in inputs):
+            self.shared.add(node)
+            self.derived_copies[node] = self.derived.node_copy(node, lambda n: self.derived_copies[n])
+            if is_view(node) and all(arg in self.values for arg in inputs):
+                self.values[node] = self._apply(node)
+            return None
+        result = self._apply(node)
+        if isinstance(result, RowSum):
+            if result.node not in self.sums:
+                self.sums.append(result.node)
+            copy = self.finish.placeholder(f"s{self.sums.index(result.node)}_{node.name}")
+            copy.meta["sum"] = self.sums.index(result.node)
+            self.finish_copies[node] = self._adapted(copy, result)
+        else:
+            self.values[node] = result
+        return None
+
+    def _adapted(self, copy: fx.Node, result: RowSum) -> fx.Node:
+        """The sum in the shape that the traced operator gives."""
+        if result.transposed:
+            copy = self.finish.call_function(torch.ops.aten.t.default, (copy,))
+        if result.more_axes:
+            copy = self.finish.call_function(torch.ops.aten.sum.dim_IntList, (copy, list(result.more_axes)))
+        return self.finish.call_function(torch.ops.aten.reshape.default, (copy, list(result.shape)))
+
+    def _finish_call(self, node: fx.Node) -> None:
+        rows = [arg for arg in node.all_input_nodes if arg not in self.finish_copies and arg not in self.shared]
+        name = "getitem" if "getitem" in str(node.target) else operator(node)
+        if rows or name not in _LINEAR:
+            raise Unsupported(f"has a gradient that is not linear in a sum over the batch ({name})")
+        for arg in node.all_input_nodes:
+            self._into_finish(arg)
+        self.finish_copies[node] = self.finish.node_copy(node, lambda n: self.finish_copies[n])
+
+    def _into_finish(self, node: fx.Node) -> None:
+        if node in self.finish_copies:
+            return
+        for arg in node.all_input_nodes:
+            self._into_finish(arg)
+        self.finish_copies[node] = self.finish.node_copy(node, lambda n: self.finish_copies[n])
+
+    def _finished(self, node: fx.Node | None) -> fx.Node | None:
+        if node is None:
+            return None
+        if node not in self.finish_copies:
+            array = self.values.get(node)
+            if node in self.shared or array is None or array.batch is not None:
+                raise Unsupported("has a gradient of a parameter that does not depend on the data")
+            # A constant: such as the zeros of a parameter that does not matter.
+            self._into_finish(node)
+        return self.finish_copies[node]
+
+    def _merged_sums(self) -> list[int]:
+        """Lets sums that are only added to each other share an array: a weight that a step uses several times."""
+        slot = list(range(len(self.sums)))
+        terms: dict[fx.Node, tuple[str, int]] = {}  # what is done to a sum, and which one it is
+        for node in list(self.finish.nodes):
+            inputs = node.all_input_nodes
+            if "sum" in node.meta:
+                terms[node] = ("", node.meta["sum"])
+            elif len(inputs) == 1 and inputs[0] in terms and len(inputs[0].users) == 1:
+                done, index = terms[inputs[0]]
+                rest = fx.node.map_arg((node.args, node.kwargs), lambda _: None)
+                terms[node] = (f"{done} {node.target} {rest}", index)
+            elif node.op == "call_function" and operator(node) == "add" and len(inputs) == 2 and not node.kwargs:
+                (a, b) = inputs
+                if all(one in terms and len(one.users) == 1 for one in inputs) and terms[a][0] == terms[b][0]:
+                    first, second = terms[a][1], terms[b][1]
+                    if (self.sums[first].op, self.sums[first].shape) == (self.sums[second].op, self.sums[second].shape):
+                        slot = [slot[first] if one == slot[second] else one for one in slot]
+                        node.replace_all_uses_with(a)
+                        self.finish.erase_node(node)
+        order = {old: new for new, old in enumerate(dict.fromkeys(slot))}
+        for node in self.finish.nodes:
+            if "sum" in node.meta:
+                node.meta["sum"] = order[slot[node.meta["sum"]]]
+        return [order[one] for one in slot]
+
+    def _row_output(self, node: fx.Node) -> View:
+        array = self._array(node)
+        if array.batch not in (0, None) or len(array.view.shape) != 1:
+            raise Unsupported("gives a tensor whose first axis is not the batch")
+        return array.view if array.view.is_whole() else self.builder.resolved(array.view)
+
+    def _apply(self, node: fx.Node) -> Any:
+        if "getitem" in str(node.target):
+            return self.values[node.args[0]][node.args[1]]
+        rule = RULES.get(operator(node))
+        if rule is None:
+            raise Unsupported(f"uses {operator(node)}, for which the compiler has no rule")
+        args = fx.node.map_arg(node.args, lambda n: _Wrapped(self._array(n)))
+        kwargs = fx.node.map_arg(node.kwargs, lambda n: _Wrapped(self._array(n)))
+        return rule(self.arrays, *_unwrapped(args), **_unwrapped(kwargs))
+
+    def _array(self, node: fx.Node) -> Any:
+        """The value of a node; one of parameters alone becomes a parameter of the kernel."""
+        if node not in self.values:
+            if node not in self.shared:
+                raise Unsupported("uses a sum over the batch within the step")
+            base = node
+            if is_view(base) and "getitem" not in str(base.target):
+                self._array(base.all_input_nodes[0])
+                self.values[node] = self._apply(node)
+                return self.values[node]
+            example = node.meta["val"]
+            self.values[node] = self._new_param(example)
+            self.derived_outputs.append(self.derived_copies[node])
+        return self.values[node]
+
+
+@dataclass
+class _Wrapped:
+    """Keeps an array whole inside torch.fx's nested arguments."""
+
+    array: Any
+
+
+def _unwrapped(args: Any) -> Any:
+    if isinstance(args, _Wrapped):
+        return args.array
+    if isinstance(args, (list, tuple)):
+        return [_unwrapped(arg) for arg in args]
+    if isinstance(args, dict):
+        return {key: _unwrapped(value) for key, value in args.items()}
+    return args
+
+
+Rule = Callable[..., Any]

@@ -1,0 +1,99 @@
+"""What the forward keeps for the backward, and what the backward computes once more.
+
+Keeping a value costs memory traffic, computing it again costs arithmetic, and products are never computed again. The
+cheapest choice is a minimum cut of the forward graph between what the inputs give for free and what the backward reads.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from .graph import EXPENSIVE, Node
+from .lower import Step
+
+_KEEP = 60  # per element: written once, read once, most often from beyond the second-level cache
+_AGAIN, _AGAIN_EXPENSIVE = 3, 25
+_NEVER = 10**12
+
+
+def forward_nodes(step: Step) -> set[Node]:
+    """Nodes that need no gradient from above."""
+    found: set[Node] = set()
+    for node in step.nodes:
+        incoming = node.op == "input" and str(node.detail).startswith("grad_")
+        if not incoming and all(arg.node in found for arg in node.args):
+            found.add(node)
+    return found
+
+
+def is_free(node: Node) -> bool:
+    """Whether both passes have it at hand: parameters, and inputs other than the state."""
+    return node.is_parameter or (node.op == "input" and not str(node.detail).startswith("state"))
+
+
+def kept(step: Step) -> list[Node]:
+    """The nodes whose values the forward keeps."""
+    forward = forward_nodes(step)
+    read: set[Node] = set()
+    ends = [view.node for view in step.gradients if view is not None] + step.sums
+    pending, seen = [node for node in ends], set(ends)
+    read |= {node for node in ends if node in forward}
+    while pending:
+        for arg in pending.pop().args:
+            if arg.node in forward:
+                read.add(arg.node)
+            elif arg.node not in seen:
+                seen.add(arg.node)
+                pending.append(arg.node)
+    read = {node for node in read if not is_free(node)}
+    return _cut([node for node in step.nodes if node in forward and not is_free(node)], read)
+
+
+def _cost_again(node: Node) -> int:
+    if not node.is_pointwise and node.op != "concat":
+        return _NEVER
+    return node.size * (_AGAIN_EXPENSIVE if node.op in EXPENSIVE else _AGAIN)
+
+
+def _cut(nodes: list[Node], read: set[Node]) -> list[Node]:
+    """A minimum cut; each node is an edge from its inside to its outside, with the cost of keeping it."""
+    edges: dict[tuple[object, object], int] = {}
+    for node in nodes:
+        edges["source", (node, 0)] = _cost_again(node)
+        edges[(node, 0), (node, 1)] = _NEVER if node.kind == "bool" else node.size * _KEEP
+        for arg in node.args:
+            if not is_free(arg.node):
+                edges[(arg.node, 1), (node, 0)] = _NEVER
+        if node in read:
+            edges[(node, 1), "sink"] = _NEVER
+    reached = _source_side(edges)
+    return [node for node in nodes if (node, 0) in reached and (node, 1) not in reached]
+
+
+def _source_side(capacity: dict[tuple[object, object], int]) -> set[object]:
+    """Edmonds and Karp's maximum flow; what the source still reaches when nothing more flows."""
+    left = dict(capacity)
+    neighbours: dict[object, list[object]] = {}
+    for a, b in capacity:
+        neighbours.setdefault(a, []).append(b)
+        neighbours.setdefault(b, []).append(a)
+        left.setdefault((b, a), 0)
+    while True:
+        came: dict[object, object] = {"source": "source"}
+        queue = deque(["source"])
+        while queue and "sink" not in came:
+            a = queue.popleft()
+            for b in neighbours.get(a, ()):
+                if b not in came and left[a, b] > 0:
+                    came[b] = a
+                    queue.append(b)
+        if "sink" not in came:
+            return set(came)
+        path, b = [], "sink"
+        while b != "source":
+            path.append((came[b], b))
+            b = came[b]
+        flow = min(left[edge] for edge in path)
+        for a, b in path:
+            left[a, b] -= flow
+            left[b, a] += flow

@@ -1,0 +1,241 @@
+"""Runs compiled kernels: two torch operators for all of them, with gradients and shapes."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..kernels import ops
+from .emit_cpu import Source
+from .lower import Step
+
+_kernels: dict[str, Compiled] = {}
+
+
+@dataclass
+class Compiled:
+    """A kernel that is loaded.
+
+    Attributes:
+        key: its name among all.
+        step: the graph that it was made from.
+        source: the C++ and its sizes.
+        library: the loaded code.
+    """
+
+    key: str
+    step: Step
+    source: Source
+    library: ctypes.CDLL
+
+    def __post_init__(self) -> None:
+        self.library.chronode_compiled_cell.restype = ctypes.c_void_p
+        self.table = ctypes.c_void_p(self.library.chronode_compiled_cell())
+        _kernels[self.key] = self
+
+    def run(self, cell: Any, x: Tensor, state: Sequence[Tensor], dt: Tensor, plan: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Runs the cell over a sequence, as `driver.run`."""
+        traced = self.step.traced
+        if not traced.with_project:
+            x = cell.project(x)
+        tensors = [t.contiguous() for t in traced.prefix(*(named(cell, name) for name in traced.captured))]
+        with torch.no_grad():
+            derived = [t.contiguous() for t in self.step.derived(*tensors)]
+        rows = [_last_dense(x), dt, *self._draws(x)]
+        keep = ops.needs_backward(x, dt, *state, *tensors)
+        interval = math.isqrt(len(x) - 1) + 1 if keep and plan.memory == "low" else 0
+        lengths = None if plan.lengths is None else plan.lengths.contiguous()
+        y, *rest = compiled_forward(
+            self.key, rows, list(state), [*tensors, *derived], lengths, plan.last, keep, interval
+        )
+        return y, tuple(rest[: len(state)])
+
+    def _draws(self, x: Tensor) -> list[Tensor]:
+        """The random numbers of all steps, drawn in the order in which the loop draws them."""
+        draws = self.step.draws
+        if not draws:
+            return []
+        steps, batch = x.shape[:2]
+        drawn = [[draw.function(batch, *draw.shape, dtype=x.dtype) for draw in draws] for _ in range(steps)]
+        return [torch.stack(one) for one in zip(*drawn, strict=True)]
+
+    def gradients_of_tensors(self, tensors: Sequence[Tensor], sums: Tensor) -> list[Tensor | None]:
+        """The gradients of prefix's tensors, from the sums over rows and time."""
+        pieces = [sums[start : start + math.prod(shape)].view(shape) for start, shape in self.source.sums]
+        order = [n.meta["sum"] for n in self.step.finish.graph.nodes if n.op == "placeholder" and "sum" in n.meta]
+        return list(self.step.finish(*tensors, *(pieces[i] for i in order)))
+
+
+def named(cell: Any, name: str) -> Tensor:
+    """A parameter or buffer by its dotted name."""
+    owner, _, last = name.rpartition(".")
+    return getattr(cell.get_submodule(owner) if owner else cell, last)
+
+
+def _last_dense(x: Tensor) -> Tensor:
+    return x if x.shape[-1] == 1 or x.stride(-1) == 1 else x.contiguous()
+
+
+def _forward_results(
+    key: str, rows: Sequence[Tensor], states: Sequence[Tensor], lengths: Tensor | None, last: bool, keep: bool, interval: int
+) -> list[Tensor]:
+    """y, the last states, what is kept and the checkpoints, not yet filled."""
+    kernel, x = _kernels[key], rows[0]
+    steps, batch = x.shape[:2]
+    y = x.new_empty((batch, kernel.step.traced.y) if last else (steps, batch, kernel.step.traced.y))
+    kept = x.new_empty(steps * batch * kernel.source.kept if keep and not interval else 0)
+    marks = -(-steps // interval) if interval else 0
+    return [y, *(torch.empty_like(s) for s in states), kept, *(s.new_empty(marks, *s.shape) for s in states)]
+
+
+@torch.library.custom_op("chronode::compiled_forward", mutates_args=())
+def compiled_forward(
+    key: str,
+    rows: Sequence[Tensor],
+    states: Sequence[Tensor],
+    params: Sequence[Tensor],
+    lengths: Tensor | None,
+    last: bool,
+    keep: bool,
+    interval: int,
+) -> list[Tensor]:
+    """A kernel over a sequence: y, the last states, then what the backward needs.
+
+    Args:
+        key: the kernel's name.
+        rows: x, dt and the random draws, `(T, B, size)` each.
+        states: before the first step.
+        params: prefix's tensors and the derived ones, contiguous.
+        lengths: valid steps of each sequence.
+        last: whether y is that of each last step only.
+        keep: whether a backward may follow.
+        interval: steps between two checkpoints of the low-memory backward; 0: everything is kept.
+    """
+    states = [state.contiguous() for state in states]
+    results = _forward_results(key, rows, states, lengths, last, keep, interval)
+    call = _Call(rows, states, params, lengths, last, interval, results[1 + len(states) :])
+    call.add(results[0], *results[1 : 1 + len(states)])
+    call.run("forward", _kernels[key])
+    return results
+
+
+@compiled_forward.register_fake
+def _(key, rows, states, params, lengths, last, keep, interval):
+    return _forward_results(key, rows, states, lengths, last, keep, interval)
+
+
+@torch.library.custom_op("chronode::compiled_backward", mutates_args=())
+def compiled_backward(
+    key: str,
+    rows: Sequence[Tensor],
+    states: Sequence[Tensor],
+    params: Sequence[Tensor],
+    lengths: Tensor | None,
+    last: bool,
+    interval: int,
+    kept: Sequence[Tensor],
+    grad_y: Tensor | None,
+    grad_ends: Sequence[Tensor | None],
+    want_x: bool,
+    want_dt: bool,
+) -> list[Tensor]:
+    """The gradients of x and dt (empty where not wanted), of the states, and the sums that `finish` takes."""
+    states = [state.contiguous() for state in states]
+    dx, ddt, *rest = results = _backward_results(key, rows, states, want_x, want_dt)
+    call = _Call(rows, states, params, lengths, last, interval, kept)
+    call.add_strided(None if grad_y is None else _last_dense(grad_y), last)
+    call.add(*(None if grad is None else grad.contiguous() for grad in grad_ends))
+    call.add(dx if want_x else None, ddt if want_dt else None, *rest)
+    call.run("backward", _kernels[key])
+    return results
+
+
+@compiled_backward.register_fake
+def _(key, rows, states, params, lengths, last, interval, kept, grad_y, grad_ends, want_x, want_dt):
+    return _backward_results(key, rows, states, want_x, want_dt)
+
+
+def _backward_results(
+    key: str, rows: Sequence[Tensor], states: Sequence[Tensor], want_x: bool, want_dt: bool
+) -> list[Tensor]:
+    x, dt = rows[:2]
+    dx, ddt = (
+        tensor.new_empty(tensor.shape if wanted else (0,)) for tensor, wanted in ((x, want_x), (dt, want_dt))
+    )
+    return [dx, ddt, *(torch.empty_like(s) for s in states), x.new_empty(_kernels[key].source.sums_size)]
+
+
+class _Call:
+    """The arguments of a pass: arrays and numbers, in the order in which native/compiled.cpp takes them."""
+
+    def __init__(
+        self,
+        rows: Sequence[Tensor],
+        states: Sequence[Tensor],
+        params: Sequence[Tensor],
+        lengths: Tensor | None,
+        last: bool,
+        interval: int,
+        kept: Sequence[Tensor],
+    ):
+        steps, batch = rows[0].shape[:2]
+        self.arrays: list[Tensor | None] = []
+        self.numbers = [steps, batch, int(last), interval]
+        x, dt, *draws = rows
+        self.add_strided(x, False)
+        self.add_strided(dt, False)
+        self.add(*draws, *states, *params, lengths, *kept)
+
+    def add(self, *tensors: Tensor | None) -> None:
+        """Arrays without gaps."""
+        self.arrays.extend(tensors)
+
+    def add_strided(self, tensor: Tensor | None, one_step: bool) -> None:
+        """An array and its strides over time and batch."""
+        self.arrays.append(tensor)
+        if tensor is None:
+            self.numbers += [0, 0]
+        else:
+            self.numbers += [0, tensor.stride(0)] if one_step else [tensor.stride(0), tensor.stride(1)]
+
+    def run(self, name: str, kernel: Compiled) -> None:
+        """Calls the runtime."""
+        x = self.arrays[0]
+        assert x is not None
+        ops.call(f"compiled_{name}", x.dtype, kernel.table, self.arrays, len(self.arrays), torch.tensor(self.numbers))
+
+
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
+    key, rows, states, params, lengths, last, _, interval = inputs
+    kept = output[1 + len(states) :]
+    ctx.how = key, last, interval, len(rows), len(states), len(params)
+    ctx.save_for_backward(*rows, *states, *params, lengths, *kept)
+    ctx.set_materialize_grads(False)
+
+
+def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> tuple[Any, ...]:
+    key, last, interval, *counts = ctx.how
+    saved = list(ctx.saved_tensors)
+    rows, states, params = (saved[sum(counts[:i]) : sum(counts[: i + 1])] for i in range(3))
+    lengths, *kept = saved[sum(counts) :]
+    kernel = _kernels[key]
+    # Which of x and dt need a gradient: torch tells for the whole list only.
+    want_x, want_dt = (bool(tensor.requires_grad) for tensor in rows[:2])
+    dx, ddt, *rest = compiled_backward(
+        key, rows, states, params, lengths, last, interval, kept, grads[0], list(grads[1 : 1 + len(states)]), want_x, want_dt
+    )
+    tensors = params[: len(kernel.step.traced.tensors)]
+    of_params = kernel.gradients_of_tensors(tensors, rest[-1])
+    of_params += [None] * (len(params) - len(tensors))
+    of_rows = [dx if want_x else None, ddt if want_dt else None, *[None] * (len(rows) - 2)]
+    return None, of_rows, rest[:-1], of_params, None, None, None, None
+
+
+compiled_forward.register_autograd(_backward, setup_context=_setup)
+ops.refuse_double_backward(compiled_backward)

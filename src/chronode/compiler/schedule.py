@@ -1,0 +1,333 @@
+"""Orders a graph into loops and products, and decides which values are stored.
+
+A program is a list of stages. Each has loops, which compute element-wise values and keep them in registers unless
+something else reads them, then products and other operations that read and write stored values.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .graph import EXPENSIVE, GRADIENTS, REDUCTIONS, Node
+from .views import Shape, View, dense_strides
+
+Context = tuple[Shape, tuple[int, ...], str]
+_CHEAP = 3  # operations that are done again rather than stored and loaded
+
+
+@dataclass(frozen=True)
+class Target:
+    """A place that a program fills: "y", "next0", "dx", ..., and what it is filled with."""
+
+    name: str
+    value: View
+
+
+@dataclass(frozen=True)
+class Store:
+    """Elements that a loop writes: to a node's storage or to a target, at `offset + Σ index · strides`."""
+
+    value: View
+    to: Node | str
+    strides: Shape
+    offset: int = 0
+
+
+@dataclass
+class Loop:
+    """Element-wise work over one space of indices, for all rows.
+
+    Attributes:
+        space: the axes.
+        axes: those that are reduced.
+        guard: the target for which alone it is needed ("" if for several).
+        stores: what it writes.
+        reductions: the sums and maxima that it makes.
+        sums: the sums over rows that it adds to.
+    """
+
+    space: Shape
+    axes: tuple[int, ...]
+    guard: str
+    stores: list[Store] = field(default_factory=list)
+    reductions: list[Node] = field(default_factory=list)
+    sums: list[Node] = field(default_factory=list)
+
+
+@dataclass
+class Stage:
+    """Loops, then operations on stored values in order."""
+
+    loops: list[Loop] = field(default_factory=list)
+    heavy: list[Node] = field(default_factory=list)
+
+
+@dataclass
+class Program:
+    """One pass.
+
+    Attributes:
+        stages: what is done, in order.
+        stored: the values that are written to memory.
+        read: those of them that the pass itself reads.
+        lives: the first and the last stage in which each is needed.
+        outer: the products over time.
+        column_sums: the sums over rows of values that products over time read.
+    """
+
+    stages: list[Stage]
+    stored: set[Node]
+    read: set[Node]
+    lives: dict[Node, tuple[int, int]]
+    outer: list[Node]
+    column_sums: list[Node]
+
+
+class Scheduler:
+    """Schedules one pass.
+
+    Args:
+        targets: what is wanted.
+        sums: the sums over rows that are wanted.
+        leaves: nodes that are stored already.
+        keep: nodes that must be stored for another pass.
+        guarded: targets that are not always wanted.
+    """
+
+    def __init__(
+        self,
+        targets: list[Target],
+        sums: list[Node],
+        leaves: set[Node],
+        keep: list[Node],
+        guarded: frozenset[str] = frozenset(),
+    ):
+        self.targets, self.sums, self.leaves, self.keep = targets, sums, leaves, keep
+        self.guarded = guarded
+        self.outer = [node for node in sums if node.op == "outer"]
+        self.needed = self._needed()
+        self.guard = self._guards()
+        self.stored = self._stored_at_least()
+        chunked = {arg.node for node in self.outer for arg in node.args} - {n for n in leaves if n.is_parameter}
+        self.column_sums = [n for n in sums if n.op == "row_sum" and n.args[0].node in chunked and n.args[0].is_whole()]
+        self.loop_sums = [n for n in sums if n.op == "row_sum" and n not in self.column_sums]
+
+    def run(self) -> Program:
+        """The stages."""
+        while True:
+            self.times = self._times()
+            more = self._used_twice()
+            if not more:
+                break
+            self.stored |= more
+        return self._program()
+
+    # ---- what is needed --------------------------------------------------------------------------------
+
+    def _is_leaf(self, node: Node) -> bool:
+        return node in self.leaves or node.is_parameter or node.op == "input"
+
+    def _roots(self) -> list[Node]:
+        return [*(target.value.node for target in self.targets), *self.sums, *self.keep]
+
+    def _needed(self) -> list[Node]:
+        found: set[Node] = set()
+        pending = [node for node in self._roots()]
+        while pending:
+            node = pending.pop()
+            if node in found:
+                continue
+            found.add(node)
+            if not self._is_leaf(node):
+                pending.extend(arg.node for arg in node.args)
+        return sorted(found, key=lambda node: node.number)
+
+    def _guards(self) -> dict[Node, str]:
+        """For each node the one target that needs it, where that is not always wanted."""
+        ends: dict[Node, set[str]] = defaultdict(set)
+        for target in self.targets:
+            ends[target.value.node].add(target.name if target.name in self.guarded else "")
+        for node in [*self.sums, *self.keep]:
+            ends[node].add("")
+        for node in reversed(self.needed):
+            if not self._is_leaf(node):
+                for arg in node.args:
+                    ends[arg.node] |= ends[node]
+        return {node: next(iter(names)) if len(names) == 1 else "" for node, names in ends.items()}
+
+    def _stored_at_least(self) -> set[Node]:
+        stored = set(self.keep)
+        for node in self.needed:
+            if self._is_leaf(node):
+                continue
+            if not node.is_pointwise and node.op not in GRADIENTS:
+                stored.add(node)
+            if node.forced:
+                stored.add(node)
+            if node.op in ("product", "outer", "gather", "scatter"):
+                stored.update(arg.node for arg in node.args if not self._is_leaf(arg.node))
+            # Inputs that a sum over time reads are gathered into rows of many steps.
+            if node.op == "outer":
+                stored.update(arg.node for arg in node.args if arg.node.op == "input" and arg.node not in self.leaves)
+        return stored
+
+    # ---- when ------------------------------------------------------------------------------------------
+
+    def _context(self, node: Node) -> Context:
+        """The loop that a node is computed in: space, reduced axes, guard."""
+        if node.op in REDUCTIONS:
+            return node.args[0].shape, node.detail, self.guard[node]
+        return node.shape, (), self.guard[node]
+
+    def inlines(self, view: View, context: Context) -> bool:
+        """Whether a loop computes the value itself rather than loading it."""
+        node = view.node
+        if self._is_leaf(node) or not node.is_pointwise:
+            return False
+        same = view.is_whole() and view.shape == node.shape
+        return same and (node not in self.stored or self._context(node) == context)
+
+    def _ready(self, view: View, context: Context, times: dict[Node, int]) -> int:
+        """The first stage whose loops can have the value."""
+        node = view.node
+        if self._is_leaf(node):
+            return 0
+        return times[node] + (0 if self.inlines(view, context) else 1)
+
+    def _times(self) -> dict[Node, int]:
+        times: dict[Node, int] = {}
+        for node in self.needed:
+            if self._is_leaf(node):
+                times[node] = 0
+            elif node.op in ("product", "gather", "scatter"):
+                times[node] = max(0 if self._is_leaf(arg.node) else times[arg.node] for arg in node.args)
+            elif node.op == "concat":
+                times[node] = max(self._ready(arg.squeezed(), self._piece_context(node, arg), times) for arg in node.args)
+            elif node.op == "outer":
+                times[node] = 0
+            else:
+                context = self._context(node)
+                times[node] = max((self._ready(arg, context, times) for arg in node.args), default=0)
+        return times
+
+    def _piece_context(self, concat: Node, piece: View) -> Context:
+        return piece.squeezed().shape, (), self.guard[concat]
+
+    # ---- what is stored besides ------------------------------------------------------------------------
+
+    def _used_twice(self) -> set[Node]:
+        """Values that would be computed in several loops and cost more than a load."""
+        where: dict[Node, set[object]] = defaultdict(set)
+        for time, loop in self._loops():
+            mark = (time, loop.space, loop.axes, loop.guard)
+            for view in [s.value for s in loop.stores] + [n.args[0] for n in loop.reductions + loop.sums]:
+                self._visit(view, (loop.space, loop.axes, loop.guard), mark, where)
+        return {
+            node
+            for node, marks in where.items()
+            if len(marks) > 1 and node not in self.stored and node.kind == "float" and self._cost(node) > _CHEAP
+        }
+
+    def _visit(self, view: View, context: Context, mark: object, where: dict) -> None:
+        node = view.node
+        if not self.inlines(view, context) or mark in where[node]:
+            return
+        where[node].add(mark)
+        for arg in node.args:
+            self._visit(arg, context, mark, where)
+
+    def _cost(self, node: Node) -> int:
+        if self._is_leaf(node) or not node.is_pointwise or node in self.stored:
+            return 0
+        return (8 if node.op in EXPENSIVE else 1) + sum(self._cost(arg.node) for arg in node.args)
+
+    # ---- the program -----------------------------------------------------------------------------------
+
+    def _loops(self) -> list[tuple[int, Loop]]:
+        loops: dict[tuple[int, Shape, tuple[int, ...], str], Loop] = {}
+
+        def loop(time: int, context: Context) -> Loop:
+            return loops.setdefault((time, *context), Loop(*context))
+
+        def store(value: View, to: Node | str, strides: Shape, offset: int, guard: str, time: int | None = None) -> None:
+            kept = [axis for axis, size in enumerate(value.shape) if size != 1]
+            value, strides = value.squeezed(), tuple(strides[axis] for axis in kept)
+            context = (value.shape, (), guard)
+            when = self._ready(value, context, self.times) if time is None else time
+            loop(when, context).stores.append(Store(value, to, strides, offset))
+
+        for node in self.needed:
+            if node in self.stored and node.op == "input":
+                store(node.view(), node, dense_strides(node.shape), 0, self.guard[node])
+            elif self._is_leaf(node) or node not in self.stored:
+                continue
+            elif node.op == "concat":
+                start, strides = 0, dense_strides(node.shape)
+                for piece in node.args:
+                    store(piece, node, strides, start * strides[node.detail], self.guard[node])
+                    start += piece.shape[node.detail]
+            elif node.op in REDUCTIONS:
+                loop(self.times[node], self._context(node)).reductions.append(node)
+            elif node.is_pointwise:
+                store(node.view(), node, dense_strides(node.shape), 0, self.guard[node], self.times[node])
+        for target in self.targets:
+            guard = target.name if target.name in self.guarded else ""
+            value = target.value.node.view() if target.value.is_whole() else target.value
+            store(value, target.name, dense_strides(value.shape), 0, guard)
+        for node in self.loop_sums:
+            context = (node.args[0].shape, (), "")
+            loop(self._ready(node.args[0], context, self.times), context).sums.append(node)
+        return [(key[0], loop) for key, loop in sorted(loops.items(), key=lambda item: item[0])]
+
+    def _program(self) -> Program:
+        loops = self._loops()
+        heavy = [n for n in self.needed if n.op in ("product", "gather", "scatter") and not self._is_leaf(n)]
+        last = max([time for time, _ in loops] + [self.times[node] for node in heavy], default=0)
+        stages = [Stage() for _ in range(last + 1)]
+        for time, loop in loops:
+            stages[time].loops.append(loop)
+        for node in heavy:
+            stages[self.times[node]].heavy.append(node)
+        lives, read = self._lives(stages)
+        return Program(stages, self.stored, read, lives, self.outer, self.column_sums)
+
+    def _lives(self, stages: list[Stage]) -> tuple[dict[Node, tuple[int, int]], set[Node]]:
+        lives: dict[Node, tuple[int, int]] = {}
+        read: set[Node] = set()
+
+        def load(node: Node, time: int) -> None:
+            read.add(node)
+            touch(node, time)
+
+        def touch(node: Node, time: int) -> None:
+            if node in self.stored:
+                first, last = lives.get(node, (time, time))
+                lives[node] = min(first, time), max(last, time)
+
+        for time, stage in enumerate(stages):
+            for loop in stage.loops:
+                context = (loop.space, loop.axes, loop.guard)
+                for stored in loop.stores:
+                    if isinstance(stored.to, Node):
+                        touch(stored.to, time)
+                for view in [s.value for s in loop.stores] + [n.args[0] for n in loop.reductions + loop.sums]:
+                    self._touch_loads(view, context, time, load, set())
+                for node in loop.reductions:
+                    touch(node, time)
+            for node in stage.heavy:
+                touch(node, time)
+                for arg in node.args:
+                    load(arg.node, time)
+        return lives, read
+
+    def _touch_loads(
+        self, view: View, context: Context, time: int, load: Callable[[Node, int], None], seen: set[Node]
+    ) -> None:
+        if not self.inlines(view, context):
+            load(view.node, time)
+        elif view.node not in seen:
+            seen.add(view.node)
+            for arg in view.node.args:
+                self._touch_loads(arg, context, time, load, seen)

@@ -1,0 +1,287 @@
+"""From a cell to torch graphs: what depends on parameters alone, and one step with its backward.
+
+`trace` runs the cell's step once on a small batch and records every operation on tensors. What only parameters reach
+(an orthogonal matrix, a softplus, a mask) becomes `prefix`, which torch runs once per call with its own gradients.
+The rest, recorded together with its backward, is `joint`: the graph that `lower` turns into loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+from torch.fx.experimental.proxy_tensor import make_fx
+
+VIEWS = frozenset(
+    "alias detach t transpose permute view _unsafe_view reshape expand unsqueeze squeeze select slice split "
+    "split_with_sizes unbind as_strided".split()
+)
+"""Operations that only look at their argument otherwise."""
+_MAKERS = frozenset("zeros ones full scalar_tensor empty".split())
+_DRAWS = {"randn_like": torch.randn, "randn": torch.randn, "rand_like": torch.rand, "rand": torch.rand}
+_SMALLEST_BATCH = 11
+
+
+class Unsupported(Exception):
+    """A step that cannot be compiled; the text says why, after "the step"."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A random tensor that each step draws."""
+
+    function: Callable[..., Tensor]
+    shape: tuple[int, ...]
+
+
+@dataclass
+class Traced:
+    """A step as graphs of torch operations.
+
+    Attributes:
+        batch: the batch size that stands for any.
+        captured: names of the parameters and buffers that `prefix` takes.
+        prefix: tensors from the captured ones; run by torch, once per call, with gradients.
+        joint: (x, dt, state, draws; prefix's tensors; gradients of y and state) to (y, state; gradients of the first
+            two groups).
+        x, y, states: features of each.
+        draws: random tensors of each step, in the order of drawing.
+        with_project: whether `project` is part of the step.
+        tensors: examples of prefix's tensors.
+    """
+
+    batch: int
+    captured: list[str]
+    prefix: fx.GraphModule
+    joint: fx.GraphModule
+    x: int
+    y: int
+    states: list[int]
+    draws: list[Draw]
+    tensors: list[Tensor]
+    with_project: bool
+
+
+def trace(cell: Any, features: int, with_project: bool = True) -> Traced:
+    """Records one step of a cell whose input has `features` features.
+
+    Args:
+        cell: the cell, with float32 or float64 parameters on the CPU.
+        features: of the input, or of what `project` gives where that runs outside.
+        with_project: whether `project` is part of the step.
+    """
+    batch = _batch_size(cell)
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+        like = next((p for p in cell.parameters()), torch.empty(0))
+        x, dt = like.new_empty(batch, features).normal_(), like.new_empty(batch, 1).uniform_(0.1, 1)
+        state = tuple(part.detach().clone() for part in cell.initial_state(batch, x))
+        _check_state(state, batch)
+
+        def step(x: Tensor, dt: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
+            y, new = cell.prepare()(cell.project(x) if with_project else x, state, dt)
+            return (y, *new)
+
+        recorded = _recorded(step, x, dt, *state)
+        _name_captured(recorded, cell)
+        captured, prefix, rest, draws = _split(recorded, 2 + len(state), batch)
+        tensors = [tensor.detach() for tensor in prefix(*(_named(cell, name) for name in captured))]
+        samples = [draw.function(*(batch, *draw.shape), dtype=x.dtype) for draw in draws]
+        joint, y = _joint(rest, [x, dt, *state, *samples], tensors)
+    sizes = [part.shape[1] for part in state]
+    return Traced(batch, captured, prefix, joint, features, y, sizes, draws, tensors, with_project)
+
+
+def _batch_size(cell: Any) -> int:
+    """A prime that divides no size of the cell, so that the batch axis is known by its size."""
+    sizes = {size for tensor in (*cell.parameters(), *cell.buffers()) for size in tensor.shape}
+    sizes |= {value for value in vars(cell).values() if type(value) is int}
+    prime = _SMALLEST_BATCH
+    while any(size % prime == 0 for size in sizes if size) or any(prime % n == 0 for n in range(2, prime)):
+        prime += 2
+    return prime
+
+
+def _check_state(state: tuple[Tensor, ...], batch: int) -> None:
+    for part in state:
+        if part.dim() != 2 or part.shape[0] != batch or not part.dtype.is_floating_point:
+            raise Unsupported(f"has a state of shape {tuple(part.shape)} and {part.dtype}, not (batch, size) of floats")
+
+
+def _decompositions() -> dict[Any, Callable[..., Any]]:
+    from torch._decomp import get_decompositions
+
+    aten = torch.ops.aten
+    names = """native_layer_norm native_layer_norm_backward gelu gelu_backward silu silu_backward elu elu_backward
+        leaky_relu leaky_relu_backward hardtanh hardtanh_backward hardsigmoid hardsigmoid_backward hardswish
+        hardswish_backward log_sigmoid_forward log_sigmoid_backward var var_mean std mean addcmul addcdiv lerp square
+        logit mish softshrink softshrink_backward hardshrink celu selu addmv norm linalg_vector_norm dot mv rsqrt
+        _log_softmax _log_softmax_backward_data nan_to_num frac trunc native_group_norm select_backward unfold_backward
+        masked_fill logsumexp logaddexp glu glu_backward"""
+    return dict(get_decompositions([getattr(aten, name) for name in names.split() if hasattr(aten, name)]))
+
+
+def _recorded(function: Callable[..., Any], *args: Tensor) -> fx.GraphModule:
+    try:
+        return make_fx(function, decomposition_table=_decompositions())(*args)
+    except Unsupported:
+        raise
+    except Exception as error:
+        text = str(error)
+        if "data-dependent" in text or "tracing tensor" in text or "item()" in text:
+            raise Unsupported("branches on the values of tensors") from error
+        first = text.strip().split("\n")[0][:200]
+        raise Unsupported(f"cannot be traced ({type(error).__name__}: {first})") from error
+
+
+def _name_captured(recorded: fx.GraphModule, cell: Any) -> None:
+    """Gives every tensor that the step took from the cell its name there."""
+    names = {id(tensor): name for name, tensor in (*cell.named_parameters(), *cell.named_buffers())}
+    for node in recorded.graph.nodes:
+        if node.op != "get_attr":
+            continue
+        tensor = getattr(recorded, node.target)
+        if isinstance(tensor, Tensor) and id(tensor) in names:
+            node.meta["captured"] = names[id(tensor)]
+        elif isinstance(tensor, Tensor) and all("lift_fresh" in str(user.target) for user in node.users):
+            node.meta["literal"] = tensor
+        else:
+            raise Unsupported("reads a tensor that is neither a parameter nor a buffer of the cell: register it there")
+
+
+def operator(node: fx.Node) -> str:
+    """The ATen name of a node, without overload."""
+    return node.target._opname if isinstance(node.target, torch._ops.OpOverload) else str(node.target)
+
+
+def is_view(node: fx.Node) -> bool:
+    """Whether a node only looks at its argument."""
+    return node.op == "call_function" and (operator(node) in VIEWS or "getitem" in str(node.target))
+
+
+def _split(
+    recorded: fx.GraphModule, inputs: int, batch: int
+) -> tuple[list[str], fx.GraphModule, fx.GraphModule, list[Draw]]:
+    """What depends on parameters alone, and the rest, which takes that and the draws as inputs."""
+    per_row = _merge_shared(recorded, batch)
+    nodes = list(recorded.graph.nodes)
+    draws: list[tuple[fx.Node, Draw]] = []
+    for node in nodes:
+        if node.op != "call_function":
+            continue
+        if operator(node) in _DRAWS:
+            shape = tuple(node.meta["val"].shape)
+            if not shape or shape[0] != batch:
+                raise Unsupported(f"draws a random tensor of shape {shape} that is not one value per sequence")
+            draws.append((node, Draw(_DRAWS[operator(node)], shape[1:])))
+        elif torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+            raise Unsupported(f"draws random numbers with {operator(node)}")
+    bases = _bases(nodes, per_row)
+    prefix, captured = _prefix(recorded, nodes, per_row, bases)
+    rest = _rest(recorded, nodes, per_row, bases, draws, inputs)
+    return captured, prefix, rest, [draw for _, draw in draws]
+
+
+def _merge_shared(recorded: fx.GraphModule, batch: int) -> set[fx.Node]:
+    """Makes one node of equal ones that depend on parameters alone; gives back those that do not."""
+    per_row: set[fx.Node] = set()
+    known: dict[Any, fx.Node] = {}
+    nodes = list(recorded.graph.nodes)
+    writes = any(node.op == "call_function" and operator(node).endswith("_") for node in nodes)
+    for node in nodes:
+        made = node.op == "call_function" and operator(node) in (*_DRAWS, *_MAKERS)
+        per_batch = made and (operator(node) in _DRAWS or batch in node.meta["val"].shape)
+        if node.op == "placeholder" or per_batch or any(arg in per_row for arg in node.all_input_nodes):
+            per_row.add(node)
+        elif node.op == "get_attr" or (node.op == "call_function" and not writes):
+            name = node.meta.get("captured", node.target)
+            key = repr((name if node.op == "get_attr" else str(node.target), node.args, node.kwargs))
+            if key in known:
+                node.replace_all_uses_with(known[key])
+                recorded.graph.erase_node(node)
+            else:
+                known[key] = node
+    return per_row
+
+
+def _bases(nodes: list[fx.Node], per_row: set[fx.Node]) -> list[fx.Node]:
+    """The tensors of parameters alone that the step reads, seen through views."""
+    found: dict[fx.Node, None] = {}
+    for node in nodes:
+        if node in per_row or node.op == "output":
+            for arg in node.all_input_nodes:
+                while arg not in per_row and is_view(arg):
+                    arg = arg.all_input_nodes[0]
+                if arg not in per_row:
+                    found[arg] = None
+    return list(found)
+
+
+def _prefix(
+    recorded: fx.GraphModule, nodes: list[fx.Node], per_row: set[fx.Node], bases: list[fx.Node]
+) -> tuple[fx.GraphModule, list[str]]:
+    graph = fx.Graph()
+    copies: dict[fx.Node, fx.Node] = {}
+    captured: list[str] = []
+    for node in nodes:
+        if "captured" in node.meta:
+            copies[node] = graph.placeholder(f"p{len(captured)}")
+            captured.append(node.meta["captured"])
+    for node in nodes:
+        if node not in per_row and node.op in ("call_function", "get_attr") and node not in copies:
+            copies[node] = graph.node_copy(node, lambda n: copies[n])
+    graph.output(tuple(copies[node] for node in bases))
+    graph.eliminate_dead_code()
+    return fx.GraphModule(recorded, graph), captured
+
+
+def _rest(
+    recorded: fx.GraphModule,
+    nodes: list[fx.Node],
+    per_row: set[fx.Node],
+    bases: list[fx.Node],
+    draws: list[tuple[fx.Node, Draw]],
+    inputs: int,
+) -> fx.GraphModule:
+    graph = fx.Graph()
+    copies: dict[fx.Node, fx.Node] = {}
+    for node in [*(n for n in nodes if n.op == "placeholder"), *(n for n, _ in draws), *bases]:
+        copies[node] = graph.placeholder(node.name)
+    for node in nodes:
+        if node in copies or node.op == "placeholder":
+            continue
+        if node in per_row or (is_view(node) and all(arg in copies for arg in node.all_input_nodes)):
+            if node.op != "output":
+                copies[node] = graph.node_copy(node, lambda n: copies[n])
+    output = next(node for node in nodes if node.op == "output")
+    graph.output(fx.node.map_arg(output.args[0], lambda n: copies[n]))
+    graph.eliminate_dead_code()
+    return fx.GraphModule(recorded, graph)
+
+
+def _joint(rest: fx.GraphModule, rows: list[Tensor], tensors: list[Tensor]) -> tuple[fx.GraphModule, int]:
+    with torch.no_grad():
+        example = rest(*rows, *tensors)
+    for out in example:
+        if out.dim() != 2 or out.shape[0] != rows[0].shape[0]:
+            raise Unsupported(f"gives a tensor of shape {tuple(out.shape)}, not (batch, size)")
+
+    def joint(rows: list[Tensor], tensors: list[Tensor], grads: list[Tensor]) -> Any:
+        inputs = [tensor.detach().requires_grad_(tensor.dtype.is_floating_point) for tensor in (*rows, *tensors)]
+        outputs = rest(*inputs)
+        pairs = [(out, grad) for out, grad in zip(outputs, grads, strict=True) if out.requires_grad]
+        wanted = [tensor for tensor in inputs if tensor.requires_grad]
+        if not pairs:
+            return list(outputs), [None] * len(inputs)
+        found = iter(torch.autograd.grad([o for o, _ in pairs], wanted, [g for _, g in pairs], allow_unused=True))
+        return list(outputs), [next(found) if tensor.requires_grad else None for tensor in inputs]
+
+    grads = [torch.randn_like(out) for out in example]
+    return _recorded(joint, rows, tensors, grads), example[0].shape[1]
+
+
+def _named(cell: Any, name: str) -> Tensor:
+    owner, _, last = name.rpartition(".")
+    return getattr(cell.get_submodule(owner), last)
