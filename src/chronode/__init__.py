@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import nn
+    from . import compiler, nn
     from .kernels import backend
     from .nn.registry import Model, create, models, register
 
-__all__ = ["Model", "__version__", "backend", "create", "models", "nn", "register"]
+__all__ = ["Model", "__version__", "backend", "compiler", "create", "models", "nn", "register"]
 
-_MODULES = ("analysis", "data", "estimators", "nn", "tasks", "testing", "training")
+_MODULES = ("analysis", "compiler", "data", "estimators", "nn", "tasks", "testing", "training")
 _HOMES = {"backend": "kernels"}
 _HOMES |= dict.fromkeys(("Model", "create", "models", "register"), "nn.registry")
 _HOMES |= dict.fromkeys(("SequenceClassifier", "SequenceForecaster", "SequenceRegressor"), "estimators")

@@ -1,7 +1,11 @@
-"""Compiles a cell's step: traced once, turned into a graph with its backward, written as native code."""
+"""Compiles a cell's step: traced once, turned into a graph with its backward, written as native code.
+
+`chronode.backend("native")` compiles every cell that has no hand-written kernel when it is first run; `use` does it for
+one model, `plan` says whether it pays. See the page "How chronode makes your cell fast".
+"""
 
 from __future__ import annotations
 
-from .trace import Unsupported
+from .choice import Decision, Path, cells_of, explain, find, plan, use
 
-__all__ = ["Unsupported"]
+__all__ = ["Decision", "Path", "cells_of", "explain", "find", "plan", "use"]

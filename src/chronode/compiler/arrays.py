@@ -83,13 +83,12 @@ class Arrays:
         """The array's view with as many axes as the result has, less that of the batch."""
         view = array.view
         own = array.dim
-        if position is not None and array.batch is None and own > dim - 1 - position:
+        if position is not None and array.batch is None and own >= dim - position:
             # An axis of one element stands where the others have the batch.
-            if own >= dim - position:
-                axis = position - (dim - own)
-                if view.shape[axis] != 1:
-                    raise Unsupported("mixes rows of the batch: a parameter has an axis where the batch is")
-                view = view.without(axis)
+            axis = position - (dim - own)
+            if view.shape[axis] != 1:
+                raise Unsupported("mixes rows of the batch: a parameter has an axis where the batch is")
+            view = view.without(axis)
         wanted = dim - (position is not None)
         while len(view.shape) < wanted:
             view = view.with_axis(0)

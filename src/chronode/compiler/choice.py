@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
 
-from ..kernels.backend import chosen, why_not
-from .trace import Unsupported
+from ..kernels.backend import chosen
+from ..kernels.library import library
+from ..kernels.modes import TRANSFORMED, transformed
 
-_BUILD_SECONDS = 8.0  # to trace and to build one kernel
-_NODE_SECONDS = 6e-6  # of one operation of the loop in Python
+if TYPE_CHECKING:
+    from .run import Compiled
+
+_BUILD_SECONDS = 6.0  # to trace and build one kernel
+_OPERATION_SECONDS = 8e-6  # one operation of a step in Python
+_GAIN = 3  # the loop must take so many times as long as compiling, else compiling is not worth it
 _compiled: WeakSet[nn.Module] = WeakSet()
 _noted: set[str] = set()
 
@@ -24,7 +29,7 @@ class Decision:
     """Whether a model's cells run compiled.
 
     Attributes:
-        compiled: the answer.
+        compiled: the answer; goes to `use`.
         text: the reason, in a line.
     """
 
@@ -32,33 +37,124 @@ class Decision:
     text: str
 
 
+@dataclass(frozen=True)
+class Path:
+    """How a cell runs over a sequence.
+
+    Attributes:
+        name: "hand-written", "compiled" (it can be) or "loop".
+        reason: why it is the loop; empty otherwise.
+    """
+
+    name: str
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.reason}" if self.reason else self.name
+
+
 def use(model: nn.Module, compiled: bool = True) -> None:
     """Lets the cells of a model run compiled from here on, or not.
 
-    What cannot be compiled runs as it did, with one note.
+    What cannot be compiled runs as before, with one note. Cells with a hand-written kernel keep it.
 
     Example:
         >>> import chronode
         >>> layer = chronode.create("gru", 3, 8)
         >>> chronode.compiler.use(layer, compiled=False)
     """
+    for cell in cells_of(model):
+        (_compiled.add if compiled else _compiled.discard)(cell)
+
+
+def cells_of(model: nn.Module) -> list[Any]:
+    """The cells that layers of a model run, without cells inside cells."""
+    found: list[Any] = []
+    inner: set[int] = set()
     for module in model.modules():
-        (_compiled.add if compiled else _compiled.discard)(module)
+        if hasattr(module, "prepare") and hasattr(module, "initial_state") and id(module) not in inner:
+            found.append(module)
+            inner.update(id(part) for part in module.modules())
+    return found
 
 
 def plan(model: nn.Module, steps: int) -> Decision:
-    """Whether compiling pays for `steps` time steps of training ahead (sequence length times batches).
+    """Whether compiling pays for the work ahead.
 
     Args:
-        model: a layer or a model with layers.
-        steps: time steps that the loop would run.
+        model: a layer, or a model with layers.
+        steps: time steps of training ahead: those of a batch, times batches, times epochs.
+
+    Example:
+        >>> import chronode
+        >>> chronode.compiler.plan(chronode.create("gru", 3, 8), steps=100).compiled
+        False
     """
-    cells = [module for module in model.modules() if hasattr(module, "sequence_step")]
-    raise NotImplementedError(cells)
+    if chosen() == "torch":
+        return Decision(False, "the torch backend is chosen")
+    cells = [cell for cell in cells_of(model) if explain(cell).name != "hand-written"]
+    if not cells:
+        return Decision(False, "all cells have a hand-written kernel")
+    # Before anything is traced: a step has at least a dozen operations, with its backward.
+    if chosen() != "native" and steps * len(cells) * 1000 * _OPERATION_SECONDS < _BUILD_SECONDS:
+        return Decision(False, "the work ahead is shorter than compiling")
+    paths = {cell: explain(cell) for cell in cells}
+    loops = [path for path in paths.values() if path.name == "loop"]
+    if len(loops) == len(cells):
+        return Decision(False, loops[0].reason)
+    return _worth(cells, paths, steps)
 
 
-def find(cell: Any, x: Tensor) -> Any | None:
+def _worth(cells: list[Any], paths: dict[Any, Path], steps: int) -> Decision:
+    from .compiled import is_built, step_of
+
+    able = [cell for cell in cells if paths[cell].name == "compiled"]
+    kinds = {id(step_of(cell)): cell for cell in able}
+    to_build = [cell for cell in kinds.values() if not is_built(cell)]
+    building = _BUILD_SECONDS * len(to_build)
+    looping = sum(len(step_of(cell).nodes) for cell in able) * steps * _OPERATION_SECONDS
+    if chosen() != "native" and looping < _GAIN * building:
+        return Decision(False, f"compiling would take about {building:.0f} s, the loop about {looping:.0f} s")
+    what = f"compiled ({building:.0f} s to build)" if to_build else "compiled, from the cache"
+    return Decision(True, f"the step runs {what}; as a loop it would take about {looping:.0f} s")
+
+
+def explain(cell: Any) -> Path:
+    """How a cell runs, where compiling is allowed.
+
+    Example:
+        >>> import chronode
+        >>> print(chronode.compiler.explain(chronode.create("unicornn", 3, 8).cells[0]))
+        hand-written
+    """
+    kernel = cell.kernel()
+    if library() is None:
+        from ..kernels.library import status
+
+        return Path("loop", status())
+    if kernel is not None and kernel.native:
+        return Path("hand-written")
+    from . import build
+    from .compiled import step_of
+    from .trace import Unsupported
+
+    try:
+        step_of(cell)
+        build.compiler()
+    except Unsupported as reason:
+        return Path("loop", f"the step {reason}")
+    except build.BuildError as error:
+        return Path("loop", str(error))
+    return Path("compiled")
+
+
+def find(cell: Any, x: Tensor, why_not: str | None = None) -> Compiled | None:
     """The compiled kernel that runs `cell` over `x` now; None where something else must.
+
+    Args:
+        cell: the cell.
+        x: its input.
+        why_not: what else keeps the cell from being compiled, in words.
 
     Raises:
         ValueError: backend "native" was chosen and the cell cannot be compiled.
@@ -66,25 +162,35 @@ def find(cell: Any, x: Tensor) -> Any | None:
     backend = chosen()
     if backend == "torch" or (backend == "auto" and cell not in _compiled) or torch.compiler.is_compiling():
         return None
-    reason = why_not_here(x)
+    reason = why_not or _why_not(x)
     if reason is None:
-        try:
-            from .compiled import kernel_of
+        from .compiled import kernel_of
+        from .trace import Unsupported
 
+        try:
             return kernel_of(cell)
         except Unsupported as error:
-            reason = f"the step {error}" if not str(error).startswith(("the ", "no ")) else str(error)
+            reason = str(error)
     if backend == "native":
-        return None
-    note = f"{type(cell).__name__} runs as a loop in Python: {reason}."
+        raise ValueError(
+            f"backend 'native' was chosen, but {type(cell).__name__} has no kernel for these settings and cannot be "
+            f"compiled: {reason}. Choose backend 'auto' or 'torch'."
+        )
+    note = f"{type(cell).__name__} runs as a loop: {reason}."
     if note not in _noted:
         _noted.add(note)
         warnings.warn(note, stacklevel=2)
     return None
 
 
-def why_not_here(x: Tensor) -> str | None:
+def _why_not(x: Tensor) -> str | None:
     """Why no compiled kernel can take `x` now, in words; None if one can."""
+    if library() is None:
+        from ..kernels.library import status
+
+        return status()
+    if transformed():
+        return TRANSFORMED
     if torch.is_autocast_enabled(x.device.type):
         return "compiled kernels do not run under autocast"
     if x.device.type != "cpu":

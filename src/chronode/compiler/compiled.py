@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import threading
 from typing import Any
@@ -35,7 +36,7 @@ def kernel_of(cell: nn.Module) -> Compiled:
     """The kernel that runs exactly this cell, built now unless it is in the cache.
 
     Raises:
-        Unsupported: it cannot be compiled; the text says why.
+        Unsupported: it cannot be compiled or built; the text says why.
     """
     mark = fingerprint(cell)
     found = _kernels.get(mark)
@@ -70,16 +71,14 @@ def _step(cell: nn.Module, mark: Any) -> Step:
 def _traced(cell: Any) -> Any:
     if _dtype(cell) not in ("float32", "float64"):
         raise Unsupported(f"has parameters of {_dtype(cell)}, not float32 or float64")
-    try:
-        traced = trace(cell, cell.input_size)
-        lower(traced)
-        return traced
-    except Unsupported:
-        # A projection in which steps or sequences see each other stays outside.
-        with torch.no_grad():
-            example = next(cell.parameters(), torch.empty(0)).new_zeros(2, cell.input_size)
-            features = cell.project(example).shape[-1]
-        return trace(cell, features, with_project=False)
+    example = next(cell.parameters(), torch.empty(0)).new_zeros(2, 2, cell.input_size)
+    with torch.no_grad():
+        # A copy, because batch normalisation counts what it sees.
+        projected = copy.deepcopy(cell).project_sequence(example, None)
+    if projected is None:
+        return trace(cell, cell.input_size)
+    # A projection in which steps or sequences see each other stays outside.
+    return trace(cell, projected.shape[-1], with_project=False)
 
 
 def _made(cell: nn.Module, mark: Any) -> Compiled | Unsupported:
@@ -88,12 +87,12 @@ def _made(cell: nn.Module, mark: Any) -> Compiled | Unsupported:
         source = emit(step, _dtype(cell))
         key = hashlib.sha256(f"{source.text}{step.traced.captured}{step.traced.prefix.code}".encode()).hexdigest()[:16]
         kernel = Compiled(key, step, source, build.load(source.text))
-        check(cell, kernel)
+        check(cell if step.traced.with_project else copy.deepcopy(cell), kernel)
         return kernel
     except build.BuildError as error:
         return Unsupported(str(error))
     except Unsupported as reason:
-        return reason
+        return Unsupported(f"the step {reason}")
 
 
 def _dtype(cell: nn.Module) -> str:

@@ -1,7 +1,7 @@
 """Writes a step as C++: a kernel over whole sequences for the CPU.
 
-The result is one source file: a function for the step forward, one for the step backward, and tables of the matrices and
-sums. What runs them over time and samples is the runtime in `kernels/native/compiled.cpp`.
+The result is one source file: a function for the step forward, one for the step backward, and tables of the matrices
+and sums. What runs them over time and samples is the runtime in `kernels/native/compiled.cpp`.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class _Forward(_Pass):
 class _Backward(_Pass):
     def __init__(self, step: Step, keep: Sequence[Node], scheduler: Scheduler):
         super().__init__(step, keep, scheduler)
-        first = {slot: node for slot, node in zip(reversed(step.slots), reversed(step.sums), strict=True)}
+        first = dict(zip(reversed(step.slots), reversed(step.sums), strict=True))
         places, self.sums_size = laid_out(first[slot] for slot in sorted(first))
         self.slots = [(places[first[slot]], first[slot].shape) for slot in sorted(first)]
         self.sums_at = {node: places[first[slot]] for node, slot in zip(step.sums, step.slots, strict=True)}
@@ -241,11 +241,13 @@ class _Backward(_Pass):
     def outer(self, node: Node) -> str:
         """A product over time, as a row of the table."""
         a, b = node.args
-        return f"{{{self._rows(a)}, {self._rows(b)}, {math.prod(a.shape[:-1])}, {_commas(node.shape)}, {self.sums_at[node]}}}"
+        numbers = [math.prod(a.shape[:-1]), *node.shape, self.sums_at[node]]
+        return f"{{{self._rows(a)}, {self._rows(b)}, {_commas(numbers)}}}"
 
     def column_sum(self, node: Node) -> str:
         """A sum over time, as a row of the table."""
-        return f"{{{self._rows(node.args[0].node.view())}, {self.sums_at[node]}}}"
+        source = node.args[0].node
+        return f"{{{self._rows(View(source, (source.size,), (1,)))}, {self.sums_at[node]}}}"
 
     def _rows(self, view: View) -> str:
         """The rows of many steps."""

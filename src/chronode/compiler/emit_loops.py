@@ -36,8 +36,8 @@ OPERATIONS = {
     "floor": "floor({0})",
     "ceil": "ceil({0})",
     "pow": "power({0}, {1})",
-    "min": "smaller({0}, {1})",
-    "max": "larger({0}, {1})",
+    "minimum": "smaller({0}, {1})",
+    "maximum": "larger({0}, {1})",
     "remainder": "remainder({0}, {1})",
     "where": "select<T>({0}, {1}, {2})",
     "lt": "{0} < {1}",
@@ -226,7 +226,6 @@ class LoopWriter:
         return self.known[node]
 
     def _load(self, view: View) -> str:
-        node = view.node
         if view.key not in self.loads:
             name = f"l{len(self.loads)}"
             self._line(f"const V {name} = {self._loaded(view)};")

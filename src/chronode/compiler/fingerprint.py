@@ -23,7 +23,7 @@ def fingerprint(cell: nn.Module) -> tuple[Any, ...]:
 
 
 def _of_module(module: nn.Module) -> tuple[Any, ...]:
-    own = []
+    own: list[Any] = []
     for name, value in vars(module).items():
         if name in ("_parameters", "_buffers"):
             own.append(tuple((key, _of_tensor(tensor)) for key, tensor in value.items()))
@@ -31,7 +31,7 @@ def _of_module(module: nn.Module) -> tuple[Any, ...]:
             own.append(tuple(value))
         elif value.__class__ in _PLAIN:
             own.append((name, value))
-        elif value:
+        elif isinstance(value, Tensor) or value:
             own.append((name, _described(value, _DEPTH)))
     return (type(module), _methods(type(module)), *own)
 
@@ -56,7 +56,7 @@ def _described(value: Any, depth: int) -> Any:
     if depth == 0:
         return id(value)
     if isinstance(value, Tensor):
-        return id(value), _of_tensor(value)
+        return _of_tensor(value)
     if isinstance(value, Mapping):
         return tuple((key, _described(one, depth - 1)) for key, one in value.items())
     if isinstance(value, (list, tuple, set, frozenset)):

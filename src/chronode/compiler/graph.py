@@ -8,6 +8,7 @@ concatenation works on its pieces, and equal nodes are one.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,10 @@ from typing import Any
 from .views import Shape, View, compose, dense_strides
 
 EXPENSIVE = frozenset(
-    {"exp", "tanh", "sigmoid", "log", "log1p", "expm1", "softplus", "sin", "cos", "pow", "erf", "sqrt", "div", "remainder"}
+    {
+        *("exp", "tanh", "sigmoid", "softplus", "log", "log1p", "expm1", "sin", "cos", "erf"),
+        *("pow", "sqrt", "div", "remainder"),
+    }
 )
 """Element-wise operations that cost more than storing their result for later use."""
 COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
@@ -131,7 +135,7 @@ class Builder:
 
     def _pieces(self, views: Sequence[View]) -> tuple[int, list[list[View]]] | None:
         """Where an argument is a concatenation: its axis, and the arguments cut at the seams."""
-        whole = [view for view in views if view.node.op == "concat" and view.is_whole() and view.shape == view.node.shape]
+        whole = [view for view in views if view.node.op == "concat" and view.is_all()]
         if not whole:
             return None
         axis = whole[0].node.detail
@@ -144,8 +148,7 @@ class Builder:
                     seams.add(position)
         cuts = sorted(seams)
         return axis, [
-            [view.narrowed(axis, start, end - start) for view in views]
-            for start, end in zip(cuts, cuts[1:], strict=False)
+            [view.narrowed(axis, start, end - start) for view in views] for start, end in itertools.pairwise(cuts)
         ]
 
     def resolved(self, view: View) -> View:
@@ -155,21 +158,22 @@ class Builder:
             return self._in_piece(view)
         if not node.is_pointwise or node.op == "const":
             return view
-        if view.is_whole() and view.shape == node.shape:
+        if view.is_all():
             return view
         spread = any(stride == 0 and size > 1 for size, stride in zip(view.shape, view.strides, strict=True))
         args = [compose(arg, view) for arg in node.args]
         if (spread and self.is_expensive(node)) or any(arg is None for arg in args):
             if node.kind == "bool":
                 # Masks are never stored: as 0 and 1 they can be.
-                return self.pointwise("ne", self._stored(self.as_float(node.view()), view), self.constant(0.0, view.shape), kind="bool")
+                stored = self.as_float(node.view()).node
+                stored.forced = True
+                seen = View(stored, view.shape, view.strides, view.offset)
+                return self.pointwise("ne", seen, self.constant(0.0, view.shape), kind="bool")
             node.forced = True
             return view
-        return self.pointwise(node.op, *(arg for arg in args if arg is not None), kind=node.kind)
-
-    def _stored(self, base: View, view: View) -> View:
-        base.node.forced = True
-        return View(base.node, view.shape, view.strides, view.offset)
+        made = self.pointwise(node.op, *(arg for arg in args if arg is not None), kind=node.kind)
+        # An operation that does nothing gives its argument, still seen through a view.
+        return made if made.squeezed().is_all() else self.resolved(made)
 
     def as_float(self, view: View) -> View:
         """1 where a mask is set, else 0."""
@@ -196,8 +200,9 @@ class Builder:
         for piece in concat.args:
             end = position + piece.shape[axis]
             if position <= first and last % concat.shape[axis] < end:
-                inside = View(_Shaped(piece.shape, concat.shape), view.shape, *_moved(view, concat.shape, piece.shape, axis, position))
-                seen = compose(piece, inside)
+                strides, offset = _moved(view, concat.shape, piece.shape, axis, position)
+                # Only shapes matter to compose: the node stands for one with the shape of the piece.
+                seen = compose(piece, View(concat, view.shape, strides, offset))
                 return view if seen is None else self.resolved(seen)
             position = end
         return view
@@ -219,7 +224,7 @@ class Builder:
         flat: list[View] = []
         for view in map(self.resolved, views):
             inner = view.node
-            if inner.op == "concat" and inner.detail == axis and view.is_whole() and view.shape == inner.shape:
+            if inner.op == "concat" and inner.detail == axis and view.is_all():
                 flat.extend(inner.args)
             else:
                 flat.append(view)
@@ -277,15 +282,6 @@ class Builder:
         """The sum over rows and time of aᵀ b."""
         a, b = self.matrix_rows(a), self.matrix_rows(b)
         return self._node("outer", (a, b), (a.shape[-1], b.shape[-1]))
-
-
-@dataclass(frozen=True)
-class _Shaped:
-    """Stands in for a node where only shapes matter."""
-
-    shape: Shape
-    whole: Shape
-    number: int = -1
 
 
 def _moved(view: View, whole: Shape, piece: Shape, axis: int, start: int) -> tuple[Shape, int]:

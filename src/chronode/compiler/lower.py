@@ -1,12 +1,12 @@
 """From torch's operators to the graph: one rule for each.
 
 Three kinds of operators are met in a joint graph: those of values per row, which become nodes; those of parameters
-alone (`derived`), which torch runs before the loop; those of sums over rows (`finish`), linear, which torch runs after it.
+alone (`derived`), which torch runs before the loop; those of sums over rows (`finish`), which torch runs after it and
+which must be linear.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +16,13 @@ from torch import fx
 from .arrays import Array, Arrays
 from .graph import Builder, Node
 from .rules import RULES, RowSum
-from .trace import Draw, Traced, Unsupported, is_view, operator
+from .trace import VIEWS, Draw, Traced, Unsupported, is_view, operator
 from .views import View
 
-_LINEAR = frozenset(
-    "alias detach t transpose permute view _unsafe_view reshape expand unsqueeze squeeze select slice sum add sub neg "
-    "mul div mm cat stack clone _to_copy slice_backward select_backward split split_with_sizes unbind getitem "
-    "zeros_like new_zeros zeros full".split()
-)
+_LINEAR = VIEWS | {
+    *("sum", "add", "sub", "neg", "mul", "div", "mm", "cat", "stack", "clone", "_to_copy", "slice_backward"),
+    *("select_backward", "getitem", "zeros_like", "new_zeros", "zeros", "full"),
+}
 
 
 @dataclass
@@ -126,11 +125,13 @@ class _Lowering:
                 self.values[node] = Array(self.builder.input(name, size), 0)
 
     def _new_param(self, tensor: torch.Tensor) -> Array:
-        kind = "float" if tensor.dtype.is_floating_point else "int"
-        if tensor.dtype not in (torch.float32, torch.float64, torch.int64):
+        if tensor.dtype not in (torch.float32, torch.float64, torch.int64, torch.bool):
             raise Unsupported(f"reads a parameter or buffer of {tensor.dtype}")
+        kind = "int" if tensor.dtype == torch.int64 else "float"
         self.params.append((tuple(tensor.shape), kind))
-        return Array(self.builder.param(len(self.params) - 1, tuple(tensor.shape), kind))
+        array = Array(self.builder.param(len(self.params) - 1, tuple(tensor.shape), kind))
+        # The kernel gets a mask as zeros and ones.
+        return self.arrays.pointwise("ne", array, 0.0, kind="bool") if tensor.dtype == torch.bool else array
 
     def _call(self, node: fx.Node) -> None:
         inputs = node.all_input_nodes
@@ -222,13 +223,19 @@ class _Lowering:
 
     def _apply(self, node: fx.Node) -> Any:
         if "getitem" in str(node.target):
-            return self.values[node.args[0]][node.args[1]]
+            return self.values[node.all_input_nodes[0]][node.args[1]]
         rule = RULES.get(operator(node))
         if rule is None:
             raise Unsupported(f"uses {operator(node)}, for which the compiler has no rule")
-        args = fx.node.map_arg(node.args, lambda n: _Wrapped(self._array(n)))
-        kwargs = fx.node.map_arg(node.kwargs, lambda n: _Wrapped(self._array(n)))
-        return rule(self.arrays, *_unwrapped(args), **_unwrapped(kwargs))
+        return rule(self.arrays, *self._lowered(node.args), **self._lowered(node.kwargs))
+
+    def _lowered(self, args: Any) -> Any:
+        """Arguments with arrays in place of nodes."""
+        if isinstance(args, fx.Node):
+            return self._array(args)
+        if isinstance(args, (list, tuple)):
+            return [self._lowered(arg) for arg in args]
+        return {key: self._lowered(arg) for key, arg in args.items()} if isinstance(args, dict) else args
 
     def _array(self, node: fx.Node) -> Any:
         """The value of a node; one of parameters alone becomes a parameter of the kernel."""
@@ -244,23 +251,3 @@ class _Lowering:
             self.values[node] = self._new_param(example)
             self.derived_outputs.append(self.derived_copies[node])
         return self.values[node]
-
-
-@dataclass
-class _Wrapped:
-    """Keeps an array whole inside torch.fx's nested arguments."""
-
-    array: Any
-
-
-def _unwrapped(args: Any) -> Any:
-    if isinstance(args, _Wrapped):
-        return args.array
-    if isinstance(args, (list, tuple)):
-        return [_unwrapped(arg) for arg in args]
-    if isinstance(args, dict):
-        return {key: _unwrapped(value) for key, value in args.items()}
-    return args
-
-
-Rule = Callable[..., Any]

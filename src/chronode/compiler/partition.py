@@ -36,7 +36,7 @@ def kept(step: Step) -> list[Node]:
     forward = forward_nodes(step)
     read: set[Node] = set()
     ends = [view.node for view in step.gradients if view is not None] + step.sums
-    pending, seen = [node for node in ends], set(ends)
+    pending, seen = list(ends), set(ends)
     read |= {node for node in ends if node in forward}
     while pending:
         for arg in pending.pop().args:
@@ -80,7 +80,7 @@ def _source_side(capacity: dict[tuple[object, object], int]) -> set[object]:
         left.setdefault((b, a), 0)
     while True:
         came: dict[object, object] = {"source": "source"}
-        queue = deque(["source"])
+        queue: deque[object] = deque(["source"])
         while queue and "sink" not in came:
             a = queue.popleft()
             for b in neighbours.get(a, ()):
@@ -89,7 +89,8 @@ def _source_side(capacity: dict[tuple[object, object], int]) -> set[object]:
                     queue.append(b)
         if "sink" not in came:
             return set(came)
-        path, b = [], "sink"
+        path: list[tuple[object, object]] = []
+        b: object = "sink"
         while b != "source":
             path.append((came[b], b))
             b = came[b]

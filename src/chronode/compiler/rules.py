@@ -44,7 +44,9 @@ def _unary(name: str) -> Callable[..., Any]:
     return lambda arrays, a: arrays.pointwise(name, a)
 
 
-for _name in "neg abs exp log log1p expm1 sqrt tanh sigmoid sin cos floor ceil erf reciprocal rsqrt".split():
+for _name in ("neg", "abs", "exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "reciprocal", "tanh", "sigmoid"):
+    RULES[_name] = _unary(_name)
+for _name in ("sin", "cos", "floor", "ceil", "erf"):
     RULES[_name] = _unary(_name)
 RULES["round"] = lambda arrays, a, decimals=0: arrays.pointwise("round", a)
 RULES["sign"] = RULES["sgn"] = _unary("sign")
@@ -55,9 +57,9 @@ def _binary(name: str) -> Callable[..., Any]:
     return lambda arrays, a, b: arrays.pointwise(name, _float(arrays, a), _float(arrays, b), kind=kind)
 
 
-for _name in "lt le gt ge eq ne".split():
+for _name in ["lt", "le", "gt", "ge", "eq", "ne"]:
     RULES[_name] = _binary(_name)
-RULES |= {"minimum": _binary("min"), "maximum": _binary("max"), "remainder": _binary("remainder")}
+RULES |= {"minimum": _binary("minimum"), "maximum": _binary("maximum"), "remainder": _binary("remainder")}
 RULES["mul"] = _binary("mul")
 
 
@@ -119,8 +121,8 @@ def _relu(arrays: Arrays, a: Array) -> Array:
 def _clamp(arrays: Arrays, a: Array, low: Any = None, high: Any = None, **named: Any) -> Array:
     low, high = named.get("min", low), named.get("max", high)
     if low is not None:
-        a = arrays.pointwise("max", a, _float(arrays, low))
-    return a if high is None else arrays.pointwise("min", a, _float(arrays, high))
+        a = arrays.pointwise("maximum", a, _float(arrays, low))
+    return a if high is None else arrays.pointwise("minimum", a, _float(arrays, high))
 
 
 RULES["clamp_max"] = lambda arrays, a, high: _clamp(arrays, a, None, high)
@@ -138,7 +140,7 @@ def _masked_fill(arrays: Arrays, a: Array, mask: Array, value: Any) -> Array:
     return arrays.pointwise("where", mask, _float(arrays, value), a)
 
 
-@rule("bitwise_and", "logical_and")
+@rule("bitwise_and", "logical_and", "logical_and_")
 def _and(arrays: Arrays, a: Array, b: Array) -> Array:
     return arrays.pointwise("and", a, b, kind="bool")
 
@@ -251,11 +253,12 @@ def _transpose(arrays: Arrays, a: Array, first: int, second: int) -> Array:
 
 
 @rule("slice")
-def _slice(arrays: Arrays, a: Array, axis: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Array:
+def _slice(
+    arrays: Arrays, a: Array, axis: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Array:
     axis %= a.dim
-    if axis == a.batch:
-        if (start or 0) == 0 and (end is None or end >= arrays.batch) and step == 1:
-            return a
+    if axis == a.batch and (start or 0) == 0 and (end is None or end >= arrays.batch) and step == 1:
+        return a
     own = a.axis(axis)
     places = range(a.view.shape[own])[slice(start, end, step)]
     return a.over(a.view.narrowed(own, places.start if len(places) else 0, len(places), step))
@@ -297,7 +300,7 @@ def _cat(arrays: Arrays, parts: Sequence[Array], axis: int = 0) -> Array:
         raise Unsupported("concatenates parameters within the step")
     position, axis = with_batch[0].batch, axis % with_batch[0].dim
     own = with_batch[0].axis(axis)
-    views = [_float(arrays, part).view if part.batch == position else None for part in parts]
+    views = [arrays.build.as_float(part.view) if part.batch == position else None for part in parts]
     if any(view is None for view in views):
         raise Unsupported("concatenates along the batch axis")
     return Array(arrays.build.concat([view for view in views if view is not None], own), position)
@@ -310,7 +313,9 @@ def _stack(arrays: Arrays, parts: Sequence[Array], axis: int = 0) -> Array:
 
 
 @rule("slice_backward")
-def _slice_backward(arrays: Arrays, grad: Array, shape: Sequence[int], axis: int, start: int, end: int, step: int) -> Array:
+def _slice_backward(
+    arrays: Arrays, grad: Array, shape: Sequence[int], axis: int, start: int, end: int, step: int
+) -> Array:
     if axis % grad.dim == grad.batch:
         return grad
     if step != 1:
@@ -336,8 +341,10 @@ def _with(shape: Sequence[int], axis: int, size: int) -> tuple[int, ...]:
 
 
 @rule("sum")
-def _sum(arrays: Arrays, a: Array, axes: Sequence[int] | None = None, keepdim: bool = False, **_: Any) -> Array | RowSum:
-    a = _float(arrays, a)
+def _sum(
+    arrays: Arrays, a: Array, axes: Sequence[int] | None = None, keepdim: bool = False, **_: Any
+) -> Array | RowSum:
+    a = a.over(arrays.build.as_float(a.view))
     axes = [axis % a.dim for axis in axes] if axes else list(range(a.dim))
     if a.batch not in axes:
         return arrays.reduced("sum", a, axes, keepdim)
@@ -412,7 +419,9 @@ def _index(arrays: Arrays, a: Array, indices: Sequence[Array | None]) -> Array:
 
 
 @rule("index_put")
-def _index_put(arrays: Arrays, a: Array, indices: Sequence[Array | None], values: Array, accumulate: bool = False) -> Array:
+def _index_put(
+    arrays: Arrays, a: Array, indices: Sequence[Array | None], values: Array, accumulate: bool = False
+) -> Array:
     axis, index = _one_index(a, indices)
     zeros = a.view.node.op == "const" and float(a.view.node.detail) == 0
     if not accumulate or not zeros or axis != a.dim - 1 or a.batch is None:

@@ -39,14 +39,17 @@ class Compiled:
         self.table = ctypes.c_void_p(self.library.chronode_compiled_cell())
         _kernels[self.key] = self
 
-    def run(self, cell: Any, x: Tensor, state: Sequence[Tensor], dt: Tensor, plan: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def run(
+        self, cell: Any, x: Tensor, state: Sequence[Tensor], dt: Tensor, plan: Any
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Runs the cell over a sequence, as `driver.run`."""
         traced = self.step.traced
         if not traced.with_project:
-            x = cell.project(x)
-        tensors = [t.contiguous() for t in traced.prefix(*(named(cell, name) for name in traced.captured))]
+            x = cell.project_sequence(x, plan.valid(x))
+        made = traced.prefix(*(named(cell, name) for name in traced.captured))
         with torch.no_grad():
-            derived = [t.contiguous() for t in self.step.derived(*tensors)]
+            derived = [_for_kernel(tensor, x) for tensor in self.step.derived(*made)]
+        tensors = [_for_kernel(tensor, x) for tensor in made]
         rows = [_last_dense(x), dt, *self._draws(x)]
         keep = ops.needs_backward(x, dt, *state, *tensors)
         interval = math.isqrt(len(x) - 1) + 1 if keep and plan.memory == "low" else 0
@@ -78,12 +81,23 @@ def named(cell: Any, name: str) -> Tensor:
     return getattr(cell.get_submodule(owner) if owner else cell, last)
 
 
+def _for_kernel(tensor: Tensor, x: Tensor) -> Tensor:
+    """Contiguous; a mask as zeros and ones."""
+    return (tensor.to(x.dtype) if tensor.dtype == torch.bool else tensor).contiguous()
+
+
 def _last_dense(x: Tensor) -> Tensor:
     return x if x.shape[-1] == 1 or x.stride(-1) == 1 else x.contiguous()
 
 
 def _forward_results(
-    key: str, rows: Sequence[Tensor], states: Sequence[Tensor], lengths: Tensor | None, last: bool, keep: bool, interval: int
+    key: str,
+    rows: Sequence[Tensor],
+    states: Sequence[Tensor],
+    lengths: Tensor | None,
+    last: bool,
+    keep: bool,
+    interval: int,
 ) -> list[Tensor]:
     """y, the last states, what is kept and the checkpoints, not yet filled."""
     kernel, x = _kernels[key], rows[0]
@@ -165,9 +179,7 @@ def _backward_results(
     key: str, rows: Sequence[Tensor], states: Sequence[Tensor], want_x: bool, want_dt: bool
 ) -> list[Tensor]:
     x, dt = rows[:2]
-    dx, ddt = (
-        tensor.new_empty(tensor.shape if wanted else (0,)) for tensor, wanted in ((x, want_x), (dt, want_dt))
-    )
+    dx, ddt = (tensor.new_empty(tensor.shape if wanted else (0,)) for tensor, wanted in ((x, want_x), (dt, want_dt)))
     return [dx, ddt, *(torch.empty_like(s) for s in states), x.new_empty(_kernels[key].source.sums_size)]
 
 
@@ -227,8 +239,9 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> tuple[Any, ...]:
     kernel = _kernels[key]
     # Which of x and dt need a gradient: torch tells for the whole list only.
     want_x, want_dt = (bool(tensor.requires_grad) for tensor in rows[:2])
+    of_ends = list(grads[1 : 1 + len(states)])
     dx, ddt, *rest = compiled_backward(
-        key, rows, states, params, lengths, last, interval, kept, grads[0], list(grads[1 : 1 + len(states)]), want_x, want_dt
+        key, rows, states, params, lengths, last, interval, kept, grads[0], of_ends, want_x, want_dt
     )
     tensors = params[: len(kernel.step.traced.tensors)]
     of_params = kernel.gradients_of_tensors(tensors, rest[-1])

@@ -134,7 +134,7 @@ class Scheduler:
 
     def _needed(self) -> list[Node]:
         found: set[Node] = set()
-        pending = [node for node in self._roots()]
+        pending = list(self._roots())
         while pending:
             node = pending.pop()
             if node in found:
@@ -186,8 +186,7 @@ class Scheduler:
         node = view.node
         if self._is_leaf(node) or not node.is_pointwise:
             return False
-        same = view.is_whole() and view.shape == node.shape
-        return same and (node not in self.stored or self._context(node) == context)
+        return view.is_all() and (node not in self.stored or self._context(node) == context)
 
     def _ready(self, view: View, context: Context, times: dict[Node, int]) -> int:
         """The first stage whose loops can have the value."""
@@ -204,16 +203,14 @@ class Scheduler:
             elif node.op in ("product", "gather", "scatter"):
                 times[node] = max(0 if self._is_leaf(arg.node) else times[arg.node] for arg in node.args)
             elif node.op == "concat":
-                times[node] = max(self._ready(arg.squeezed(), self._piece_context(node, arg), times) for arg in node.args)
+                pieces = [arg.squeezed() for arg in node.args]
+                times[node] = max(self._ready(piece, (piece.shape, (), self.guard[node]), times) for piece in pieces)
             elif node.op == "outer":
                 times[node] = 0
             else:
                 context = self._context(node)
                 times[node] = max((self._ready(arg, context, times) for arg in node.args), default=0)
         return times
-
-    def _piece_context(self, concat: Node, piece: View) -> Context:
-        return piece.squeezed().shape, (), self.guard[concat]
 
     # ---- what is stored besides ------------------------------------------------------------------------
 
@@ -251,7 +248,9 @@ class Scheduler:
         def loop(time: int, context: Context) -> Loop:
             return loops.setdefault((time, *context), Loop(*context))
 
-        def store(value: View, to: Node | str, strides: Shape, offset: int, guard: str, time: int | None = None) -> None:
+        def store(
+            value: View, to: Node | str, strides: Shape, offset: int, guard: str, time: int | None = None
+        ) -> None:
             kept = [axis for axis, size in enumerate(value.shape) if size != 1]
             value, strides = value.squeezed(), tuple(strides[axis] for axis in kept)
             context = (value.shape, (), guard)

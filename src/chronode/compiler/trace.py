@@ -16,11 +16,13 @@ from torch import Tensor, fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
 VIEWS = frozenset(
-    "alias detach t transpose permute view _unsafe_view reshape expand unsqueeze squeeze select slice split "
-    "split_with_sizes unbind as_strided".split()
+    {
+        *("alias", "detach", "t", "transpose", "permute", "view", "_unsafe_view", "reshape", "expand", "unsqueeze"),
+        *("squeeze", "select", "slice", "split", "split_with_sizes", "unbind"),
+    }
 )
 """Operations that only look at their argument otherwise."""
-_MAKERS = frozenset("zeros ones full scalar_tensor empty".split())
+_MAKERS = frozenset(["zeros", "ones", "full", "scalar_tensor", "empty"])
 _DRAWS = {"randn_like": torch.randn, "randn": torch.randn, "rand_like": torch.rand, "rand": torch.rand}
 _SMALLEST_BATCH = 11
 
@@ -116,14 +118,14 @@ def _decompositions() -> dict[Any, Callable[..., Any]]:
     aten = torch.ops.aten
     names = """native_layer_norm native_layer_norm_backward gelu gelu_backward silu silu_backward elu elu_backward
         leaky_relu leaky_relu_backward hardtanh hardtanh_backward hardsigmoid hardsigmoid_backward hardswish
-        hardswish_backward log_sigmoid_forward log_sigmoid_backward var var_mean std mean addcmul addcdiv lerp square
+        hardswish_backward log_sigmoid_forward log_sigmoid_backward addcmul addcdiv lerp square
         logit mish softshrink softshrink_backward hardshrink celu selu addmv norm linalg_vector_norm dot mv rsqrt
         _log_softmax _log_softmax_backward_data nan_to_num frac trunc native_group_norm select_backward unfold_backward
         masked_fill logsumexp logaddexp glu glu_backward"""
     return dict(get_decompositions([getattr(aten, name) for name in names.split() if hasattr(aten, name)]))
 
 
-def _recorded(function: Callable[..., Any], *args: Tensor) -> fx.GraphModule:
+def _recorded(function: Callable[..., Any], *args: Any) -> fx.GraphModule:
     try:
         return make_fx(function, decomposition_table=_decompositions())(*args)
     except Unsupported:
@@ -252,9 +254,9 @@ def _rest(
     for node in nodes:
         if node in copies or node.op == "placeholder":
             continue
-        if node in per_row or (is_view(node) and all(arg in copies for arg in node.all_input_nodes)):
-            if node.op != "output":
-                copies[node] = graph.node_copy(node, lambda n: copies[n])
+        seen = is_view(node) and all(arg in copies for arg in node.all_input_nodes)
+        if (node in per_row or seen) and node.op != "output":
+            copies[node] = graph.node_copy(node, lambda n: copies[n])
     output = next(node for node in nodes if node.op == "output")
     graph.output(fx.node.map_arg(output.args[0], lambda n: copies[n]))
     graph.eliminate_dead_code()

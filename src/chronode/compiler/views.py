@@ -40,6 +40,10 @@ class View:
         """Whether it is all of the node's storage in order (its axes may be grouped otherwise)."""
         return self.offset == 0 and self.is_dense() and math.prod(self.shape) == self.node.size
 
+    def is_all(self) -> bool:
+        """Whether it is all of the node, in its own shape."""
+        return self.is_whole() and self.shape == self.node.shape
+
     def is_dense(self) -> bool:
         """Whether its elements lie side by side, in order."""
         expected = 1

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from .backend import backend, chosen, why_not
 from .bound import Bound
-from .modes import transformed
+from .modes import TRANSFORMED, transformed
 
 __all__ = ["Bound", "Kernel", "backend", "find", "find_stack"]
 
@@ -51,16 +51,14 @@ class Kernel:
 def find(cell: Any, x: Tensor) -> Kernel | None:
     """The kernel that runs `cell` over a whole sequence `x` now; None where the driver's loop must run."""
     kernel: Kernel | None = cell.sequence_kernel
-    reason = cell.why_no_kernel()
-    if reason is None and transformed():
-        reason = "transforms of torch.func and forward-mode differentiation need the torch path"
-    if reason is None and kernel is not None:
-        reason = why_not(x) if kernel.native else None
-    if reason is None:
-        return kernel
-    if chosen() == "native":
+    if kernel is None or cell.why_no_kernel() is not None:
+        return None
+    reason = why_not(x) if kernel.native else None
+    if transformed():
+        reason = TRANSFORMED
+    if reason is not None and chosen() == "native":
         raise ValueError(f"backend 'native' was chosen, but {reason}. Choose backend 'auto' or 'torch'.")
-    return None
+    return kernel if reason is None else None
 
 
 def find_stack(cells: Sequence[Any], x: Tensor) -> Kernel | None:

@@ -31,8 +31,8 @@ def call(name: str, dtype: torch.dtype, *arguments: Argument) -> None:
     """Calls the C function `chronode_<name>_<f32|f64>`.
 
     Tensors are passed as arrays (None as an empty one), whole numbers as int64_t, other numbers as double, a list of
-    tensors as a pointer to their arrays (there a tensor may have any strides that do not go back). Every kernel's last arguments, the number of threads and the room for an error message, are added here. The GIL is
-    released meanwhile.
+    tensors as a pointer to their arrays (there a tensor may have any strides that do not go back). Every kernel's last
+    arguments, the number of threads and the room for an error message, are added here. The GIL is released meanwhile.
 
     Raises:
         ValueError: an argument does not fit the others (a size, a length beyond the time steps), or a tensor is not

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from .. import kernels
+from .. import compiler, kernels
 from . import changes
 from .cell import Cell, State
 
@@ -46,6 +46,10 @@ def run(cell: Cell, x: Tensor, state: State, dt: Tensor, plan: Plan) -> tuple[Te
         return (y if plan.last else flip(y, plan.lengths)), state
     changes.remake_weights([cell])
     kernel = kernels.find(cell, x)
+    if kernel is None or not kernel.native:
+        compiled = compiler.find(cell, x, changes.why_hooked(cell))
+        if compiled is not None:
+            return compiled.run(cell, x, state, dt, plan)
     done = None if kernel is None else kernel.run(cell.kernel_reads(), x, state, dt, plan)
     if done is not None:
         return done
