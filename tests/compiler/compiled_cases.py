@@ -128,6 +128,4 @@ def check(model, case, dtype=torch.float64, **settings):
     """A model's cells by kernel against the loop."""
     for cell in cells(model, dtype, case.hidden, **settings):
         arguments = inputs(cell, case, dtype)
-        assert_same(
-            everything(by_loop, cell, *arguments), everything(by_kernel, cell, *arguments), TOLERANCE[dtype]
-        )
+        assert_same(everything(by_loop, cell, *arguments), everything(by_kernel, cell, *arguments), TOLERANCE[dtype])

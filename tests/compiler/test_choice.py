@@ -66,7 +66,7 @@ def test_stacks_directions_and_single_steps(calls):
     assert torch.allclose(y, expected, atol=1e-6)
     live = chronode.create("ugrnn", 3, 6)
     compiler.use(live)
-    y, state = live.step(x[:, 0])
+    y, _ = live.step(x[:, 0])
     again, _ = live(x)
     assert torch.equal(y, again[:, 0])
 

@@ -7,7 +7,7 @@ from compiled_cases import ALL_AT_ONCE, CASES, by_kernel, cells, check, everythi
 import chronode
 
 FAST = ["lstm", "gru-d", "ct-gru", "phased-lstm", "cornn", "exprnn"]
-"""Models that together have nearly every operation: encoders, several axes, softmax, clocks, cut waves, prepared weights."""
+"""Models that have nearly every operation: encoders, several axes, softmax, clocks, cut waves, prepared weights."""
 
 
 @pytest.mark.parametrize("model", FAST)
@@ -30,7 +30,11 @@ def test_every_case_in_float32(case):
 
 @pytest.mark.parametrize(
     ("model", "settings"),
-    [("rnn", {"activation": "relu"}), ("lstm", {"sees_dt": True}), ("cfc", {"backbone_units": 5, "backbone_layers": 2})],
+    [
+        ("rnn", {"activation": "relu"}),
+        ("lstm", {"sees_dt": True}),
+        ("cfc", {"backbone_units": 5, "backbone_layers": 2}),
+    ],
 )
 def test_settings_are_part_of_the_kernel(model, settings):
     check(model, ALL_AT_ONCE, **settings)

@@ -26,6 +26,7 @@ NATIVE = Path(__file__).parent.parent / "kernels" / "native"
 _FLAGS = "-std=c++17 -O3 -fPIC -shared -ffp-contract=fast -fno-math-errno -fno-trapping-math -fvisibility=hidden"
 _SEAL = b"chronode compiled kernel, sha256 "
 _STALE_SECONDS = 3600
+_HEADERS = ("compiled_step.h", "compiled_math.h", "vmath.h", "simd.h")  # what a generated source includes
 
 
 class BuildError(Exception):
@@ -112,7 +113,7 @@ def _key(source: str) -> str:
 
 @functools.cache
 def _headers() -> str:
-    return "".join(path.read_text(encoding="utf-8") for path in sorted(NATIVE.glob("*.h")))
+    return "".join((NATIVE / name).read_text(encoding="utf-8") for name in _HEADERS)
 
 
 def _version() -> str:

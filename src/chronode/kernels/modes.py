@@ -10,11 +10,11 @@ from torch.autograd import forward_ad
 from .backend import constant_to_compilers
 
 
-@constant_to_compilers
 TRANSFORMED = "transforms of torch.func and forward-mode differentiation need the torch path"
 """Why nothing but torch's operations may run where `transformed()`."""
 
 
+@constant_to_compilers
 def transformed() -> bool:
     """Whether this is inside a transform of torch.func (grad, vmap, jvp, ...) or forward-mode differentiation."""
     return _functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
