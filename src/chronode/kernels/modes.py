@@ -9,7 +9,6 @@ from torch.autograd import forward_ad
 
 from .backend import constant_to_compilers
 
-
 TRANSFORMED = "transforms of torch.func and forward-mode differentiation need the torch path"
 """Why nothing but torch's operations may run where `transformed()`."""
 
