@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import threading
 from typing import Any
@@ -15,7 +14,7 @@ from .emit_cpu import emit
 from .fingerprint import fingerprint
 from .lower import Step, lower
 from .run import Compiled
-from .trace import Unsupported, trace
+from .trace import Unsupported, keeping_buffers, trace
 from .verify import check
 
 _lock = threading.RLock()
@@ -59,7 +58,8 @@ def _step(cell: nn.Module, mark: Any) -> Step:
     with _lock:
         if mark not in _steps:
             try:
-                _steps[mark] = lower(_traced(cell))
+                with keeping_buffers(cell):
+                    _steps[mark] = lower(_traced(cell))
             except Unsupported as reason:
                 _steps[mark] = reason
         found = _steps[mark]
@@ -73,8 +73,7 @@ def _traced(cell: Any) -> Any:
         raise Unsupported(f"has parameters of {_dtype(cell)}, not float32 or float64")
     example = next(cell.parameters(), torch.empty(0)).new_zeros(2, 2, cell.input_size)
     with torch.no_grad():
-        # A copy, because batch normalisation counts what it sees.
-        projected = copy.deepcopy(cell).project_sequence(example, None)
+        projected = cell.project_sequence(example, None)
     if projected is None:
         return trace(cell, cell.input_size)
     # A projection in which steps or sequences see each other stays outside.
@@ -87,7 +86,8 @@ def _made(cell: nn.Module, mark: Any) -> Compiled | Unsupported:
         source = emit(step, _dtype(cell))
         key = hashlib.sha256(f"{source.text}{step.traced.captured}{step.traced.prefix.code}".encode()).hexdigest()[:16]
         kernel = Compiled(key, step, source, build.load(source.text))
-        check(cell if step.traced.with_project else copy.deepcopy(cell), kernel)
+        with keeping_buffers(cell):
+            check(cell, kernel)
         return kernel
     except build.BuildError as error:
         return Unsupported(str(error))

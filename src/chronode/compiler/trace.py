@@ -7,7 +7,8 @@ The rest, recorded together with its backward, is `joint`: the graph that `lower
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +66,18 @@ class Traced:
     draws: list[Draw]
     tensors: list[Tensor]
     with_project: bool
+
+
+@contextmanager
+def keeping_buffers(cell: Any) -> Iterator[None]:
+    """Leaves buffers as they were: a batch normalisation counts what it sees."""
+    before = [(buffer, buffer.detach().clone()) for buffer in cell.buffers()]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for buffer, old in before:
+                buffer.copy_(old)
 
 
 def trace(cell: Any, features: int, with_project: bool = True) -> Traced:
