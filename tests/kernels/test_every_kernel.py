@@ -67,7 +67,7 @@ def test_same_bits_for_any_number_of_threads(name, size, length, hidden):
     call = batch(layer, size, length, torch.float32)
     threads, found = torch.get_num_threads(), []
     try:
-        for count in CASES[name].threads:
+        for count in (1, 2, 3):
             torch.set_num_threads(count)
             found.append(results(layer, "native", *call))
     finally:

@@ -1,6 +1,6 @@
 """IndRNN and SRU over a whole sequence: autograd around native/elementwise.cpp.
 
-The input's share of every step, one matrix product, and the transforms of the weights stay in torch.
+The input's share of every step is one product before, see product.py; the transforms of the weights are torch's.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
-ABI = 3
+ABI = 4
 """The number ``chronode_abi()`` of a usable library returns; native/version.cpp holds the same one."""
 
 

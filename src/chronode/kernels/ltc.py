@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from . import ops
 from .bound import Bound, BoundCall, State
+from .product import addmm
 
 ACTIVATIONS = ("sigmoid", "tanh", "relu", "hardtanh")
 """Of the dense form, in the order of the numbers that the kernel takes."""
@@ -52,7 +52,9 @@ def run(reads: SynapticReads | DenseReads, x: Tensor, state: State, dt: Tensor, 
         tensors = (x, v, dt, reads.recurrent, reads.sensory, reads.neurons)
         states, final = ltc_synaptic_forward(*tensors, plan.lengths, reads.unfolds, _keeps(plan, *tensors))
     else:
-        drive = F.linear(x, *reads.inputs).to(v.dtype)  # under autocast a product has less precision
+        weight, bias = reads.inputs
+        rows = addmm(bias, x.flatten(0, 1), weight.T)
+        drive = rows.to(v.dtype).unflatten(0, x.shape[:2])  # under autocast a product has less precision
         tensors = (drive, v, dt, reads.recurrent, reads.neurons)
         activation = ACTIVATIONS.index(reads.activation)
         states, final = ltc_dense_forward(*tensors, plan.lengths, activation, reads.unfolds, _keeps(plan, *tensors))

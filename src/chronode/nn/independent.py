@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from .._checks import flag, number, one_of
 from ..kernels import Kernel, elementwise
+from ..kernels.product import addmm
 from .cell import Cell, State
 from .registry import register
 
@@ -22,7 +23,7 @@ class Product(nn.Linear):
     def forward(self, input: Tensor, bias: Tensor | None = None) -> Tensor:
         """W x + b."""
         transposed = self.weight.T.contiguous() if torch.is_grad_enabled() else self.weight.T
-        rows = torch.addmm(self.bias if bias is None else bias, input.flatten(0, -2), transposed)
+        rows = addmm(self.bias if bias is None else bias, input.flatten(0, -2), transposed)
         return rows.unflatten(0, input.shape[:-1])
 
 

@@ -1,6 +1,6 @@
 // Recurrences whose units do not see each other's past: IndRNN and SRU over whole sequences.
 //
-// Everything that mixes units depends on the input alone and is done before, by torch, as one matrix product: what
+// Everything that mixes units depends on the input alone and is done before, as one matrix product: what
 // comes here are the shares a (steps, batch, kShares * hidden) of that product in each unit. A step then is a few
 // operations on each unit, and the loops below are the same for every model; a model is a struct such as IndRNN:
 //   Model(p, i, lanes)          loads the weights of the units i .. i + lanes

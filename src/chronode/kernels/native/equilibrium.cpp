@@ -10,26 +10,22 @@ namespace {
 template <class Phi, class T>
 void forward_block(const Problem<T>& p, const Weights<T>& w, const SampleBlock& block, T* y, T* h_end) {
   const int64_t H = p.hidden;
-  Buffer<T> x(block.rows * p.inputs), c(block.rows * H), h(block.rows * H), q(block.rows * H), other(block.rows * H);
-  Buffer<T> z(block.rows * p.rank), product(block.rows * H), etas(p.K * block.rows);
+  Buffer<T> x(block.rows * p.inputs), h(block.rows * H), q(block.rows * H), other(block.rows * H);
+  Buffer<T> z(block.rows * p.rank), etas(p.K * block.rows);
+  Recursion<T> now(block.rows * H);
   block.gather(p.h0, H, block.rows, h.data(), H);
   for (int64_t n = 0; n < block.steps(); ++n) {
     const int64_t active = block.active(n);
     block.gather(p.x + n * p.batch * p.inputs, p.inputs, active, x.data(), p.inputs);
-    gemm(x.data(), p.inputs, active, w.input, c.data(), H);
+    gemm(x.data(), p.inputs, active, w.input, now.c.data(), H);
     read_etas(p, block, n, active, etas.data());
-    for_vectors<T>(active * H, [&](int64_t i, int lanes) {
-      (Vec<T>(p.start()) * Vec<T>::load(h.data() + i, lanes)).store(q.data() + i, lanes);
-    });
+    now.begin(p, active, h.data(), q.data());
     for (int64_t k = 0; k < p.K; ++k) {
-      advance<Phi>(p, w, active, etas.data() + k * block.rows, q.data(), c.data(), z.data(), product.data(),
-                   static_cast<T*>(nullptr), other.data());
+      advance<Phi>(p, w, active, etas.data() + k * block.rows, q.data(), now, z.data(), static_cast<T*>(nullptr),
+                   other.data());
       std::swap(q, other);
     }
-    for_vectors<T>(active * H, [&](int64_t i, int lanes) {
-      fnma(Vec<T>(p.sign), Vec<T>::load(h.data() + i, lanes), Vec<T>::load(q.data() + i, lanes))
-          .store(h.data() + i, lanes);
-    });
+    std::copy_n(now.g.data(), active * H, h.data());
     if (y != nullptr) block.scatter(h.data(), H, H, active, y + n * p.batch * H);
   }
   if (y != nullptr) block.clear_padding(y, p.steps, H);

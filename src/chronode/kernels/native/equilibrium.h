@@ -1,9 +1,10 @@
 // iRNN and ERNN over a whole sequence: what forward and backward share.
 //
-// With q = g + s h the K steps of a time step are
+// The K steps of a time step are
 //
-//   q <- q + eta_k (phi(U q + c) - gamma q),   from q = (start + s) h,   then   h' = q - s h,   c = W x + b
+//   g <- g + eta_k (phi(U q + c) - gamma q) with q = g + s h,   from g = h or 0,   then   h' = g,   c = W x + b
 //
+// (g is kept beside q: with the recursion on q alone and h' = q - s h a small g would drown in the rounding of a large h.)
 // where U q is `up q` ("full") or q + up (down^T q) ("low-rank"; up and down are H x r). An outer factor P = U needs no
 // products of its own: U(U q + W x + b) = U^2 q + (U W) x + U b, and U^2 is low-rank or full again; the caller multiplies
 // these small matrices once per call.
@@ -32,7 +33,6 @@ struct Problem {
   bool from_previous;
 
   bool low_rank() const { return down != nullptr; }
-  T start() const { return (from_previous ? T(1) : T(0)) + sign; }
   // Which eta a sequence uses at step n; `count` is how many steps it had before this call.
   int64_t eta_index(int64_t sample, int64_t n) const {
     if (eta_steps == 1) return 0;
@@ -78,16 +78,37 @@ void read_etas(const Problem<T>& p, const SampleBlock& block, int64_t n, int64_t
       etas[k * block.rows + row] = p.eta[k * p.eta_steps + p.eta_index(block.samples[row], n)];
 }
 
-// One of the K steps for `active` rows: next = q + eta (f - gamma q) with f = phi(U q + c). z (active x rank) keeps
-// down^T q, product is scratch (active x hidden). f, or next in the backward's last step, is not wanted: null.
+// What the K steps of a time step work on, `rows` x hidden each.
+template <class T>
+struct Recursion {
+  Buffer<T> g, shift, c, product;
+  explicit Recursion(int64_t size) : g(size), shift(size), c(size), product(size) {}
+
+  // From the state h: g, shift = s h, and the first q. h may be q.
+  void begin(const Problem<T>& p, int64_t active, const T* h, T* q) {
+    const Vec<T> sign = p.sign;
+    for_vectors<T>(active * p.hidden, [&](int64_t i, int lanes) {
+      const Vec<T> before = Vec<T>::load(h + i, lanes), shifted = sign * before;
+      const Vec<T> from = p.from_previous ? before : Vec<T>::zero();
+      from.store(g.data() + i, lanes);
+      shifted.store(shift.data() + i, lanes);
+      (from + shifted).store(q + i, lanes);
+    });
+  }
+};
+
+// One of the K steps for `active` rows, from q to g and the q of the next one. z (active x rank) keeps down^T q. f, or
+// next in the last step, is not wanted: null.
 template <class Phi, class T>
-void advance(const Problem<T>& p, const Weights<T>& w, int64_t active, const T* etas, const T* q, const T* c, T* z,
-             T* product, T* f, T* next) {
+void advance(const Problem<T>& p, const Weights<T>& w, int64_t active, const T* etas, const T* q, Recursion<T>& now,
+             T* z, T* f, T* next) {
   const int64_t H = p.hidden;
   const bool low_rank = p.low_rank();
   const Vec<T> gamma = p.gamma;
+  const T *c = now.c.data(), *shift = now.shift.data();
+  T* g = now.g.data();
   if (low_rank) gemm(q, H, active, w.down, z, p.rank);
-  gemm_then(low_rank ? z : q, p.rank, active, w.up, product,
+  gemm_then(low_rank ? z : q, p.rank, active, w.up, now.product.data(),
             [=](int64_t row, int64_t column, Vec<T> v, int lanes) CHRONODE_LAMBDA_INLINE {
               const int64_t i = row * H + column;
               const Vec<T> at = Vec<T>::load(q + i, lanes);
@@ -95,7 +116,9 @@ void advance(const Problem<T>& p, const Weights<T>& w, int64_t active, const T* 
               if (low_rank) a += at;
               const Vec<T> value = Phi::value(a);
               if (f != nullptr) value.store(f + i, lanes);
-              if (next != nullptr) fma(Vec<T>(etas[row]), fnma(gamma, at, value), at).store(next + i, lanes);
+              const Vec<T> moved = fma(Vec<T>(etas[row]), fnma(gamma, at, value), Vec<T>::load(g + i, lanes));
+              moved.store(g + i, lanes);
+              if (next != nullptr) (moved + Vec<T>::load(shift + i, lanes)).store(next + i, lanes);
             });
 }
 

@@ -1,7 +1,7 @@
 // iRNN and ERNN: the backward. See equilibrium.h for the algorithm.
 //
-// Back through one of the K steps, with the gradient G of its result:
-//   deta += G . (f - gamma q),   da = eta G phi'(f),   dc += da,   dq = (1 - eta gamma) G + U^T da
+// Back through one of the K steps, with the gradient G of its g:
+//   deta += G . (f - gamma q),   da = eta G phi'(f),   dc += da,   dq = U^T da - eta gamma G,   G += dq,   dshift += dq
 //   low-rank: U^T da = da + down dz with dz = up^T da;  dup += da^T z,  ddown += q^T dz.   full: dup += da^T q
 #pragma once
 
@@ -59,12 +59,11 @@ class BackwardBlock {
         z_(capacity_ * p.K * p.rank),
         dz_(p.low_rank() ? capacity_ * p.K * p.rank : 0),
         f_(block.rows * p.K * p.hidden),
-        product_(block.rows * p.hidden),
-        c_(block.rows * p.hidden),
         dh_(block.rows * p.hidden),
-        dq_(block.rows * p.hidden),
+        dshift_(block.rows * p.hidden),
         dx_(g.dx != nullptr ? block.rows * p.inputs : 0),
         etas_(p.K * block.rows),
+        now_(block.rows * p.hidden),
         eta_sums_(p.K * block.rows),
         scratch_(p.hidden) {}
 
@@ -108,37 +107,31 @@ class BackwardBlock {
     const int64_t H = p_.hidden, D = p_.inputs;
     T* x = x_.data() + filled_ * D;
     block_.gather(p_.x + n * p_.batch * D, D, active_, x, D);
-    gemm(x, D, active_, w_.input, c_.data(), H);
+    gemm(x, D, active_, w_.input, now_.c.data(), H);
     read_etas(p_, block_, n, active_, etas_.data());
     T* q = slot(q_, 0, H);
     block_.gather(h, H, active_, q, H);
-    for_vectors<T>(active_ * H, [&](int64_t i, int lanes) {
-      (Vec<T>(p_.start()) * Vec<T>::load(q + i, lanes)).store(q + i, lanes);
-    });
+    now_.begin(p_, active_, q, q);
     for (int64_t k = 0; k < p_.K; ++k)
-      advance<Phi>(p_, w_, active_, etas(k), slot(q_, k, H), c_.data(), slot(z_, k, p_.rank),
-                   product_.data(), f(k), k + 1 < p_.K ? slot(q_, k + 1, H) : nullptr);
+      advance<Phi>(p_, w_, active_, etas(k), slot(q_, k, H), now_, slot(z_, k, p_.rank), f(k),
+                   k + 1 < p_.K ? slot(q_, k + 1, H) : nullptr);
   }
 
   void go_back(int64_t n) {
     const int64_t H = p_.hidden;
-    T *dc = dc_.data() + filled_ * H, *dq = dq_.data(), *dh = dh_.data();
+    T *dc = dc_.data() + filled_ * H, *dh = dh_.data();
+    const T* dshift = dshift_.data();
+    std::fill_n(dshift_.data(), active_ * H, T(0));
     const auto enter = entering(p_.K - 1, dc, true);
     for_rows<T>(active_, H, [&](int64_t row, int64_t i, int lanes) {
-      const Vec<T> gradient = Vec<T>::load(dh + i, lanes);
-      gradient.store(dq + i, lanes);
-      enter(row, i, gradient, lanes);
+      enter(row, i, Vec<T>::load(dh + i, lanes), lanes);
     });
-    for (int64_t k = p_.K - 1; k > 0; --k) {
-      const auto enter_next = entering(k - 1, dc, false);
-      leave(k, [=](int64_t row, int64_t i, Vec<T> gradient, int lanes) CHRONODE_LAMBDA_INLINE {
-        gradient.store(dq + i, lanes);
-        enter_next(row, i, gradient, lanes);
-      });
-    }
-    const Vec<T> start = p_.start(), sign = p_.sign;
+    for (int64_t k = p_.K - 1; k > 0; --k) leave(k, entering(k - 1, dc, false));
+    const bool from_previous = p_.from_previous;
+    const Vec<T> sign = p_.sign;
     leave(0, [=](int64_t, int64_t i, Vec<T> gradient, int lanes) CHRONODE_LAMBDA_INLINE {
-      fnma(sign, Vec<T>::load(dh + i, lanes), start * gradient).store(dh + i, lanes);
+      const Vec<T> of_start = from_previous ? gradient : Vec<T>::zero();
+      fma(sign, Vec<T>::load(dshift + i, lanes), of_start).store(dh + i, lanes);
     });
     add_eta_gradient(n);
     if (g_.dx != nullptr) {
@@ -165,22 +158,27 @@ class BackwardBlock {
     };
   }
 
-  // give(row, offset, gradient, lanes) receives the gradient of step k's q.
+  // Takes the gradient of g after step k, in dh, to that before it, which give(row, offset, gradient, lanes) receives.
   template <class Give>
   void leave(int64_t k, Give give) {
     const int64_t H = p_.hidden;
     const bool low_rank = p_.low_rank();
-    const T *da = slot(da_, k, H), *dq = dq_.data(), *eta = etas(k);
-    const Vec<T> gamma = p_.gamma, one = T(1);
-    const auto emit = [=](int64_t row, int64_t column, Vec<T> product, int lanes) CHRONODE_LAMBDA_INLINE {
+    const T *da = slot(da_, k, H), *eta = etas(k);
+    T *dg = dh_.data(), *dshift = dshift_.data();
+    const Vec<T> gamma = p_.gamma;
+    const auto emit = [=](int64_t row, int64_t column, Vec<T> dq, int lanes) CHRONODE_LAMBDA_INLINE {
       const int64_t i = row * H + column;
-      if (low_rank) product += Vec<T>::load(da + i, lanes);
-      give(row, i, fma(fnma(gamma, Vec<T>(eta[row]), one), Vec<T>::load(dq + i, lanes), product), lanes);
+      if (low_rank) dq += Vec<T>::load(da + i, lanes);
+      const Vec<T> gradient = Vec<T>::load(dg + i, lanes);
+      dq = fnma(gamma * Vec<T>(eta[row]), gradient, dq);
+      (Vec<T>::load(dshift + i, lanes) + dq).store(dshift + i, lanes);
+      (gradient + dq).store(dg + i, lanes);
+      give(row, i, gradient + dq, lanes);
     };
-    if (!low_rank) return gemm_then(da, H, active_, w_.up_back, product_.data(), emit);
+    if (!low_rank) return gemm_then(da, H, active_, w_.up_back, now_.product.data(), emit);
     T* dz = slot(dz_, k, p_.rank);
     gemm(da, H, active_, w_.up_back, dz, p_.rank);
-    gemm_then(dz, p_.rank, active_, w_.down_back, product_.data(), emit);
+    gemm_then(dz, p_.rank, active_, w_.down_back, now_.product.data(), emit);
   }
 
   void add_eta_gradient(int64_t n) {
@@ -213,7 +211,8 @@ class BackwardBlock {
   const int64_t capacity_;                  // samples whose factors are gathered before they are multiplied
   int64_t filled_ = 0, active_ = 0;         // samples gathered; rows of the present time step
   Buffer<T> x_, dc_, q_, da_, z_, dz_;      // of the samples gathered
-  Buffer<T> f_, product_, c_, dh_, dq_, dx_, etas_;  // of the present time step
+  Buffer<T> f_, dh_, dshift_, dx_, etas_;   // of the present time step
+  Recursion<T> now_;
   RowSums<T> eta_sums_;
   GradientScratch<T> scratch_;
 };

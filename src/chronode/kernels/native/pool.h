@@ -239,10 +239,11 @@ class BlockSums {
 
   // The block's buffer, set to zero: call it inside the block, so that the thread that uses the memory touches it first.
   T* zeroed(int64_t block) {
-    T* buffer = data_.data() + block * stride_;
-    std::fill(buffer, buffer + size_, T(0));
-    return buffer;
+    std::fill_n(buffer(block), size_, T(0));
+    return buffer(block);
   }
+  // The same as it is: for blocks that share a buffer, each clearing its part.
+  T* buffer(int64_t block) { return data_.data() + block * stride_; }
 
   // out[i] = sum of the blocks' element i, for first <= i < first + count. out has count elements.
   void sum_into(T* out, int64_t first, int64_t count, int num_threads) const {

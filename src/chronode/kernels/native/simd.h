@@ -13,8 +13,14 @@
 #include <immintrin.h>
 #endif
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+// With a sanitizer's checks in every copy of an inlined function a file would take many minutes to compile.
+#define CHRONODE_INLINE inline
+#define CHRONODE_LAMBDA_INLINE
+#else
 #define CHRONODE_INLINE inline __attribute__((always_inline))
 #define CHRONODE_LAMBDA_INLINE __attribute__((always_inline))
+#endif
 #define CHRONODE_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace chronode {

@@ -6,6 +6,6 @@ extern "C" {
 __attribute__((visibility("default"))) const char* chronode_isa() { return CHRONODE_ISA; }
 
 // Raised whenever the signature of an exported function changes; kernels/library.py holds the same number.
-__attribute__((visibility("default"))) int chronode_abi() { return 3; }
+__attribute__((visibility("default"))) int chronode_abi() { return 4; }
 
 }
