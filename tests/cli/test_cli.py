@@ -36,6 +36,19 @@ def test_demo_trains_prints_a_table_and_draws_a_plot(tmp_path):
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_bench_times_single_steps(tmp_path):
+    told = run(
+        "bench", "--step", "--case", "irnn", "--repeats", "1", "--json", "--output", str(tmp_path / "steps")
+    ).stdout
+    rows = json.loads(told)
+    assert [row["model"] for row in rows] == ["irnn", "sirnn"]
+    for row in rows:
+        assert row["ratio"] == pytest.approx(row["stepper"] / row["lstm_cell"])
+        assert 0 < row["stepper"] < row["step"]  # preparing once must pay
+    assert json.loads((tmp_path / "steps.json").read_text()) == rows
+    assert "| sirnn |" in (tmp_path / "steps.md").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -43,6 +56,7 @@ def test_demo_trains_prints_a_table_and_draws_a_plot(tmp_path):
         (("demo", "--models", ","), "--models is empty"),
         (("demo", "--epochs", "0"), "--epochs"),
         (("bench", "--case", "nothing like it"), "fits none of"),
+        (("bench", "--step", "--case", "nothing like it"), "is not part of the name of any model"),
     ],
 )
 def test_a_mistake_ends_with_one_line_and_code_2(arguments, told):

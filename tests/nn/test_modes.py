@@ -33,6 +33,18 @@ def loss_of(layer):
     return loss
 
 
+@pytest.mark.slow  # tracing takes a second or two for each model
+@every_model
+def test_compile_and_export(name):
+    torch._dynamo.reset()  # the layers of other tests count towards its limit of recompilations
+    layer, (x, dt) = make(name), batch(2, 2)
+    wanted = layer(x, dt=dt)[0]
+    compiled = torch.compile(layer, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(x, dt=dt)[0], wanted)
+    exported = torch.export.export(layer, (x,), {"dt": dt}).module()
+    torch.testing.assert_close(exported(x, dt=dt)[0], wanted)
+
+
 @every_model
 def test_func_grad_is_backward(name):
     layer, (x, dt) = make(name), batch(2, 4)

@@ -97,6 +97,9 @@ def bench(
     ] = False,
     scaling: Annotated[bool, typer.Option("--scaling", help="Show the cost at 1x, 2x and 4x T and B.")] = False,
     memory: Annotated[bool, typer.Option("--memory", help="Measure peak memory too.")] = False,
+    step: Annotated[
+        bool, typer.Option("--step", help="Time single steps (B1 H64) against torch.nn.LSTMCell instead.")
+    ] = False,
     case: Annotated[str, typer.Option(help="Only shapes whose name contains this.")] = "",
     repeats: Annotated[int, typer.Option(min=1, help="Rounds; the median counts.")] = 7,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
@@ -106,8 +109,11 @@ def bench(
 
     Example: chronode bench --case mmrnn --repeats 3
     """
-    from .bench import run_bench
+    from .bench import run_bench, run_steps
 
+    if step:
+        run_steps(pick=case, repeats=repeats, as_json=json, output=output)
+        return
     run_bench(
         all_models=all_models,
         scaling=scaling,

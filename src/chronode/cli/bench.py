@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..bench import run as bench
+from ..bench import steps
 from ..nn.registry import models
 
 
@@ -36,6 +37,36 @@ def run_bench(
         print(json.dumps(bench.as_dict(rows, used), indent=2))
     else:
         _print(rows, used)
+
+
+def run_steps(*, pick: str, repeats: int, as_json: bool, output: Path | None) -> None:
+    """Times single steps of the papers' models, or of those whose name contains `pick`, and prints or writes them."""
+    names = [name for name in (models() if pick else steps.MODELS) if pick.lower() in name]
+    if not names:
+        raise ValueError(f"--case {pick!r} is not part of the name of any model: `chronode models` lists them.")
+    with Console(stderr=True).status("bench") as line:
+        timings = steps.time_steps(names, repeats, tell=line.update)
+    if output is not None:
+        bench.write(output.with_suffix(".json"), json.dumps(steps.as_dicts(timings), indent=2) + "\n")
+        bench.write(output.with_suffix(".md"), steps.as_markdown(timings) + "\n")
+    if as_json:
+        print(json.dumps(steps.as_dicts(timings), indent=2))
+    else:
+        _print_steps(timings)
+
+
+def _print_steps(timings: list[steps.StepTiming]) -> None:
+    console = Console(highlight=False)
+    table = Table("model", title="one step of one sequence, H = 64, median µs (times torch.nn.LSTMCell's)")
+    for title in ("layer.stepper", "layer.step", f"stepper ≤ {steps.MOST:g}x"):
+        table.add_column(title, justify="right")
+    for timing in timings:
+        reached = "[green]reached[/]" if timing.ratio <= steps.MOST else "[red]missed[/]"
+        own, plain = (f"{timing.stepper:.1f} ({timing.ratio:.2f}x)", f"{timing.step:.0f} ({timing.step_ratio:.1f}x)")
+        table.add_row(timing.model, own, plain, reached if timing.model in steps.MODELS else "")
+    console.print(table)
+    facts = bench.machine()
+    console.print(f"torch.nn.LSTMCell: {timings[0].lstm_cell:.1f} µs; {facts['cpu']}, torch {facts['torch']}")
 
 
 def _print(rows: list[bench.Row], memory: dict[str, float]) -> None:
