@@ -17,7 +17,9 @@ DIGITS = "float32: batches of other sizes may differ in the last digit, beyond t
 FUTURE = "the y of a forecaster is (series, horizon, channels)"
 SHORT = "a series of one step has no future to learn from"
 
-ALL = {"check_n_features_in": CHANNELS, "check_n_features_in_after_fitting": LENGTHS}
+ONE = "a 1-D array is one series"
+
+ALL = {"check_n_features_in": CHANNELS, "check_n_features_in_after_fitting": LENGTHS, "check_fit2d_predict1d": ONE}
 MAY_FAIL = {"check_methods_subset_invariance": DIGITS, "check_methods_sample_order_invariance": DIGITS}
 ESTIMATORS = [
     (
@@ -32,6 +34,7 @@ ESTIMATORS = [
             "check_fit_score_takes_y": FUTURE,
             "check_pipeline_consistency": FUTURE,
             "check_fit2d_1feature": SHORT,
+            "check_fit1d": ONE,
         },
     ),
 ]

@@ -56,7 +56,7 @@ def test_save_and_load(tmp_path):
     X, y = waves()
     frame = long_frame(X, y, even_times())
     clf = classifier(hidden_size=np.int64(6), settings={"bidirectional": True}, training={"weight_decay": 0.01})
-    clf.fit(frame, "label", times="when", ids="who")
+    clf.fit(frame, "label", time="when", id="who")
     folder = clf.save(tmp_path / "clf")
     assert sorted(p.name for p in folder.iterdir()) == ["estimator.json", "model.json", "model.safetensors"]
     loaded = SequenceClassifier.load(folder)

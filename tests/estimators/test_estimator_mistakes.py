@@ -28,7 +28,7 @@ SERIES = list(X.transpose(0, 2, 1))
         ({"order": "TDN"}, (X, Y), {}, "order='TDN'"),
         ({}, (X.transpose(0, 2, 1), Y), {"times": TIMES}, r"Did you mean order='NTD'\?"),
         ({}, ([x.T[: 3 + i % 5] for i, x in enumerate(X)], Y), {}, r"3 to 7 channels .* Did you mean order='NTD'\?"),
-        ({}, (X, Y), {"ids": "who"}, "frame"),
+        ({}, (X, Y), {"id": "who"}, "frame"),
         ({}, (from_list(SERIES), Y), {"times": TIMES}, "own times"),
         ({}, (from_list([[1.0, 2.0]] * 4, target=[[0, 1]] * 4), None), {}, "every step"),
         ({}, (X, Y), {"groups": [1, 2]}, "groups"),
@@ -51,14 +51,14 @@ def test_an_unknown_setting_of_the_model_is_told():
 def test_mistakes_in_a_frame_are_told():
     frame = long_frame(X, Y, TIMES)
     with pytest.raises(TypeError, match="y must be the name of a column"):
-        classifier().fit(frame, Y, ids="who")
+        classifier().fit(frame, Y, id="who")
     with pytest.raises(ValueError, match="'label'"):
-        classifier().fit(frame, "lable", ids="who")
+        classifier().fit(frame, "lable", id="who")
     for X_, y in ((frame, "label"), (dict(frame.items()), None)):
-        with pytest.raises(ValueError, match="give ids="):
+        with pytest.raises(ValueError, match="give id="):
             classifier().fit(X_, y)
-    with pytest.raises(TypeError, match="times must be the name"):
-        classifier().fit(frame, "label", ids="who", times=TIMES)
+    with pytest.raises(TypeError, match="X is a frame: name its column of times with time="):
+        classifier().fit(frame, "label", id="who", times=TIMES)
 
 
 @pytest.mark.parametrize(

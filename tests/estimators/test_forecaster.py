@@ -107,7 +107,7 @@ def test_one_long_series_is_divided_by_time():
     t = np.arange(400)
     wave = np.sin(t / 3)
     told = SequenceForecaster("mmrnn", horizon=2, window=20, hidden_size=8, epochs=30, batch_size=4, random_state=0)
-    told.fit(pd.DataFrame({"t": t[:380], "wave": wave[:380]}), times="t")
+    told.fit(pd.DataFrame({"t": t[:380], "wave": wave[:380]}), time="t")
     assert told.feature_names_in_.tolist() == ["wave"]
     answer = told.predict(pd.DataFrame({"t": t[:390], "wave": wave[:390]}))
     np.testing.assert_allclose(answer[0, :, 0], wave[390:392], atol=0.2)

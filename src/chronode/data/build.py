@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from .._checks import one_of
 from .names import distinct, listed
 
+CONSTANT = "constant, kept"
 EMPTY = ("drop", "error", "keep")
 
 
@@ -52,7 +53,7 @@ def look_at_channels(
             gone.append(i)
         elif low == high and int((~np.isnan(column)).sum()) > 1:
             constant.append(f"{name} = {low:g}")
-    notes = [f"constant, kept: {', '.join(constant[:12])}{', ...' if len(constant) > 12 else ''}."] if constant else []
+    notes = [f"{CONSTANT}: {', '.join(constant[:12])}{', ...' if len(constant) > 12 else ''}."] if constant else []
     if not gone:
         return values, tuple(channels), notes
     told = listed(channels[i] for i in gone)

@@ -92,9 +92,9 @@ class SequenceEstimator(Stored):
         check_is_fitted(self, "model_")
         return Reader(self.order, self._kind, self.options_, self.roles_, self.clock_)
 
-    def _series(self, X: Any, times: Any, ids: Any) -> Sequences:
+    def _series(self, X: Any, times: Any, id: str | None, time: str | None) -> Sequences:
         """Series to answer for, checked against those of training."""
-        return self._like_training(replace(self._reader().series(X, times=times, ids=ids), target=None))
+        return self._like_training(replace(self._reader().series(X, times=times, id=id, time=time), target=None))
 
     def _like_training(self, s: Sequences) -> Sequences:
         """The series in training's unit of time; others than those of training are refused."""
@@ -201,6 +201,6 @@ class SequenceEstimator(Stored):
                 raise ValueError(f"{argument} has {name!r}, which is an argument of its own: give {other}=...")
         return dict(given or {})
 
-    def _roles(self, X: Any, times: Any, ids: Any) -> dict[str, str]:
+    def _roles(self, X: Any, id: str | None, time: str | None) -> dict[str, str]:
         """What the columns of a frame are for."""
-        return self._new_reader().roles_of(times, ids) if is_frame(X) else {}
+        return self._new_reader().roles_of(id, time) if is_frame(X) else {}

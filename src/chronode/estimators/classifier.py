@@ -42,7 +42,7 @@ class _Facts(Facts):
 class SequenceClassifier(ClassifierMixin, SequenceEstimator):
     """Classes of series, learnt by a recurrent network.
 
-    The arguments are those of `SequenceEstimator`; what X, y, times, groups and ids may be is in docs/estimators.md.
+    The arguments are those of `SequenceEstimator`; what X, y, times and groups may be is in docs/estimators.md.
 
     Attributes:
         classes_: the labels, sorted.
@@ -67,22 +67,33 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
 
     classes_: NDArray[Any]
 
-    def fit(self, X: Any, y: Any = None, times: Any = None, groups: Any = None, ids: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        times: Any = None,
+        groups: Any = None,
+        *,
+        id: str | None = None,
+        time: str | None = None,
+    ) -> Self:
         """Learns from series and their labels.
 
         Args:
-            X: `(n, channels, time)`, `(n, time)`, a list of arrays, a long frame or Sequences; NaN is missing.
+            X: `(n, channels, time)`, `(n, time)`, `(time,)`, a list of arrays or frames, a long frame or Sequences.
+                NaN is missing.
             y: a label per series; the column of a frame; None: the target of Sequences.
-            times: `(n, time)`, `(time,)` or a list of arrays; the column of a frame. None: steps just count.
+            times: `(n, time)`, `(time,)` or a list of arrays. None: steps just count.
             groups: one per series (or the column of a frame): no group is divided by the validation.
-            ids: the column of a frame that tells series apart.
+            id: the column of a long frame that tells series apart.
+            time: its column of times; by default its index, if that holds dates.
         """
-        s, y = self._new_reader().read(X, y, times=times, groups=groups, ids=ids)
+        s, y = self._new_reader().read(X, y, times=times, groups=groups, id=id, time=time)
         labels = self._labels(s, y)
         classes = np.unique(labels)
         if len(classes) < 2:
             raise ValueError(f"y has one class only ({classes[0]!r}): there is nothing to tell apart.")
-        self._train(_with_codes(s, labels, classes), self._roles(X, times, ids), classes_=classes)
+        self._train(_with_codes(s, labels, classes), self._roles(X, id, time), classes_=classes)
         return self
 
     def continue_fit(
@@ -91,8 +102,9 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         y: Any = None,
         times: Any = None,
         groups: Any = None,
-        ids: Any = None,
         *,
+        id: str | None = None,
+        time: str | None = None,
         epochs: int | None = None,
     ) -> Self:
         """Learns on from the weights that it has, with more series; scaling and classes stay.
@@ -102,10 +114,11 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
             y: as for `fit`; labels that training did not see are refused.
             times: as for `fit`.
             groups: as for `fit`.
-            ids: as for `fit`.
+            id: as for `fit`.
+            time: as for `fit`.
             epochs: passes over these series; None: as many as the argument says.
         """
-        s, y = self._reader().read(X, y, times=times, groups=groups, ids=ids)
+        s, y = self._reader().read(X, y, times=times, groups=groups, id=id, time=time)
         labels = self._labels(s, y)
         fresh = np.setdiff1d(labels, self.classes_)
         if len(fresh):
@@ -114,21 +127,32 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         self._train_on(_with_codes(self._like_training(s), labels, self.classes_), epochs)
         return self
 
-    def predict_proba(self, X: Any, times: Any = None, ids: Any = None) -> NDArray[np.float64]:
+    def predict_proba(
+        self, X: Any, times: Any = None, *, id: str | None = None, time: str | None = None
+    ) -> NDArray[np.float64]:
         """`(n, classes)` probabilities, in the order of `classes_`; of a frame, in the order of the sorted ids."""
-        s = self._series(X, times, ids)
+        s = self._series(X, times, id, time)
         told = predict(self.model_, self.scaler_.transform(s), classes=tuple(number_names(self.classes_)))
         chances = np.stack(told.values).astype(np.float64)
         return chances / chances.sum(axis=1, keepdims=True)
 
-    def predict(self, X: Any, times: Any = None, ids: Any = None) -> NDArray[Any]:
+    def predict(self, X: Any, times: Any = None, *, id: str | None = None, time: str | None = None) -> NDArray[Any]:
         """`(n,)` the likeliest label of each series."""
-        chances = self.predict_proba(X, times, ids)
+        chances = self.predict_proba(X, times, id=id, time=time)
         return self.classes_[chances.argmax(axis=1)]
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, times: Any = None, ids: Any = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        times: Any = None,
+        *,
+        id: str | None = None,
+        time: str | None = None,
+    ) -> float:
         """The share of series whose label is right."""
-        s, y = self._reader().read(X, y, times=times, ids=ids)
+        s, y = self._reader().read(X, y, times=times, id=id, time=time)
         labels = self._labels(s, y)
         return float(accuracy_score(labels, self.predict(s), sample_weight=sample_weight))
 

@@ -102,18 +102,29 @@ class SequenceForecaster(SequenceEstimator):
         self.channels = channels
         self.window = window
 
-    def fit(self, X: Any, y: Any = None, times: Any = None, groups: Any = None, ids: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        times: Any = None,
+        groups: Any = None,
+        *,
+        id: str | None = None,
+        time: str | None = None,
+    ) -> Self:
         """Learns how the series go on.
 
         Args:
-            X: `(n, channels, time)`, `(n, time)`, a list of arrays, a long frame or Sequences; NaN is missing.
+            X: `(n, channels, time)`, `(n, time)`, `(time,)`, a list of arrays or frames, a long frame or Sequences.
+                NaN is missing.
             y: not used.
-            times: `(n, time)`, `(time,)` or a list of arrays; the column of a frame. None: steps just count.
+            times: `(n, time)`, `(time,)` or a list of arrays. None: steps just count.
             groups: one per series (or the column of a frame): no group is divided by the validation.
-            ids: the column of a frame that tells series apart; without it, a frame with times is one series.
+            id: the column of a long frame that tells series apart; without it, a frame with times is one series.
+            time: its column of times; by default its index, if that holds dates.
         """
-        s = replace(self._new_reader().series(X, times=times, groups=groups, ids=ids), target=None)
-        self._train(s, self._roles(X, times, ids), channels_=self._chosen(s))
+        s = replace(self._new_reader().series(X, times=times, groups=groups, id=id, time=time), target=None)
+        self._train(s, self._roles(X, id, time), channels_=self._chosen(s))
         return self
 
     def continue_fit(
@@ -122,8 +133,9 @@ class SequenceForecaster(SequenceEstimator):
         y: Any = None,
         times: Any = None,
         groups: Any = None,
-        ids: Any = None,
         *,
+        id: str | None = None,
+        time: str | None = None,
         epochs: int | None = None,
     ) -> Self:
         """Learns on from the weights that it has, with more series; the scaling stays.
@@ -133,16 +145,19 @@ class SequenceForecaster(SequenceEstimator):
             y: not used.
             times: as for `fit`.
             groups: as for `fit`.
-            ids: as for `fit`.
+            id: as for `fit`.
+            time: as for `fit`.
             epochs: passes over these series; None: as many as the argument says.
         """
-        s = self._reader().series(X, times=times, groups=groups, ids=ids)
+        s = self._reader().series(X, times=times, groups=groups, id=id, time=time)
         self._train_on(self._like_training(replace(s, target=None)), epochs)
         return self
 
-    def predict(self, X: Any, times: Any = None, ids: Any = None) -> NDArray[np.float64]:
+    def predict(
+        self, X: Any, times: Any = None, *, id: str | None = None, time: str | None = None
+    ) -> NDArray[np.float64]:
         """`(n, horizon, channels)`: what follows each series; of a frame, in the order of the sorted ids."""
-        s = self._series(X, times, ids).compact()
+        s = self._series(X, times, id, time).compact()
         ends = s.starts + s.lengths - 1
         at = _places(s, self.channels_)
         # Of a channel without any value so far, the mean of training is known.
@@ -151,7 +166,9 @@ class SequenceForecaster(SequenceEstimator):
         moves = np.stack([values[-1] for values in told.values]).astype(np.float64)
         return moves.reshape(len(s), -1, len(self.channels_)) + last[:, None]
 
-    def score(self, X: Any, y: Any = None, times: Any = None, ids: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any = None, times: Any = None, *, id: str | None = None, time: str | None = None
+    ) -> float:
         """R² of the forecasts, the mean over channels.
 
         Args:
@@ -159,9 +176,10 @@ class SequenceForecaster(SequenceEstimator):
             y: `(n, horizon, channels)` what followed them; None: the last `horizon` steps of each series are held back
                 and forecast.
             times: as for `fit`.
-            ids: as for `fit`.
+            id: as for `fit`.
+            time: as for `fit`.
         """
-        s = self._series(X, times, ids)
+        s = self._series(X, times, id, time)
         if y is None:
             s, y = self._held_back(s)
         true, told = np.asarray(y, dtype=np.float64), self.predict(s)

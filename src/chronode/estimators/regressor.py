@@ -29,7 +29,7 @@ class _Facts(Facts):
 class SequenceRegressor(RegressorMixin, SequenceEstimator):
     """Numbers of series, learnt by a recurrent network; they are scaled inside and come back in their own units.
 
-    The arguments are those of `SequenceEstimator`; what X, y, times, groups and ids may be is in docs/estimators.md.
+    The arguments are those of `SequenceEstimator`; what X, y, times and groups may be is in docs/estimators.md.
 
     Attributes:
         model_: the trained SequenceModel.
@@ -58,19 +58,30 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator):
         tags.target_tags.single_output = True
         return tags
 
-    def fit(self, X: Any, y: Any = None, times: Any = None, groups: Any = None, ids: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        times: Any = None,
+        groups: Any = None,
+        *,
+        id: str | None = None,
+        time: str | None = None,
+    ) -> Self:
         """Learns from series and their numbers.
 
         Args:
-            X: `(n, channels, time)`, `(n, time)`, a list of arrays, a long frame or Sequences; NaN is missing.
+            X: `(n, channels, time)`, `(n, time)`, `(time,)`, a list of arrays or frames, a long frame or Sequences.
+                NaN is missing.
             y: `(n,)` or `(n, targets)`; the column of a frame; None: the target of Sequences.
-            times: `(n, time)`, `(time,)` or a list of arrays; the column of a frame. None: steps just count.
+            times: `(n, time)`, `(time,)` or a list of arrays. None: steps just count.
             groups: one per series (or the column of a frame): no group is divided by the validation.
-            ids: the column of a frame that tells series apart.
+            id: the column of a long frame that tells series apart.
+            time: its column of times; by default its index, if that holds dates.
         """
-        s, y = self._new_reader().read(X, y, times=times, groups=groups, ids=ids)
+        s, y = self._new_reader().read(X, y, times=times, groups=groups, id=id, time=time)
         values = self._values(s, y)
-        self._train(_with_values(s, values), self._roles(X, times, ids), flat_=values.ndim == 1)
+        self._train(_with_values(s, values), self._roles(X, id, time), flat_=values.ndim == 1)
         return self
 
     def continue_fit(
@@ -79,8 +90,9 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator):
         y: Any = None,
         times: Any = None,
         groups: Any = None,
-        ids: Any = None,
         *,
+        id: str | None = None,
+        time: str | None = None,
         epochs: int | None = None,
     ) -> Self:
         """Learns on from the weights that it has, with more series; the scaling stays.
@@ -90,10 +102,11 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator):
             y: as for `fit`.
             times: as for `fit`.
             groups: as for `fit`.
-            ids: as for `fit`.
+            id: as for `fit`.
+            time: as for `fit`.
             epochs: passes over these series; None: as many as the argument says.
         """
-        s, y = self._reader().read(X, y, times=times, groups=groups, ids=ids)
+        s, y = self._reader().read(X, y, times=times, groups=groups, id=id, time=time)
         values = self._values(s, y)
         known, here = len(self.scaler_.targets), 1 if values.ndim == 1 else values.shape[1]
         if here != known:
@@ -101,16 +114,27 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator):
         self._train_on(_with_values(self._like_training(s), values), epochs)
         return self
 
-    def predict(self, X: Any, times: Any = None, ids: Any = None) -> NDArray[np.float64]:
+    def predict(
+        self, X: Any, times: Any = None, *, id: str | None = None, time: str | None = None
+    ) -> NDArray[np.float64]:
         """`(n,)` or `(n, targets)`, as y was; of a frame, in the order of the sorted ids."""
-        s = self._series(X, times, ids)
+        s = self._series(X, times, id, time)
         told = predict(self.model_, self.scaler_.transform(s), scaler=self.scaler_)
         values = np.stack(told.values).astype(np.float64)
         return values[:, 0] if self.flat_ else values
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, times: Any = None, ids: Any = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        times: Any = None,
+        *,
+        id: str | None = None,
+        time: str | None = None,
+    ) -> float:
         """R², the mean over targets."""
-        s, y = self._reader().read(X, y, times=times, ids=ids)
+        s, y = self._reader().read(X, y, times=times, id=id, time=time)
         return float(r2_score(self._values(s, y), self.predict(s), sample_weight=sample_weight))
 
     def _values(self, s: Sequences, y: Any) -> NDArray[np.float64]:
