@@ -22,7 +22,8 @@ def attach(app: typer.Typer) -> None:
 def evaluate(
     run: RunFolder,
     data: Annotated[
-        str | None, typer.Argument(help="A file with targets, as for training; by default the run's own test part.")
+        str | None,
+        typer.Argument(help="A file with targets, or - for standard input; by default the run's own test part."),
     ] = None,
     anyway: Anyway = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
@@ -51,7 +52,8 @@ def evaluate(
 def predict(
     run: RunFolder,
     data: Annotated[
-        str | None, typer.Argument(help="A file with the columns of training; the target is not needed.")
+        str | None,
+        typer.Argument(help="A file with the columns of training, or - for standard input. It needs no target."),
     ] = None,
     output: Annotated[
         str, typer.Option("--output", "-o", help="A .csv or .parquet file; - prints text with commas.")

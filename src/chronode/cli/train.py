@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from ..data.pipe import is_pipe, keep
 from ..training.config import Config
 from ..training.settings import Settings
 from . import flags
@@ -20,13 +21,19 @@ if TYPE_CHECKING:
     from .bars import Bars
 
 
+RUNS = "runs"
+
+
 def attach(app: typer.Typer) -> None:
     """Adds the command to `app`."""
     app.command()(flags.with_settings(train))
 
 
 def train(
-    data: Annotated[str | None, typer.Argument(help="A .csv, .parquet, .ts or .npz file, or a task's name.")] = None,
+    data: Annotated[
+        str | None,
+        typer.Argument(help="A file (docs/files.md shows all kinds), - for standard input, or a task's name."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The run folder; by default runs/NAME-1, -2, ...")
     ] = None,
@@ -55,6 +62,8 @@ def train(
         asked, chosen = effective(data, config, given)
         if print_config:
             return print(as_yaml(asked), end="")
+        if is_pipe(asked.data.source):
+            asked = asked.with_values({"data": {"source": str(keep(asked.data.source, RUNS))}})
         _new(asked, chosen, output, baseline, console, json)
     except KeyboardInterrupt as error:  # before there is anything to go on with
         typer.echo("stopped", err=True)
@@ -116,7 +125,7 @@ def _new(asked: Config, chosen: bool, output: Path | None, baseline: bool, conso
     prepared = prepare(asked)
     show_prepared(console, asked, prepared, chosen=chosen)
     check(asked, prepared)  # before a folder is made
-    folder = output or next_folder("runs", Path(asked.data.source).name.split(".")[0])
+    folder = output or next_folder(RUNS, Path(asked.data.source).name.split(".")[0])
     told: dict[str, Any] = {"prepared": prepared, "baseline": baseline, "command": sys.argv[1:], "draw": draw_run}
     bars = Bars(console, [asked.model.model, STRONG_BASELINE], asked.training.epochs)
     _run(lambda: train_run(asked, folder, on_event=bars, **told), bars, folder, as_json)

@@ -85,7 +85,8 @@ def percent(share: float) -> str:
 
 
 def _some(names: Sequence[str], most: int) -> str:
-    return ", ".join([*names[:most], *(["..."] if len(names) > most else [])])
+    shown = [f'"{name}"' if "," in name else name for name in names[:most]]
+    return ", ".join([*shown, *(["..."] if len(names) > most else [])])
 
 
 def facts(s: Sequences) -> Facts:

@@ -12,6 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from .._files import replacing
+from .copies import hash_of
+
 STANDARD_INPUT = "-"
 _MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x93NUMPY": ".npy", b"\xff\xff\xff\xff": ".arrow"}
 _PACKED = {b"\x1f\x8b": ".csv.gz", b"\xfd7zXZ": ".csv.xz", b"BZh": ".csv.bz2", b"\x28\xb5\x2f\xfd": ".csv.zst"}
@@ -49,6 +52,20 @@ def as_file(source: str | Path) -> Iterator[Path]:
                 with Path(source).open("rb") as pipe:
                     shutil.copyfileobj(pipe, file)
         yield copy.rename(copy.with_name(f"standard-input{_suffix(copy)}"))
+
+
+def keep(source: str | Path, folder: str | Path) -> Path:
+    """What a pipe gives as a file in `folder`, named after its content, so that it can be read again.
+
+    The same content is kept once.
+    """
+    with as_file(source) as copy:
+        kept = Path(folder) / f"input-{hash_of(copy)[:12]}{''.join(copy.suffixes)}"
+        if not kept.is_file():
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(kept) as draft:
+                shutil.copyfile(copy, draft)
+    return kept
 
 
 def _standard_input() -> Any:
