@@ -51,7 +51,7 @@ def folder(tmp_path, monkeypatch):
 def test_a_step_is_a_minute_with_readings(folder):
     series = read(folder, "b")[1]
     assert series.id == 1001
-    assert (series.times * 60).round().tolist() == [0, 7, 90, 2880]
+    assert (series.times * 8 * 60).round().tolist() == [0, 7, 90, 2880]
     known = {(int(t), CHANNELS[c]): series.values[t, c] for t, c in np.argwhere(~np.isnan(series.values))}
     units = {(0, f"ICU: {unit}"): float(place == 1) for place, unit in enumerate(physionet2012.UNITS)}
     # The last reading of a minute counts; -1 is unknown, and so is what has no name.
