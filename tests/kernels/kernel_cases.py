@@ -112,9 +112,9 @@ CASES = {
     "ltc-dense": ltc_case("ltc_dense_forward", {"form": "dense"}, LTC_DENSE),
     "mmrnn-mlp": mmrnn_case({"flow": "mlp"}),
     "mmrnn-ctrnn": mmrnn_case({"flow": "ctrnn", **DRIVEN}),
-    "unicornn-fast": unicornn_case({"memory": "fast", **STACK}, fills_padding=False),
-    "unicornn-low": unicornn_case({"memory": "low", **STACK}, kept=0),
-    "unicornn-auto": unicornn_case({"memory": "auto", **STACK}, kept=2),  # y and z at every third step of the tests
+    "unicornn-fast": unicornn_case({"memory": "fast", **STACK}, kept=8, fills_padding=False),
+    "unicornn-low": unicornn_case({"memory": "low", **STACK}),
+    "unicornn-auto": unicornn_case({"memory": "auto", **STACK}),
 }
 
 SIZES = {

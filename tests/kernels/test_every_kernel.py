@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kernel_cases import CASES, assert_sound_operator, called, calls, make, watched
 
 import chronode
-from chronode.kernels import library, ops, unicornn
+from chronode.kernels import library, ops
 
 pytestmark = pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built")
 
@@ -17,14 +17,6 @@ DTYPES = [torch.float64, torch.float32]
 LINE = 8
 """Units whose float64 fill a cache line: what is kept for the backward pass has no gaps then."""
 every_case = pytest.mark.parametrize("name", CASES)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def states_kept_often():
-    """UnICORNN's "auto" keeps a state at every third step, not at every 256th, so that short sequences have some."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(unicornn, "ANCHOR_STEPS", 3)
-        yield
 
 
 def test_no_kernel_is_left_out():
@@ -191,6 +183,23 @@ def test_inference_with_last_outputs_keeps_no_states(name):
     one = state[0].numel()
     kept = [sum(part.numel() for part in returned if part.numel() > one) for _, returned in seen]
     assert kept == [CASES[name].kept * one, 0]
+
+
+@every_case
+@pytest.mark.parametrize("outputs", ["all", "last"])
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_outputs_and_states_may_be_written_to(name, outputs, batch_first):
+    """As behind an activation that works in place: what the backward pass reads is not theirs."""
+    layer = make(name, outputs=outputs, batch_first=batch_first)
+    x, dt, lengths, state = batch(layer, 3, 3, torch.float64)  # as many steps as sequences: any layout fits
+    found = []
+    for in_place in (False, True):
+        y, final = layer(x, state, dt=dt, lengths=lengths)
+        parts = [part.mul_(3) if in_place else part * 3 for part in (y, *final)]
+        loss = sum(part.square().sum() for part in parts)
+        grads = torch.autograd.grad(loss, [x, *layer.parameters()], allow_unused=True, materialize_grads=True)
+        found.append(dict(enumerate(grads)))
+    assert_close(*found)
 
 
 @every_case

@@ -131,7 +131,9 @@ def run_indrnn(reads: IndRNNReads, x: Tensor, state: State, dt: Tensor, plan: An
     share = reads.share(x, plan.valid(x))
     states, _, h = _run("indrnn", share, state[0], reads.u, None, plan, outputs=not plan.last)
     y = h if plan.last else states
-    return torch.cat([_seen(x, plan), y], dim=-1) if reads.dense else y, (h,)
+    if reads.dense:
+        return torch.cat([_seen(x, plan), y], dim=-1), (h,)
+    return (y if plan.last else ops.apart(y)), (h,)
 
 
 def run_sru(reads: SRUReads, x: Tensor, state: State, dt: Tensor, plan: Any) -> tuple[Tensor, State]:

@@ -179,7 +179,7 @@ def run(reads: Reads, x: Tensor, state: tuple[Tensor, ...], dt: Tensor, plan: An
     keep = not plan.last or ops.needs_backward(*inputs)
     y, h = equilibrium_forward(*inputs, reads.start, reads.activation, keep)
     taken = x.shape[0] if plan.lengths is None else plan.lengths.unsqueeze(1)
-    return (h if plan.last else y), (h, *(n + taken for n in count))
+    return (h if plan.last else ops.apart(y)), (h, *(n + taken for n in count))
 
 
 def bind(reads: Sequence[Reads], x: Tensor, dt: Tensor, before: State, after: State, residual: int) -> Bound | None:

@@ -1,6 +1,6 @@
 """LTC with the fused solver on the CPU; native/ltc_synaptic.cpp and native/ltc_dense.cpp have the algorithms.
 
-The state after every step is all that is kept for the backward pass, and it is the output.
+The state after every step is all that is kept for the backward pass; a copy of it is the output.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def run(reads: SynapticReads | DenseReads, x: Tensor, state: State, dt: Tensor, 
         tensors = (drive, v, dt, reads.recurrent, reads.neurons)
         activation = ACTIVATIONS.index(reads.activation)
         states, final = ltc_dense_forward(*tensors, plan.lengths, activation, reads.unfolds, _keeps(plan, *tensors))
-    return (final if plan.last else states)[..., -reads.outputs :], (final,)
+    return (final if plan.last else ops.apart(states))[..., -reads.outputs :], (final,)
 
 
 def bind(

@@ -168,7 +168,7 @@ def run(reads: Reads, x: Tensor, state: tuple[Tensor, ...], dt: Tensor, plan: An
     how = (reads.variant, reads.method, reads.steps, keep_c or not plan.last, keep_c)
     lengths = None if plan.lengths is None else plan.lengths.contiguous()
     y, _, c, h = mixed_memory_forward(*tensors, weights, lengths, *how)
-    return (h if plan.last else y), (c, h)
+    return (h if plan.last else ops.apart(y)), (c, h)
 
 
 def bind(reads: Sequence[Reads], x: Tensor, dt: Tensor, before: State, after: State, residual: int) -> Bound:

@@ -133,6 +133,11 @@ def dense(tensor: Tensor) -> Tensor:
     return copy.copy_(tensor)
 
 
+def apart(states: Tensor) -> Tensor:
+    """Outputs apart from the states that the backward pass will read: who gets them may write to them in place."""
+    return states.clone() if states.requires_grad else states
+
+
 def needs_backward(*tensors: Tensor | None) -> bool:
     """Whether a result of these may be differentiated: only then is anything kept for the backward."""
     return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)

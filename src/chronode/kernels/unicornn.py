@@ -1,13 +1,15 @@
 """UnICORNN on the CPU: a whole stack of layers in one call; native/unicornn.h has the algorithm.
 
-Memory. The backward pass walks back in time by the recurrence's exact inverse, so states need not be kept:
-- "fast" keeps tanh(w y + u) of every layer and step.
-- "low" keeps nothing but the inputs and the final states and restores the rest chunk by chunk. In float32 rounding
-  errors grow on the way back: over 18,000 steps to 3e-5 (y) and 6e-5 (z) with Δt = 0.03, to 3e-3 with Δt = 0.1; at
-  Δt = 0.3 oscillators driven by noise are chaotic, and what is restored is another trajectory.
-- "auto" restores as "low" does, but from states kept at every 256th step, which leaves no time to drift. For wide
-  layers it does as "fast" up to a certain size: restoring costs a matrix product, keeping costs memory traffic. On
-  two cores keeping was faster with 128 units (by a tenth) and with 256, with 32 there was no difference.
+Memory. The backward pass needs the states and tanh(w y + u) of every step.
+- "fast" keeps tanh(w y + u) of every layer and step and the states at the beginning of every chunk of time (24 steps
+  for batches of 9 to 256). The states between follow by stepping forward, without a matrix product.
+- "low" keeps the first and the last states and goes back in time by the recurrence's inverse. Where that would lose
+  digits, because a gap is too long for it or states are much smaller than later ones, it runs forward once more
+  and stores the states at the beginning of every chunk, of a few samples at a time: native/unicornn_inverse.h has the
+  rule and its derivation.
+- "auto" keeps the states at the beginning of every chunk and runs each chunk forward again. For wide layers it does as
+  "fast" up to a certain size: a second run costs a matrix product, keeping costs memory traffic. On two cores keeping
+  was faster with 128 units (by a tenth) and with 256, with 32 there was no difference.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ KEEP_AT_MOST = 256 * 2**20
 """With memory="auto", bytes up to which the forward pass keeps what the backward pass can restore ..."""
 KEEP_FROM = 128
 """... and the units a layer from which it does."""
-ANCHOR_STEPS = 256
-"""With memory="auto", steps between two kept states."""
+ANCHOR_STEPS = 16
+"""With memory="auto", least number of steps between two kept states."""
 
 
 class Reads(NamedTuple):
@@ -58,9 +60,9 @@ def run_stack(
     y0, z0 = (torch.stack(parts) for parts in zip(*states, strict=True))
     *weights, alpha = _stacked(cells)
     all_masks = None if masks is None else torch.stack(list(masks))
-    memory = plan.memory if ops.needs_backward(x, dt, y0, z0, *weights) else "low"
-    keep = _keeps(memory, x, len(cells), y0.shape[-1])
-    anchor_steps = ANCHOR_STEPS if memory == "auto" and not keep else 0
+    differentiable = ops.needs_backward(x, dt, y0, z0, *weights)
+    keep = differentiable and _keeps(plan.memory, x, len(cells), y0.shape[-1])
+    anchor_steps = _segment(plan.memory, keep, *x.shape[:2]) if differentiable else 0
     ys, yn, zn, _, _ = unicornn_forward(
         x, dt, y0, z0, *weights, alpha, all_masks, plan.lengths, residual, not plan.last, keep, anchor_steps
     )
@@ -97,6 +99,16 @@ def _keeps(memory: str, x: Tensor, layers: int, hidden: int) -> bool:
     return hidden >= KEEP_FROM and size <= KEEP_AT_MOST
 
 
+def _segment(memory: str, keep: bool, steps: int, batch: int) -> int:
+    """Steps between two kept states: a chunk of time, as `Shape` in native/unicornn_chunk.h cuts them, or more."""
+    samples = torch.sym_min((batch + 1) // 2, torch.sym_max(4, (batch + 63) // 64))
+    chunk: Any = torch.sym_min(steps, torch.sym_max(1, 96 // samples))
+    if keep or memory == "low":
+        return chunk if keep else steps
+    longer: Any = torch.sym_min(steps, torch.sym_max(chunk, ANCHOR_STEPS))
+    return longer
+
+
 # ---- memory layout: what is (T, B, ...) here lies in memory as (T, B, ...) or as (B, T, ...) ---------
 
 
@@ -107,10 +119,10 @@ def _dense(x: Tensor) -> Tensor:
 def _new(like: Tensor, features: int, zero: bool) -> Tensor:
     """An empty (or zero) `(T, B, features)` that lies in memory as the dense `like` does."""
     steps, batch = like.shape[:2]
-    make = like.new_zeros if zero else like.new_empty
-    if like.is_contiguous():
-        return make(steps, batch, features)
-    return make(batch, steps, features).transpose(0, 1)
+    strides = (batch * features, features, 1) if like.is_contiguous() else (features, steps * features, 1)
+    # Not a transposed view: autograd would forbid to write to it.
+    new = like.new_empty_strided((steps, batch, features), strides)
+    return new.zero_() if zero else new
 
 
 def _passed(x: Tensor | None) -> tuple[Tensor | None, int, int]:
@@ -156,7 +168,7 @@ def unicornn_forward(
     keep: bool,
     anchor_steps: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Outputs of every step, final y, final z, tanh(w y + u), states at each `anchor_steps`-th step.
+    """Outputs of every step, final y, final z, tanh(w y + u), states at each `anchor_steps`-th step and at the end.
 
     Unless wanted (`outputs`, `keep`, `anchor_steps` > 0) the first and the last two are empty. x is `(T, B, D)`,
     dt `(T, B, 1)`, states and masks `(L, B, H)`, vt every layer's Vᵀ in one row, b, w, e `(L, H)`.
@@ -208,7 +220,7 @@ def _forward_results(
     ys = _new(x, hidden, zero=lengths is not None) if outputs else x.new_empty(0)
     rows = x.shape[0] * batch * layers
     kept = x.new_empty(rows, _row(hidden, x.dtype)) if keep else x.new_empty(0)
-    anchors = x.new_zeros(x.shape[0] // anchor_steps, 2, *y0.shape) if anchor_steps else x.new_empty(0)
+    anchors = x.new_zeros(-(-x.shape[0] // anchor_steps) + 1, 2, *y0.shape) if anchor_steps else x.new_empty(0)
     return ys, y0.new_empty(y0.shape), y0.new_empty(y0.shape), kept, anchors
 
 
@@ -231,8 +243,6 @@ def unicornn_backward(
     alpha: Tensor,
     masks: Tensor | None,
     lengths: Tensor | None,
-    yn: Tensor,
-    zn: Tensor,
     kept: Tensor,
     anchors: Tensor,
     residual: int,
@@ -242,42 +252,43 @@ def unicornn_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Gradients of x and dt (empty unless wanted), y0, z0, and of (vt, b, w, e) in one row."""
     x, dt = _dense(x), _dense(dt)
-    dx, d_dt, dy0, dz0, parameters = results = _backward_results(x, dt, yn, vt, lengths, wants_x, wants_dt)
+    dx, d_dt, dy0, dz0, parameters = results = _backward_results(x, dt, anchors, vt, lengths, wants_x, wants_dt)
     ops.call(
         "unicornn_backward",
         x.dtype,
         *(*_passed(x), *_passed(dt), lengths, vt, b, w, e, alpha, masks),
         *_passed_gradient(grad_ys),
         *(None if grad is None else grad.contiguous() for grad in (grad_yn, grad_zn)),
-        *(yn, zn, *_kept(kept), _given(anchors), anchor_steps),
+        *(*_kept(kept), anchors, anchor_steps),
         *(_passed(dx)[0], _passed(d_dt)[0], dy0, dz0, parameters),
-        *(*ops.sizes("x", x, 3), yn.shape[-1], len(yn), residual),
+        *(*ops.sizes("x", x, 3), b.shape[1], len(b), residual),
     )
     return results
 
 
 def _backward_results(
-    x: Tensor, dt: Tensor, yn: Tensor, vt: Tensor, lengths: Tensor | None, wants_x: bool, wants_dt: bool
+    x: Tensor, dt: Tensor, anchors: Tensor, vt: Tensor, lengths: Tensor | None, wants_x: bool, wants_dt: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     padded = lengths is not None
     dx = _new(x, x.shape[-1], padded) if wants_x else x.new_empty(0)
     d_dt = _new(dt, 1, padded) if wants_dt else x.new_empty(0)
-    parameters = vt.new_empty(vt.numel() + 3 * yn.shape[0] * yn.shape[2])
-    return dx, d_dt, yn.new_empty(yn.shape), yn.new_empty(yn.shape), parameters
+    _, _, layers, batch, hidden = anchors.shape
+    dy0, dz0 = (anchors.new_empty(layers, batch, hidden) for _ in "yz")
+    return dx, d_dt, dy0, dz0, vt.new_empty(vt.numel() + 3 * layers * hidden)
 
 
 @unicornn_backward.register_fake
-def _(grad_ys, grad_yn, grad_zn, x, dt, vt, b, w, e, alpha, masks, lengths, yn, *rest):
+def _(grad_ys, grad_yn, grad_zn, x, dt, vt, b, w, e, alpha, masks, lengths, kept, anchors, *rest):
     *_, wants_x, wants_dt = rest
-    return _backward_results(_dense(x), _dense(dt), yn, vt, lengths, wants_x, wants_dt)
+    return _backward_results(_dense(x), _dense(dt), anchors, vt, lengths, wants_x, wants_dt)
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     x, dt, _, _, vt, b, w, e, alpha, masks, lengths, ctx.residual, _, _, ctx.anchor_steps = inputs
-    _, yn, zn, kept, anchors = output
+    *_, kept, anchors = output
     ctx.mark_non_differentiable(kept, anchors)
     ctx.set_materialize_grads(False)
-    ctx.save_for_backward(x, dt, vt, b, w, e, alpha, masks, lengths, yn, zn, kept, anchors)
+    ctx.save_for_backward(x, dt, vt, b, w, e, alpha, masks, lengths, kept, anchors)
 
 
 def _differentiate(ctx: Any, grad_ys: Tensor | None, grad_yn: Tensor | None, grad_zn: Tensor | None, *_: Any):

@@ -94,19 +94,24 @@ struct Kept {
   }
 };
 
-// States of all layers at about every `steps`-th step, kept so that restoring begins anew from there and does not drift
-// (strongly driven oscillators are chaotic: an error of one rounding grows exponentially). null: there are none.
+// States of all layers at the beginning of every segment of about `steps` steps, and at the end: where the backward
+// pass begins, and from where it can step forward again. null: there are none.
 template <class T>
 struct Anchors {
-  T* data;        // (at least all steps / steps, 2, layers, batch, hidden)
+  T* data;        // (all steps / steps, rounded up, + 1; 2; layers; batch; hidden)
   int64_t steps;
 
-  // Where the states at the beginning of a chunk are kept, y first; null: they are not.
+  // Where the states at the beginning of a chunk are, y first; null: it does not begin a segment.
   T* states(const Shape& shape, const Chunks& chunks, int64_t chunk) const {
-    if (data == nullptr || chunk == 0) return nullptr;
-    const int64_t every = (steps + chunks.size - 1) / chunks.size;
-    return chunk % every == 0 ? data + (chunk / every - 1) * 2 * shape.state_size() : nullptr;
+    if (data == nullptr || chunk != segment(chunks, chunk)) return nullptr;
+    return data + chunk / every(chunks) * 2 * shape.state_size();
   }
+  T* end(const Shape& shape) const { return data + (shape.steps + steps - 1) / steps * 2 * shape.state_size(); }
+  // The chunk that begins the segment of a chunk.
+  int64_t segment(const Chunks& chunks, int64_t chunk) const { return chunk - chunk % every(chunks); }
+
+ private:
+  int64_t every(const Chunks& chunks) const { return (steps + chunks.size - 1) / chunks.size; }
 };
 
 // The outside of both passes: everything the caller passes in that both read.
@@ -175,11 +180,16 @@ Kept<T> checked_kept(const Shape& shape, Array<T> kept, int64_t stride) {
 }
 
 template <class T>
-Anchors<T> checked_anchors(const Shape& shape, Array<T> anchors, int64_t steps) {
-  if (anchors.data == nullptr && anchors.bytes == 0) return {nullptr, 0};
+Anchors<T> required_anchors(const Shape& shape, Array<T> anchors, int64_t steps) {
   require_between("anchor_steps", steps, 1, shape.steps);
-  require_array("anchors", anchors, {shape.steps / steps, 2, shape.layers, shape.batch, shape.hidden});
+  const int64_t segments = (shape.steps + steps - 1) / steps;
+  require_array("anchors", anchors, {segments + 1, 2, shape.layers, shape.batch, shape.hidden});
   return {anchors, steps};
+}
+template <class T>
+Anchors<T> allowed_anchors(const Shape& shape, Array<T> anchors, int64_t steps) {
+  if (anchors.data == nullptr && anchors.bytes == 0) return {nullptr, 0};
+  return required_anchors(shape, anchors, steps);
 }
 
 // Memory of one thread: what both passes need of the block it works on.
@@ -237,6 +247,7 @@ class Workspace {
   int64_t level_stride(int64_t i) const { return i == 0 ? input_stride_ : stride; }
   T* y(int64_t layer) { return states_.data() + layer * samples_stride_; }
   T* z(int64_t layer) { return y(in.shape.layers + layer); }
+  Buffer<T>& states() { return states_; }  // y and z of all layers
 
   Oscillators<T> oscillators(int64_t layer) {
     const T* w = parameters_.data() + layer * stride;
@@ -250,6 +261,16 @@ class Workspace {
     if (!in.shape.skips(layer)) return;
     const int64_t skipped = layer - in.shape.residual;
     project_add(level(skipped), level_stride(skipped), chunk.rows(), product.skip, u, u_stride);
+  }
+
+  // Steps all layers through the chunk; u and, if it is to be kept, tanh(w y + u) of a layer are in `slab(layer)`.
+  template <class Slab>
+  void advance_layers(const std::vector<LayerProduct<T>>& products, Slab slab, int64_t slab_stride, bool keep) {
+    for (int64_t l = 0; l < in.shape.layers; ++l) {
+      T* const u = slab(l);
+      project_level(l, products[static_cast<size_t>(l)], u, slab_stride);
+      advance(chunk, oscillators(l), y(l), z(l), u, slab_stride, keep, level(l + 1));
+    }
   }
 
   const Inputs<T>& in;

@@ -23,16 +23,16 @@ void run_block(Workspace<T>& space, T* scratch, const std::vector<LayerProduct<T
     if (T* const y = out.anchors.states(in.shape, chunks, c)) space.save_states(y, y + in.shape.state_size());
     chunk.move_to(chunks.first(c), chunks.length(c), in.dt, in.lengths);
     chunk.gather(in.x, in.shape.inputs, space.level(0), space.level_stride(0));
-    for (int64_t l = 0; l < in.shape.layers; ++l) {
-      T* const u = keep ? out.kept.slab(in.shape, chunk, l) : scratch;
-      const int64_t u_stride = keep ? out.kept.stride : space.stride;
-      space.project_level(l, products[static_cast<size_t>(l)], u, u_stride);
-      advance(chunk, space.oscillators(l), space.y(l), space.z(l), u, u_stride, keep, space.level(l + 1));
-    }
+    const auto slab = [&](int64_t l) { return keep ? out.kept.slab(in.shape, chunk, l) : scratch; };
+    space.advance_layers(products, slab, keep ? out.kept.stride : space.stride, keep);
     if (out.ys.data != nullptr)
       chunk.scatter(space.level(in.shape.layers), space.stride, in.shape.hidden, out.ys);
   }
   space.save_states(out.yn, out.zn);
+  if (out.anchors.data != nullptr) {
+    T* const y = out.anchors.end(in.shape);
+    space.save_states(y, y + in.shape.state_size());
+  }
 }
 
 template <class T>
@@ -63,7 +63,7 @@ void forward_entry(const Arguments<T>& arguments, Array<const T> y0, Array<const
   arguments.require_states("zn", zn);
   if (ys.given()) ys.check("ys", in.shape, in.shape.hidden, true);
   const Outputs<T> out{ys.sequence(), yn, zn, checked_kept(in.shape, kept, kept_stride),
-                       checked_anchors(in.shape, anchors, anchor_steps)};
+                       allowed_anchors(in.shape, anchors, anchor_steps)};
   forward<T>(in, y0, z0, out, require_threads(threads));
 }
 

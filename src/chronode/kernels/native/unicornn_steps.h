@@ -119,7 +119,8 @@ void restore_columns(Chunk<T> chunk, Oscillators<T> layer, T* y, T* z, T* u, T* 
 // What the adjoint loop reads and writes besides the layer. Rows are [step][sample] or, the states, [sample].
 template <class T>
 struct Adjoint {
-  T *y, *z, *dy, *dz;              // states and their gradients: from after the chunk to before it
+  const T *y, *z;                  // states before the chunk
+  T *dy, *dz;                      // gradients of the states: from after the chunk to before it
   const T* force;                  // tanh(w y + u); may be du
   int64_t force_stride;
   int64_t force_ahead;             // elements from there to the next call's, which is fetched into cache meanwhile
@@ -127,10 +128,61 @@ struct Adjoint {
   T *du, *out;                     // gradient of u; the layer's output
   T *sum_b, *sum_w, *sum_e;        // (hidden) added to
   T* sum_dt;                       // a vector for each row, added to; null: not wanted
+  T* trace;                        // memory for the states of two vectors of units, `trace_size` elements
+  static int64_t trace_size(int64_t rows, int64_t samples) { return 4 * Vec<T>::kLanes * (rows + samples); }
 };
+
+// y and z of a few units before the chunk and after each of its steps, in L1: row r has them before step row r, row
+// r + samples after it. The layer's output is written on the way.
+template <class T, int N>
+struct Trace {
+  T* data;
+  CHRONODE_INLINE T* y(int64_t row) const { return data + row * 2 * N * Vec<T>::kLanes; }
+  CHRONODE_INLINE T* z(int64_t row) const { return y(row) + N * Vec<T>::kLanes; }
+};
+
+// The states follow from those before the chunk and the forces in the order of time, with the bits of the forward pass.
+template <class T, int N, bool kMasked>
+CHRONODE_INLINE void trace_columns(const Chunk<T>& chunk, const Oscillators<T>& layer, const Adjoint<T>& a,
+                                   Trace<T, N> trace, int64_t column) {
+  const auto e = Row<T, N>::load(layer.e + column);
+  const Vec<T> alpha = layer.alpha;
+  for (int64_t i = 0; i < chunk.samples; ++i) {
+    Row<T, N>::load(a.y + i * layer.stride + column).store(trace.y(i));
+    Row<T, N>::load(a.z + i * layer.stride + column).store(trace.z(i));
+  }
+  for (int64_t t = 0; t < chunk.steps; ++t)
+    for (int64_t i = 0; i < chunk.samples; ++i) {
+      const int64_t row = t * chunk.samples + i, after = row + chunk.samples;
+      T* const out_row = a.out + row * layer.stride + column;
+      if (t >= chunk.valid[i]) {
+        Row<T, N>::load(trace.y(row)).store(trace.y(after));
+        Row<T, N>::load(trace.z(row)).store(trace.z(after));
+        Row<T, N>::zero().store(out_row);
+        continue;
+      }
+      const Vec<T> dt = chunk.dt[row];
+#pragma GCC unroll 2
+      for (int n = 0; n < N; ++n) {
+        const int at = n * Vec<T>::kLanes;
+        const T* const force = a.force + row * a.force_stride + column + at;
+        if (at * sizeof(T) % 64 == 0) __builtin_prefetch(force + a.force_ahead, 0, 2);
+        const Vec<T> step = e.v[n] * dt, y_before = Vec<T>::load(trace.y(row) + at);
+        const Vec<T> pull = fma(alpha, y_before, Vec<T>::load(force));
+        const Vec<T> z_after = fnma(step, pull, Vec<T>::load(trace.z(row) + at));
+        const Vec<T> y_after = fma(step, z_after, y_before);
+        z_after.store(trace.z(after) + at);
+        y_after.store(trace.y(after) + at);
+        if constexpr (kMasked) (y_after * Vec<T>::load(layer.mask + i * layer.stride + column + at)).store(out_row + at);
+        else y_after.store(out_row + at);
+      }
+    }
+}
 
 template <class T, int N, bool kMasked, bool kTime>
 void adjoint_columns(Chunk<T> chunk, Oscillators<T> layer, Adjoint<T> a, int64_t column) {
+  const Trace<T, N> trace{a.trace};
+  trace_columns<T, N, kMasked>(chunk, layer, a, trace, column);
   const auto w = Row<T, N>::load(layer.w + column), e = Row<T, N>::load(layer.e + column);
   const Vec<T> alpha = layer.alpha, one = T(1);
   auto sum_b = Row<T, N>::zero(), sum_w = sum_b, sum_e = sum_b;
@@ -140,34 +192,24 @@ void adjoint_columns(Chunk<T> chunk, Oscillators<T> layer, Adjoint<T> a, int64_t
       const int64_t place = row * layer.stride + column;
       if (t >= chunk.valid[i]) {
         Row<T, N>::zero().store(a.du + place);
-        Row<T, N>::zero().store(a.out + place);
         continue;
       }
       const Vec<T> dt = chunk.dt[row];
 #pragma GCC unroll 2
       for (int n = 0; n < N; ++n) {
         const int at = n * Vec<T>::kLanes;
-        const T* const force_at = a.force + row * a.force_stride + column + at;
-        if (at * sizeof(T) % 64 == 0) __builtin_prefetch(force_at + a.force_ahead, 0, 2);
-        const Vec<T> step = e.v[n] * dt, force = Vec<T>::load(force_at);
-        const Vec<T> y_after = Vec<T>::load(a.y + state + at), z_after = Vec<T>::load(a.z + state + at);
-        Vec<T> grad = Vec<T>::load(a.grad + place + at), out = y_after;
-        if constexpr (kMasked) {
-          const Vec<T> mask = Vec<T>::load(layer.mask + state + at);
-          grad *= mask;
-          out *= mask;
-        }
+        const Vec<T> step = e.v[n] * dt, force = Vec<T>::load(a.force + row * a.force_stride + column + at);
+        const Vec<T> y_before = Vec<T>::load(trace.y(row) + at);
+        const Vec<T> z_after = Vec<T>::load(trace.z(row + chunk.samples) + at);
+        Vec<T> grad = Vec<T>::load(a.grad + place + at);
+        if constexpr (kMasked) grad *= Vec<T>::load(layer.mask + state + at);
         const Vec<T> dy = Vec<T>::load(a.dy + state + at) + grad;
         const Vec<T> dz = fma(step, dy, Vec<T>::load(a.dz + state + at));
-        const Vec<T> y_before = fnma(step, z_after, y_after), pull = fma(alpha, y_before, force);
-        const Vec<T> d_step = fnma(dz, pull, dy * z_after);
+        const Vec<T> d_step = fnma(dz, fma(alpha, y_before, force), dy * z_after);
         const Vec<T> d_pull = -(dz * step), du = d_pull * fnma(force, force, one);
-        fma(step, pull, z_after).store(a.z + state + at);
-        y_before.store(a.y + state + at);
         dz.store(a.dz + state + at);
         fma(alpha, d_pull, fma(w.v[n], du, dy)).store(a.dy + state + at);
         du.store(a.du + place + at);
-        out.store(a.out + place + at);
         sum_b.v[n] += du;
         sum_w.v[n] = fma(du, y_before, sum_w.v[n]);
         sum_e.v[n] = fma(d_step, dt, sum_e.v[n]);
