@@ -97,7 +97,7 @@ wheel: $(READY)
 setup: $(READY)
 
 $(READY): $(INSTALLED) $(PACKAGED) $(COMPILED)
-	@status=$$($(PYTHON) -c 'from chronode.kernels.library import status; print(status())') && \
+	@status=$$($(PYTHON) -c 'from chronode.kernels._library import status; print(status())') && \
 	    echo "set-up ... done ($$(($$(date +%s) - $(STARTED))) s; $$status)"
 	@touch $@
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import torch
 
+from chronode._model import ModelSpec, SequenceModel
 from chronode.data import LengthBatches
-from chronode.model import ModelSpec, SequenceModel
 from chronode.tasks.bitstream import bitstream
 from chronode.training import BatchDone, Settings, fit
 

@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
+from chronode._model import ModelSpec, SequenceModel
 from chronode.data import LengthBatches, from_list
-from chronode.model import ModelSpec, SequenceModel
 from chronode.tasks.bitstream import bitstream
 
 

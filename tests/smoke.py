@@ -3,7 +3,7 @@
 import torch
 
 import chronode
-from chronode.kernels import library
+from chronode.kernels import _library as library
 
 print(f"chronode {chronode.__version__} from {chronode.__file__}")
 print(library.status())

@@ -19,8 +19,8 @@ from chronode.cli.train import effective
 from chronode.data import from_list, load
 from chronode.estimators import SequenceClassifier
 from chronode.experiments.ledger import Entry, Ledger, run_hash
-from chronode.training.run import Run
-from chronode.training.trained import Trained
+from chronode.runs._folder import Run
+from chronode.runs._trained import Trained
 
 MOST_SECONDS = 20.0  # for one file, on a machine that is busy
 MOST_MEMORY = 600 * 2**10  # KiB more than before, over all cases

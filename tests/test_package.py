@@ -13,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from chronode.kernels import library
+from chronode.kernels import _library as library
 
 ROOT = Path(__file__).parents[1]
 needs_kernels = pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built here")

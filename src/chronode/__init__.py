@@ -14,16 +14,42 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import compiler, nn
+    from . import analysis, data, estimators, nn, runs, search, tasks, testing, training
+    from ._model import ModelSpec, SequenceModel
+    from .estimators import SequenceClassifier, SequenceForecaster, SequenceRegressor
     from .kernels import backend
-    from .nn.registry import Model, create, models, register
+    from .nn._registry import Model, create, models, register
 
-__all__ = ["Model", "__version__", "backend", "compiler", "create", "models", "nn", "register"]
+_MODULES = ("analysis", "data", "estimators", "nn", "runs", "search", "tasks", "testing", "training")
+_HOMES = {
+    **dict.fromkeys(("Model", "create", "models", "register"), "nn._registry"),
+    **dict.fromkeys(("ModelSpec", "SequenceModel"), "_model"),
+    **dict.fromkeys(("SequenceClassifier", "SequenceForecaster", "SequenceRegressor"), "estimators"),
+    "backend": "kernels",
+}
 
-_MODULES = ("analysis", "compiler", "data", "estimators", "nn", "tasks", "testing", "training")
-_HOMES = {"backend": "kernels"}
-_HOMES |= dict.fromkeys(("Model", "create", "models", "register"), "nn.registry")
-_HOMES |= dict.fromkeys(("SequenceClassifier", "SequenceForecaster", "SequenceRegressor"), "estimators")
+__all__ = [
+    "Model",
+    "ModelSpec",
+    "SequenceClassifier",
+    "SequenceForecaster",
+    "SequenceModel",
+    "SequenceRegressor",
+    "__version__",
+    "analysis",
+    "backend",
+    "create",
+    "data",
+    "estimators",
+    "models",
+    "nn",
+    "register",
+    "runs",
+    "search",
+    "tasks",
+    "testing",
+    "training",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -33,3 +59,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
     raise AttributeError(f"module 'chronode' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -9,9 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chronode
-from chronode.analysis import circle, expressivity, liquid, plots_expressivity
-from chronode.analysis.circle import MODELS, Setting
-from chronode.nn.liquid import LTCCell
+from chronode.analysis import (
+    _circle as circle,
+)
+from chronode.analysis import (
+    _expressivity as expressivity,
+)
+from chronode.analysis import (
+    _liquid as liquid,
+)
+from chronode.analysis import (
+    _plots_expressivity as plots_expressivity,
+)
+from chronode.analysis._circle import MODELS, Setting
+from chronode.nn.cells.liquid import LTCCell
 
 few = settings(max_examples=20, deadline=None)
 SMALL = Setting(width=20)

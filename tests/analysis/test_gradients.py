@@ -8,10 +8,10 @@ import torch
 from torch.func import jacrev
 
 import chronode
+from chronode._model import SequenceModel
 from chronode.analysis import GradientTracker, gradient_flow, gradient_table, loss_gradients, loss_surface
-from chronode.analysis.gradients import jacobians_of
-from chronode.analysis.opened import Opened
-from chronode.model import SequenceModel
+from chronode.analysis._gradients import jacobians_of
+from chronode.analysis._instrumented import Opened
 from chronode.nn import Cell, Layer, Solver
 
 

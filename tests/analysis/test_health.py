@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import chronode
+from chronode._model import SequenceModel
 from chronode.analysis import effective_steps, health, health_report, time_constants, time_scales
-from chronode.analysis.health import STEPS_AT_MOST, STEPS_EXACT, _rows
+from chronode.analysis._health import STEPS_AT_MOST, STEPS_EXACT, _rows
 from chronode.data import from_numpy
-from chronode.model import SequenceModel
 
 
 def data(steps=60, gap=None, seed=0):

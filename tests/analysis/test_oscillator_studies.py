@@ -7,11 +7,11 @@ import pytest
 import torch
 
 import chronode
-from chronode.analysis import oscillator_studies as studies
-from chronode.analysis import plots_oscillators
-from chronode.analysis.trial import Trial
+from chronode._model import ModelSpec
+from chronode.analysis import _oscillator_studies as studies
+from chronode.analysis import _plots_oscillators as plots_oscillators
+from chronode.analysis._study import Trial
 from chronode.data import from_list, from_numpy
-from chronode.model import ModelSpec
 from chronode.tasks import Parts, Sizes, Task
 from chronode.training import Settings
 
@@ -71,7 +71,7 @@ def test_weight_norms_begin_with_the_weights_before_training():
     assert found.norms.shape == (2, 2, 3)  # runs, layers, epochs + 1
     torch.manual_seed(TINY.training.seed)
     spec = ModelSpec.for_data(TINY.load().train, "unicornn", 4, num_layers=2, delta_t=0.3)
-    layer = chronode.model.SequenceModel.build(spec).layer
+    layer = chronode._model.SequenceModel.build(spec).layer
     np.testing.assert_allclose(found.norms[0, :, 0], [cell.w.abs().max().item() for cell in layer.cells], rtol=1e-6)
     assert (found.norms[:, :, 1:] != found.norms[:, :, :-1]).any()
 

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chronode
-from chronode.analysis import oscillator_bounds, oscillators
-from chronode.nn.unicornn import UnICORNNCell
+from chronode.analysis import _oscillator_bounds as oscillator_bounds
+from chronode.analysis import _oscillators as oscillators
+from chronode.nn.cells.unicornn import UnICORNNCell
 
 few = settings(max_examples=15, deadline=None)
 alphas = st.floats(0.1, 10)

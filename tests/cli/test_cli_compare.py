@@ -111,7 +111,7 @@ def test_help_has_an_example(command):
 
 
 def test_sweep_says_what_to_install(tmp_path, monkeypatch):
-    for name in ("chronode.training.tune", "chronode.training.study"):
+    for name in ("chronode.search._sweep", "chronode.search._study"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "optuna", None)
     done = run("sweep", "bitstream", *SMALL, "-o", str(tmp_path), code=2)

@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from chronode.cli.data import data_app
-from chronode.data import catalogue
-from chronode.data.catalogue import DataSet, Remote, Variant, data_sets
+from chronode.data.sets import _catalogue as catalogue
+from chronode.data.sets._catalogue import DataSet, Remote, Variant, data_sets
 
 DOCS = Path(__file__).parents[2] / "docs" / "datasets.md"
 URL = "http://127.0.0.1:9/archive.zip"  # nobody listens there
@@ -106,7 +106,7 @@ def test_an_unknown_name_ends_with_2(arguments):
 
 
 def test_build_hands_its_options_to_the_simulation(small, monkeypatch):
-    from chronode.tasks import simulate
+    from chronode.tasks import _simulate as simulate
 
     calls = []
 

@@ -10,7 +10,7 @@ import pytest
 from commands import QUICK, VITALS, chronode, write_vitals
 
 import chronode.data as data_module
-from chronode.training.trained import Trained
+from chronode.runs._trained import Trained
 
 
 @pytest.fixture(scope="module")

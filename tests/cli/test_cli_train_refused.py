@@ -9,7 +9,7 @@ from commands import QUICK, VITALS, chronode, write_vitals
 from work_folder import vitals_file, work_folder
 
 from chronode._files import DiskFull
-from chronode.model import SequenceModel
+from chronode._model import SequenceModel
 
 here = pytest.fixture(work_folder)
 vitals = pytest.fixture(vitals_file)
@@ -78,7 +78,7 @@ def test_too_little_memory_suggests_a_smaller_batch_and_low_memory(vitals):
 
 def test_a_full_disk_is_told_with_the_way_on(vitals):
     fault = DiskFull("the disk is full: run/x could not be written")
-    with mock.patch("chronode.training.store.Store.save", side_effect=fault):
+    with mock.patch("chronode.runs._checkpoints.Store.save", side_effect=fault):
         done = chronode("train", vitals, *VITALS, *QUICK, "-o", "run", code=1)
     assert "the disk is full" in done.err and "chronode train --resume run" in done.err
 

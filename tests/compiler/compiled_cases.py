@@ -9,7 +9,7 @@ from torch import Tensor
 
 import chronode
 from chronode.compiler.compiled import kernel_of
-from chronode.nn import driver
+from chronode.nn import _driver as driver
 
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 

@@ -8,8 +8,9 @@ import time
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from chronode.data import catalogue, download
-from chronode.data.catalogue import DataSet, Remote
+from chronode.data.sets import _catalogue as catalogue
+from chronode.data.sets import _download as download
+from chronode.data.sets._catalogue import DataSet, Remote
 
 CONTENT = bytes(range(256)) * 4096  # 1 MiB
 NOWHERE = "http://127.0.0.1:9/numbers.bin"  # nobody listens there

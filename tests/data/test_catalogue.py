@@ -5,8 +5,9 @@ import re
 
 import pytest
 
-from chronode.data import copies, download
-from chronode.data.catalogue import data_set, data_sets
+from chronode.data.sets import _copies as copies
+from chronode.data.sets import _download as download
+from chronode.data.sets._catalogue import data_set, data_sets
 
 NAMES = (
     *("mnist", "cifar10", "har", "person_activity", "gesture_phase", "occupancy", "ozone", "traffic", "power", "ptb"),

@@ -12,8 +12,8 @@ import pytest
 from remote_files import CONTENT, downloaded, empty_cache, local_server, numbers_published, own_catalogue, sha256
 from rich.console import Console
 
-from chronode.data import download
-from chronode.data.catalogue import Remote
+from chronode.data.sets import _download as download
+from chronode.data.sets._catalogue import Remote
 
 cache = pytest.fixture(empty_cache)
 server = pytest.fixture(local_server)
@@ -40,7 +40,7 @@ def test_a_broken_download_asks_only_for_the_rest(published):
 
 
 def test_a_download_that_was_given_up_goes_on_next_time(published, cache, monkeypatch):
-    monkeypatch.setattr("chronode.data.resume.ATTEMPTS", 1)
+    monkeypatch.setattr("chronode.data.sets._resume.ATTEMPTS", 1)
     published.break_after = 500_000
     with pytest.raises(download.DataError, match="ended after 500,000 of 1,048,576|connection broke"):
         download.folder("numbers")
@@ -64,7 +64,7 @@ def test_a_part_that_cannot_be_continued_is_downloaded_again(published, cache, f
 
 
 def test_without_a_tag_from_the_server_nothing_is_resumed(published, monkeypatch):
-    monkeypatch.setattr("chronode.data.resume.ATTEMPTS", 1)
+    monkeypatch.setattr("chronode.data.sets._resume.ATTEMPTS", 1)
     published.tagged, published.break_after = False, 500_000
     with pytest.raises(download.DataError):
         download.folder("numbers")

@@ -17,8 +17,9 @@ from remote_files import (
     zipped,
 )
 
-from chronode.data import copies, download
-from chronode.data.catalogue import Remote, Variant
+from chronode.data.sets import _copies as copies
+from chronode.data.sets import _download as download
+from chronode.data.sets._catalogue import Remote, Variant
 
 cache = pytest.fixture(empty_cache)
 server = pytest.fixture(local_server)

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 import pytest
 from remote_files import CONTENT, NOWHERE, downloaded, empty_cache, local_server, numbers, own_catalogue, sha256, zipped
 
-from chronode.data import download
-from chronode.data.catalogue import Remote, Variant
+from chronode.data.sets import _download as download
+from chronode.data.sets._catalogue import Remote, Variant
 
 cache = pytest.fixture(empty_cache)
 server = pytest.fixture(local_server)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from series_checks import some
 
-from chronode.data.rows import _by_code, _by_time
+from chronode.data._rows import _by_code, _by_time
 
 few = st.integers(0, 3)
 many = st.integers(0, 2**31 - 1)

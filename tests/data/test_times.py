@@ -7,7 +7,7 @@ import pandas
 import pytest
 
 from chronode.data import Clock, concat, from_list, from_long, from_wide
-from chronode.data.times import seconds_of
+from chronode.data._times import seconds_of
 
 
 def one(times, **options):

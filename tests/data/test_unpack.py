@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from remote_files import CONTENT, empty_cache, local_server, member, own_catalogue, sha256, tarred, zipped
 
-from chronode.data import download, unpack
-from chronode.data.catalogue import Remote
+from chronode.data.sets import _download as download
+from chronode.data.sets import _unpack as unpack
+from chronode.data.sets._catalogue import Remote
 
 cache = pytest.fixture(empty_cache)
 server = pytest.fixture(local_server)

@@ -10,7 +10,7 @@ import pytest
 from estimator_samples import classifier, even_times, fitted_classifier, long_frame, waves
 from sklearn.exceptions import NotFittedError
 
-import chronode.estimators.base as base
+import chronode.estimators._base as base
 from chronode.estimators import SequenceClassifier, SequenceRegressor
 
 fitted = pytest.fixture(scope="module")(fitted_classifier)

@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-import chronode.estimators.base as base
+import chronode.estimators._base as base
 from chronode.data import from_numpy
 from chronode.estimators import SequenceClassifier, SequenceRegressor
 

@@ -10,7 +10,7 @@ from sklearn.model_selection import cross_val_score
 
 from chronode.data import from_list, from_numpy
 from chronode.estimators import SequenceForecaster
-from chronode.estimators.forecaster import _last_seen
+from chronode.estimators._forecaster import _last_seen
 
 QUICK = {"hidden_size": 6, "epochs": 2, "random_state": 0}
 

@@ -8,7 +8,7 @@ import chronode
 from chronode.experiments.papers import figures
 from chronode.experiments.summary import CANDIDATES
 from chronode.tasks import tasks
-from chronode.tasks.task import METRICS
+from chronode.tasks._task import METRICS
 
 ROWS = {  # rows of each table as printed, data set by data set
     ("mmrnn", "2"): 8,

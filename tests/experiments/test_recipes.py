@@ -9,7 +9,7 @@ from chronode.experiments.papers import figures
 from chronode.experiments.recipe import BUDGETS, find, recipes
 from chronode.experiments.summary import CANDIDATES
 from chronode.training import Settings
-from chronode.training.metrics import mean_and_spread
+from chronode.training._metrics import mean_and_spread
 
 TABLES = [
     "mmrnn/table3",

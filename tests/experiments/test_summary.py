@@ -11,7 +11,7 @@ from chronode.experiments.ledger import Ledger
 from chronode.experiments.recipe import find
 from chronode.experiments.summary import CANDIDATES, STATISTICS, run_summary, summaries
 from chronode.tasks import Parts, Sizes, Task
-from chronode.tasks import task as task_module
+from chronode.tasks import _task as task_module
 from chronode.training import Objective
 
 

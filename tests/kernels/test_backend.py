@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import chronode
-from chronode.kernels.backend import chosen
+from chronode.kernels._backend import chosen
 
 module = sys.modules["chronode.kernels.backend"]  # the class of that name hides it in the package
 

@@ -11,7 +11,8 @@ from helpers import batch
 from kernel_cases import CASES, make, native_calls
 
 import chronode
-from chronode.kernels import library, ops
+from chronode.kernels import _library as library
+from chronode.kernels import _ops as ops
 
 pytestmark = pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built")
 

@@ -5,7 +5,7 @@ import torch
 from helpers import assert_same_as_torch, batch
 from kernel_cases import assert_sound_operator, make
 
-from chronode.kernels import library
+from chronode.kernels import _library as library
 
 pytestmark = pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built")
 

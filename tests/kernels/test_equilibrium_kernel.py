@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from kernel_cases import called, calls, make
 
 import chronode
-from chronode.kernels import library, ops
-from chronode.nn.equilibrium import EquilibriumCell
+from chronode.kernels import _library as library
+from chronode.kernels import _ops as ops
+from chronode.nn.cells.equilibrium import EquilibriumCell
 
 pytestmark = pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built")
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from kernel_cases import CASES, assert_sound_operator, called, calls, make, watched
 
 import chronode
-from chronode.kernels import library, ops
+from chronode.kernels import _library as library
+from chronode.kernels import _ops as ops
 
 pytestmark = pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built")
 

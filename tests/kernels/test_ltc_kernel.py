@@ -5,7 +5,8 @@ import torch
 from helpers import assert_same_as_torch, assert_same_where_not_finite, batch
 from kernel_cases import make
 
-from chronode.kernels import library, ltc
+from chronode.kernels import _library as library
+from chronode.kernels import _ltc as ltc
 
 pytestmark = pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built")
 

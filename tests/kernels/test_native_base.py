@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch  # noqa: F401  (loads the OpenMP runtime whose threads the kernels share)
 
-from chronode.kernels import library as kernels
+from chronode.kernels import _library as kernels
 
 ISAS = kernels.available_isas()
 pytestmark = pytest.mark.skipif(not ISAS, reason="no native kernels are built")

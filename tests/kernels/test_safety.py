@@ -10,7 +10,7 @@ from kernel_cases import CASES, make
 from torch.utils.data import DataLoader, Dataset
 
 import chronode
-from chronode.kernels import library
+from chronode.kernels import _library as library
 
 pytestmark = pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built")
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from kernel_cases import CASES, assert_sound_operator, called, calls, make
 
 import chronode
-from chronode.kernels import library, unicornn
+from chronode.kernels import _library as library
+from chronode.kernels import _unicornn as unicornn
 
 pytestmark = pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built")
 

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 import chronode
-from chronode.nn import registry
+from chronode.nn import _registry as registry
 from chronode.testing import CHECKS, check_cell
 
 

@@ -9,10 +9,10 @@ from torch.nn.modules import module as torch_module
 from torch.nn.utils import parametrizations, parametrize, prune
 
 import chronode
-from chronode.nn import driver
-from chronode.nn.flows import MLPFlow
-from chronode.nn.liquid import Synapses
-from chronode.nn.solvers import Solver
+from chronode.nn import _driver as driver
+from chronode.nn._flows import MLPFlow
+from chronode.nn._solvers import Solver
+from chronode.nn.cells.liquid import Synapses
 from chronode.testing import oracle
 
 # Every cell that has a kernel, native or torch's own, with the settings that reach all of its parts.

@@ -5,7 +5,9 @@ import torch
 from leaky_cell import Leaky, check_only, register_mine
 from torch import nn
 
-from chronode.nn import Layer, door, driver
+from chronode.nn import Layer
+from chronode.nn import _door as door
+from chronode.nn import _driver as driver
 
 register = pytest.fixture(register_mine)
 

@@ -11,8 +11,8 @@ from layer_checks import assert_matches, check_gradients, make, zeros
 from oracles import array
 
 import chronode
-from chronode.nn.flows import make_flow
-from chronode.nn.solvers import FlowSolver
+from chronode.nn._flows import make_flow
+from chronode.nn._solvers import FlowSolver
 
 
 def one_layer(layer, step):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import chronode
-from chronode.nn import registry
+from chronode.nn import _registry as registry
 
 
 def define(name="leaky", time="native", tau=1.0, **settings):
@@ -53,7 +53,7 @@ def test_the_same_class_may_be_registered_again():
 
 
 def test_a_taken_name_is_refused():
-    with pytest.raises(ValueError, match="the name 'ltc' is taken by chronode.nn.liquid.LTCCell"):
+    with pytest.raises(ValueError, match="the name 'ltc' is taken by chronode.nn.cells.liquid.LTCCell"):
         define("ltc")
     assert chronode.models()["ltc"].cell is chronode.nn.LTCCell
 

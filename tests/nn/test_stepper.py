@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import chronode
-from chronode.kernels import library
-from chronode.nn.stepper import _NativeUnit
+from chronode.kernels import _library as library
+from chronode.nn._stepper import _NativeUnit
 
 MODELS = sorted(chronode.models())
 NATIVE = ["mmrnn", "unicornn", "ltc", "irnn", "ernn", "sirnn"]

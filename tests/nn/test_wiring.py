@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chronode
-from chronode.nn.wiring import make_wiring
+from chronode.nn._wiring import make_wiring
 
 property_test = settings(max_examples=60, deadline=None, derandomize=True)
 densities = st.sampled_from([1e-6, 0.1, 0.5, 1.0])

@@ -3,7 +3,7 @@
 from hypothesis import HealthCheck, given, settings
 from sensor_checks import damaged, reads_or_tells, rows_of, same_windows
 
-from chronode.tasks.task import find
+from chronode.tasks._task import find
 
 
 def in_place_of_data(monkeypatch, module, folder, files):

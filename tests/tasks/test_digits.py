@@ -6,8 +6,8 @@ from sklearn.datasets import load_digits
 
 import chronode
 from chronode.tasks import find
+from chronode.tasks._events import Events, decode
 from chronode.tasks.digits import digits_events, digits_series
-from chronode.tasks.events import Events, decode
 
 TASKS = ("digits-seq", "digits-event")
 

@@ -6,7 +6,7 @@ from sensor_checks import mirror, runs_a_batch
 from sensor_parts import survives_damage
 
 from chronode.tasks import dsa
-from chronode.tasks.task import find
+from chronode.tasks._task import find
 
 
 def lines_of(segment):

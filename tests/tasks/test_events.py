@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from chronode.tasks._events import Events, decode, encode
 from chronode.tasks.bitstream import BLOCK, bitstream
-from chronode.tasks.events import Events, decode, encode
 
 rows = st.tuples(st.integers(1, 6), st.integers(1, 20))
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from chronode.data.download import present
-from chronode.model import SequenceModel
+from chronode._model import SequenceModel
+from chronode.data.sets._download import present
 from chronode.tasks import tasks
-from chronode.training.inputs import spec_for
+from chronode.training._inputs import spec_for
 
 FEW = {"train": 40, "valid": 20, "test": 20}
 LARGE = {

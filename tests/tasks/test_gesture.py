@@ -6,7 +6,7 @@ from sensor_checks import mirror, runs_a_batch, shuffled_starts
 from sensor_parts import check_sizes, in_place_of_data, rows_in_parts, same_parts, survives_damage
 
 from chronode.tasks import gesture
-from chronode.tasks.task import find
+from chronode.tasks._task import find
 
 STORIES = {name: (1000 * i, 70 + 15 * i) for i, name in enumerate(gesture.FILES)}  # the first row, how many
 

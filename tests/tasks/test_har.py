@@ -6,7 +6,7 @@ from sensor_checks import mirror, range_starts, runs_a_batch, same_windows, shuf
 from sensor_parts import check_sizes, survives_damage
 
 from chronode.tasks import har
-from chronode.tasks.task import find
+from chronode.tasks._task import find
 
 SUBJECTS = {"train": [1, 3, 5, 6, 7, 8, 11], "test": [2, 4]}
 

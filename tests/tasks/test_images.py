@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import chronode
 from chronode.tasks import find, images
-from chronode.tasks.events import Events, decode
-from chronode.tasks.image_files import cifar10, mnist, read_cifar_batch, read_idx
+from chronode.tasks._events import Events, decode
+from chronode.tasks._image_files import cifar10, mnist, read_cifar_batch, read_idx
 from chronode.tasks.images import event_series, pixel_order, pixel_series, row_series
 
 MIRROR = Path(os.environ.get("CHRONODE_DATA_MIRROR", "nowhere"))

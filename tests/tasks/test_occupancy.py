@@ -8,7 +8,7 @@ from sensor_checks import mirror, range_starts, runs_a_batch, same_windows, shuf
 from sensor_parts import check_sizes, in_place_of_data, rows_in_parts, survives_damage
 
 from chronode.tasks import occupancy
-from chronode.tasks.task import find
+from chronode.tasks._task import find
 
 FILES = {"datatraining": (1000, 400), "datatest": (0, 100), "datatest2": (3000, 57)}  # the first row, how many
 

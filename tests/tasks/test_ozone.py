@@ -8,7 +8,7 @@ from sensor_checks import check_blocks, mirror, range_starts, rows_of, runs_a_ba
 from sensor_parts import check_sizes, in_place_of_data, same_parts, survives_damage
 
 from chronode.tasks import ozone
-from chronode.tasks.task import find
+from chronode.tasks._task import find
 
 ROWS = 600
 

@@ -4,8 +4,8 @@ from hypothesis import HealthCheck, given, settings
 from sensor_checks import damaged, mirror, range_starts, reads_or_tells, runs_a_batch, shuffled_starts
 
 from chronode.tasks import person_activity
+from chronode.tasks._task import find
 from chronode.tasks.person_activity import ACTIVITIES, CLASSES, TAGS, read
-from chronode.tasks.task import find
 
 FIRST_TICK = 633790226051280329
 # The authors' own table, written out.

@@ -6,8 +6,8 @@ from sensor_checks import mirror, runs_a_batch
 from sensor_parts import check_sizes, survives_damage
 
 from chronode.tasks import physionet2012
+from chronode.tasks._task import find
 from chronode.tasks.physionet2012 import CHANNELS, SKEWED, VARIABLES, bounded, read
-from chronode.tasks.task import find
 
 HEADER = "RecordID,SAPS-I,SOFA,Length_of_stay,Survival,In-hospital_death"
 STAY = """Time,Parameter,Value

@@ -5,7 +5,7 @@ import pytest
 from task_checks import check_parts, mirrored
 
 from chronode.tasks import find, imdb, yelp
-from chronode.tasks.text import Numbering, Review, as_symbols, encoded
+from chronode.tasks._text import Numbering, Review, as_symbols, encoded
 
 
 def test_reviews_are_clipped_and_told_in_symbols():

@@ -6,7 +6,7 @@ from series_checks import some
 from task_checks import check_batch, check_parts, mirrored
 
 from chronode.tasks import find, robots
-from chronode.tasks.gait import FRAME, walk
+from chronode.tasks._gait import FRAME, walk
 from chronode.tasks.robots import frames_dropped, read_traces
 
 

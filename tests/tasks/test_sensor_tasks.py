@@ -5,7 +5,7 @@ import pytest
 import chronode
 from chronode.experiments.recipe import by_kind
 from chronode.tasks import dsa, gesture, har, occupancy, ozone, person_activity, power, traffic  # noqa: F401 - they add themselves
-from chronode.tasks.task import find
+from chronode.tasks._task import find
 
 NAMES = ("person-activity", "har", "har-2", "gesture", "occupancy", "traffic", "power", "ozone", "dsa-19")
 

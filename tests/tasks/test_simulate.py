@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from task_checks import check_batch
 
-from chronode.data.download import folder
-from chronode.tasks import find, robots, simulate
-from chronode.tasks.simulate import ROBOTS, actor, build, roll_out
+from chronode.data.sets._download import folder
+from chronode.tasks import _simulate as simulate
+from chronode.tasks import find, robots
+from chronode.tasks._simulate import ROBOTS, actor, build, roll_out
 
 pytest.importorskip("gymnasium")
 pytest.importorskip("mujoco")

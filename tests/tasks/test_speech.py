@@ -8,7 +8,7 @@ from series_checks import some
 from task_checks import check_batch, check_parts, mirrored
 
 from chronode.tasks import find, speech
-from chronode.tasks.mel import BANDS, RATE, STEPS, STRIDE, band_edges, log_mel
+from chronode.tasks._mel import BANDS, RATE, STEPS, STRIDE, band_edges, log_mel
 from chronode.tasks.speech import COMMANDS, NOISE, OTHERS, read_wave
 
 SECOND = np.arange(RATE) / RATE

@@ -22,7 +22,7 @@ from chronode.tasks.bitstream import bitstream
 from chronode.tasks.circle import circle
 from chronode.tasks.copying import copying, memoryless
 from chronode.tasks.lorenz import lorenz96, slope, trajectory
-from chronode.training.settings import Settings
+from chronode.training._settings import Settings
 
 SYNTHETIC = ("adding", "bitstream", "circle", "copy", "lorenz96")
 IMAGES = ("smnist", "psmnist", "row-mnist", "event-mnist", "noisy-mnist", "noisy-cifar")

@@ -10,7 +10,7 @@ from series_checks import some
 from task_checks import check_parts, mirrored
 
 from chronode.tasks import find, ptb, yelp
-from chronode.tasks.text import Numbering, word_vectors, words_of
+from chronode.tasks._text import Numbering, word_vectors, words_of
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=60)
 WORDS = st.lists(st.sampled_from(["the", "a", "film", "is", "bad", "<unk>", "é"]), min_size=1, max_size=40)

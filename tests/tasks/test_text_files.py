@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from sensor_checks import range_starts, shuffled_starts
 
 from chronode.data import from_list
-from chronode.tasks.protocols import range_windows, shuffled
-from chronode.tasks.text_files import held, read_matrix, read_table, same_length
+from chronode.tasks._protocols import range_windows, shuffled
+from chronode.tasks._text_files import held, read_matrix, read_table, same_length
 
 COLUMNS = {"when": "date", "count": "whole", "level": "number", "state": ("on", "off")}
 GOOD = "when,count,level,state\n2024-01-01 10:00:00,1,0.5,on\n2024-01-01 11:00:00,2,?,off\n"

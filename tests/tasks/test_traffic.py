@@ -8,7 +8,7 @@ from sensor_checks import mirror, range_starts, runs_a_batch, shuffled_starts
 from sensor_parts import check_sizes, in_place_of_data, rows_in_parts, same_parts, survives_damage
 
 from chronode.tasks import traffic
-from chronode.tasks.task import find
+from chronode.tasks._task import find
 
 ROWS = 600
 

@@ -1,6 +1,6 @@
 """A run folder for the tests of runs."""
 
-from chronode.training.run import Run
+from chronode.runs._folder import Run
 
 
 def new_run(tmp_path):

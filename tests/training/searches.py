@@ -1,8 +1,8 @@
 """Small searches for the tests of tuning."""
 
-from chronode.training.config import Config
-from chronode.training.ranges import Between, OneOf
-from chronode.training.tune import Search
+from chronode.runs._config import Config
+from chronode.search._ranges import Between, OneOf
+from chronode.search._sweep import Search
 
 ASKED = {
     "data": {"source": "bitstream", "options": {"train": 64, "valid": 32, "test": 32}},

@@ -2,7 +2,7 @@
 
 import torch
 
-from chronode.training.store import Store
+from chronode.runs._checkpoints import Store
 
 
 def files(store):

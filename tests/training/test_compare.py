@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from chronode.report.comparison import plot_comparison
+from chronode.runs._config import Config
+from chronode.runs._prepare import prepare
+from chronode.search._compare import Comparison, Result, compare, plan
 from chronode.training import EpochDone, fit
-from chronode.training.compare import Comparison, Result, compare, plan
-from chronode.training.config import Config
-from chronode.training.inputs import spec_for
-from chronode.training.prepare import prepare
+from chronode.training._inputs import spec_for
 
 ASKED = {
     "data": {"source": "bitstream", "options": {"train": 64, "valid": 32, "test": 32}},

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 import chronode
-from chronode.training.environment import differences, environment
+from chronode.runs._environment import differences, environment
 
 
 def test_the_environment_tells_versions_and_not_who_or_where():
@@ -35,7 +35,7 @@ def test_a_chronode_inside_another_checkout_has_no_commit(tmp_path, monkeypatch)
     package = tmp_path / ".venv" / "chronode"
     (package / "training").mkdir(parents=True)
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
-    monkeypatch.setattr("chronode.training.environment.__file__", str(package / "training" / "environment.py"))
+    monkeypatch.setattr("chronode.runs._environment.__file__", str(package / "training" / "environment.py"))
     assert environment()["commit"] is None
 
 

@@ -11,13 +11,13 @@ import torch
 from fit_checks import regression, small, spec_for, weights
 
 import chronode
+from chronode._model import SequenceModel
 from chronode.data import LengthBatches, Scaler, from_list, from_numpy
-from chronode.model import SequenceModel
+from chronode.tasks._task import Parts, Sizes, Task
 from chronode.tasks.bitstream import bitstream
-from chronode.tasks.task import Parts, Sizes, Task
 from chronode.training import BatchDone, EpochDone, Note, Settings, fit
-from chronode.training.inputs import notes_on
-from chronode.training.objective import Objective
+from chronode.training._inputs import notes_on
+from chronode.training._objective import Objective
 
 
 def test_regression_is_learnt_and_told_in_the_targets_units():
@@ -222,7 +222,7 @@ SHARED = """
 import os, sys
 import torch
 torch.set_num_threads(1)
-from chronode.model import ModelSpec
+from chronode._model import ModelSpec
 from chronode.tasks.bitstream import bitstream
 from chronode.training import Settings, fit
 data = bitstream(70, seed=0, longest=6)

@@ -7,11 +7,11 @@ import pytest
 import torch
 from fit_checks import BY_HAND, by_hand, regression, small, spec_for, weights
 
+from chronode._model import ModelSpec, SequenceModel
 from chronode.data import LengthBatches, from_list
-from chronode.model import ModelSpec, SequenceModel
 from chronode.training import EpochDone, Note, Settings, TrainingStopped, fit
-from chronode.training.faults import exploded
-from chronode.training.progress import Diverged
+from chronode.training._events import Diverged
+from chronode.training._faults import exploded
 
 
 def test_a_loss_that_is_not_finite_names_the_place_and_keeps_the_weights_before():

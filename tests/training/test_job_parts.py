@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronode.data import Scaler, forecast, from_list
+from chronode.runs._config import Config
+from chronode.runs._tables import as_csv, columns_of
 from chronode.training import Objective, Predictions
-from chronode.training.answers import as_csv, columns_of
-from chronode.training.baseline import simple_baseline
-from chronode.training.config import Config
+from chronode.training._baseline import simple_baseline
 
 SECONDS = st.lists(st.integers(0, 10**6), min_size=2, max_size=20, unique=True).map(sorted)
 

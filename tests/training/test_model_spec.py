@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import chronode
+from chronode._model import ModelSpec, SequenceModel
 from chronode.data import from_list, from_numpy
-from chronode.model import ModelSpec, SequenceModel
 from chronode.tasks.bitstream import bitstream
 
 

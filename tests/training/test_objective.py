@@ -7,10 +7,10 @@ from sklearn import metrics as sk
 from sklearn.utils.class_weight import compute_class_weight
 
 from chronode.data import Scaler, from_list
+from chronode.tasks._task import METRICS, find
 from chronode.tasks.bitstream import bitstream
-from chronode.tasks.task import METRICS, find
-from chronode.training.metrics import CLASS_METRICS, VALUE_METRICS, Scores
-from chronode.training.objective import Objective
+from chronode.training._metrics import CLASS_METRICS, VALUE_METRICS, Scores
+from chronode.training._objective import Objective
 
 
 def class_objective(classes, **told):

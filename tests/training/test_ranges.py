@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import chronode
-from chronode.training.config import Config
-from chronode.training.ranges import PAPERS, Between, OneOf, applied, ranges_for, read_fixed, read_range
+from chronode.runs._config import Config
+from chronode.search._ranges import PAPERS, Between, OneOf, applied, ranges_for, read_fixed, read_range
 
 
 @pytest.mark.parametrize("name", [m.name for m in chronode.models().values() if m.cell.__module__.startswith("chron")])

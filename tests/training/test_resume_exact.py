@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
+from chronode._model import ModelSpec
 from chronode.data import from_list
-from chronode.model import ModelSpec
 from chronode.tasks.bitstream import bitstream
 from chronode.training import BatchDone, Note, Settings, fit
 
@@ -204,10 +204,10 @@ def test_fit_works_outside_the_main_thread():
 SCRIPT = """
 import sys, torch
 torch.set_num_threads(1)
-from chronode.model import ModelSpec
+from chronode._model import ModelSpec
 from chronode.tasks.bitstream import bitstream
 from chronode.training import EpochDone, Settings, fit
-from chronode.training.store import Store
+from chronode.runs._checkpoints import Store
 data = bitstream(600, seed=0, longest=10)
 spec = ModelSpec.for_data(data, "mmrnn", hidden_size=8, dropout=0.2)
 store = Store(sys.argv[1])

@@ -9,7 +9,7 @@ import pytest
 from run_folders import new_run
 
 import chronode
-from chronode.training.run import Run, next_folder, run_folders
+from chronode.runs._folder import Run, next_folder, run_folders
 
 run = pytest.fixture(new_run)
 

@@ -12,15 +12,15 @@ import torch
 from run_folders import new_run
 from victims import victims
 
-from chronode.training.lock import FolderLock
-from chronode.training.run import Run
+from chronode.runs._folder import Run
+from chronode.runs._lock import FolderLock
 
 run = pytest.fixture(new_run)
 
 HOLD = """
 import os, sys, time
 from pathlib import Path
-from chronode.training.lock import FolderLock
+from chronode.runs._lock import FolderLock
 
 with FolderLock(Path(sys.argv[1]) / "run.lock").held():
     loader = os.fork()
@@ -71,7 +71,7 @@ def test_the_same_process_cannot_lock_twice(run):
 
 TRAIN = """
 import torch
-from chronode.training.run import Run
+from chronode.runs._folder import Run
 
 torch.set_num_threads(1)
 

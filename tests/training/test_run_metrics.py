@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from run_folders import new_run
 
 from chronode._files import DiskFull
-from chronode.training.run import Run
+from chronode.runs._folder import Run
 
 run = pytest.fixture(new_run)
 

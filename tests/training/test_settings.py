@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronode.training.schedule import Schedule
-from chronode.training.settings import Settings
+from chronode.training._schedule import Schedule
+from chronode.training._settings import Settings
 
 
 def test_settings_come_back_from_json():

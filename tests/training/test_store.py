@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from stores import files, filled
 
-from chronode.training.store import Store
+from chronode.runs._checkpoints import Store
 
 facts_of_any_kind = st.dictionaries(
     st.text(),

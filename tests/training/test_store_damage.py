@@ -10,7 +10,7 @@ import pytest
 from stores import files, filled
 
 from chronode._files import DiskFull
-from chronode.training.store import Store
+from chronode.runs._checkpoints import Store
 
 
 def test_every_flipped_byte_is_found_and_the_one_before_is_used(tmp_path):
@@ -107,7 +107,7 @@ def test_another_error_of_the_disk_is_not_called_full(tmp_path, monkeypatch):
 FILL_A_SMALL_DISK = """
 import sys, torch
 from chronode._files import DiskFull
-from chronode.training.store import Store
+from chronode.runs._checkpoints import Store
 store = Store(sys.argv[1])
 try:
     for epoch in range(1, 9):

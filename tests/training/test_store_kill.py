@@ -9,11 +9,11 @@ import pytest
 from stores import filled
 from victims import victims
 
-from chronode.training.store import Store
+from chronode.runs._checkpoints import Store
 
 SAVE_FOR_EVER = """
 import torch
-from chronode.training.store import Store
+from chronode.runs._checkpoints import Store
 
 torch.set_num_threads(1)
 

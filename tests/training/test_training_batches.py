@@ -6,7 +6,7 @@ from fit_checks import small, spec_for
 
 from chronode.data import from_list
 from chronode.training import Settings, fit
-from chronode.training.loaders import evaluation_batches, subsample
+from chronode.training._loaders import evaluation_batches, subsample
 
 
 def test_subsampling_keeps_the_times_of_what_it_keeps():

@@ -10,10 +10,10 @@ import pytest
 from searches import RANGES, search_in
 
 from chronode.report.sweep import plot_search
+from chronode.search._ranges import Between, OneOf, applied
+from chronode.search._study import Trial
 from chronode.training import fit
-from chronode.training.inputs import spec_for
-from chronode.training.ranges import Between, OneOf, applied
-from chronode.training.study import Trial
+from chronode.training._inputs import spec_for
 
 
 def test_trials_are_judged_by_validation_and_the_best_is_tested_once(tmp_path):

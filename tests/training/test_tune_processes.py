@@ -9,16 +9,16 @@ import sys
 import pytest
 from searches import ASKED, search_in
 
+from chronode.search._ranges import Between
 from chronode.training import EpochDone
-from chronode.training.ranges import Between
 
 RATES = {"learning_rate": Between(1e-3, 1e-1, log=True)}
 PROGRAM = """
 import json, sys, torch
 torch.set_num_threads(1)
-from chronode.training.config import Config
-from chronode.training.ranges import Between
-from chronode.training.tune import Search
+from chronode.runs._config import Config
+from chronode.search._ranges import Between
+from chronode.search._sweep import Search
 config = Config.from_dict(json.loads(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()

@@ -1,23 +1,14 @@
 """Analyses: numbers first (dataclasses with `.to_json()`), plots second, commands (`chronode analyze`) third."""
 
-from .base import Result
-from .circle import Setting
-from .equilibrium import Convergence, Eigenvalues, convergence, equilibrium_eigenvalues
-from .expressivity import (
-    Sweep,
-    Trajectory,
-    arc_length,
-    depth_table,
-    lower_bound,
-    principal,
-    sweep,
-    trajectory,
-)
-from .gradients import GradientFlow, gradient_flow, noise_flows
-from .health import Health, health, health_report
-from .learning import LearningCurves, learning_curves
-from .liquid import LayerTrajectory, TimeConstants, layer_trajectory, time_constants
-from .losses import (
+from ._circle import Setting
+from ._equilibrium import Convergence, Eigenvalues, convergence, equilibrium_eigenvalues
+from ._expressivity import Sweep, Trajectory, arc_length, depth_table, lower_bound, principal, sweep, trajectory
+from ._gradient_table import GradientTable, gradient_table
+from ._gradients import GradientFlow, gradient_flow, noise_flows
+from ._health import Health, health, health_report
+from ._learning import LearningCurves, learning_curves
+from ._liquid import LayerTrajectory, TimeConstants, layer_trajectory, time_constants
+from ._losses import (
     GradientHistory,
     GradientTracker,
     LossGradients,
@@ -27,7 +18,7 @@ from .losses import (
     teach_bits,
     track_adding,
 )
-from .oscillator_bounds import (
+from ._oscillator_bounds import (
     GradientBounds,
     Representation,
     StateBounds,
@@ -35,7 +26,7 @@ from .oscillator_bounds import (
     representation,
     state_bounds,
 )
-from .oscillator_studies import (
+from ._oscillator_studies import (
     Comparison,
     EffectiveSteps,
     Sensitivity,
@@ -47,12 +38,12 @@ from .oscillator_studies import (
     subsampling,
     weight_norms,
 )
-from .oscillators import Energy, Reconstruction, Volume, energy, hamiltonian, phase_space_volume, reconstruction
-from .phase import PhasePortrait, phase_portrait
-from .plots_curves import plot_learning, plot_speed
-from .plots_equilibrium import plot_convergence, plot_eigenvalues, plot_phase
-from .plots_expressivity import plot_depth, plot_explained, plot_sweep, plot_time_constants, plot_trajectories
-from .plots_gradients import (
+from ._oscillators import Energy, Reconstruction, Volume, energy, hamiltonian, phase_space_volume, reconstruction
+from ._phase import PhasePortrait, phase_portrait
+from ._plots_curves import plot_learning, plot_speed
+from ._plots_equilibrium import plot_convergence, plot_eigenvalues, plot_phase
+from ._plots_expressivity import plot_depth, plot_explained, plot_sweep, plot_time_constants, plot_trajectories
+from ._plots_gradients import (
     plot_gradient_flow,
     plot_gradient_table,
     plot_history,
@@ -60,8 +51,8 @@ from .plots_gradients import (
     plot_loss_surfaces,
     plot_singular_values,
 )
-from .plots_health import plot_health
-from .plots_oscillators import (
+from ._plots_health import plot_health
+from ._plots_oscillators import (
     plot_effective_steps,
     plot_energy,
     plot_gradient_bounds,
@@ -74,10 +65,10 @@ from .plots_oscillators import (
     plot_volume,
     plot_weight_norms,
 )
-from .speed import Speed, training_speed
-from .table2 import GradientTable, gradient_table
-from .timescales import TimeScales, time_scales
-from .trial import Trial
+from ._result import Result
+from ._speed import Speed, training_speed
+from ._study import Trial
+from ._timescales import TimeScales, time_scales
 
 __all__ = [
     "Comparison",

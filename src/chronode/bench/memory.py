@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ..nn.registry import create
+from ..nn._registry import create
 from .cases import Case
 
 MEMORY_CASES = (

@@ -14,7 +14,7 @@ import torch
 from .._files import replacing
 from .._machine import cpu_model
 from .._version import __version__
-from ..kernels.library import status
+from ..kernels._library import status
 from .cases import CASES as CASES
 from .cases import Case
 from .cases import all_models as all_models

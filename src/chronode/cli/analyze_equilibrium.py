@@ -22,11 +22,11 @@ def equilibrium(
     """
     import numpy as np
 
-    from ..analysis.equilibrium import convergence, equilibrium_eigenvalues
-    from ..analysis.opened import as_layer
-    from ..analysis.plots_equilibrium import plot_convergence, plot_eigenvalues
-    from ..nn.equilibrium import EquilibriumCell
-    from ..nn.registry import find
+    from ..analysis._equilibrium import convergence, equilibrium_eigenvalues
+    from ..analysis._instrumented import as_layer
+    from ..analysis._plots_equilibrium import plot_convergence, plot_eigenvalues
+    from ..nn._registry import find
+    from ..nn.cells.equilibrium import EquilibriumCell
 
     if not issubclass(find(model).cell, EquilibriumCell):
         raise ValueError(f"--model {model} has no equilibrium recursion: choose irnn, sirnn or ernn.")
@@ -50,8 +50,8 @@ def phase(
 
     Example: chronode analyze phase --model rnn,fastrnn,ernn
     """
-    from ..analysis.phase import phase_portrait
-    from ..analysis.plots_equilibrium import plot_phase
+    from ..analysis._phase import phase_portrait
+    from ..analysis._plots_equilibrium import plot_phase
 
     found = phase_portrait(models_in(model), steps=steps, seed=seed)
     lines = [

@@ -31,8 +31,10 @@ def trajectory(
 
     Example: chronode analyze trajectory --activation relu
     """
-    from ..analysis import circle, liquid, plots_expressivity
-    from ..analysis import expressivity as measure
+    from ..analysis import _circle as circle
+    from ..analysis import _expressivity as measure
+    from ..analysis import _liquid as liquid
+    from ..analysis import _plots_expressivity as plots_expressivity
 
     setting = circle.Setting(activation, width=width, depth=layers, recipe=recipe)
     found = [
@@ -61,8 +63,9 @@ def expressivity(
 
     Example: chronode analyze expressivity --over solver --values rk23,rk45,adams,implicit
     """
-    from ..analysis import circle, plots_expressivity
-    from ..analysis import expressivity as measure
+    from ..analysis import _circle as circle
+    from ..analysis import _expressivity as measure
+    from ..analysis import _plots_expressivity as plots_expressivity
 
     given: list[Any] = words(values)
     if over in ("width", "depth", "sigma_w", "sigma_b"):
@@ -86,8 +89,9 @@ def depth_table(
 
     Example: chronode analyze depth-table --tries 10
     """
-    from ..analysis import circle, plots_expressivity
-    from ..analysis import expressivity as measure
+    from ..analysis import _circle as circle
+    from ..analysis import _expressivity as measure
+    from ..analysis import _plots_expressivity as plots_expressivity
 
     setting = circle.Setting(width=width, recipe=recipe)
     with progress_bar("depth-table") as progress:
@@ -111,7 +115,8 @@ def time_constants(
     """
     import torch
 
-    from ..analysis import liquid, plots_expressivity
+    from ..analysis import _liquid as liquid
+    from ..analysis import _plots_expressivity as plots_expressivity
 
     angle = torch.linspace(0, 2 * torch.pi, steps)
     x = torch.stack([angle.sin(), angle.cos()], dim=-1)[None]

@@ -9,7 +9,7 @@ import typer
 from .analyze_shared import Findings, Hidden, Models, Piece, Seed, models_in, whole_numbers
 
 if TYPE_CHECKING:
-    from ..analysis.table2 import GradientTable
+    from ..analysis._gradient_table import GradientTable
 
 
 def gradients(
@@ -24,8 +24,8 @@ def gradients(
 
     Example: chronode analyze gradients --model mmrnn,ode-rnn --lengths 5,10,25,50
     """
-    from ..analysis.plots_gradients import plot_gradient_table
-    from ..analysis.table2 import gradient_table
+    from ..analysis._gradient_table import gradient_table
+    from ..analysis._plots_gradients import plot_gradient_table
 
     found = gradient_table(
         models_in(model),
@@ -77,8 +77,8 @@ def flow(
     """
     from rich.table import Table
 
-    from ..analysis.gradients import noise_flows
-    from ..analysis.plots_gradients import plot_gradient_flow
+    from ..analysis._gradients import noise_flows
+    from ..analysis._plots_gradients import plot_gradient_flow
 
     flows = noise_flows(models_in(model), steps=steps, hidden_size=hidden, seed=seed)
     table = Table("model", "log10 of ‖∂h_T/∂h_1‖", "log10 of the ratio to ‖∂h_T/∂h_(T-1)‖", "norm")
@@ -97,8 +97,8 @@ def teaching(
 
     Example: chronode analyze teaching --model ode-rnn,mmrnn,lstm
     """
-    from ..analysis.losses import teach_bits
-    from ..analysis.plots_gradients import plot_loss_gradients, plot_loss_surfaces
+    from ..analysis._losses import teach_bits
+    from ..analysis._plots_gradients import plot_loss_gradients, plot_loss_surfaces
 
     signals, surfaces = teach_bits(models_in(model), steps=steps, hidden_size=hidden, seed=seed)
     lines = [
@@ -122,8 +122,8 @@ def training(
 
     Example: chronode analyze training --model rnn,irnn --length 200 --steps 1000
     """
-    from ..analysis.losses import track_adding
-    from ..analysis.plots_gradients import plot_history
+    from ..analysis._losses import track_adding
+    from ..analysis._plots_gradients import plot_history
 
     histories = track_adding(models_in(model), length=length, steps=steps, every=every, hidden_size=hidden, seed=seed)
     lines = [

@@ -28,8 +28,8 @@ def health(
     Example: chronode analyze health runs/vitals-1
     """
     from ..analysis import health as measure
-    from ..analysis.plots_health import plot_health
-    from ..training.trained import Trained
+    from ..analysis._plots_health import plot_health
+    from ..runs._trained import Trained
 
     trained = Trained.load(run)
     series = trained.series(data, labelled=False, anyway=anyway)

@@ -40,7 +40,8 @@ def energy(
     """
     import torch
 
-    from ..analysis import oscillators, plots_oscillators
+    from ..analysis import _oscillators as oscillators
+    from ..analysis import _plots_oscillators as plots_oscillators
 
     x = noise_series(1, steps, 1, seed=seed) if noise else torch.ones(1, steps, 1)
     found = oscillators.energy(
@@ -60,7 +61,8 @@ def volume(
 
     Example: chronode analyze volume --model unicornn,lstm
     """
-    from ..analysis import oscillators, plots_oscillators
+    from ..analysis import _oscillators as oscillators
+    from ..analysis import _plots_oscillators as plots_oscillators
 
     x = noise_series(4, steps, 2, seed=seed)
     found = [oscillators.phase_space_volume(m, x, hidden_size=hidden, seed=seed) for m in models_in(model)]
@@ -81,7 +83,8 @@ def inverse(
 
     Example: chronode analyze inverse --steps 5000 --delta-t 0.1
     """
-    from ..analysis import oscillators, plots_oscillators
+    from ..analysis import _oscillators as oscillators
+    from ..analysis import _plots_oscillators as plots_oscillators
 
     values = numbers("--delta-t", delta_t)
     found = oscillators.reconstruction(steps, delta_t=values, hidden_size=hidden, num_layers=layers, seed=seed)
@@ -105,7 +108,8 @@ def state_bounds(
 
     Example: chronode analyze state-bounds --alpha 4
     """
-    from ..analysis import oscillator_bounds, plots_oscillators
+    from ..analysis import _oscillator_bounds as oscillator_bounds
+    from ..analysis import _plots_oscillators as plots_oscillators
 
     x = noise_series(4, steps, 2, seed=seed)
     found = oscillator_bounds.state_bounds(
@@ -127,7 +131,8 @@ def gradient_bounds(
 
     Example: chronode analyze gradient-bounds --layers 3
     """
-    from ..analysis import oscillator_bounds, plots_oscillators
+    from ..analysis import _oscillator_bounds as oscillator_bounds
+    from ..analysis import _plots_oscillators as plots_oscillators
 
     sizes = whole_numbers("--lengths", lengths)
     found = oscillator_bounds.gradient_bounds(
@@ -149,7 +154,8 @@ def gradient_formula(
 
     Example: chronode analyze gradient-formula --steps 200
     """
-    from ..analysis import oscillator_bounds, plots_oscillators
+    from ..analysis import _oscillator_bounds as oscillator_bounds
+    from ..analysis import _plots_oscillators as plots_oscillators
 
     found = oscillator_bounds.representation(steps=steps, at=at, seed=seed)
     summary = f"measured / formula at Δt = {found.delta_t[-1]:g}: {found.ratio[-1].mean():.6f}"

@@ -35,7 +35,7 @@ DeltaTs = Annotated[str, typer.Option("--delta-t", help="Values of Δt, separate
 
 def models_in(given: str) -> list[str]:
     """The models of --model, each of which the registry knows."""
-    from ..nn.registry import find
+    from ..nn._registry import find
 
     found = words(given)
     if not found:

@@ -21,8 +21,8 @@ from .analyze_shared import (
 )
 
 if TYPE_CHECKING:
-    from ..analysis.oscillator_studies import Comparison
-    from ..analysis.trial import Trial
+    from ..analysis._oscillator_studies import Comparison
+    from ..analysis._study import Trial
 
 TaskName = Annotated[str, typer.Option(help="What to train on; `chronode tasks` lists all.")]
 Epochs = Annotated[int, typer.Option(min=1, help="Passes over the training data.")]
@@ -41,7 +41,8 @@ def time_steps(
 
     Example: chronode analyze time-steps --task psmnist --layers 3 --hidden 256 --delta-t 0.19
     """
-    from ..analysis import oscillator_studies, plots_oscillators
+    from ..analysis import _oscillator_studies as oscillator_studies
+    from ..analysis import _plots_oscillators as plots_oscillators
 
     found = oscillator_studies.learned_steps(_trial(task, epochs, hidden, seed, layers=layers, delta_t=delta_t))
     summary = f"smallest step: Δt / {found.spread:.1f}"
@@ -61,7 +62,8 @@ def weight_norms(
 
     Example: chronode analyze weight-norms --epochs 20
     """
-    from ..analysis import oscillator_studies, plots_oscillators
+    from ..analysis import _oscillator_studies as oscillator_studies
+    from ..analysis import _plots_oscillators as plots_oscillators
 
     trial = _trial(task, epochs, hidden, seed, layers=layers, delta_t=delta_t, runs=runs)
     with progress_bar("weight-norms") as progress:
@@ -84,7 +86,8 @@ def sensitivity(
 
     Example: chronode analyze sensitivity --runs 3
     """
-    from ..analysis import oscillator_studies, plots_oscillators
+    from ..analysis import _oscillator_studies as oscillator_studies
+    from ..analysis import _plots_oscillators as plots_oscillators
 
     trial = _trial(task, epochs, hidden, seed, layers=layers, runs=runs)
     values = {"delta_t": numbers("--delta-t", delta_t), "alpha": numbers("--alpha", alpha)}
@@ -107,7 +110,8 @@ def stacking(
 
     Example: chronode analyze stacking --layers 3,6 --runs 3
     """
-    from ..analysis import oscillator_studies, plots_oscillators
+    from ..analysis import _oscillator_studies as oscillator_studies
+    from ..analysis import _plots_oscillators as plots_oscillators
 
     trial = _trial(task, epochs, hidden, seed, delta_t=delta_t, runs=runs)
     counts = whole_numbers("--layers", layers)
@@ -130,7 +134,8 @@ def subsampling(
 
     Example: chronode analyze subsampling --task eigenworms --entries 1000,5000,17984
     """
-    from ..analysis import oscillator_studies, plots_oscillators
+    from ..analysis import _oscillator_studies as oscillator_studies
+    from ..analysis import _plots_oscillators as plots_oscillators
 
     trial = _trial(task, epochs, hidden, seed, layers=layers, delta_t=delta_t, runs=runs)
     counts = whole_numbers("--entries", entries)
@@ -143,7 +148,7 @@ def _trial(
     task: str, epochs: int, hidden: int, seed: int, *, layers: int = 1, delta_t: float = 0.3, runs: int = 1
 ) -> Trial:
     """What a study trains."""
-    from ..analysis.trial import Trial
+    from ..analysis._study import Trial
     from ..training import Settings
 
     training = Settings(epochs=epochs, learning_rate=1e-2, seed=seed)

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from ..bench import run as bench
 from ..bench import steps
-from ..nn.registry import models
+from ..nn._registry import models
 
 
 def run_bench(

@@ -13,7 +13,7 @@ from rich.table import Table
 from . import flags
 
 if TYPE_CHECKING:
-    from ..training.compare import Comparison, Entry, Result
+    from ..search._compare import Comparison, Entry, Result
 
 
 def attach(app: typer.Typer) -> None:
@@ -40,7 +40,7 @@ def compare(
     Example: chronode compare bitstream --models mmrnn,unicornn,lstm --seeds 3 --epochs 5 --set unicornn.delta_t=0.2
     """
     from ..report.comparison import plot_comparison
-    from ..training.compare import Comparison, plan
+    from ..search._compare import Comparison, plan
     from .many import folder_for
     from .train import effective
 
@@ -65,7 +65,7 @@ def compare(
 def _train(entries: list[Entry], epochs: int, console: Console, folder: Path) -> list[Result]:
     """All results; Ctrl-C ends with one line that says how to go on, and exit code 1."""
     from ..report.run_folder import draw_run
-    from ..training.compare import compare as carry_out
+    from ..search._compare import compare as carry_out
     from .many import Trainings
     from .outcome import say
 

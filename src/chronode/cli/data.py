@@ -12,9 +12,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from .._checks import one_of
-from ..data.catalogue import DataSet, data_sets
-from ..data.copies import SEAL, DataError
-from ..data.download import cache_folder, fetch, mirror_folder, present
+from ..data.sets._catalogue import DataSet, data_sets
+from ..data.sets._copies import SEAL, DataError
+from ..data.sets._download import cache_folder, fetch, mirror_folder, present
 
 data_app = typer.Typer(help="Data sets: list, fetch, check, build.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -137,7 +137,7 @@ def build_command(
     simulated = [known.name for known in data_sets().values() if known.simulated]
     if name not in simulated:
         raise typer.BadParameter(f"{name} is downloaded, not simulated; {' and '.join(simulated)} can be built.")
-    from ..tasks.simulate import build
+    from ..tasks._simulate import build
 
     chosen: dict[str, Any] = {} if steps is None else {"steps": steps}
     print(f"{name}: {build(name, **chosen, seed=seed, console=Console(stderr=True))}")
@@ -195,7 +195,7 @@ def example_command(
 
     Example: chronode data example charts.csv
     """
-    from ..data.example import write_example
+    from ..data._example import write_example
 
     write_example(path, patients, seed)
     print(f"{path}: now try `chronode train {path} --target outcome --id patient --time charted_at`")

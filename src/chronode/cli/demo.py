@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from .._model import ModelSpec
 from ..data import Sequences
-from ..kernels.library import status
-from ..model import ModelSpec
-from ..nn.registry import find
+from ..kernels._library import status
+from ..nn._registry import find
 from ..report.curves import plot_curves
 from ..tasks.bitstream import BLOCK, bitstream
 from ..training import BatchDone, Epoch, EpochDone, Event, Settings, fit

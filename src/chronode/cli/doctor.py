@@ -9,9 +9,9 @@ import torch
 from rich.console import Console
 
 from .. import __version__
-from ..kernels.backend import chosen
-from ..kernels.library import available_isas, status
-from ..nn.registry import models
+from ..kernels._backend import chosen
+from ..kernels._library import available_isas, status
+from ..nn._registry import models
 
 
 def run_doctor() -> None:

@@ -12,8 +12,8 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from .._documents import parse_yaml
-from ..training.config import DataConfig, ModelConfig, exponent
-from ..training.settings import Settings
+from ..runs._config import DataConfig, ModelConfig, exponent
+from ..training._settings import Settings
 
 SECTIONS = {"data": DataConfig, "model": ModelConfig, "training": Settings}
 

@@ -6,7 +6,7 @@ import json
 
 from rich.table import Table
 
-from ..nn.registry import Model, models
+from ..nn._registry import Model, models
 
 CAPTION = (
     "time: native = dt moves the state, feature = dt is one more input, none = dt is ignored; "

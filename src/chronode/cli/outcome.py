@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 
 from ..data import Sequences
-from ..data.names import counted
-from ..training.config import Config
-from ..training.job import Outcome
-from ..training.prepare import Prepared
+from ..data._names import counted
+from ..runs._config import Config
+from ..runs._prepare import Prepared
+from ..runs._train import Outcome
 
 _FEW_STEPS = 4
 PLOTS = ("curves.png", "confusion.png", "residuals.png")

@@ -32,7 +32,7 @@ def evaluate(
 
     Example: chronode evaluate runs/vitals-1 ward_b.csv
     """
-    from ..training.trained import Trained
+    from ..runs._trained import Trained
     from .outcome import say, scores_table
 
     trained = Trained.load(run)
@@ -68,8 +68,8 @@ def predict(
 
     Example: chronode predict runs/vitals-1 new.csv -o out.csv
     """
-    from ..training.answers import as_csv, as_rows, columns_of, write_table
-    from ..training.trained import Trained
+    from ..runs._tables import as_csv, as_rows, columns_of, write_table
+    from ..runs._trained import Trained
     from .outcome import say
 
     if output != "-" and Path(output).suffix not in (".csv", ".txt", ".parquet", ".pq"):

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from ..training.run import Run
+    from ..runs._folder import Run
 
 
 def attach(app: typer.Typer) -> None:
@@ -30,7 +30,7 @@ def list_runs(
 
     Example: chronode runs --json
     """
-    from ..training.run import run_folders
+    from ..runs._folder import run_folders
     from .outcome import say, shown
 
     found = sorted((_listed(path) for path in run_folders(folder)), key=lambda told: (told["started"], told["run"]))
@@ -51,7 +51,7 @@ def list_runs(
 
 def _listed(folder: Path) -> dict[str, Any]:
     """The facts of a run; of a damaged one, that it is damaged and why."""
-    from ..training.run import Run
+    from ..runs._folder import Run
 
     try:
         return facts(Run.open(folder))
@@ -69,7 +69,7 @@ def show(
 
     Example: chronode show runs/vitals-1
     """
-    from ..training.run import Run
+    from ..runs._folder import Run
     from .outcome import say, scores_table
 
     run = Run.open(folder)
@@ -103,8 +103,8 @@ def show(
 
 def facts(run: Run) -> dict[str, Any]:
     """What is told of a run in a list."""
-    from ..training.job import config_of
-    from ..training.run import Summary
+    from ..runs._folder import Summary
+    from ..runs._train import config_of
 
     config, rows = config_of(run), run.metrics()
     summary = run.summary() or Summary("interrupted", epochs=len(rows))
@@ -132,7 +132,7 @@ def _last_epochs(rows: list[dict[str, Any]], most: int = 5) -> Table:
 
 def _changed(name: str, section: Any) -> str:
     """The settings of a section that are not the defaults."""
-    from ..training.config import Config
+    from ..runs._config import Config
 
     usual = Config().as_dict().get(name, {})
     if not isinstance(section, dict):

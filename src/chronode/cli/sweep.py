@@ -14,11 +14,11 @@ from rich.table import Table
 from . import flags
 
 if TYPE_CHECKING:
-    from ..training.config import Config
-    from ..training.job import Outcome
-    from ..training.ranges import Range
-    from ..training.study import Trial
-    from ..training.tune import Search
+    from ..runs._config import Config
+    from ..runs._train import Outcome
+    from ..search._ranges import Range
+    from ..search._study import Trial
+    from ..search._sweep import Search
 
 
 def attach(app: typer.Typer) -> None:
@@ -52,7 +52,7 @@ def sweep(
 
     Example: chronode sweep vitals.csv --target outcome --id patient --range hidden=16,32 --fix dropout=0
     """
-    from ..training.ranges import source_of_ranges
+    from ..search._ranges import source_of_ranges
     from .many import folder_for
     from .outcome import say
     from .train import effective
@@ -70,7 +70,7 @@ def sweep(
 
 def _open(asked: Config, searched: dict[str, Range], folder: Path, pruner: str) -> Search:
     try:
-        from ..training.tune import Search
+        from ..search._sweep import Search
     except ModuleNotFoundError as error:
         if error.name != "optuna":
             raise
@@ -80,7 +80,7 @@ def _open(asked: Config, searched: dict[str, Range], folder: Path, pruner: str) 
 
 def _space(asked: Config, given: dict[str, Any], ranges: list[str], fix: list[str]) -> tuple[Config, dict[str, Range]]:
     """(the config with what is fixed, what is searched)."""
-    from ..training.ranges import applied, ranges_for, read_fixed, read_range
+    from ..search._ranges import applied, ranges_for, read_fixed, read_range
 
     model = asked.model.model
     searched = ranges_for(model)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from ..data.pipe import is_pipe, keep
-from ..training.config import Config
-from ..training.settings import Settings
+from ..data._pipe import is_pipe, keep
+from ..runs._config import Config
+from ..training._settings import Settings
 from . import flags
 
 if TYPE_CHECKING:
-    from ..training.job import Outcome
+    from ..runs._train import Outcome
     from .bars import Bars
 
 
@@ -116,9 +116,9 @@ def as_yaml(config: Config) -> str:
 
 def _new(asked: Config, chosen: bool, output: Path | None, baseline: bool, console: Console, as_json: bool) -> None:
     from ..report.run_folder import draw_run
-    from ..training.job import STRONG_BASELINE, check, train_run
-    from ..training.prepare import prepare
-    from ..training.run import next_folder
+    from ..runs._folder import next_folder
+    from ..runs._prepare import prepare
+    from ..runs._train import STRONG_BASELINE, check, train_run
     from .bars import Bars
     from .outcome import show_prepared
 
@@ -133,8 +133,8 @@ def _new(asked: Config, chosen: bool, output: Path | None, baseline: bool, conso
 
 def _resume(folder: Path, source: str | None, changes: dict[str, Any], console: Console, as_json: bool) -> None:
     from ..report.run_folder import draw_run
-    from ..training.job import STRONG_BASELINE, config_of, resume_run
-    from ..training.run import Run
+    from ..runs._folder import Run
+    from ..runs._train import STRONG_BASELINE, config_of, resume_run
     from .bars import Bars
     from .outcome import say
 
@@ -186,7 +186,7 @@ def _go_on(folder: Path) -> str:
 
 def _refuse_with_resume(others: dict[str, Any], given: dict[str, Any]) -> None:
     """A resumed run has its settings from its folder."""
-    from ..training.job import MAY_CHANGE
+    from ..runs._train import MAY_CHANGE
 
     may = [f"--{name.replace('_', '-')}" for name in MAY_CHANGE]
     flagged = {f"--{name.replace('_', '-')}": value for name, value in given.items() if name not in MAY_CHANGE}

@@ -10,9 +10,9 @@ from weakref import WeakSet
 import torch
 from torch import Tensor, nn
 
-from ..kernels.backend import chosen
-from ..kernels.library import library
-from ..kernels.modes import TRANSFORMED, transformed
+from ..kernels._backend import chosen
+from ..kernels._library import library
+from ..kernels._modes import TRANSFORMED, transformed
 
 if TYPE_CHECKING:
     from .run import Compiled
@@ -129,7 +129,7 @@ def explain(cell: Any) -> Path:
     """
     kernel = cell.kernel()
     if library() is None:
-        from ..kernels.library import status
+        from ..kernels._library import status
 
         return Path("loop", status())
     if kernel is not None and kernel.native:
@@ -186,7 +186,7 @@ def find(cell: Any, x: Tensor, why_not: str | None = None) -> Compiled | None:
 def _why_not(x: Tensor) -> str | None:
     """Why no compiled kernel can take `x` now, in words; None if one can."""
     if library() is None:
-        from ..kernels.library import status
+        from ..kernels._library import status
 
         return status()
     if transformed():

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..kernels import ops
+from ..kernels import _ops as ops
 from .emit_cpu import Source
 from .lower import Step
 

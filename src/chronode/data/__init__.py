@@ -1,20 +1,20 @@
 """Data: files, frames and arrays become Sequences; Sequences become batches."""
 
-from .arrays import from_list, from_numpy
-from .batches import Batch, LengthBatches, batches_by_length
-from .channel_rows import from_channel_rows
-from .describe import Facts
-from .files import options_like, read
-from .npz import load
-from .scaling import Scaler
-from .sequences import Sequences, Series
-from .series_rows import from_series_rows
-from .split import split, split_by_time
-from .table import from_long, from_wide
-from .target import UNKNOWN, Target
-from .times import Clock
-from .ts_format import read_ts, write_ts
-from .windows import concat, forecast, windows
+from ._arrays import from_list, from_numpy
+from ._batches import Batch, LengthBatches, batches_by_length
+from ._channel_rows import from_channel_rows
+from ._describe import Facts
+from ._files import options_like, read
+from ._npz import load
+from ._scaling import Scaler
+from ._sequences import Sequences, Series
+from ._series_rows import from_series_rows
+from ._split import split, split_by_time
+from ._table import from_long, from_wide
+from ._target import UNKNOWN, Target
+from ._times import Clock
+from ._ts_format import read_ts, write_ts
+from ._windows import concat, forecast, windows
 
 __all__ = [
     "UNKNOWN",

@@ -5,8 +5,8 @@ try:
 except ModuleNotFoundError:
     raise ImportError("the estimators need scikit-learn: pip install 'chronode[train,estimators]'") from None
 
-from .classifier import SequenceClassifier
-from .forecaster import SequenceForecaster
-from .regressor import SequenceRegressor
+from ._classifier import SequenceClassifier
+from ._forecaster import SequenceForecaster
+from ._regressor import SequenceRegressor
 
 __all__ = ["SequenceClassifier", "SequenceForecaster", "SequenceRegressor"]

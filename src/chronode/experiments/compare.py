@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from ..tasks import find as find_task
-from ..training.metrics import LOWER_IS_BETTER, mean_and_spread
+from ..training._metrics import LOWER_IS_BETTER, mean_and_spread
 from .engine import chosen
 from .ledger import Entry, Ledger
 from .papers import Figure

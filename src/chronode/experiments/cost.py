@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ..model import ModelSpec, SequenceModel
+from .._model import ModelSpec, SequenceModel
 from ..tasks import find as find_task
 from ..training import Settings
 from .engine import Job

@@ -15,7 +15,7 @@ from .._checks import near, one_of
 from ..analysis import Trial
 from ..tasks import find as find_task
 from ..training import Settings, fit
-from ..training.inputs import spec_for
+from ..training._inputs import spec_for
 from .recipe import BUDGETS, papers_settings
 
 Choice = TypeVar("Choice")

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..tasks import find as find_task
 from ..training import BatchDone, Settings
-from ..training.metrics import LOWER_IS_BETTER
+from ..training._metrics import LOWER_IS_BETTER
 from .ledger import Entry, Ledger, run_hash
 from .recipe import Cell
 

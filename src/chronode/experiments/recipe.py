@@ -9,9 +9,9 @@ from itertools import product
 from typing import Any
 
 from .._checks import near, one_of
-from ..nn.registry import models
+from ..nn._registry import models
 from ..tasks import Task, tasks
-from ..training.settings import Settings
+from ..training._settings import Settings
 from .ledger import run_hash
 from .papers import Figure, figures
 from .summary import CANDIDATES

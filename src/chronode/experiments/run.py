@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from ..data import Sequences
-from ..data.download import notes
+from ..data.sets._download import notes
+from ..runs._checkpoints import Store
+from ..runs._environment import environment
 from ..tasks import Parts
 from ..tasks import find as find_task
 from ..training import Event, Objective, Settings, fit
-from ..training.environment import environment
-from ..training.inputs import spec_for
-from ..training.progress import Diverged
-from ..training.store import Store
+from ..training._events import Diverged
+from ..training._inputs import spec_for
 from .ledger import Entry, run_hash
 from .recipe import Cell
 from .summary import CANDIDATES, run_summary

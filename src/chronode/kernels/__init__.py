@@ -8,9 +8,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from .backend import backend, chosen, why_not
-from .bound import Bound
-from .modes import TRANSFORMED, transformed
+from ._backend import backend, chosen, why_not
+from ._bound import Bound
+from ._modes import TRANSFORMED, transformed
 
 __all__ = ["Bound", "Kernel", "backend", "find", "find_stack"]
 

@@ -13,7 +13,7 @@ from .curves import COLOURS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..training.compare import Comparison, Row
+    from ..search._compare import Comparison, Row
 
 
 def plot_comparison(comparison: Comparison, path: str | Path, *, title: str) -> Path:
@@ -21,7 +21,7 @@ def plot_comparison(comparison: Comparison, path: str | Path, *, title: str) -> 
 
     Example:
         >>> import tempfile
-        >>> from chronode.training.compare import Comparison, Result
+        >>> from chronode.search._compare import Comparison, Result
         >>> runs = [Result("gru", seed, "", "accuracy", {"accuracy": 0.5}, (0.4, 0.6)) for seed in range(2)]
         >>> plot_comparison(Comparison.of(runs), Path(tempfile.mkdtemp()) / "two.png", title="two").name
         'two.png'

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..data import UNKNOWN, Sequences
+from ..runs._folder import Run
 from ..training import Fitted, Predictions
-from ..training.run import Run
 from .run_plots import plot_confusion, plot_history, plot_residuals
 
 # Beyond it the names of classes cannot be read.

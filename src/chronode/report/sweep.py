@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._files import replacing
-from ..training.metrics import LOWER_IS_BETTER
+from ..training._metrics import LOWER_IS_BETTER
 from .curves import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..training.study import Trial
+    from ..search._study import Trial
 
 
 def plot_search(

@@ -8,9 +8,9 @@ import numpy as np
 
 from .._checks import whole
 from ..data import Sequences, Target
-from .drawn import drawn
-from .equal import equal_series
-from .task import Parts, Sizes, Task, add
+from ._drawn import drawn
+from ._equal import equal_series
+from ._task import Parts, Sizes, Task, add
 
 NAIVE = 1 / 6
 """The squared error of always saying 1: the variance of the sum of two numbers of U[0, 1]."""

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from .._checks import one_of
 from ..data import Sequences, Target, from_list, split, windows
-from ..data.csv_file import read_csv
-from ..data.download import folder
+from ..data._csv_file import read_csv
+from ..data.sets._download import folder
+from ._protocols import scaled
+from ._publisher import located
+from ._task import Parts, Sizes, Task, add
 from .eigenworms import joined
-from .protocols import scaled
-from .publisher import located
-from .task import Parts, Sizes, Task, add
 
 RATE = 125  # samples a second
 LENGTH = 32 * RATE

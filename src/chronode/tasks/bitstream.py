@@ -8,9 +8,9 @@ import numpy as np
 
 from .._checks import flag, one_of, whole
 from ..data import Sequences, from_numpy
-from .events import encode
-from .protocols import mixed_memory
-from .task import Parts, Sizes, Task, add
+from ._events import encode
+from ._protocols import mixed_memory
+from ._task import Parts, Sizes, Task, add
 
 BLOCK = 32
 LENGTHS = {"code": (2, BLOCK - 1), "text": (BLOCK, BLOCK)}

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from .._checks import whole
 from ..data import Sequences, from_numpy
-from .drawn import drawn
-from .task import Parts, Sizes, Task, add
+from ._drawn import drawn
+from ._task import Parts, Sizes, Task, add
 
 
 def circle(points: int = 100, phases: NDArray[np.float64] | None = None) -> Sequences:

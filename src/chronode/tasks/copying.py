@@ -9,10 +9,10 @@ import numpy as np
 
 from .._checks import whole
 from ..data import Sequences, Target
+from ._drawn import drawn
+from ._equal import equal_series
+from ._task import Parts, Sizes, Task, add
 from .adding import IRNN
-from .drawn import drawn
-from .equal import equal_series
-from .task import Parts, Sizes, Task, add
 
 SYMBOLS = 8
 MEMORY = 10

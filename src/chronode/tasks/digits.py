@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Sequences, from_numpy, split
-from .equal import equal_series
-from .events import encode
-from .image_files import DIGITS
+from ._equal import equal_series
+from ._events import encode
+from ._image_files import DIGITS
+from ._task import Parts, Sizes, Task, add
 from .images import digit
-from .task import Parts, Sizes, Task, add
 
 PIXELS = 64
 WHITE = 16

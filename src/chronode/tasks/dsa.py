@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Sequences, from_numpy, split
-from ..data.download import folder
-from ..data.names import counted
-from .protocols import equilibrium, scaled
-from .publisher import located
-from .task import Parts, Sizes, Task, add
-from .text_files import Kind, parse_table, read_table
+from ..data._names import counted
+from ..data.sets._download import folder
+from ._protocols import equilibrium, scaled
+from ._publisher import located
+from ._task import Parts, Sizes, Task, add
+from ._text_files import Kind, parse_table, read_table
 
 ACTIVITIES = (
     "sitting",

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from ..data import Sequences, concat, read_ts, split
-from ..data.download import folder
-from .protocols import scaled
-from .publisher import located
-from .task import Parts, Sizes, Task, add
+from ..data.sets._download import folder
+from ._protocols import scaled
+from ._publisher import located
+from ._task import Parts, Sizes, Task, add
 
 
 def joined(top: Path, name: str) -> Sequences:

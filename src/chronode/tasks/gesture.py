@@ -9,11 +9,11 @@ import numpy as np
 
 from .._checks import one_of
 from ..data import Scaler, Sequences, from_list, split, windows
-from ..data.download import folder
-from .protocols import liquid, scaled, shuffled
-from .publisher import located
-from .task import Parts, Sizes, Task, add
-from .text_files import Kind, read_table
+from ..data.sets._download import folder
+from ._protocols import liquid, scaled, shuffled
+from ._publisher import located
+from ._task import Parts, Sizes, Task, add
+from ._text_files import Kind, read_table
 
 # In the authors' order, on which their shuffled parts depend.
 FILES = ("a3", "b1", "b3", "c1", "c3", "a2", "a1")

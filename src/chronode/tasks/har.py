@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from .._checks import one_of
 from ..data import Sequences, from_list, from_numpy, split, windows
-from ..data.download import folder
-from .protocols import equilibrium, liquid, range_windows, scaled, shuffled
-from .publisher import located
-from .task import Parts, Sizes, Task, add
-from .text_files import read_matrix, same_length
+from ..data.sets._download import folder
+from ._protocols import equilibrium, liquid, range_windows, scaled, shuffled
+from ._publisher import located
+from ._task import Parts, Sizes, Task, add
+from ._text_files import read_matrix, same_length
 
 FOLDER = "UCI HAR Dataset"
 SIGNALS = tuple(f"{sensor}_{axis}" for sensor in ("body_acc", "body_gyro", "total_acc") for axis in "xyz")

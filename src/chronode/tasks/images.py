@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from .._checks import one_of
 from ..data import Sequences, Target, from_numpy
-from ..data.download import folder
-from .equal import equal_series
-from .events import encode
-from .image_files import DIGITS, mnist
-from .protocols import liquid, mixed_memory
-from .task import Parts, Sizes, Task, add
+from ..data.sets._download import folder
+from ._equal import equal_series
+from ._events import encode
+from ._image_files import DIGITS, mnist
+from ._protocols import liquid, mixed_memory
+from ._task import Parts, Sizes, Task, add
 
 SIDE = 28
 PIXELS = SIDE * SIDE

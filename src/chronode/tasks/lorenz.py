@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from .._checks import number, whole
 from ..data import Sequences, Target
-from .drawn import drawn
-from .equal import equal_series
-from .task import Parts, Sizes, Task, add
+from ._drawn import drawn
+from ._equal import equal_series
+from ._task import Parts, Sizes, Task, add
 
 DIMENSIONS = 5
 STEP = 0.01

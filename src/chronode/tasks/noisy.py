@@ -13,11 +13,11 @@ from torch import Tensor
 
 from .._checks import one_of
 from ..data import Batch, Sequences, Target
-from ..data.download import folder
-from .equal import equal_series
-from .image_files import CIFAR_CLASSES, cifar10, mnist
+from ..data.sets._download import folder
+from ._equal import equal_series
+from ._image_files import CIFAR_CLASSES, cifar10, mnist
+from ._task import Parts, Sizes, Task, add
 from .images import IRNN, SIDE, VALID, held_out, in_unit, row_series
-from .task import Parts, Sizes, Task, add
 
 LENGTH = 1000
 KINDS = ("normal", "uniform")

@@ -8,11 +8,11 @@ import numpy as np
 
 from .._checks import one_of
 from ..data import Scaler, Sequences, concat, from_list, windows
-from ..data.download import folder
-from .protocols import blocks, liquid, range_windows, scaled, shuffled
-from .publisher import located
-from .task import Parts, Sizes, Task, add
-from .text_files import Kind, read_table
+from ..data.sets._download import folder
+from ._protocols import blocks, liquid, range_windows, scaled, shuffled
+from ._publisher import located
+from ._task import Parts, Sizes, Task, add
+from ._text_files import Kind, read_table
 
 FEATURES = ("Temperature", "Humidity", "Light", "CO2", "HumidityRatio")
 TESTS = {"both": ("datatest", "datatest2"), "datatest": ("datatest",), "datatest2": ("datatest2",)}

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from .._checks import one_of
 from ..data import Scaler, Sequences, from_list, split, windows
-from ..data.download import folder
-from .protocols import liquid, mixed_memory, range_windows, scaled, shuffled
-from .publisher import located
-from .task import Parts, Sizes, Task, add
-from .text_files import Kind, read_table
+from ..data.sets._download import folder
+from ._protocols import liquid, mixed_memory, range_windows, scaled, shuffled
+from ._publisher import located
+from ._task import Parts, Sizes, Task, add
+from ._text_files import Kind, read_table
 
 FILE = "ConfLongDemo_JSI.txt"
 TAGS = {

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Sequences, concat, from_list, split
-from ..data.download import folder
-from .protocols import scaled
-from .publisher import located
-from .task import Parts, Sizes, Task, add
-from .text_files import parse_table, read_table
+from ..data.sets._download import folder
+from ._protocols import scaled
+from ._publisher import located
+from ._task import Parts, Sizes, Task, add
+from ._text_files import parse_table, read_table
 
 VARIABLES = (
     *("Albumin", "ALP", "ALT", "AST", "Bilirubin", "BUN", "Cholesterol", "Creatinine", "DiasABP", "FiO2", "GCS"),

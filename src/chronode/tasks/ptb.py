@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from .._checks import whole
 from ..data import Sequences, from_list, windows
-from ..data.download import folder
-from .publisher import located
-from .task import Parts, Sizes, Task, add
-from .text import Numbering, utf8
+from ..data.sets._download import folder
+from ._publisher import located
+from ._task import Parts, Sizes, Task, add
+from ._text import Numbering, utf8
 
 END = "<eos>"
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from .._checks import number, one_of, whole
 from ..data import Sequences, forecast, from_list, windows
-from ..data.download import folder
-from .gait import walk
-from .protocols import liquid, mixed_memory
-from .task import Parts, Sizes, Task, add
+from ..data.sets._download import folder
+from ._gait import walk
+from ._protocols import liquid, mixed_memory
+from ._task import Parts, Sizes, Task, add
 
 OBSERVATIONS = 17
 CHANNELS = {

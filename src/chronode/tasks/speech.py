@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Sequences, Target
-from ..data.download import folder
-from .equal import equal_series
-from .mel import BANDS, RATE, STEPS, log_mel
-from .protocols import scaled
-from .publisher import located
-from .task import Parts, Sizes, Task, add
-from .text import utf8
+from ..data.sets._download import folder
+from ._equal import equal_series
+from ._mel import BANDS, RATE, STEPS, log_mel
+from ._protocols import scaled
+from ._publisher import located
+from ._task import Parts, Sizes, Task, add
+from ._text import utf8
 
 COMMANDS = ("yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go")
 OTHERS = (

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Scaler, Sequences, from_list
-from ..data.download import folder
-from .protocols import blocks, liquid, range_windows, scaled, shuffled
-from .publisher import located
-from .task import Parts, Sizes, Task, add
-from .text_files import Kind, held, read_table
+from ..data.sets._download import folder
+from ._protocols import blocks, liquid, range_windows, scaled, shuffled
+from ._publisher import located
+from ._task import Parts, Sizes, Task, add
+from ._text_files import Kind, held, read_table
 
 FILE = "Metro_Interstate_Traffic_Volume.csv"
 COLUMNS: dict[str, Kind] = {

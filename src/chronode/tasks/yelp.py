@@ -8,10 +8,10 @@ from pathlib import Path
 
 from .._checks import number, whole
 from ..data import Sequences, split
-from ..data.download import folder
-from .publisher import located
-from .task import Parts, Sizes, Task, add
-from .text import Numbering, Review, as_symbols, encoded, utf8
+from ..data.sets._download import folder
+from ._publisher import located
+from ._task import Parts, Sizes, Task, add
+from ._text import Numbering, Review, as_symbols, encoded, utf8
 
 STARS = ("1", "2", "3", "4", "5")
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor
 
-from ..nn.cell import Cell, State
-from ..nn.layer import Layer
-from ..nn.registry import create, find
+from ..nn._cell import Cell, State
+from ..nn._layer import Layer
+from ..nn._registry import create, find
 
 
 class Data(NamedTuple):

@@ -11,8 +11,8 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from ..nn.cell import Cell, State
-from ..nn.layer import Layer
+from ..nn._cell import Cell, State
+from ..nn._layer import Layer
 from .case import cells
 
 

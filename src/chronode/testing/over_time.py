@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..nn.cell import State
-from ..nn.layer import Layer
+from ..nn._cell import State
+from ..nn._layer import Layer
 from .case import Case, agree, calling, check, evaluate, finite, require, same
 
 

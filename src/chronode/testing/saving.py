@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..nn.cell import State
-from ..nn.layer import Layer, cell_settings
+from ..nn._cell import State
+from ..nn._layer import Layer, cell_settings
 from .case import Case, agree, check, require, same
 
 

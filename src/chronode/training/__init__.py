@@ -1,11 +1,11 @@
 """Training: `fit` a model to a task or to series of your own."""
 
-from .fit import fit
-from .fitted import Fitted
-from .objective import Objective
-from .predict import Predictions, evaluate, predict
-from .progress import BatchDone, Epoch, EpochDone, Event, Note, TrainingStopped
-from .settings import Settings
+from ._events import BatchDone, Epoch, EpochDone, Event, Note, TrainingStopped
+from ._fit import fit
+from ._fitted import Fitted
+from ._objective import Objective
+from ._predict import Predictions, evaluate, predict
+from ._settings import Settings
 
 __all__ = [
     "BatchDone",

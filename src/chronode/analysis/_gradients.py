@@ -1,0 +1,291 @@
+"""Gradient flow: how much of a change of the state at step t is left at the last step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .._checks import flag, one_of, whole
+from .._model import SequenceModel
+from ..nn._layer import Layer
+from ._instrumented import Inputs, Opened, as_layer, name_of
+from ._result import Result
+
+EXACT_LIMIT = 160
+"""States of up to so many numbers get exact Jacobians when `method="auto"`: 1000 steps then take seconds. The cost
+grows with the cube of the size; an LSTM has 2 H numbers, a CT-GRU 8 H."""
+
+_ROWS_AT_ONCE = 128
+_NUMBERS_AT_ONCE = 2_000_000  # of states of all steps and probes: a graph of some 300 MB
+
+
+@dataclass(frozen=True)
+class GradientFlow(Result):
+    """‖∂h_T/∂h_t‖ of each sequence for t = 0 (the initial state) to T (1 for the spectral norm).
+
+    Attributes:
+        model: the model's name.
+        norm: "spectral" or "frobenius".
+        method: "exact" or "probes" (an estimate).
+        part: the part of the state that is looked at, None for all of it.
+        lengths: `(B,)` each sequence's T.
+        log10_norms: `(B, longest T + 1)` base-10 logarithms, which neither under- nor overflow; NaN beyond T.
+        step_singular_values: `(B, longest T, n)` of ∂h_t/∂h_{t-1} for t = 1..T, or None.
+        log10_singular_values: `(B, longest T + 1, n)` of ∂h_T/∂h_t, as logarithms, or None.
+    """
+
+    model: str
+    norm: str
+    method: str
+    part: int | None
+    lengths: NDArray[np.int64]
+    log10_norms: NDArray[np.float64]
+    step_singular_values: NDArray[np.float64] | None = None
+    log10_singular_values: NDArray[np.float64] | None = None
+
+    @property
+    def norms(self) -> NDArray[np.float64]:
+        """`(B, T + 1)` the norms themselves: 0 or infinite where a double cannot hold them."""
+        with np.errstate(over="ignore", under="ignore"):
+            return 10.0**self.log10_norms
+
+    @property
+    def log10_ratio(self) -> NDArray[np.float64]:
+        """`(B,)` the logarithm of `ratio`; NaN where both norms are 0."""
+        before_last = np.take_along_axis(self.log10_norms, self.lengths[:, None] - 1, axis=1)[:, 0]
+        with np.errstate(invalid="ignore"):
+            return self.log10_norms[:, 1] - before_last
+
+    @property
+    def ratio(self) -> NDArray[np.float64]:
+        """`(B,)` ‖∂h_T/∂h_1‖ / ‖∂h_T/∂h_{T-1}‖: 1 where nothing vanishes or explodes."""
+        with np.errstate(over="ignore", under="ignore"):
+            return 10.0**self.log10_ratio
+
+
+def gradient_flow(
+    model: str | Layer | SequenceModel,
+    x: Tensor,
+    *,
+    dt: Tensor | float | None = None,
+    t: Tensor | None = None,
+    lengths: Tensor | Sequence[int] | None = None,
+    observed: Tensor | None = None,
+    part: int | None = None,
+    norm: str = "auto",
+    method: str = "auto",
+    probes: int = 16,
+    singular_values: bool = False,
+    hidden_size: int = 64,
+    seed: int = 0,
+    **settings: Any,
+) -> GradientFlow:
+    """‖∂h_T/∂h_t‖ for all t, of any model of the registry.
+
+    The whole state counts (for an LSTM: h and c), of all layers of a stack; `part` picks one of the parts, in the
+    order in which the layer returns them. Works on a copy in double precision and evaluation mode.
+
+    Args:
+        model: a registered name, a layer, or a `SequenceModel` (whose layer is analysed).
+        x: as the layer takes it: `(B, T, D)` or `(T, D)`.
+        dt: as the layer takes it.
+        t: as the layer takes it.
+        lengths: as the layer takes it.
+        observed: as the layer takes it.
+        part: index of a part of the state; None for all.
+        norm: "spectral" (the largest singular value), "frobenius" (the root of the sum of squares), or "auto":
+            spectral where the method is exact. The result says which it is.
+        method: "exact" (all step Jacobians, multiplied), "probes" (random vectors sent back through time: an
+            estimate of the Frobenius norm), or "auto": exact for states of up to `EXACT_LIMIT` numbers, and where the
+            spectral norm or singular values are asked for.
+        probes: random vectors of the estimate; with as many as the state has numbers it is exact.
+        singular_values: also give all singular values, of the steps and of ∂h_T/∂h_t (exact method only).
+        hidden_size: of a model given by name.
+        seed: of a model given by name, and of the probes.
+        settings: of a model given by name.
+
+    Example:
+        >>> import torch
+        >>> x = torch.randn(2, 30, 3, generator=torch.Generator().manual_seed(0))
+        >>> flow = gradient_flow("irnn", x, hidden_size=8, recurrent="full", solver="equilibrium")
+        >>> flow.norms.shape, flow.ratio.round(3).tolist()
+        ((2, 31), [1.0, 1.0])
+    """
+    one_of("norm", norm, ("auto", "spectral", "frobenius"))
+    one_of("method", method, ("auto", "exact", "probes"))
+    flag("singular_values", singular_values)
+    opened = Opened(as_layer(model, x.shape[-1], hidden_size, seed, **settings))
+    inputs = opened.enter(x, dt, t, lengths, observed)
+    columns = opened.columns(part)
+    method, norm = _choose(method, norm, opened.size, singular_values)
+    steps, batch = inputs.x.shape[:2]
+    ends = torch.full((batch,), steps) if inputs.lengths is None else inputs.lengths
+    told: dict[str, Any] = {}
+    if method == "exact":
+        norms, told = _exact(opened, inputs, columns, norm, singular_values)
+    else:
+        norms = _by_probes(opened, inputs, columns, whole("probes", probes, at_least=1), seed)
+    beyond = torch.arange(steps + 1) > ends[:, None]
+    norms = torch.where(beyond, torch.nan, norms)
+    name = model if isinstance(model, str) else name_of(opened.layer)
+    return GradientFlow(name, norm, method, part, ends.numpy(), norms.numpy(), **told)
+
+
+def noise_flows(
+    models: Sequence[str] = ("ode-rnn", "rnn-decay", "mmrnn"), *, steps: int = 100, hidden_size: int = 64, seed: int = 0
+) -> list[GradientFlow]:
+    """The gradient flow of each model on two sequences of noise with gaps of U[0, 1] (mmRNN Fig. 1 in one call).
+
+    Example:
+        >>> vanishing, kept = noise_flows(["rnn", "unicornn"], steps=30, hidden_size=8)
+        >>> bool(vanishing.log10_norms[:, 1].max() < -2 < kept.log10_norms[:, 1].min())
+        True
+    """
+    dice = torch.Generator().manual_seed(seed)
+    size = whole("steps", steps, at_least=2)
+    x, dt = torch.randn(2, size, 1, generator=dice), torch.rand(2, size, generator=dice)
+    return [gradient_flow(name, x, dt=dt, hidden_size=hidden_size, seed=seed) for name in models]
+
+
+def _choose(method: str, norm: str, size: int, all_values: bool) -> tuple[str, str]:
+    if method == "auto":
+        method = "exact" if size <= EXACT_LIMIT or norm == "spectral" or all_values else "probes"
+    if method == "exact":
+        return method, "spectral" if norm == "auto" else norm
+    if all_values:
+        raise ValueError("singular_values=True needs method='exact': probes see only the norm.")
+    if norm == "spectral":
+        raise ValueError("random probes estimate the Frobenius norm only: pass norm='frobenius', or method='exact'.")
+    return method, "frobenius"
+
+
+def unit_norms(model: Layer, x: Tensor, dt: Tensor | float | None = None, part: int | None = None) -> Tensor:
+    """‖∂h_T/∂h_0[i]‖ of each unit i, `(B, n)`: what one unit's start does to the whole end."""
+    opened = Opened(model)
+    columns = opened.columns(part)
+    product = torch.eye(opened.size, dtype=torch.float64)[columns]
+    for jacobian in _step_jacobians(opened, opened.enter(x, dt)):
+        product = product @ jacobian
+    return product[..., columns].norm(dim=-2)
+
+
+# ---- exact ----------------------------------------------------------------------------------------------
+
+
+def _exact(
+    opened: Opened, inputs: Inputs, columns: Tensor, norm: str, all_values: bool
+) -> tuple[Tensor, dict[str, NDArray[np.float64]]]:
+    """log10 norms `(B, T + 1)` from the product of the step Jacobians, last step first."""
+    batch = inputs.x.shape[1]
+    product = torch.eye(opened.size, dtype=torch.float64)[columns].expand(batch, -1, -1)
+    scale = torch.zeros(batch, dtype=torch.float64)  # log10 of what was divided out of the product
+    norms, values, step_values = [_measured(product[..., columns], norm)], [], []
+    if all_values:
+        values = [torch.zeros(batch, len(columns), dtype=torch.float64)]
+    for jacobian in _step_jacobians(opened, inputs):
+        product = product @ jacobian
+        largest = product.abs().amax((1, 2)).clamp(min=torch.finfo(torch.float64).tiny)
+        product = product / largest[:, None, None]
+        scale = scale + largest.log10()
+        seen = product[..., columns]
+        norms.append(scale + _measured(seen, norm))
+        if all_values:
+            values.append(scale[:, None] + torch.linalg.svdvals(seen).log10())
+            step_values.append(torch.linalg.svdvals(jacobian[:, columns][..., columns]))
+    found = torch.stack(norms[::-1], dim=1)
+    if not all_values:
+        return found, {}
+    return found, {
+        "step_singular_values": torch.stack(step_values[::-1], dim=1).numpy(),
+        "log10_singular_values": torch.stack(values[::-1], dim=1).numpy(),
+    }
+
+
+def _measured(matrix: Tensor, norm: str) -> Tensor:
+    """log10 of the norm of each matrix `(B, n, n)` whose entries are about 1 or less."""
+    if norm == "frobenius":
+        return torch.linalg.matrix_norm(matrix).log10()
+    # The largest singular value by the eigenvalues of M Mᵀ: several times faster than an SVD, as exact for this one.
+    return 0.5 * torch.linalg.eigvalsh(matrix @ matrix.mT)[:, -1].clamp(min=0).log10()
+
+
+def _step_jacobians(opened: Opened, inputs: Inputs) -> Iterator[Tensor]:
+    """∂h_t/∂h_{t-1}, `(B, S, S)`, for t = T..1.
+
+    Given the states, the steps are independent of each other: many of them are the rows of one batch.
+    """
+    steps, batch = inputs.x.shape[:2]
+    start = opened.start(batch)
+    with torch.no_grad():
+        _, states = opened.run(inputs, start)
+    before = torch.cat([start[None], states[:-1]])
+    size = max(1, _ROWS_AT_ONCE // batch)
+    eye = torch.eye(opened.size, dtype=torch.float64)
+    for end in range(steps, 0, -size):
+        some = slice(max(0, end - size), end)
+        rows = Inputs(inputs.x[some].flatten(0, 1)[None], inputs.dt[some].flatten(0, 1)[None], None)
+        jacobians = jacobians_of(lambda h, rows=rows: opened.run(rows, h)[1][0], before[some].flatten(0, 1))
+        jacobians = jacobians.unflatten(0, (-1, batch))
+        if inputs.lengths is not None:
+            valid = torch.arange(steps)[some, None] < inputs.lengths
+            jacobians = torch.where(valid[..., None, None], jacobians, eye)
+        yield from jacobians.flip(0).unbind(0)
+
+
+def jacobians_of(step: Callable[[Tensor], Tensor], h: Tensor) -> Tensor:
+    """The Jacobian of each row, `(N, out, in)`: rows do not see each other, so one backward gives a row of all N.
+
+    Example:
+        >>> import torch
+        >>> jacobians_of(lambda h: h * h, torch.tensor([[1.0, 2.0]])).tolist()
+        [[[2.0, 0.0], [0.0, 4.0]]]
+    """
+    h = h.detach().requires_grad_()
+    with torch.enable_grad():
+        columns = step(h).sum(0)
+    rows = [
+        torch.autograd.grad(column, h, retain_graph=True, materialize_grads=True, allow_unused=True)[0]
+        for column in columns
+    ]
+    return torch.stack(rows, dim=1)
+
+
+# ---- by random probes -------------------------------------------------------------------------------------
+
+
+def _by_probes(opened: Opened, inputs: Inputs, columns: Tensor, probes: int, seed: int) -> Tensor:
+    """log10 of an estimate of the Frobenius norms `(B, T + 1)`.
+
+    For n / k times the squares of k random orthonormal vectors v, the mean of ‖v ∂h_T/∂h_t‖² is ‖∂h_T/∂h_t‖².
+    """
+    steps, batch = inputs.x.shape[:2]
+    count = min(probes, len(columns))
+    dice = torch.Generator().manual_seed(seed)
+    vectors = torch.linalg.qr(torch.randn(len(columns), count, dtype=torch.float64, generator=dice)).Q.T
+    squares = torch.zeros(steps + 1, batch, dtype=torch.float64)
+    for some in vectors.split(max(1, _NUMBERS_AT_ONCE // (steps * batch * opened.size))):
+        squares += _squares(opened, inputs, columns, some)
+    return 0.5 * (squares * len(columns) / count).log10().T
+
+
+def _squares(opened: Opened, inputs: Inputs, columns: Tensor, vectors: Tensor) -> Tensor:
+    """Σ ‖v ∂h_T/∂h_t‖² over the vectors v, `(T + 1, B)`: each has a copy of the batch, and all go back at once."""
+    steps, batch = inputs.x.shape[:2]
+    copies = len(vectors)
+    lengths = None if inputs.lengths is None else inputs.lengths.repeat(copies)
+    rows = Inputs(inputs.x.repeat(1, copies, 1), inputs.dt.repeat(1, copies, 1), lengths)
+    start = opened.start(copies * batch).requires_grad_()
+    nudges = torch.zeros(steps, copies * batch, opened.size, dtype=torch.float64, requires_grad=True)
+    with torch.enable_grad():
+        _, states = opened.run(rows, start, nudges)
+        last = states[-1] if lengths is None else states[lengths - 1, torch.arange(copies * batch)]
+        wanted = (last[:, columns] * vectors.repeat_interleave(batch, 0)).sum()
+    first, rest = torch.autograd.grad(wanted, (start, nudges))
+    squares = torch.cat([first[None], rest])[..., columns].square().sum(-1)
+    return squares.unflatten(1, (copies, batch)).sum(1)

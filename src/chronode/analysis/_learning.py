@@ -1,0 +1,82 @@
+"""How the loss falls while models learn one task (iRNN Fig. 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..tasks import find
+from ..tasks.adding import NAIVE
+from ..tasks.copying import memoryless
+from ..training import BatchDone, Event, Settings, fit
+from ..training._inputs import spec_for
+from ._result import Result
+
+
+@dataclass(frozen=True)
+class LearningCurves(Result):
+    """The training loss of several models after every step.
+
+    Attributes:
+        task: the task's name.
+        options: of the task.
+        models: their names.
+        losses: `(models, steps)` of each batch, before the step that it teaches.
+        naive: the loss of who learns nothing but the answers' mean; None where it is not known.
+    """
+
+    task: str
+    options: dict[str, Any]
+    models: tuple[str, ...]
+    losses: NDArray[np.float64]
+    naive: float | None
+
+
+def learning_curves(
+    task: str = "adding",
+    models: Sequence[str] = ("irnn", "lstm", "fastrnn", "antisymmetric"),
+    *,
+    steps: int = 200,
+    hidden_size: int = 128,
+    options: Mapping[str, Any] | None = None,
+    training: Settings | None = None,
+) -> LearningCurves:
+    """Trains each model on the same batches and keeps the loss of every step.
+
+    Args:
+        task: a name of `chronode tasks`.
+        models: registered names.
+        steps: of the optimiser.
+        hidden_size: units H.
+        options: of the task, such as {"length": 750}.
+        training: how to train; steps and epochs are set here.
+
+    Example:
+        >>> few = {"length": 5, "train": 32, "valid": 8, "test": 8}
+        >>> learning_curves("adding", ["gru"], steps=3, hidden_size=4, options=few).losses.shape
+        (1, 3)
+    """
+    options, training = dict(options or {}), training or Settings(batch_size=128)
+    parts = find(task).load("clean", training.seed, **options)
+    epochs = -(-steps // max(1, len(parts.train) // training.batch_size))
+    settings = replace(training, steps=steps, epochs=epochs)
+    curves = []
+    for name in models:
+        losses: list[float] = []
+
+        def keep(event: Event, losses: list[float] = losses) -> None:
+            if isinstance(event, BatchDone):
+                losses.append(event.loss)
+
+        spec = spec_for(parts, name, hidden_size=hidden_size)
+        fit(find(task), spec, settings, options=options, on_event=keep)
+        curves.append(losses[:steps])
+    return LearningCurves(task, options, tuple(models), np.array(curves), _naive(task, **options))
+
+
+def _naive(task: str, length: int = 200, **_: Any) -> float | None:
+    return {"adding": NAIVE, "copy": memoryless(length)}.get(task)

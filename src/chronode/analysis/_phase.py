@@ -1,0 +1,84 @@
+"""Phase portraits: where a two-dimensional state goes under a random walk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from .._checks import number, whole
+from ..nn.cells.equilibrium import EquilibriumCell
+from ._instrumented import Opened, as_layer, name_of
+from ._result import Result
+
+AS_PAPER: dict[str, Any] = {"activation": "tanh", "recurrent": "full", "outer": "identity", "K": 5, "eta": 0.1}
+
+
+@dataclass(frozen=True)
+class PhasePortrait(Result):
+    """Trajectories of a state of two units (iRNN Fig. 2, ERNN Fig. 1).
+
+    Attributes:
+        models: one name a trajectory.
+        walk: `(T,)` the input, a random walk.
+        states: `(models, T + 1, 2)`, from the initial state on.
+        speed: `(models,)` the median distance from one step to the next as a share of the trajectory's extent.
+    """
+
+    models: tuple[str, ...]
+    walk: NDArray[np.float64]
+    states: NDArray[np.float64]
+    speed: NDArray[np.float64]
+
+
+def phase_portrait(
+    models: Sequence[str] = ("rnn", "fastrnn", "irnn"),
+    *,
+    steps: int = 1000,
+    variance: float = 10.0,
+    seed: int = 0,
+) -> PhasePortrait:
+    """The first part of the state of each model with H = 2, driven by one random walk, from the same random start.
+
+    iRNN and ERNN are made as in the papers' figure: tanh, a full U, P = I, K = 5; with η = 0.1 the five steps leave
+    2 (1 - η γ)⁵ - 1 = 0.18 of a start that is off the manifold.
+
+    Args:
+        models: registered names.
+        steps: T.
+        variance: of the walk's end.
+        seed: of the walk, the weights and the start.
+
+    Example:
+        >>> phase_portrait(["rnn", "irnn"], steps=50).states.shape
+        (2, 51, 2)
+    """
+    dice = torch.Generator().manual_seed(seed)
+    size = whole("steps", steps, at_least=2)
+    increments = torch.randn(size, dtype=torch.float64, generator=dice) * (number("variance", variance, above=0)) ** 0.5
+    walk = increments.cumsum(0) / size**0.5
+    begin = torch.randn(2, dtype=torch.float64, generator=dice)
+    paths = [_path(name, walk, begin, seed) for name in models]
+    states = np.stack(paths)
+    extent = np.linalg.norm(np.ptp(states, axis=1), axis=-1)
+    speed = np.median(np.linalg.norm(np.diff(states, axis=1), axis=-1), axis=1) / np.maximum(extent, 1e-12)
+    return PhasePortrait(tuple(models), walk.numpy(), states, speed)
+
+
+def _path(name: str, walk: torch.Tensor, begin: torch.Tensor, seed: int) -> NDArray[np.float64]:
+    layer = as_layer(name, 1, 2, seed)
+    if issubclass(layer.cell_class, EquilibriumCell):
+        layer = as_layer(name, 1, 2, seed, **AS_PAPER)
+    opened = Opened(layer)
+    columns = opened.columns(0)
+    if len(columns) != 2:
+        raise ValueError(f"the first part of {name_of(layer)}'s state has {len(columns)} numbers for H = 2, not 2.")
+    start = opened.start(1)
+    start[:, columns] = begin
+    with torch.no_grad():
+        _, states = opened.run(opened.enter(walk[:, None]), start)
+    return torch.cat([start[:, columns], states[:, 0, columns]]).numpy()

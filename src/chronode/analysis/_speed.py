@@ -1,0 +1,70 @@
+"""How long one batch takes to train, by length (UnICORNN Fig. 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..bench.cases import Case
+from ..bench.timing import time_case
+from ._result import Result
+
+TORCH_LSTM = "torch.nn.LSTM"
+
+
+@dataclass(frozen=True)
+class Speed(Result):
+    """Median seconds of forward and backward together on this machine.
+
+    Attributes:
+        models: their names.
+        lengths: T of each column.
+        batch: sequences of a batch.
+        hidden_size: units H.
+        seconds: `(models, lengths)`.
+    """
+
+    models: tuple[str, ...]
+    lengths: tuple[int, ...]
+    batch: int
+    hidden_size: int
+    seconds: NDArray[np.float64]
+
+
+def training_speed(
+    models: Sequence[str] = ("unicornn", TORCH_LSTM, "sru", "indrnn"),
+    lengths: Sequence[int] = (500, 1000, 2000),
+    *,
+    batch: int = 32,
+    hidden_size: int = 64,
+    layers: int = 2,
+    repeats: int = 5,
+    progress: Callable[[int, int], None] | None = None,
+) -> Speed:
+    """Times each model; "torch.nn.LSTM" is PyTorch's own LSTM, of one layer as in the paper.
+
+    Args:
+        models: registered names, or "torch.nn.LSTM".
+        lengths: sequence lengths.
+        batch: sequences of a batch.
+        hidden_size: units H.
+        layers: of all models but "torch.nn.LSTM".
+        repeats: rounds; the median counts.
+        progress: called with (timings done, timings in all).
+
+    Example:
+        >>> training_speed(["unicornn"], [10, 20], batch=2, hidden_size=4, repeats=1).seconds.shape
+        (1, 2)
+    """
+    seconds = np.empty((len(models), len(lengths)))
+    for i, name in enumerate(models):
+        for j, length in enumerate(lengths):
+            which, model = ("lstm", "rnn") if name == TORCH_LSTM else ("chronode", name)
+            case = Case(name, model, length, batch, 1, hidden_size, layers)
+            seconds[i, j] = time_case(case, repeats, lambda _: None, only={which})[which].train
+            if progress:
+                progress(i * len(lengths) + j + 1, seconds.size)
+    return Speed(tuple(models), tuple(lengths), batch, hidden_size, seconds)

@@ -1,0 +1,124 @@
+"""The time scales that a model has of its own, to be held against the gaps in the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from .._model import SequenceModel
+from ..nn._cell import Cell
+from ..nn._flows import CTRNNFlow, LeakyFlow
+from ..nn._layer import Layer
+from ..nn.cells.decay import CTLSTMCell, GRUDCell, RNNDecayCell
+from ..nn.cells.liquid import LTCCell
+from ..nn.cells.oscillator import CoRNNCell
+from ..nn.cells.timescales import CTGRUCell, PhasedLSTMCell
+from ..nn.cells.unicornn import UnICORNNCell
+from ._instrumented import Inputs, Inside, Opened, as_layer
+from ._result import Result
+
+FADED, RESOLVED = 5.0, 1.0
+"""Gaps of so many time scales are too long: of what decays less than 1 % is left, and oscillators are not followed."""
+
+
+@dataclass(frozen=True)
+class TimeScales(Result):
+    """How fast the units of a model move by themselves.
+
+    Attributes:
+        what: what is told of each unit, in words.
+        values: of all units of all layers, shortest first, in the unit of dt; infinite for a unit that does not move.
+        most: a gap of more than so many time scales is too long.
+    """
+
+    what: str
+    values: NDArray[np.float64]
+    most: float
+
+    @property
+    def low(self) -> float:
+        """One unit in ten is faster."""
+        return float(np.quantile(self.values, 0.1, method="nearest"))
+
+    @property
+    def high(self) -> float:
+        """One unit in ten is slower."""
+        return float(np.quantile(self.values, 0.9, method="nearest"))
+
+
+@torch.no_grad()
+def time_scales(model: Layer | SequenceModel, x: Tensor, **times: Any) -> TimeScales | None:
+    """The time scale of every unit, for models that have them; None for all others.
+
+    LTC and CT-LSTM have scales that the data move: the median over all steps counts. CT-RNN, RNN-decay, GRU-D, CT-GRU
+    and phased LSTM have fixed ones (decay times, or periods), UnICORNN and coRNN the time that their oscillators take
+    for one unit of their own time, 1 / (Δt σ(c)) and 1 / Δt. An mmRNN has them with the flow "ctrnn" only.
+
+    Args:
+        model: a layer or a `SequenceModel` (whose layer is looked at).
+        x: as the layer takes it.
+        times: dt, t, lengths and observed as the layer takes them.
+
+    Example:
+        >>> import chronode
+        >>> found = time_scales(chronode.create("unicornn", 1, 4, delta_t=0.5), torch.zeros(1, 3, 1))
+        >>> found.what, found.values.round().tolist()
+        ('the time of an oscillator 1/(Δt σ(c))', [4.0, 4.0, 4.0, 4.0])
+    """
+    opened = Opened(as_layer(model, 1, 1, 0))
+    inputs = opened.enter(x, **times)
+    found = [_of_cell(one, _valid(inputs)) for one in opened.inside(inputs)]
+    known = [one for one in found if one is not None]
+    if not known:
+        return None
+    values = torch.cat([scales.flatten() for _, scales in known]).sort().values.numpy()
+    most = RESOLVED if isinstance(opened.cells[0], (UnICORNNCell, CoRNNCell)) else FADED
+    return TimeScales(known[0][0], values, most)
+
+
+def _valid(inputs: Inputs) -> Tensor:
+    """Which steps are no padding, `(T, B)`."""
+    steps, batch = inputs.x.shape[:2]
+    ends = torch.full((batch,), steps) if inputs.lengths is None else inputs.lengths
+    return torch.arange(steps)[:, None] < ends
+
+
+def _of_cell(inside: Inside, valid: Tensor) -> tuple[str, Tensor] | None:
+    """In words what is told, and the scale of each unit."""
+    cell: Any = inside.cell
+    if isinstance(cell, LTCCell):
+        now = cell.time_constants(inside.seen[valid], (inside.states[valid],))
+        return "the time constant τ_sys", now.median(0).values
+    if isinstance(cell, CTLSTMCell):
+        rates = inside.states[valid].unflatten(-1, (4, -1))[:, 2]
+        return "the decay time 1/δ of the memory", 1 / rates.median(0).values
+    if isinstance(cell, UnICORNNCell):
+        return "the time of an oscillator 1/(Δt σ(c))", 1 / (cell.delta_t * torch.sigmoid(cell.c))
+    if isinstance(cell, CoRNNCell):
+        return "the time of an oscillator 1/Δt", 1 / cell.delta_t.expand(cell.hidden_size)
+    if isinstance(cell, CTGRUCell):
+        return "the decay time τ of the traces", cell.log_tau.exp()
+    if isinstance(cell, PhasedLSTMCell):
+        return "the period", cell.log_period.exp()
+    return _of_decay(cell)
+
+
+def _of_decay(cell: Cell) -> tuple[str, Tensor] | None:
+    """Of cells whose state fades at a rate that does not depend on the data."""
+    told = "the decay time of the state"
+    if isinstance(cell, RNNDecayCell):
+        return told, 1 / F.softplus(cell.tau)
+    if isinstance(cell, GRUDCell):
+        return told, 1 / cell.decay.weight.sum(1).clamp(min=0)  # where all inputs were seen at the last step
+    flow = getattr(cell, "flow", None)
+    if isinstance(flow, LeakyFlow):
+        return told, 1 / F.softplus(flow.rate)
+    if isinstance(flow, CTRNNFlow):
+        return told, torch.ones(cell.hidden_size, dtype=torch.float64)
+    return None

@@ -1,0 +1,284 @@
+"""Sequences from arrays: one padded or regular array, or a list of unequal ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from .._checks import one_of
+from ._array_checks import inside_of, is_per_step, matching, numeric, place, two_axes
+from ._build import cast, ids_of, look_at_channels, names_of, value_type
+from ._rows import Plan, make_plan
+from ._sequences import Sequences
+from ._target import Target, array_target
+from ._times import STEPS, Clock, Moments, median_gap, to_clock
+
+
+def from_numpy(
+    values: ArrayLike,
+    *,
+    order: str | None = None,
+    times: ArrayLike | None = None,
+    dt: ArrayLike | None = None,
+    lengths: ArrayLike | None = None,
+    target: ArrayLike | None = None,
+    per_step: bool = False,
+    **options: Any,
+) -> Sequences:
+    """Sequences from one array; NaN is missing. The options are those of `from_list`.
+
+    Args:
+        values: as `order` says; `(T,)` is one series of one channel.
+        order: of the axes, named because a wrong guess would go unnoticed: "NTD" or "NDT" (aeon's and sktime's), for
+            two axes "NT" (series of one channel), "TD" or "DT" (one series). "NTD" and "NDT" take `(N, T)` too.
+        times: `(T,)` for all or `(N, T)`: numbers, datetime64 or ISO text; steps count if None.
+        dt: `(N, T)` time since the previous observation, instead of times; the first column is kept as it is.
+        lengths: `(N,)` steps of each series; what lies behind is padding.
+        target: `(N,)` or `(N, K)`; with `per_step` `(N, T)` or `(N, T, K)`.
+        per_step: the target has a row per step.
+        options: as for `from_list`.
+
+    Example:
+        >>> s = from_numpy(np.zeros((4, 3, 50)), order="NDT", target=[0, 1, 1, 0])
+        >>> len(s), s.num_channels, s.lengths.tolist()
+        (4, 3, [50, 50, 50, 50])
+    """
+    array = numeric("values", values)
+    array = _with_axes(array, order)
+    count, steps, width = array.shape
+    if 0 in array.shape:
+        raise ValueError(f"values is empty: (series, steps, channels) = {array.shape}.")
+    sizes, inside = inside_of(lengths, count, steps)
+
+    def flat(name: str, given: ArrayLike) -> NDArray[Any]:
+        each = np.asarray(given)
+        if each.shape[:2] != (count, steps):
+            raise ValueError(f"{name} must have shape ({count}, {steps}), got {each.shape}.")
+        return (each.reshape(count * steps, *each.shape[2:])) if inside is None else each[inside]
+
+    when = None
+    if times is not None:
+        each = np.asarray(times)
+        when = flat("times", np.broadcast_to(each, (count, steps)) if each.ndim == 1 and len(each) == steps else each)
+    gaps = None
+    if dt is not None:
+        gaps = numeric("dt", dt).astype(np.float64)
+        gaps = (flat("dt", gaps), flat("dt", np.cumsum(gaps, axis=1)))
+    if target is not None and per_step:
+        target = flat("target", target)
+    flat_values = array.reshape(-1, width) if inside is None else array[inside]
+    return _assemble(flat_values, sizes, when, gaps, target, per_step, **options)
+
+
+def _with_axes(array: NDArray[Any], order: str | None) -> NDArray[Any]:
+    """The array with the axes (N, T, D)."""
+    if order is None and array.ndim == 1:
+        order = "T"
+    if order is None:
+        raise ValueError(f"say how values lie: order='NTD' or 'NDT', or 'NT', 'TD', 'DT'; its shape is {array.shape}.")
+    one_of("order", order, ("NTD", "NDT", "NT", "TD", "DT", "T"))
+    axes = "NT" if array.ndim == 2 and len(order) == 3 else order
+    if array.ndim != len(axes):
+        raise ValueError(f"values must have the axes {order}, or (N, T) for one channel; got shape {array.shape}.")
+    array = array.transpose([axes.index(axis) for axis in "NTD" if axis in axes])
+    for at, axis in enumerate("NTD"):
+        array = array if axis in axes else np.expand_dims(array, at)
+    return array
+
+
+def from_list(
+    series: Sequence[ArrayLike],
+    *,
+    times: Sequence[ArrayLike] | None = None,
+    dt: Sequence[ArrayLike] | None = None,
+    target: Sequence[Any] | NDArray[Any] | None = None,
+    per_step: bool | None = None,
+    kind: str = "auto",
+    classes: Sequence[str] | None = None,
+    target_names: Sequence[str] | None = None,
+    ids: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    channels: Sequence[str] | None = None,
+    unit: str | float | None = None,
+    duplicates: str = "keep",
+    empty: str = "keep",
+    dtype: DTypeLike = "float32",
+) -> Sequences:
+    """Sequences from arrays of unequal length; NaN is missing. Times that go back are sorted, with a note.
+
+    Args:
+        series: arrays `(T_i, D)`, or `(T_i,)` for one channel.
+        times: for each, `(T_i,)` numbers, datetime64 or ISO text; steps count if None.
+        dt: for each, `(T_i,)` time since the previous observation, instead of times; the first is kept as it is.
+        target: a row per series: `(N,)` classes or numbers, `(N, K)` numbers; or for each series an array with a
+            row per step.
+        per_step: the target has a row per step; None: it has if its arrays are as long as the series.
+        kind: of target: "class", "value", or "auto": whole numbers, text and booleans are classes.
+        classes: the classes' names in the order of their numbers; whole-number targets then count into it.
+        target_names: of the targets.
+        ids: `(N,)` names of the series; 0, 1, ... by default.
+        groups: `(N,)` what no split may divide; the ids by default.
+        channels: the D names; x0, x1, ... by default.
+        unit: of the times: for dates a name such as "hours" or "100 ms", for numbers a size; by default one in
+            which the median gap is of the order of 1 (dt is kept as it is).
+        duplicates: steps of one series at the same time: "keep" (dt = 0), "merge" (mean) or "error".
+        empty: a channel without any value: "keep", "drop" or "error".
+        dtype: "float32", "float64"; "int32" or "int64" for symbols (words), which cannot be missing.
+
+    Example:
+        >>> s = from_list([[1.0, 2.0, 3.0], [4.0]], times=[["2024-01-01", "2024-01-03", "2024-01-04"], ["2024-01-09"]])
+        >>> s.clock.unit, s[0].dt.tolist(), s[1].values.tolist()
+        ('day', [0.0, 2.0, 1.0], [[4.0]])
+    """
+    if isinstance(series, np.ndarray) and series.ndim != 1 and series.dtype != object:
+        raise ValueError("series is one array: use from_numpy with its order, or give a list of arrays.")
+    parts = [two_axes(i, part) for i, part in enumerate(series)]
+    if not parts:
+        raise ValueError("series is empty: there must be at least one series.")
+    width = parts[0].shape[1]
+    for i, part in enumerate(parts):
+        if part.shape[1] != width:
+            raise ValueError(f"series[{i}] has {part.shape[1]} channels, series[0] has {width}; all need the same.")
+    sizes = np.array([len(part) for part in parts], dtype=np.int64)
+    when = None if times is None else np.concatenate(matching("times", times, sizes))
+    gaps = None
+    if dt is not None:
+        pieces = [numeric("dt", piece).astype(np.float64) for piece in matching("dt", dt, sizes)]
+        gaps = np.concatenate(pieces), np.concatenate([np.cumsum(piece) for piece in pieces])
+    if target is not None and per_step is not False and (per_step or is_per_step(target, sizes)):
+        target, per_step = np.concatenate(matching("target", target, sizes)), True
+    return _assemble(
+        np.concatenate(parts),
+        sizes,
+        when,
+        gaps,
+        target,
+        bool(per_step),
+        kind=kind,
+        classes=classes,
+        target_names=target_names,
+        ids=ids,
+        groups=groups,
+        channels=channels,
+        unit=unit,
+        duplicates=duplicates,
+        empty=empty,
+        dtype=dtype,
+    )
+
+
+def _assemble(
+    values: NDArray[Any],
+    lengths: NDArray[np.int64],
+    times: NDArray[Any] | None,
+    gaps: tuple[NDArray[np.float64], NDArray[np.float64]] | None,
+    target: ArrayLike | None,
+    per_step: bool,
+    *,
+    kind: str = "auto",
+    classes: Sequence[str] | None = None,
+    target_names: Sequence[str] | None = None,
+    ids: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    channels: Sequence[str] | None = None,
+    unit: str | float | None = None,
+    duplicates: str = "keep",
+    empty: str = "keep",
+    dtype: DTypeLike = "float32",
+) -> Sequences:
+    """Sequences from flat arrays, one series after the other."""
+    if times is not None and gaps is not None:
+        raise ValueError("times and dt were both given; dt is the time since the previous observation: give one.")
+    names = names_of(channels, values.shape[1])
+    ids_ = ids_of("ids", ids, len(lengths))
+    goal = None
+    if target is not None:
+        goal = array_target(target, kind=kind, per_step=per_step, classes=classes, names=target_names)
+        rows, what = (len(values), "step") if per_step else (len(lengths), "series")
+        if len(goal.values) != rows:
+            raise ValueError(f"target has {len(goal.values)} rows; there must be one per {what}: {rows}.")
+    values = _checked(values, lengths, names, value_type(dtype, symbols=True))
+    plan, when, clock, lead = Plan(None, lengths, None), None, STEPS, None
+    if times is not None:
+        plan, when, clock = _timed(times, lengths, ids_, unit, duplicates)
+        values, goal = _follow(plan, values, goal)
+    elif gaps is not None:
+        when, clock, lead = _from_gaps(gaps, lengths, unit)
+    values, names, notes = look_at_channels(values, names, empty)
+    starts = np.cumsum(plan.lengths) - plan.lengths
+    return Sequences(
+        base_values=values,
+        base_times=when,
+        starts=starts,
+        lengths=plan.lengths,
+        ids=ids_,
+        groups=ids_.copy() if groups is None else ids_of("groups", groups, len(lengths)),
+        lead=lead,
+        target=goal,
+        channels=names,
+        clock=clock,
+        notes=(*plan.notes, *notes),
+    )
+
+
+def _timed(
+    times: NDArray[Any], lengths: NDArray[np.int64], ids: NDArray[Any], unit: str | float | None, duplicates: str
+) -> tuple[Plan, NDArray[np.float64], Clock]:
+    from ._moments import moments_of
+
+    moments = moments_of("times", times)
+    plan = make_plan(np.repeat(np.arange(len(lengths)), lengths), ids, moments.ticks, duplicates, "series")
+    ticks = plan.first(moments.ticks)
+    when, clock = to_clock(moments._replace(ticks=ticks), median_gap(ticks, plan.lengths), unit)
+    return plan, when, clock
+
+
+def _follow(plan: Plan, values: NDArray[Any], goal: Target | None) -> tuple[NDArray[Any], Target | None]:
+    """Values and targets per step in the order of the plan."""
+    if plan.order is None and plan.firsts is None:
+        return values, goal
+    if values.dtype.kind == "f":
+        values = np.stack([plan.mean(column).astype(values.dtype) for column in values.T], axis=1)
+    else:
+        values = plan.first(values)
+    if goal is not None and goal.per_step:
+        if goal.classes is None:
+            moved = np.stack([plan.mean(column).astype(goal.values.dtype) for column in goal.values.T], axis=1)
+        else:
+            moved = np.where((codes := plan.last(goal.values)) < 0, -100, codes).astype(np.int32)
+        goal = Target(moved, True, goal.classes, goal.names)
+    return values, goal
+
+
+def _from_gaps(
+    gaps: tuple[NDArray[np.float64], NDArray[np.float64]], lengths: NDArray[np.int64], unit: str | float | None
+) -> tuple[NDArray[np.float64], Clock, NDArray[np.float64]]:
+    """(times, clock, lead) from (dt, its sums within each series)."""
+    dt, sums = gaps
+    wrong = ~((dt >= 0) & np.isfinite(dt))
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        raise ValueError(f"dt of {place(at, lengths)} is {dt[at]}: it must be 0 or more.")
+    when, clock = to_clock(Moments(sums), None, 1.0 if unit is None else unit)
+    return when, clock, dt[np.cumsum(lengths) - lengths] / clock.scale
+
+
+def _checked(
+    values: NDArray[Any], lengths: NDArray[np.int64], names: Sequence[str], dtype: np.dtype[Any]
+) -> NDArray[Any]:
+    """A copy of the values in `dtype`."""
+    if dtype.kind == "i":
+        with np.errstate(invalid="ignore"):
+            whole = values.astype(dtype)
+        if (whole != values).any():
+            step, channel = (int(i) for i in np.argwhere(whole != values)[0])
+            told = f"{place(step, lengths)}, channel {names[channel]!r}"
+            raise ValueError(f"{told}: {values[step, channel]} is no symbol; dtype={dtype.name!r} takes whole numbers.")
+        return whole
+    out = np.empty(values.shape, dtype)
+    for i, name in enumerate(names):
+        out[:, i] = cast(values[:, i], dtype, lambda at, name=name: f"{place(at, lengths)}, channel {name!r}")
+    return out

@@ -1,0 +1,151 @@
+"""Padded batches of torch tensors, and which series go together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .._checks import whole
+from ._target import UNKNOWN
+
+if TYPE_CHECKING:
+    from ._sequences import Sequences
+
+
+class Batch(NamedTuple):
+    """Series padded to the longest, as a layer takes them: `layer(batch.x, **batch.times)`.
+
+    Attributes:
+        x: `(B, T, D)`, 0 where missing and at padding; int64 where the values are symbols.
+        lengths: `(B,)` steps of each series.
+        dt: `(B, T)` time since the previous observation, in x's dtype; None where there are no times: then every
+            step is one unit after the one before, which is a layer's default.
+        observed: `(B, T, D)` bool; None if nothing is missing in the sequences that it comes from.
+        target: classes `(B,)` or per step `(B, T)` int64, -100 where unknown and at padding; numbers `(B, K)` or
+            `(B, T, K)`, NaN where unknown and at padding; None if there is none.
+        rows: `(B,)` which series these are.
+    """
+
+    x: Tensor
+    lengths: Tensor
+    dt: Tensor | None
+    observed: Tensor | None
+    target: Tensor | None
+    rows: Tensor
+
+    @property
+    def times(self) -> dict[str, Tensor]:
+        """What a layer takes besides x: lengths, and dt and observed where there are any."""
+        told = {"dt": self.dt, "lengths": self.lengths, "observed": self.observed}
+        return {name: tensor for name, tensor in told.items() if tensor is not None}
+
+
+def pad(s: Sequences, rows: NDArray[np.int64]) -> Batch:
+    """The series `rows` of `s` as a batch."""
+    lengths = s.lengths[rows]
+    place = np.arange(int(lengths.max()))
+    at = s.starts[rows][:, None] + place
+    padding = None
+    if int(lengths.min()) < len(place):
+        padding = place >= lengths[:, None]
+        at[padding] = 0
+    x = s.base_values.take(at, axis=0)
+    observed = None
+    if s.has_missing:
+        observed = ~np.isnan(x)
+        if padding is not None:
+            observed[padding] = False
+        x[~observed] = 0
+    elif padding is not None:
+        x[padding] = 0
+    return Batch(
+        torch.from_numpy(x.astype(np.int64) if x.dtype == np.int32 else x),
+        torch.from_numpy(lengths),
+        _gaps(s, rows, at, padding),
+        None if observed is None else torch.from_numpy(observed),
+        _targets(s, rows, at, padding),
+        torch.from_numpy(rows),
+    )
+
+
+def _gaps(
+    s: Sequences, rows: NDArray[np.int64], at: NDArray[np.int64], padding: NDArray[np.bool_] | None
+) -> Tensor | None:
+    if s.base_times is None:
+        return None
+    times = s.base_times.take(at)
+    dt = np.empty(at.shape, dtype=np.float64 if s.base_values.dtype == np.float64 else np.float32)
+    np.subtract(times[:, 1:], times[:, :-1], out=dt[:, 1:], casting="same_kind")
+    dt[:, 0] = 0 if s.lead is None else s.lead[rows]
+    if padding is not None:
+        dt[padding] = 0
+    return torch.from_numpy(dt)
+
+
+def _targets(
+    s: Sequences, rows: NDArray[np.int64], at: NDArray[np.int64], padding: NDArray[np.bool_] | None
+) -> Tensor | None:
+    if s.target is None:
+        return None
+    values = s.target.values.take(at if s.target.per_step else rows, axis=0)
+    if s.target.per_step and padding is not None:
+        values[padding] = np.nan if s.target.classes is None else UNKNOWN
+    return torch.from_numpy(values if s.target.classes is None else values.astype(np.int64))
+
+
+def batches_by_length(lengths: Tensor | NDArray[np.int64], batch_size: int, dice: torch.Generator) -> list[Tensor]:
+    """Row numbers of batches in random order; each holds series of similar length, so little is padding.
+
+    Pools of 16 batches are drawn at random and sorted within, so that batches still differ from epoch to epoch.
+    """
+    lengths = _tensor(lengths)
+    pools = torch.randperm(len(lengths), generator=dice).split(16 * batch_size)
+    batches = [rows for pool in pools for rows in pool[lengths[pool].argsort(stable=True)].split(batch_size)]
+    return [batches[i] for i in torch.randperm(len(batches), generator=dice).tolist()]
+
+
+def _tensor(lengths: Tensor | NDArray[np.int64]) -> Tensor:
+    return lengths if isinstance(lengths, Tensor) else torch.tensor(lengths)
+
+
+class LengthBatches:
+    """Batches by length for a DataLoader's `batch_sampler`; an epoch depends on (seed, epoch) alone.
+
+    Args:
+        lengths: of the series.
+        batch_size: series per batch.
+        seed: of the order.
+        shuffle: a new order every epoch; otherwise the order is by length, for evaluation.
+
+    Example:
+        >>> batches = LengthBatches(np.array([5, 1, 4, 2]), batch_size=2, shuffle=False)
+        >>> [rows.tolist() for rows in batches]
+        [[1, 3], [2, 0]]
+    """
+
+    def __init__(self, lengths: Tensor | NDArray[np.int64], batch_size: int, *, seed: int = 0, shuffle: bool = True):
+        self.lengths = _tensor(lengths)
+        self.batch_size = whole("batch_size", batch_size, at_least=1)
+        self.seed = whole("seed", seed, at_least=0)
+        self.shuffle = shuffle
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Chooses the order; a run that goes on at this epoch sees the same batches."""
+        self.epoch = whole("epoch", epoch, at_least=0)
+
+    def __len__(self) -> int:
+        # A pool holds whole batches, so only the last batch of all may be short.
+        return -(-len(self.lengths) // self.batch_size)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.shuffle:
+            return iter(self.lengths.argsort(stable=True).split(self.batch_size) if len(self.lengths) else ())
+        # A large odd factor keeps (seed, epoch) pairs apart: seed 0 epoch 1 is not seed 1 epoch 0.
+        dice = torch.Generator().manual_seed((self.seed * 1_000_003 + self.epoch) % 2**63)
+        return iter(batches_by_length(self.lengths, self.batch_size, dice) if len(self.lengths) else ())

@@ -1,0 +1,159 @@
+"""Sequences from rows of single readings (id, time, channel, value): every channel has its own clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from .._limits import check_grown
+from ._build import cast, look_at_channels, value_type
+from ._columns import absent, as_columns, codes, first_text, numbers
+from ._moments import moments_of
+from ._names import counted, known_column, listed
+from ._rows import DUPLICATES, Plan, make_plan
+from ._sequences import Sequences
+from ._table_target import column_target, mapped_target
+from ._times import median_gap, to_clock
+
+
+def from_channel_rows(
+    table: Any,
+    *,
+    time: str,
+    channel: str,
+    value: str,
+    id: str | None = None,
+    target: str | Mapping[Any, Any] | None = None,
+    columns: Sequence[str] | None = None,
+    unit: str | float | None = None,
+    time_format: str | None = None,
+    duplicates: str = "merge",
+    empty: str = "keep",
+    kind: str = "auto",
+    per_step: bool | None = None,
+    classes: Sequence[str] | None = None,
+    missing_values: Sequence[Any] = (),
+    dtype: DTypeLike = "float32",
+) -> Sequences:
+    """Sequences from a table with a row per reading: a series has a step wherever any of its channels was read.
+
+    Args:
+        table: a pandas or polars frame, a DuckDB relation, an Arrow table or a mapping of columns.
+        time: the column of times.
+        channel: the column that says what was read.
+        value: the column with the reading, a number.
+        id: the column that tells series apart; None: one series.
+        target: a column to learn, or a mapping id -> label or number.
+        columns: the channels, known from training, in their order (others are left out with a note); None: all
+            that occur, sorted.
+        unit: as for `from_long`.
+        time_format: as for `from_long`.
+        duplicates: readings of one id, time and channel: "merge" (mean) or "error".
+        empty: a channel without any reading: "keep", "drop" or "error".
+        kind: as for `from_long`.
+        per_step: as for `from_long`.
+        classes: as for `from_long`.
+        missing_values: as for `from_long`.
+        dtype: "float32" or "float64".
+
+    Example:
+        >>> table = {"t": [0, 0, 3], "what": ["hr", "temp", "hr"], "x": [60.0, 37.0, 62.0]}
+        >>> s = from_channel_rows(table, time="t", channel="what", value="x")
+        >>> s.channels, s[0].values.tolist()
+        (('hr', 'temp'), [[60.0, 37.0], [62.0, nan]])
+    """
+    cells = as_columns(table)
+    type_ = value_type(dtype)
+    goals = [target] if isinstance(target, str) else []
+    named = {"time": time, "channel": channel, "value": value, "id": id, "target": goals[0] if goals else None}
+    for role, name in named.items():
+        if name is not None:
+            known_column(name, list(cells), role)
+    cells |= {name: absent(cells[name], missing_values) for name in (value, *goals)}
+    readings = numbers(cells[value])
+    if readings is None:
+        row, text = first_text(cells[value])
+        raise ValueError(
+            f"{value}: the value of row {row:,} is not a number: {text!r}. If it means a missing value, give "
+            f"missing_values=[{text!r}]."
+        )
+    readings = cast(readings, type_, lambda row: f"{value}: the value of row {row + 1:,}")
+    which, channels, notes = _channels(cells[channel], channel, columns)
+    series, ids = (None, np.array([0])) if id is None else codes(cells[id], id)
+    for name, found in ((channel, which), (id, series)):
+        if found is not None and (found == -1).any():
+            raise ValueError(f"{name} of row {int((found == -1).argmax()) + 1:,} is missing.")
+    moments = moments_of(time, cells[time], time_format, unit)
+    plan = make_plan(series, ids, moments.ticks, "merge")
+    ticks = plan.first(moments.ticks)
+    times, clock = to_clock(moments._replace(ticks=ticks), median_gap(ticks, plan.lengths), unit)
+    values, more = _grid(plan, which, readings, len(channels), duplicates, channels)
+    values, channels, seen = look_at_channels(values, channels, empty)
+    notes += [*more, *seen]
+    goal = None
+    if isinstance(target, Mapping):
+        goal = mapped_target(target, ids, kind, classes, type_)
+    elif goals:
+        goal, more = column_target(cells, goals, plan, ids, kind=kind, per_step=per_step, classes=classes, dtype=type_)
+        notes += more
+    sorting = [note for note in plan.notes if "went back" in note]
+    starts = np.cumsum(plan.lengths) - plan.lengths
+    made = Sequences(values, times, starts, plan.lengths, ids, ids.copy(), None, goal, channels, clock)
+    return replace(made, rows=len(which), notes=(*moments.notes, *sorting, *notes))
+
+
+def _channels(
+    column: Any, name: str, wanted: Sequence[str] | None
+) -> tuple[NDArray[np.int32], tuple[str, ...], list[str]]:
+    """(each row's channel, -1 missing, -2 left out; the channels; notes)."""
+    which, texts = codes(column, name)
+    found = [str(text) for text in texts.tolist()]
+    if wanted is None:
+        return which, tuple(found), []
+    place = {text: i for i, text in enumerate(wanted)}
+    if not set(found) & set(place):
+        raise ValueError(f"{name}: none of the channels {listed(wanted)} occurs; there are {listed(found)}.")
+    fresh = [text for text in found if text not in place]
+    table = np.array([*(place.get(text, -2) for text in found), -1], dtype=np.int32)
+    return table[which], tuple(wanted), [f"channels left out: {listed(fresh)}."] if fresh else []
+
+
+def _grid(
+    plan: Plan,
+    which: NDArray[np.int32],
+    readings: NDArray[Any],
+    width: int,
+    duplicates: str,
+    channels: Sequence[str],
+) -> tuple[NDArray[Any], list[str]]:
+    """(values (steps, D) with NaN where a channel was not read, notes)."""
+    if duplicates not in ("merge", "error"):
+        raise ValueError(
+            f"duplicates={duplicates!r} must be 'merge' or 'error' for readings; {DUPLICATES[2]!r} has no place."
+        )
+    steps = int(plan.lengths.sum())
+    rows = len(which)
+    check_grown(steps * width * readings.itemsize, readings.nbytes, f"{steps:,} steps of {width:,} channels")
+    sizes = np.ones(rows, np.int64) if plan.firsts is None else np.diff(plan.firsts, append=rows)
+    cell = np.repeat(np.arange(steps), sizes) * width + plan.ordered(which)
+    readings = plan.ordered(readings)
+    inside = (plan.ordered(which) >= 0) & ~np.isnan(readings)
+    cell, readings = cell[inside], readings[inside]
+    values = np.full(steps * width, np.nan, dtype=readings.dtype)
+    values[cell] = readings
+    again = len(cell) - int((~np.isnan(values)).sum())
+    if not again:
+        return values.reshape(steps, width), []
+    order = np.argsort(cell, kind="stable")
+    cell, readings = cell[order], readings[order]
+    firsts = np.flatnonzero(np.diff(cell, prepend=-1))
+    first = channels[int(cell[int(np.flatnonzero(np.diff(cell) == 0)[0])]) % width]
+    told = f"{counted(again, 'reading')} of a channel that already has one at that time (first: {first!r})"
+    if duplicates == "error":
+        raise ValueError(f"{told}: remove them, or use duplicates='merge'.")
+    values[cell[firsts]] = Plan(None, plan.lengths, firsts).mean(readings.astype(np.float64))
+    return values.reshape(steps, width), [f"{told}: merged by their mean."]

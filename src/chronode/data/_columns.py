@@ -1,0 +1,215 @@
+"""Columns of tables, read through Arrow: as numbers or as codes of distinct values. Errors name the row."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._build import plain
+from ._names import listed
+from ._times import is_number
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Column = Any  # pa.Array or pa.ChunkedArray
+RATES = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
+def arrow() -> Any:
+    """The pyarrow module; tables need it, arrays do not."""
+    try:
+        import pyarrow
+        import pyarrow.compute
+    except ModuleNotFoundError:
+        raise ImportError("tables and times given as text need pyarrow: pip install 'chronode[train]'") from None
+    return pyarrow
+
+
+def as_columns(table: Any) -> dict[str, Column]:
+    """Name -> Arrow column of a frame (pandas, polars, DuckDB), an Arrow table or a mapping of columns."""
+    pa = arrow()
+    if hasattr(table, "collect") and hasattr(table, "lazy"):  # a lazy frame of polars
+        table = table.collect()
+    if hasattr(table, "iloc") and hasattr(table, "columns"):  # pandas
+        names, raw = [str(name) for name in table.columns], [table.iloc[:, i] for i in range(table.shape[1])]
+    elif isinstance(table, Mapping):
+        names, raw = [str(name) for name in table], list(table.values())
+    elif hasattr(table, "column_names") or hasattr(table, "__arrow_c_stream__"):
+        table = table if hasattr(table, "column_names") else pa.table(table)
+        names, raw = [str(name) for name in table.column_names], table.columns
+    else:
+        raise TypeError(
+            "a table must be a frame of pandas or polars, a DuckDB relation, an Arrow table or a mapping of columns, "
+            f"got {type(table).__name__}."
+        )
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        raise ValueError(f"two columns have the same name: {listed(twice)}; rename one.")
+    columns = {name: to_arrow(name, column) for name, column in zip(names, raw, strict=True)}
+    sizes = {len(column) for column in columns.values()}
+    if len(sizes) > 1:
+        told = ", ".join(f"{name!r} {len(column)}" for name, column in list(columns.items())[:5])
+        raise ValueError(f"the columns have unequal lengths: {told}.")
+    if not columns or sizes == {0}:
+        raise ValueError("the table has no rows.")
+    return columns
+
+
+def to_arrow(name: str, raw: Any) -> Column:
+    """One column as Arrow data; what Arrow cannot take is taken as text."""
+    pa = arrow()
+    if isinstance(raw, (pa.Array, pa.ChunkedArray)):
+        raw = raw.cast(raw.type.value_type) if pa.types.is_dictionary(raw.type) else raw
+        # Few functions of Arrow take views, which polars gives.
+        return raw.cast(pa.large_string()) if raw.type == pa.string_view() else raw
+    if np.ndim(raw) != 1:
+        raise ValueError(f"column {name!r} must have one axis, got shape {np.shape(raw)}.")
+    if isinstance(raw, np.ndarray) and raw.dtype.kind in "Mm" and raw.dtype != object:
+        unit = np.datetime_data(raw.dtype)[0]
+        raw = raw if unit in RATES else raw.astype(f"{raw.dtype.kind}8[s]")
+    if isinstance(raw, (list, tuple)) or str(getattr(raw, "dtype", "")) == "object":
+        raw = _without_mixed_zones(raw.tolist() if hasattr(raw, "tolist") else list(raw))
+    try:
+        column = pa.array(raw, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, NotImplementedError):
+        column = pa.array([None if value is None or value != value else str(value) for value in raw], pa.large_string())
+    return to_arrow(name, column)
+
+
+def _without_mixed_zones(values: list[Any]) -> list[Any]:
+    """Dates with a zone in UTC; with and without one as ISO text: Arrow would take the first one's zone for all."""
+    dates = [value for value in values if isinstance(value, datetime.datetime) and value == value]
+    zoned = [date.tzinfo is not None for date in dates]
+    if not any(zoned):
+        return values
+    utc = datetime.timezone.utc
+    return [
+        (value.astimezone(utc) if all(zoned) else value.isoformat()) if isinstance(value, datetime.datetime) else value
+        for value in values
+    ]
+
+
+def is_text(column: Column) -> bool:
+    """Whether a column holds text."""
+    types = arrow().types
+    return types.is_string(column.type) or types.is_large_string(column.type)
+
+
+def numbers(column: Column) -> NDArray[np.float64] | None:
+    """`(rows,)` float64, NaN where missing; None if the column is not numeric."""
+    pa = arrow()
+    kind = column.type
+    if pa.types.is_null(kind):
+        return np.full(len(column), np.nan)
+    if is_text(column):
+        column = as_floats(trimmed(column))
+        if column is None:
+            return None
+    elif pa.types.is_boolean(kind):
+        column = column.cast(pa.uint8())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        return None
+    out = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return out if out.dtype == np.float64 else out.astype(np.float64)
+
+
+def as_floats(column: Column) -> Column | None:
+    """A text column as float64; None if a text is not a number."""
+    try:
+        return column.cast(arrow().float64())
+    except arrow().ArrowInvalid:
+        return None
+
+
+def first_text(column: Column, parse: Callable[[Column], Any] | None = None) -> tuple[int, str]:
+    """(row counted from 1, its text) of the first value that `parse` (by default: as a number) refuses."""
+    pa = arrow()
+    parse = parse or (lambda part: trimmed(part).cast(pa.float64()) if is_text(part) else part.cast(pa.float64()))
+    low, high = 0, len(column)
+    while high - low > 1:  # halves: the first part that fails holds the first value that fails
+        middle = (low + high) // 2
+        try:
+            parse(column.slice(low, middle - low))
+            low = middle
+        except (pa.ArrowException, ValueError):
+            high = middle
+    return low + 1, str(column[low].as_py())
+
+
+def codes(column: Column, name: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    """(`(rows,)` numbers into the distinct values, -1 where missing; the distinct values sorted, int64 or text)."""
+    pa = arrow()
+    if pa.types.is_null(column.type):
+        return np.full(len(column), -1, dtype=np.int32), np.array([], dtype=str)
+    if pa.types.is_nested(column.type):
+        raise ValueError(f"column {name!r} must hold numbers or text here, not {str(column.type)[:60]}.")
+    if pa.types.is_floating(column.type):
+        column = pa.compute.if_else(pa.compute.is_nan(column), None, column)
+    chunked = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+    encoded = pa.compute.dictionary_encode(chunked).unify_dictionaries()
+    parts = [chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in encoded.chunks]
+    found = np.concatenate(parts) if len(parts) != 1 else parts[0]
+    values = _values(encoded.chunk(0).dictionary)
+    order = np.argsort(values, kind="stable")
+    rank = np.empty(len(order) + 1, dtype=np.int32)
+    rank[order] = np.arange(len(order))
+    rank[-1] = -1
+    return rank[found], values[order]
+
+
+def trimmed(column: Column, nulls: bool = True) -> Column:
+    """Text without space around it; empty text is missing."""
+    compute = arrow().compute
+    column = compute.utf8_trim_whitespace(column)
+    if not nulls:
+        return column
+    return compute.if_else(compute.equal(column, ""), arrow().scalar(None, column.type), column)
+
+
+def without(column: Column, texts: Sequence[str]) -> Column:
+    """A text column with these texts missing."""
+    pa = arrow()
+    gone = pa.compute.is_in(column, value_set=pa.array(texts, column.type))
+    return pa.compute.if_else(gone, pa.scalar(None, column.type), column)
+
+
+def absent(column: Column, markers: Sequence[Any]) -> Column:
+    """A column with these values missing: texts as they are, numbers however they are written."""
+    pa = arrow()
+    if not len(markers):
+        return column
+    if is_text(column):
+        return without(trimmed(column), [str(marker) for marker in markers])
+    sizes = [float(marker) for marker in markers if is_number(str(marker))]
+    found = numbers(column)
+    if found is None or not sizes:
+        return column
+    return pa.array(np.where(np.isin(found, sizes), np.nan, found), from_pandas=True)
+
+
+def whole_numbers(column: Column) -> Column:
+    """Text as int64 if every text is just what its number is written as ("7", not "007" or "7.0"), else as it is."""
+    pa = arrow()
+    try:
+        found = column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return column
+    return found if found.cast(column.type).equals(column) else column
+
+
+def _values(dictionary: pa.Array) -> NDArray[Any]:
+    """Distinct values as int64 or text; whole floats (a pandas column with gaps) count as whole numbers."""
+    types = arrow().types
+    if types.is_integer(dictionary.type):
+        return plain(dictionary.to_numpy(zero_copy_only=False))
+    if types.is_floating(dictionary.type):
+        values = dictionary.to_numpy(zero_copy_only=False)
+        if np.isfinite(values).all() and (values == np.floor(values)).all() and np.abs(values).max(initial=0) < 2**53:
+            return values.astype(np.int64)
+    return np.array([str(value) for value in dictionary.to_pylist()], dtype=str)

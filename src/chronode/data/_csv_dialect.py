@@ -1,0 +1,137 @@
+"""How a text table is written, found from its beginning: encoding, separator, comment lines, line of column names."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ._times import is_number
+
+_HEAD_LINES = 200
+_DELIMITERS = ",;\t|"
+_BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_FALLBACK = "cp1252"
+# A number with a decimal point or comma, a date or a time, nothing: what most cells of a table are.
+_TYPED = re.compile(r"\s*([+-]?[\d.,']*\d([eE][+-]?\d+)?|\d+[-/.:]\d+\S*( \d+:\S+)?|nan|NaN|NA|\?)?\s*")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text table is written.
+
+    Attributes:
+        encoding: of the text.
+        delimiter: between cells.
+        comment: what comment lines begin with; "" if there are none.
+        skip: lines before that of the column names: comments and blank lines.
+        header: the cells of the first line of the table.
+        named: the header holds column names, not numbers.
+        notes: what was found, where it was a choice.
+    """
+
+    encoding: str
+    delimiter: str
+    comment: str
+    skip: int
+    header: tuple[str, ...]
+    named: bool
+    notes: tuple[str, ...] = ()
+
+
+def find_dialect(
+    head: bytes, *, encoding: str | None = None, delimiter: str | None = None, comment: str | None = None
+) -> Dialect:
+    r"""The dialect of a file that begins with `head`; what is given is not looked for.
+
+    Example:
+        >>> found = find_dialect(b'# station 7\n"Temp, C";x\n1,5;2\n')
+        >>> found.delimiter, found.comment, found.header
+        (';', '#', ('Temp, C', 'x'))
+    """
+    used, notes = find_encoding(head) if encoding is None else (encoding, ())
+    text = _decoded(head, used)
+    lines = text.lstrip("\ufeff").splitlines(keepends=True)[:_HEAD_LINES]
+    first = next((line for line in lines if line.strip()), "")
+    if comment is None:
+        comment = "#" if first.lstrip().startswith("#") else ""
+    body = [line for line in lines if line.strip() and not _is_comment(line, comment)]
+    skip = lines.index(body[0]) if body else 0
+    delimiter = delimiter or _delimiter(body)
+    header = _cells(body[:1], delimiter)
+    named = not all(is_number(cell) for cell in header)
+    before = lines[skip - 1] if skip else ""
+    # numpy.savetxt and others write the column names as the last comment.
+    names = _cells([before.lstrip().removeprefix(comment).strip(" ")], delimiter) if before and comment else ()
+    if not named and len(names) == len(header) > 0 and not all(is_number(name) for name in names):
+        header, named, skip = names, True, skip - 1
+    return Dialect(used, delimiter, comment, skip, header, named, notes)
+
+
+def find_encoding(head: bytes) -> tuple[str, tuple[str, ...]]:
+    """(the encoding, notes): that of the byte order mark, UTF-8 if it is that, else Windows-1252."""
+    for mark, name in _BOMS.items():
+        if head.startswith(mark):
+            return name, ()
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return fallback_encoding(head)
+    return "utf-8", ()
+
+
+def fallback_encoding(content: bytes) -> tuple[str, tuple[str, ...]]:
+    """(the encoding, notes) of text that is not UTF-8."""
+    try:
+        content.decode(_FALLBACK)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"this is not UTF-8 text, nor {_FALLBACK} (byte {content[error.start]:#04x}): give its encoding, "
+            "e.g. encoding='latin-1' or 'shift_jis'."
+        ) from None
+    return _FALLBACK, (f"the text is not UTF-8: read as {_FALLBACK} (Western European); encoding=... chooses another.",)
+
+
+def _decoded(head: bytes, encoding: str) -> str:
+    try:
+        return codecs.getincrementaldecoder(encoding)(errors="replace").decode(head)
+    except LookupError:
+        raise ValueError(f"encoding={encoding!r} is not known; e.g. 'utf-8', 'latin-1'.") from None
+
+
+def _is_comment(line: str, comment: str) -> bool:
+    return bool(comment) and line.lstrip().startswith(comment)
+
+
+def _delimiter(lines: Sequence[str]) -> str:
+    """The separator that divides all lines alike, into cells that look like numbers, dates or nothing."""
+    scores = {delimiter: _score(lines, delimiter) for delimiter in _DELIMITERS}
+    best = max(scores, key=lambda delimiter: scores[delimiter])
+    if scores[best][0] == 0 and _score(lines, " ")[0] == 1:
+        return " "
+    return best
+
+
+def _score(lines: Sequence[str], delimiter: str) -> tuple[float, float, int]:
+    """(share of lines with as many cells as the first, share of cells that look like data, cells of the first)."""
+    rows = list(_rows(lines, delimiter))
+    width = len(rows[0]) if rows else 0
+    if width < 2:
+        return 0.0, 0.0, 0
+    data = [cell for row in rows[1:] for cell in row]
+    alike = sum(len(row) == width for row in rows) / len(rows)
+    typed = sum(_TYPED.fullmatch(cell) is not None for cell in data) / max(len(data), 1)
+    return alike, typed, width
+
+
+def _cells(lines: Sequence[str], delimiter: str) -> tuple[str, ...]:
+    return tuple(cell.strip() for cell in next(iter(_rows(lines, delimiter)), []))
+
+
+def _rows(lines: Sequence[str], delimiter: str) -> list[list[str]]:
+    try:
+        return [row for row in csv.reader(lines, delimiter=delimiter) if row]
+    except csv.Error:  # a cell beyond the module's limit
+        return [line.rstrip("\r\n").split(delimiter) for line in lines]

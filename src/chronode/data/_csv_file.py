@@ -1,0 +1,291 @@
+"""Text tables: how they are written is found, types are found and corrected, errors have row numbers."""
+
+from __future__ import annotations
+
+import lzma
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from .._limits import check_columns
+from ._columns import arrow, as_floats, is_text, trimmed, whole_numbers, without
+from ._csv_dialect import Dialect, fallback_encoding, find_dialect
+from ._number_text import has_leading_zeros, number_style, to_numbers
+
+MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "-NaN", "-nan", "NULL", "null", "None", "none", "<NA>")
+_HEAD = 1 << 18
+_LONGEST_LINE = 1 << 24
+_FEW_CHANGES = 3
+_MOST_CHANGES = 100
+_NAMES = ("id", "group", "channel")  # roles whose cells are names: only an empty one is missing
+
+
+def read_csv(
+    path: Path,
+    *,
+    roles: Mapping[str, str] | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    encoding: str | None = None,
+    comment: str | None = None,
+    names: Sequence[str] | None = None,
+    missing_values: Collection[Any] = (),
+    numbered: bool = False,
+) -> tuple[Any, tuple[str, ...]]:
+    """(an Arrow table, notes) from a text file with a line of column names. What is None is found.
+
+    Args:
+        path: the file; also compressed, as its suffix says.
+        roles: column -> "id", "group", "channel", "time" or "target". Names and times stay text as it is in the file.
+        delimiter: between cells.
+        decimal: the decimal point.
+        thousands: what groups three digits.
+        encoding: of the text.
+        comment: what comment lines begin with; "" if no line is a comment.
+        names: of the columns, where the file has no line of names.
+        missing_values: more texts that mean a missing value.
+        numbered: a file without column names has the numbers 0, 1, ... for names.
+    """
+    dialect = dialect_of(path, encoding, delimiter, comment)
+    check_columns(path, len(dialect.header))
+    if names is None and numbered and not dialect.named:
+        names = [str(i) for i in range(len(dialect.header))]
+    if names is None and not dialect.named:
+        raise ValueError(
+            f"{path}: the first line holds numbers, not column names: add them, or give names=[...]. If every row is a "
+            "series (as in the UCR archive), use row_per_series=True."
+        )
+    markers = [*MISSING, *map(str, missing_values)]
+    file = _CsvFile(path, dialect, names, markers, set(roles or {}))
+    table = file.read(decimal or ".")
+    if decimal is None:
+        decimal = _decimal(path, table, roles or {}, markers, thousands)
+        table = file.read(decimal) if decimal != "." else table
+    columns = [
+        _typed(column, (roles or {}).get(name, ""), markers, decimal, thousands) if is_text(column) else column
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    ]
+    return arrow().table(columns, names=table.column_names), file.dialect.notes
+
+
+class _CsvFile:
+    """A text table that Arrow reads, as often as it takes to find the types of its columns."""
+
+    def __init__(
+        self, path: Path, dialect: Dialect, names: Sequence[str] | None, markers: Sequence[str], text: Collection[str]
+    ):
+        self.path = path
+        self.dialect = dialect
+        self.names = names
+        self.markers = list(markers)
+        self.text = text
+
+    def read(self, decimal: str) -> Any:
+        """The table; columns whose cells are not all of one type are text."""
+        import pyarrow.csv
+
+        pa = arrow()
+        types: dict[str, Any] | None = None
+        columns: list[str] = []
+        breaks, changes = False, 0
+        while True:
+            options = self._options(decimal, types, breaks)
+            try:
+                if types is None:  # the types of the first block; a later one may not fit them
+                    with self._open() as file, pyarrow.csv.open_csv(file, **options) as begun:
+                        columns = begun.schema.names
+                        types = {field.name: self._wider(field) for field in begun.schema}
+                    continue
+                with self._open() as file:
+                    table = pyarrow.csv.read_csv(file, **options)
+                return _stripped(table)
+            except (pa.ArrowException, UnicodeError, EOFError, OSError, lzma.LZMAError) as error:
+                column = re.search(r"In CSV column #(\d+)", str(error))
+                name = columns[int(column[1])] if column and int(column[1]) < len(columns) else None
+                if isinstance(error, UnicodeError) or "UTF8" in str(error):
+                    self._use_other_encoding(error)
+                elif types is not None and name is not None and types.get(name) != pa.large_string():
+                    changes += 1
+                    types |= dict.fromkeys(self._as_text(name, types, changes), pa.large_string())
+                elif not breaks and isinstance(error, pa.ArrowInvalid):
+                    breaks = True
+                else:
+                    raise ValueError(self._error(error, options)) from error
+
+    def _options(self, decimal: str, types: dict[str, Any] | None, breaks: bool) -> dict[str, Any]:
+        import pyarrow.csv
+
+        dialect = self.dialect
+        names = None if self.names is None else list(self.names)
+        skip = dialect.skip
+        if names is None and dialect.comment:  # the column names may stand in a comment
+            names, skip = list(dialect.header), 1
+        elif dialect.comment:
+            skip = 0
+        return {
+            "read_options": pyarrow.csv.ReadOptions(encoding=dialect.encoding, column_names=names, skip_rows=skip),
+            "parse_options": pyarrow.csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=breaks),
+            "convert_options": pyarrow.csv.ConvertOptions(
+                column_types=types, null_values=self.markers, strings_can_be_null=False, decimal_point=decimal
+            ),
+        }
+
+    def _wider(self, field: Any) -> Any:
+        """The first block's type, made wide enough for what may follow."""
+        types = arrow().types
+        texts = (types.is_null, types.is_string, types.is_binary)  # bytes: not in this encoding
+        if field.name.strip() in self.text or any(is_kind(field.type) for is_kind in texts):
+            return arrow().large_string()
+        return arrow().float64() if types.is_integer(field.type) else field.type
+
+    def _as_text(self, name: str, types: dict[str, Any], changes: int) -> list[str]:
+        """What to read as text now that the column `name` is not what the first block had; its rows are told later.
+
+        Every change means to read the file again, so after a few of them all numbers come as text.
+        """
+        if changes > _MOST_CHANGES:
+            kinds = f"more than {_MOST_CHANGES} columns begin with dates or true and false, and go on with other text"
+            raise ValueError(f"{self.path}: {kinds}.")
+        plain = [other for other, kind in types.items() if kind == arrow().float64()]
+        return [name, *(plain if changes > _FEW_CHANGES else [])]
+
+    def _open(self) -> Any:
+        comment = self.dialect.comment
+        file = opened(self.path)
+        if not comment:
+            return file
+        with file:
+            text = file.read().decode(self.dialect.encoding)
+        header = 1 if self.names is None else 0
+        lines = text.lstrip("\ufeff").splitlines(keepends=True)[self.dialect.skip :]
+        kept = [line for i, line in enumerate(lines) if i < header or not line.lstrip().startswith(comment)]
+        return arrow().BufferReader("".join(kept).encode(self.dialect.encoding))
+
+    def _use_other_encoding(self, error: Exception) -> None:
+        """After the whole file has turned out not to be in the encoding that its beginning has."""
+        if self.dialect.encoding != "utf-8" or self.dialect.notes:
+            raise ValueError(
+                f"{self.path}: this is not text in the encoding {self.dialect.encoding}; give another, e.g. "
+                "encoding='latin-1'."
+            ) from error
+        with opened(self.path) as file:
+            try:
+                encoding, notes = fallback_encoding(file.read())
+            except ValueError as other:
+                raise ValueError(f"{self.path}: {other}") from error
+        self.dialect = replace(self.dialect, encoding=encoding, notes=(*self.dialect.notes, *notes))
+
+    def _error(self, error: Exception, options: dict[str, Any]) -> str:
+        """What is wrong, with the row if a slow second look finds it."""
+        import pyarrow.csv
+
+        text = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        if "Expected" in text:
+            options["read_options"].use_threads = False  # only one thread knows where it is
+            try:
+                with self._open() as file:
+                    pyarrow.csv.read_csv(file, **options)
+            except Exception as again:
+                found = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+): ?(.*)", str(again))
+                if found:
+                    named = options["read_options"].column_names == []
+                    row = int(found[1]) - (options["read_options"].skip_rows + named)
+                    cure = " If it is a comment: comment='#'." if found[4].lstrip().startswith("#") else ""
+                    cells = f"has {found[3]} cells instead of {found[2]}"
+                    return f"{self.path}: row {row:,} {cells}: {found[4][:60]!r}.{cure}"
+        return f"{self.path}: this is not a table of text: {text}."
+
+
+def dialect_of(
+    path: Path, encoding: str | None = None, delimiter: str | None = None, comment: str | None = None
+) -> Dialect:
+    """How the text file is written."""
+    try:
+        with opened(path) as file:
+            head = file.read(_HEAD)
+            while b"\n" not in head.strip() and len(head) < _LONGEST_LINE and (more := file.read(_HEAD)):
+                head += more
+    except Exception as error:  # whatever the decompressors raise
+        raise ValueError(f"{path}: this file cannot be opened as {path.suffix}: {error}.") from error
+    if not head.strip():
+        raise ValueError(f"{path}: the file is empty.")
+    utf16 = (encoding or "").lower().startswith("utf-16") or head.startswith((b"\xff\xfe", b"\xfe\xff"))
+    if b"\0" in head and not utf16:
+        raise ValueError(f"{path}: this is not a text file (it has zero bytes).")
+    try:
+        return find_dialect(head, encoding=encoding, delimiter=delimiter, comment=comment)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def opened(path: Path) -> Any:
+    """The file's bytes, unpacked."""
+    return lzma.open(path) if path.suffix == ".xz" else arrow().input_stream(str(path), compression="detect")
+
+
+def _stripped(table: Any) -> Any:
+    """Names and texts without the space that some files have after commas; a column without a name gets one."""
+    columns = [trimmed(column) if is_text(column) else column for column in table.columns]
+    return arrow().table(columns, names=filled_names(table.column_names))
+
+
+def filled_names(header: Iterable[Any]) -> list[str]:
+    """Column names without space around them; "Unnamed: 0" and so on for those that are empty, as in pandas.
+
+    Example:
+        >>> filled_names(["", " x", "Unnamed: 0"])
+        ['Unnamed: 0.1', 'x', 'Unnamed: 0']
+    """
+    names = ["" if name is None else str(name).strip() for name in header]
+    taken = set(names)
+    for i, name in enumerate(names):
+        if not name:
+            name = f"Unnamed: {i}"
+            names[i] = f"{name}.1" if name in taken else name
+    return names
+
+
+def _decimal(path: Path, table: Any, roles: Mapping[str, str], markers: Sequence[str], thousands: str | None) -> str:
+    """The decimal point of the file: a comma if any column can only be read so."""
+    styles = {
+        name: number_style(without(column, markers))
+        for name, column in zip(table.column_names, table.columns, strict=True)
+        if is_text(column) and roles.get(name) not in _NAMES
+    }
+    if "comma" in styles.values() and thousands != ",":
+        return ","
+    unclear = [name for name, style in styles.items() if style == "either"]
+    decided = thousands or "point" in styles.values() or _has_fractions(table)
+    if unclear and not decided:
+        example = next(text for text in table[unclear[0]].to_pylist() if text and "," in text)
+        raise ValueError(
+            f"{path}: {example!r} in column {unclear[0]!r} can be read with a decimal comma or a thousands separator: "
+            "give decimal=',' or thousands=','."
+        )
+    return "."
+
+
+def _has_fractions(table: Any) -> bool:
+    """Whether a number of the table has a decimal point."""
+    compute = arrow().compute
+    floats = [column for column in table.columns if arrow().types.is_floating(column.type)]
+    return any(compute.any(compute.not_equal(column, compute.floor(column))).as_py() for column in floats)
+
+
+def _typed(column: Any, role: str, markers: Sequence[str], decimal: str, thousands: str | None) -> Any:
+    """A text column as its role wants it: names as text, or whole numbers that look the same; others as numbers."""
+    if role in _NAMES:
+        return whole_numbers(column)
+    column = without(column, markers)
+    if column.null_count == len(column) or (role == "target" and has_leading_zeros(column)):
+        return column
+    if role == "time" and decimal == "." and thousands is None:
+        return column
+    numbers = to_numbers(column, decimal, thousands)
+    if numbers is not None:
+        return numbers
+    found = as_floats(column) if decimal == "." else None  # "inf" too, which is an error later
+    return column if found is None else found

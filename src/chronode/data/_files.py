@@ -1,0 +1,236 @@
+"""Any file that holds series, opened by its suffix."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+
+from .._checks import near
+from ._arrays import from_list, from_numpy
+from ._channel_rows import from_channel_rows
+from ._dates import NUMBER
+from ._names import known_column, listed
+from ._npz import read_arrays, restored
+from ._pipe import as_file, is_pipe
+from ._sequences import Sequences
+from ._series_rows import from_series_rows
+from ._table import from_long
+from ._table_files import FILE_OPTIONS, LOADERS, PACKED, load_table, suffix_of
+from ._ts_format import read_ts
+
+# What a file begins with, for files that are not what their names say.
+_MAGIC = {
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"GIF8": "a GIF image",
+    b"%PDF": "a PDF document",
+    b"PK\x03\x04": "a zip archive (or an .npz or .xlsx file)",
+    b"\x1f\x8b": "gzip data",
+    b"\xfd7zXZ": "xz data",
+    b"PAR1": "a Parquet file",
+    b"ARROW1": "an Arrow file",
+    b"\x89HDF": "an HDF5 file",
+    b"\x93NUMPY": "an .npy array",
+    b"SQLite format": "an SQLite database",
+    b"\x7fELF": "a program",
+}
+# And what files of a kind must begin with.
+_EXPECTED = {
+    **dict.fromkeys((".parquet", ".pq"), b"PAR1"),
+    **dict.fromkeys((".npz", ".xlsx", ".xlsm"), b"PK"),
+    ".npy": b"\x93NUMPY",
+}
+_ARROW = (".feather", ".arrow", ".ipc")  # a stream of Arrow data has no mark of its own
+_ARRAYS = {"id": "ids", "time": "times", "group": "groups"}  # a table's words for what an array file has
+
+
+def read(path: str | Path, **options: Any) -> Sequences:
+    r"""Sequences from a file; its suffix says how it is read. docs/files.md shows all shapes of files.
+
+    Args:
+        path: the file, or "-" for the standard input:
+            .csv, .tsv, .txt, .data, .dat (also .gz, .xz, .bz2, .zst): a table as text with a line of column names;
+            .parquet, .pq, .feather, .arrow, .xlsx: a table;
+            .jsonl, .ndjson, .json: an object per row;
+            .ts: a file of the UEA, UCR or TSER archives;
+            .npz: what `Sequences.save` wrote, or arrays; .npy: an array.
+        options: None is as if not given. For tables those of `from_long`; with `channel` and `value` those of
+            `from_channel_rows`; with `row_per_series=True` those of `from_series_rows`. How text is written is
+            found, unless delimiter, decimal, thousands, encoding, comment or names (of the columns) say it; `sheet`
+            chooses that of an Excel file. For .ts those of `read_ts`. For arrays those of `from_numpy`; in .npz,
+            values, target, times, dt, lengths, ids and groups (or time, id and group) name arrays in the file.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "a.csv"
+        >>> _ = path.write_text("who,day,x\nann,2024-01-01,1.5\nann,2024-01-03,2\nbob,2024-01-01,3\n")
+        >>> print(read(path, id="who", time="day").describe())
+        3 rows → 2 series, 1-2 observations each, median gap: 2 days, 1 channel (x)
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    if is_pipe(path):
+        with as_file(path) as file:
+            return _read(file, given)
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; give a file.")
+    if not path.is_file():
+        known = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise FileNotFoundError(f"{path}: there is no such file.{near(path.name, known)}")
+    return _read(path, given)
+
+
+def _read(path: Path, options: dict[str, Any]) -> Sequences:
+    suffix = suffix_of(path)
+    reader = _READERS.get(suffix)
+    if reader is None:
+        hint = " Save it as .xlsx." if suffix == ".xls" else ""
+        known = listed(_READERS, most=len(_READERS))
+        raise ValueError(f"{path}: files named {suffix or '(no suffix)'} are not known; known are {known}.{hint}")
+    if path.suffix.lower() not in PACKED:
+        _check_content(path, suffix)
+    return reader(path, options)
+
+
+class LikeOptions(TypedDict, total=False):
+    """What `options_like` gives, as JSON holds it."""
+
+    columns: list[str]
+    empty: str
+    dtype: str
+    categorical: str
+    categories: dict[str, list[str]]
+    unit: str | float
+    time_format: str
+    kind: str
+    per_step: bool
+    classes: list[str] | None
+
+
+def options_like(train: Sequences) -> dict[str, Any]:
+    """The options with which `read` or `from_long` gives another table the channels, units and classes of `train`.
+
+    They can be stored as JSON. `read(new, id=..., time=..., **options_like(train))`.
+
+    Example:
+        >>> from chronode.data import from_long
+        >>> train = from_long({"t": [0, 1], "x": [1, 2], "y": ["a", "b"]}, time="t", target="y")
+        >>> options_like(train)["columns"], options_like(train)["classes"]
+        (['x'], ['a', 'b'])
+    """
+    coded = {c: next((n for n in train.categories if c == n or c.startswith(f"{n}=")), c) for c in train.channels}
+    columns = list(dict.fromkeys(coded.values()))
+    told: dict[str, Any] = {"columns": columns, "empty": "keep", "dtype": train.base_values.dtype.name}
+    if train.categories:
+        told["categorical"] = "codes" if any(name in train.channels for name in train.categories) else "onehot"
+        told["categories"] = {name: list(texts) for name, texts in train.categories.items()}
+    if train.base_times is not None:
+        plain = (
+            not train.clock.dates and train.clock.unit.replace(".", "").replace("e+", "").replace("e-", "").isdigit()
+        )
+        told["unit"] = train.clock.scale if plain else train.clock.unit
+        if train.clock.format or not train.clock.dates:
+            told["time_format"] = train.clock.format or NUMBER
+    if train.target is not None:
+        told |= {"kind": train.target.kind, "per_step": train.target.per_step}
+        told["classes"] = None if train.target.classes is None else list(train.target.classes)
+    return told
+
+
+def _check_content(path: Path, suffix: str) -> None:
+    """Refuses a file whose first bytes are of another kind."""
+    with path.open("rb") as file:
+        head = file.read(16)
+    if not head:
+        raise ValueError(f"{path}: the file is empty.")
+    found = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+    expected = _EXPECTED.get(suffix)
+    if expected is not None and not head.startswith(expected):
+        raise ValueError(f"{path}: this is not a {suffix} file but {found or f'begins with {head!r}'}.")
+    if expected is None and found is not None and not (suffix in _ARROW and found == "an Arrow file"):
+        raise ValueError(f"{path}: this is not a {suffix} file but {found}.")
+
+
+def _check_options(path: Path, options: dict[str, Any], *readers: Callable[..., Sequences]) -> None:
+    """Refuses an option that the functions that make the series of this file do not have."""
+    known = {name for reader in readers for name in inspect.signature(reader).parameters}
+    wrong = [name for name in options if name not in known]
+    if wrong:
+        raise ValueError(f"{path}: there is no option {listed(wrong)} for this file.{near(wrong[0], sorted(known))}")
+
+
+def _table(path: Path, options: dict[str, Any]) -> Sequences:
+    table, notes = load_table(path, options)
+    own = {name: value for name, value in options.items() if name not in (*FILE_OPTIONS, "row_per_series")}
+    reader: Callable[..., Sequences] = from_channel_rows if "channel" in own else from_long
+    if options.get("row_per_series"):
+        reader = from_series_rows
+        # What `options_like` tells of the channel, which is not a column here.
+        own = {name: value for name, value in own.items() if name not in ("columns", "empty", "per_step")}
+    _check_options(path, own, reader)
+    try:
+        made = reader(table, **own)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    return replace(made, notes=(*notes, *made.notes))
+
+
+def _ts(path: Path, options: dict[str, Any]) -> Sequences:
+    # `options_like` also tells what the file itself says.
+    known = {"columns": "channels", "kind": "", "per_step": "", "time_format": "", **dict.fromkeys(FILE_OPTIONS, "")}
+    own = {known.get(name, name): value for name, value in options.items()}
+    own.pop("", None)
+    wrong = [name for name in own if name not in ("channels", "classes", "unit", "dtype", "duplicates", "empty")]
+    if wrong:
+        raise ValueError(f"{path}: a .ts file has no columns to choose; leave out {listed(wrong)}.")
+    return read_ts(path, **own)
+
+
+def _npz(path: Path, options: dict[str, Any]) -> Sequences:
+    arrays = read_arrays(path)
+    if "json" in arrays:
+        if options:
+            raise ValueError(f"{path} was written by Sequences.save and takes no options, got {listed(options)}.")
+        return restored(path, arrays)
+    options = {_ARRAYS.get(name, name): value for name, value in options.items()}
+    usual = [name for name in ("values", "x", "X") if name in arrays]
+    named = {"values": options.pop("values", (usual or list(arrays))[0])}
+    for role in ("target", "times", "dt", "lengths", "ids", "groups"):
+        if role in options:
+            named[role] = options.pop(role)
+    found = {role: arrays[known_column(name, list(arrays), role, "arrays")] for role, name in named.items()}
+    return _from_arrays(path, found, options, f"; it holds {listed(arrays)}")
+
+
+def _npy(path: Path, options: dict[str, Any]) -> Sequences:
+    try:
+        values = np.load(path, allow_pickle=False)
+    except Exception as error:  # foreign bytes
+        raise ValueError(f"{path}: this is not a whole .npy file: {error}.") from error
+    return _from_arrays(path, {"values": values}, options, "")
+
+
+def _from_arrays(path: Path, arrays: dict[str, Any], options: dict[str, Any], what: str) -> Sequences:
+    own = {name: value for name, value in options.items() if name not in (*FILE_OPTIONS, "time_format")}
+    _check_options(path, own, from_numpy, from_list)
+    orders = {2: "'NT' (a row per series), 'TD' (a row per step) or 'DT'", 3: "'NTD' or 'NDT'"}
+    axes = arrays["values"].ndim
+    if "order" not in own and axes in orders:
+        raise ValueError(f"{path}: say how its values lie: order={orders[axes]}{what}.")
+    try:
+        return from_numpy(**arrays, **own)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+_READERS: dict[str, Callable[[Path, dict[str, Any]], Sequences]] = {
+    **dict.fromkeys(LOADERS, _table),
+    ".ts": _ts,
+    ".npz": _npz,
+    ".npy": _npy,
+}

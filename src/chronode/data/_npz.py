@@ -1,0 +1,207 @@
+"""Sequences in .npz files: plain arrays and JSON, never a pickle."""
+
+from __future__ import annotations
+
+import json
+import math
+import zipfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._documents import parse_json
+from .._files import replacing
+from .._limits import check_unpacked, unpacked_limit
+from .._schema import parse
+from ._sequences import Sequences
+from ._target import UNKNOWN, Target
+from ._times import Clock
+
+FORMAT = "chronode-sequences"
+VERSION = 1
+
+_KINDS = {"f": "numbers", "i": "whole numbers", "U": "text"}
+
+
+def save(s: Sequences, path: str | Path) -> Path:
+    """Writes `s` to `path`, whole or not at all.
+
+    Example:
+        >>> import tempfile
+        >>> from chronode.data import from_list
+        >>> path = Path(tempfile.mkdtemp()) / "two.npz"
+        >>> _ = from_list([[1.0], [2.0, 3.0]]).save(path)
+        >>> load(path).lengths.tolist()
+        [1, 2]
+    """
+    path = Path(path)
+    if path.suffix != ".npz":
+        raise ValueError(f"{path}: sequences are saved as .npz files; give it that suffix.")
+    if s.finish is not None:
+        raise ValueError(f"{path}: these series are finished batch by batch (noise), which a file cannot hold.")
+    s = s.compact()
+    arrays = {"values": s.base_values, "starts": s.starts, "lengths": s.lengths, "ids": s.ids, "groups": s.groups}
+    target = s.target
+    optional = {"times": s.base_times, "lead": s.lead, "target": None if target is None else target.values}
+    arrays |= {name: array for name, array in optional.items() if array is not None}
+    told: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "channels": s.channels,
+        "clock": asdict(s.clock),
+        "categories": dict(s.categories),
+        "notes": s.notes,
+    }
+    if target is not None:
+        told["target"] = {"per_step": target.per_step, "classes": target.classes, "names": target.names}
+    arrays["json"] = np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)
+    with replacing(path) as draft, draft.open("wb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
+    return path
+
+
+def load(path: str | Path) -> Sequences:
+    """Sequences that `save` wrote; a damaged or foreign file is a ValueError."""
+    arrays = read_arrays(path)
+    if "json" not in arrays:
+        raise ValueError(
+            f"{path}: this .npz file was not written by Sequences.save; use read with order='NTD' or 'NDT'."
+        )
+    return restored(path, arrays)
+
+
+def restored(path: str | Path, arrays: dict[str, NDArray[Any]]) -> Sequences:
+    """Sequences from the arrays of a file that `save` wrote."""
+    path = Path(path)
+    content = arrays["json"]
+    if content.dtype != np.uint8 or content.ndim != 1:
+        raise ValueError(f"{path}: json must be bytes, got {content.dtype} {content.shape}.")
+    head = parse_json(bytes(content), Any, f"{path}, json")
+    if not isinstance(head, dict) or head.get("format") != FORMAT:
+        raise ValueError(f"{path}: this .npz file has no format {FORMAT!r} in its json.")
+    if head.get("version") != VERSION:
+        raise ValueError(f"{path}: it is of version {head.get('version')!r}, this chronode reads version {VERSION}.")
+    try:
+        return _sequences(path, parse(_Head, head, "json"), arrays)
+    except ValueError as error:
+        raise ValueError(f"{path}: these are not whole sequences: {error}") from error
+
+
+@dataclass(frozen=True)
+class _TargetHead:
+    per_step: bool
+    classes: tuple[str, ...] | None
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Head:
+    """The JSON in a file of sequences."""
+
+    format: str
+    version: int
+    channels: tuple[str, ...]
+    clock: Clock
+    categories: dict[str, tuple[str, ...]]
+    notes: tuple[str, ...]
+    target: _TargetHead | None = None
+
+
+def _sequences(path: Path, head: _Head, arrays: dict[str, NDArray[Any]]) -> Sequences:
+    def array(name: str, kinds: str, axes: int) -> NDArray[Any]:
+        if name not in arrays:
+            raise ValueError(f"{name} is missing.")
+        found = arrays[name]
+        if found.dtype.kind not in kinds or found.ndim != axes:
+            words = " or ".join(_KINDS[kind] for kind in kinds)
+            raise ValueError(f"{name} must hold {words} in {axes} axes, got {found.dtype} {found.shape}.")
+        return found
+
+    values = array("values", "fi", 2)
+    starts, lengths = (array(name, "i", 1).astype(np.int64) for name in ("starts", "lengths"))
+    for name, found in (("starts", starts), ("lengths", lengths)):
+        if found.size and (found.min() < 0 or found.max() > len(values)):
+            raise ValueError(f"{name} must be from 0 to {len(values):,}, the rows of values.")
+    # Series may overlap (windows): what they come to, one after the other, must be in proportion too.
+    check_unpacked(path, int(lengths.sum(dtype=np.float64)) * max(1, values.shape[1]) * values.itemsize)
+    times, lead = (array(name, "f", 1) if name in arrays else None for name in ("times", "lead"))
+    for name, found in (("times", times), ("lead", lead)):
+        if found is not None and not np.isfinite(found).all():
+            raise ValueError(f"{name} must be finite.")
+    target = None
+    if head.target is not None:
+        target = _target(array("target", "i", 1) if head.target.classes else array("target", "f", 2), head.target)
+    return Sequences(
+        base_values=values,
+        base_times=times,
+        starts=starts,
+        lengths=lengths,
+        ids=array("ids", "iU", 1),
+        groups=array("groups", "iU", 1),
+        lead=lead,
+        target=target,
+        channels=head.channels,
+        clock=head.clock,
+        categories=head.categories,
+        notes=head.notes,
+    )
+
+
+def _target(values: NDArray[Any], head: _TargetHead) -> Target:
+    if head.classes is None and values.shape[1] != len(head.names):
+        raise ValueError(f"target has {values.shape[1]} columns for {len(head.names)} names.")
+    if head.classes is not None:
+        known = values[values != UNKNOWN]
+        if known.size and (known.min() < 0 or known.max() >= len(head.classes)):
+            raise ValueError(f"target must be from 0 to {len(head.classes) - 1}, the number of its class.")
+    return Target(values, head.per_step, head.classes, head.names)
+
+
+# ---- arrays ------------------------------------------------------------------------------------------------
+
+
+def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
+    """All arrays of an .npz file; their bytes must be as many as their shapes say, and have the right checksums.
+
+    The arrays share the memory that the file was read into, so reading takes no more than the file unpacked.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: there is no such file.")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            total = sum(member.file_size for member in members)
+            if total <= unpacked_limit(path):
+                return {member.filename.removesuffix(".npy"): _read_array(archive, member) for member in members}
+    except Exception as error:  # foreign bytes: the parsers of zip and npy raise nearly anything
+        raise ValueError(f"{path}: this is not a whole .npz file: {_one_line(error)}.") from error
+    check_unpacked(path, total)
+    raise AssertionError
+
+
+def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    """One array; its header is checked before memory is taken for it."""
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        if version not in read_header:
+            raise ValueError(f"{member.filename} has the unknown version {version}")
+        shape, by_column, dtype = read_header[version](file)
+        if dtype.hasobject or dtype.fields is not None:
+            raise ValueError(f"{member.filename} holds {dtype}, not numbers or text")
+        size = math.prod(shape) * dtype.itemsize
+        if size != member.file_size - file.tell():
+            raise ValueError(f"{member.filename} has {member.file_size - file.tell():,} bytes instead of {size:,}")
+        # To the end, where the checksum is compared.
+        content = file.read()
+    if not size:
+        return np.empty(shape, dtype)
+    return np.frombuffer(content, dtype).reshape(shape, order="F" if by_column else "C")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__

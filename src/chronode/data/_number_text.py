@@ -1,0 +1,72 @@
+"""Numbers written with decimal commas or thousands separators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._columns import Column, arrow
+
+# Groups of three digits; the first has one to three and does not begin with 0.
+_GROUPS = r"[1-9][0-9]{{0,2}}([{group}][0-9]{{3}})+"
+_SPACES = " \u00a0\u202f'\u2019"
+_NUMBER = r"^[+-]?({groups}|[0-9]*)({point}[0-9]*)?([eE][+-]?[0-9]+)?$"
+_HAS_DIGIT = r"[0-9]"
+_CODE = r"^0[0-9]+$"
+
+
+def number_style(column: Column) -> str:
+    """How the numbers of a text column with commas are written.
+
+    "comma" (1,5), "point" (1,234.5: the comma groups thousands), "either" (1,234 alone may be both), or "" if they
+    are not numbers.
+
+    Example:
+        >>> [number_style(arrow().array(texts)) for texts in (["1,5", "2"], ["1,234,567"], ["1,234"], ["a"])]
+        ['comma', 'point', 'either', '']
+    """
+    comma, point = (_matches(column, decimal) for decimal in (",", "."))
+    if comma and point:
+        return "either" if _any(column, ",") else "point"
+    return "comma" if comma else "point" if point else ""
+
+
+def to_numbers(column: Column, decimal: str, thousands: str | None = None) -> Column | None:
+    """A text column as float64; None if it does not hold numbers that are written so.
+
+    Args:
+        column: of text.
+        decimal: the decimal point.
+        thousands: what groups three digits; None: the other of point and comma, a space or an apostrophe.
+    """
+    pa = arrow()
+    if not _matches(column, decimal, thousands):
+        return None
+    column = pa.compute.replace_substring_regex(column, f"[{_groupers(decimal, thousands)}]", "")
+    if decimal != ".":
+        column = pa.compute.replace_substring(column, decimal, ".")
+    return column.cast(pa.float64())
+
+
+def has_leading_zeros(column: Column) -> bool:
+    """Whether some texts are codes such as "007", which a number would not keep."""
+    return _any(column, _CODE)
+
+
+def _matches(column: Column, decimal: str, thousands: str | None = None) -> bool:
+    groups = _GROUPS.format(group=_groupers(decimal, thousands))
+    pattern = _NUMBER.format(groups=groups, point=f"[{decimal}]")
+    return _all(column, pattern) and _all(column, _HAS_DIGIT)
+
+
+def _groupers(decimal: str, thousands: str | None) -> str:
+    return thousands or f"{'.' if decimal == ',' else ','}{_SPACES}"
+
+
+def _all(column: Column, pattern: str) -> bool:
+    compute: Any = arrow().compute
+    return bool(compute.all(compute.match_substring_regex(column, pattern)).as_py())
+
+
+def _any(column: Column, pattern: str) -> bool:
+    compute: Any = arrow().compute
+    return bool(compute.any(compute.match_substring_regex(column, pattern)).as_py())

@@ -1,0 +1,97 @@
+"""Pipes: the standard input or a named pipe, copied to a file of the kind that its first bytes tell."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from .._files import replacing
+from .sets._copies import hash_of
+
+STANDARD_INPUT = "-"
+_MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x93NUMPY": ".npy", b"\xff\xff\xff\xff": ".arrow"}
+_PACKED = {b"\x1f\x8b": ".csv.gz", b"\xfd7zXZ": ".csv.xz", b"BZh": ".csv.bz2", b"\x28\xb5\x2f\xfd": ".csv.zst"}
+
+
+def is_pipe(source: str | Path) -> bool:
+    """Whether `source` is "-" or a named pipe, which can be read only once."""
+    if str(source) == STANDARD_INPUT:
+        return True
+    try:
+        mode = Path(source).stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
+
+
+@contextmanager
+def as_file(source: str | Path) -> Iterator[Path]:
+    """The file `source` itself, or a temporary copy of what a pipe gives.
+
+    Example:
+        >>> with as_file("a.csv") as path:
+        ...     print(path)
+        a.csv
+    """
+    if not is_pipe(source):
+        yield Path(source)
+        return
+    with tempfile.TemporaryDirectory(prefix="chronode-") as folder:
+        copy = Path(folder) / "standard-input"
+        with copy.open("wb") as file:
+            if str(source) == STANDARD_INPUT:
+                shutil.copyfileobj(_standard_input(), file)
+            else:
+                with Path(source).open("rb") as pipe:
+                    shutil.copyfileobj(pipe, file)
+        yield copy.rename(copy.with_name(f"standard-input{_suffix(copy)}"))
+
+
+def keep(source: str | Path, folder: str | Path) -> Path:
+    """What a pipe gives as a file in `folder`, named after its content, so that it can be read again.
+
+    The same content is kept once.
+    """
+    with as_file(source) as copy:
+        kept = Path(folder) / f"input-{hash_of(copy)[:12]}{''.join(copy.suffixes)}"
+        if not kept.is_file():
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(kept) as draft:
+                shutil.copyfile(copy, draft)
+    return kept
+
+
+def _standard_input() -> Any:
+    if sys.stdin is None or sys.stdin.isatty():
+        raise ValueError("- reads the standard input, which is a terminal: give a file, or pipe one in.")
+    return sys.stdin.buffer
+
+
+def _suffix(path: Path) -> str:
+    """What the first bytes say the file is; text with commas if they say nothing."""
+    with path.open("rb") as file:
+        head = file.read(64)
+    for magic, suffix in {**_MAGIC, **_PACKED}.items():
+        if head.startswith(magic):
+            return suffix
+    if head.startswith(b"PK"):
+        return ".xlsx" if _is_workbook(path) else ".npz"
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.startswith((b"{", b"[")):
+        return ".jsonl"
+    return ".ts" if text[:1] == b"@" else ".csv"
+
+
+def _is_workbook(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "[Content_Types].xml" in archive.namelist()
+    except (zipfile.BadZipFile, OSError, NotImplementedError):
+        return False

@@ -1,0 +1,153 @@
+"""From rows in any order to series: grouped by id, sorted by time, rows of one moment merged. No loop over rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import one_of
+from ._names import counted
+
+DUPLICATES = ("merge", "error", "keep")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How rows become steps.
+
+    Attributes:
+        order: row numbers in the order of the steps; None if the rows are in order.
+        lengths: `(N,)` steps of each series.
+        firsts: of the ordered rows, the first of each step; None if every row is a step.
+        notes: what had to be done.
+    """
+
+    order: NDArray[np.int64] | None
+    lengths: NDArray[np.int64]
+    firsts: NDArray[np.int64] | None
+    notes: tuple[str, ...] = ()
+
+    def ordered(self, column: NDArray[Any]) -> NDArray[Any]:
+        """A column in the order of the steps, not merged."""
+        return column if self.order is None else column.take(self.order, axis=0)
+
+    def first(self, column: NDArray[Any]) -> NDArray[Any]:
+        """Of each step, the first row's value."""
+        column = self.ordered(column)
+        return column if self.firsts is None else column[self.firsts]
+
+    def mean(self, column: NDArray[Any]) -> NDArray[Any]:
+        """Of each step, the mean of the numbers that are not NaN; NaN if there is none."""
+        column = self.ordered(column)
+        if self.firsts is None:
+            return column
+        seen = ~np.isnan(column)
+        count = np.add.reduceat(seen, self.firsts, dtype=np.int64)
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            # Divided before it is added up, so that the mean of large numbers does not overflow.
+            share = np.repeat(count, np.diff(self.firsts, append=len(column)))
+            return np.where(count > 0, np.add.reduceat(np.where(seen, column / share, 0.0), self.firsts), np.nan)
+
+    def last(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Of each step, the last code that is not negative; -1 if there is none."""
+        codes = self.ordered(codes)
+        if self.firsts is None:
+            return codes
+        row = np.maximum.reduceat(np.where(codes >= 0, np.arange(len(codes)), -1), self.firsts)
+        return np.where(row >= 0, codes[row], -1)
+
+
+def make_plan(
+    codes: NDArray[Any] | None,
+    names: NDArray[Any],
+    ticks: NDArray[Any] | None,
+    duplicates: str = "merge",
+    what: str = "id",
+) -> Plan:
+    """Groups rows by series, sorts them by time, and finds rows of the same series and time.
+
+    Args:
+        codes: `(rows,)` which series each row belongs to, every number below len(names) at least once; None for one.
+        names: of the series, for messages.
+        ticks: `(rows,)` times; None: the rows of a series are in order.
+        duplicates: "merge", "error" or "keep" rows of one series and time.
+        what: what to call a series' name in messages.
+    """
+    one_of("duplicates", duplicates, DUPLICATES)
+    order, notes = None, []
+    if codes is not None and (codes[1:] < codes[:-1]).any():
+        order = _by_code(codes, len(names))
+        codes = codes[order]
+    same = None if codes is None else codes[1:] == codes[:-1]
+    lengths = np.bincount(codes, minlength=len(names)) if codes is not None else None
+    if ticks is None:
+        assert codes is not None and lengths is not None  # one series without times never comes here
+        return Plan(order, lengths.astype(np.int64), None)
+    lengths = np.array([len(ticks)], dtype=np.int64) if lengths is None else lengths.astype(np.int64)
+    ticks = ticks if order is None else ticks[order]
+    back = ticks[1:] < ticks[:-1]
+    if same is not None:
+        back &= same
+    if back.any():
+        at = np.flatnonzero(back) + 1
+        row = int(at[0] if order is None else order[at].min())
+        notes.append(
+            f"{counted(len(at), 'time')} went back within one {what} (first at row {row + 1:,}): "
+            "the rows were sorted by time."
+        )
+        inner = _by_time(codes, ticks, len(names))
+        order = inner if order is None else order[inner]
+        ticks = ticks[inner]
+    return _merged(Plan(order, lengths, None, tuple(notes)), names, ticks, same, duplicates, what)
+
+
+def _by_code(codes: NDArray[Any], count: int) -> NDArray[np.int64]:
+    """The stable order of whole numbers below `count`: 16 bits are sorted by counting, which is far faster."""
+    order = np.argsort((codes & 0xFFFF).astype(np.uint16), kind="stable")
+    if count > 1 << 16:
+        high = (codes >> 16)[order]
+        return order[_by_code(high, (count >> 16) + 1)]
+    return order
+
+
+def _by_time(codes: NDArray[Any] | None, ticks: NDArray[Any], count: int) -> NDArray[np.int64]:
+    """The stable order by code and then time of rows that are grouped by code."""
+    if codes is None:
+        return np.argsort(ticks, kind="stable")
+    if ticks.dtype == np.int64:
+        low = int(ticks.min())
+        span = int(ticks.max()) - low + 1
+        if span * count < 2**63:  # one number holds both
+            return np.argsort(codes * np.int64(span) + (ticks - low), kind="stable")
+    by_time = np.argsort(ticks, kind="stable")
+    return by_time[_by_code(codes[by_time], count)]
+
+
+def _merged(
+    plan: Plan, names: NDArray[Any], ticks: NDArray[Any], same: NDArray[Any] | None, duplicates: str, what: str
+) -> Plan:
+    """The plan with what is to be done with rows of one series and time."""
+    again = ticks[1:] == ticks[:-1]
+    if same is not None:
+        again &= same
+    count = int(again.sum())
+    if not count:
+        return plan
+    at = int(np.flatnonzero(again)[0])
+    rows = sorted(int(i if plan.order is None else plan.order[i]) + 1 for i in (at, at + 1))
+    place = f"rows {rows[0]:,} and {rows[1]:,}"
+    if len(names) > 1:
+        series = int(np.searchsorted(np.cumsum(plan.lengths), at, side="right"))
+        place += f", {what} {names[series]!s}"
+    told = f"{counted(count, 'row')} at a time that the same {what} already has (first: {place})"
+    if duplicates == "error":
+        raise ValueError(f"{told}: remove them, or use duplicates='merge' (mean) or 'keep' (dt = 0).")
+    if duplicates == "keep":
+        return replace(plan, notes=(*plan.notes, f"{told}: kept, with dt = 0."))
+    note = f"{told}: merged, numbers by their mean, labels by the last."
+    firsts = np.flatnonzero(np.concatenate([[True], ~again]))
+    lengths = np.diff(np.searchsorted(firsts, np.concatenate([[0], np.cumsum(plan.lengths)])))
+    return Plan(plan.order, lengths.astype(np.int64), firsts, (*plan.notes, note))

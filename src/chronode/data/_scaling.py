@@ -1,0 +1,177 @@
+"""Scaling fitted on the training part and stored with the model."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from .._documents import read_json
+from .._files import replacing
+from .._schema import parse
+from ._names import known_column, listed
+from ._sequences import Sequences
+from ._target import Target
+
+Numbers = TypeVar("Numbers", NDArray[Any], torch.Tensor)
+
+
+@dataclass(frozen=True)
+class Scaler:
+    """`(x - mean) / std` per channel, and the same for number targets; times divided by a median gap.
+
+    A constant channel has std 1, one without any value mean 0. Missing values stay missing.
+
+    Attributes:
+        channels: the names, checked whenever it is used.
+        mean: per channel.
+        std: per channel.
+        targets: names of the number targets that are scaled; empty if none.
+        target_mean: per target.
+        target_std: per target.
+        dt: what times are divided by.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> train, test = from_list([[1.0, 3.0]]), from_list([[5.0]])
+        >>> scaler = Scaler.fit(train)
+        >>> scaler.transform(train).values[:, 0].tolist(), scaler.transform(test).values[:, 0].tolist()
+        ([-1.0, 1.0], [3.0])
+        >>> Scaler.from_dict(scaler.as_dict()) == scaler
+        True
+    """
+
+    channels: tuple[str, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    targets: tuple[str, ...] = ()
+    target_mean: tuple[float, ...] = ()
+    target_std: tuple[float, ...] = ()
+    dt: float = 1.0
+
+    def __post_init__(self) -> None:
+        sizes = [len(self.channels), len(self.mean), len(self.std)]
+        goals = [len(self.targets), len(self.target_mean), len(self.target_std)]
+        if len(set(sizes)) > 1 or len(set(goals)) > 1:
+            raise ValueError(f"the lists of a scaling must be of equal length, got {sizes} and {goals}.")
+        if not all(map(math.isfinite, (*self.mean, *self.target_mean))):
+            raise ValueError("mean and target_mean must be finite.")
+        if not all(math.isfinite(size) and size > 0 for size in (*self.std, *self.target_std, self.dt)):
+            raise ValueError("std, target_std and dt must be finite and greater than 0.")
+
+    @classmethod
+    def fit(cls, train: Sequences, *, target: bool = True, dt: bool = False, skip: Iterable[str] = ()) -> Scaler:
+        """Statistics of the training part; every observation counts once, however many windows show it.
+
+        Args:
+            train: the training part, and nothing else.
+            target: scale number targets too.
+            dt: divide times by the median gap.
+            skip: channels to leave as they are (0/1 channels of categories are, by themselves).
+        """
+        if not len(train):
+            raise ValueError("the training part is empty: there is nothing to fit a scaling on.")
+        used = train.compact()
+        left = {known_column(name, train.channels, "skip") for name in skip} | _coded(train)
+        symbols = used.base_values.dtype.kind != "f"
+        pairs = [
+            (0.0, 1.0) if symbols or name in left else _moments(used.base_values[:, i])
+            for i, name in enumerate(train.channels)
+        ]
+        goal = used.target if target and used.target is not None and used.target.classes is None else None
+        goals = [] if goal is None else [_moments(column) for column in goal.values.T]
+        gap = train.median_gap() if dt else None
+        return cls(
+            channels=train.channels,
+            mean=tuple(mean for mean, _ in pairs),
+            std=tuple(std for _, std in pairs),
+            targets=() if goal is None else goal.names,
+            target_mean=tuple(mean for mean, _ in goals),
+            target_std=tuple(std for _, std in goals),
+            dt=gap or 1.0,
+        )
+
+    def transform(self, s: Sequences) -> Sequences:
+        """The same series scaled; other channels than in training are refused."""
+        if s.channels != self.channels:
+            told = f"here {listed(s.channels)}, in training {listed(self.channels)}"
+            raise ValueError(f"the channels are not those of training: {told}.")
+        s = s.compact()
+        values = s.base_values
+        if values.dtype.kind == "f":
+            values = np.empty_like(values)
+            for i, (mean, std) in enumerate(zip(self.mean, self.std, strict=True)):
+                with np.errstate(over="ignore"):
+                    values[:, i] = (s.base_values[:, i].astype(np.float64) - mean) / std
+                if np.isinf(values[:, i]).any():
+                    raise ValueError(
+                        f"channel {s.channels[i]!r} has values too far from training ({mean:g} ± {std:g})."
+                    )
+        scaled = replace(s, base_values=values, target=self._target(s.target))
+        if self.dt == 1.0 or s.base_times is None:
+            return scaled
+        lead = None if s.lead is None else s.lead / self.dt
+        clock = replace(s.clock, unit=f"{self.dt:g} x {s.clock.unit}", scale=s.clock.scale * self.dt)
+        return replace(scaled, base_times=s.base_times / self.dt, lead=lead, clock=clock)
+
+    def inverse_target(self, values: Numbers) -> Numbers:
+        """Predictions `(..., K)` in the target's own units."""
+        if not self.targets:
+            return values
+        if isinstance(values, torch.Tensor):
+            mean, std = (values.new_tensor(numbers) for numbers in (self.target_mean, self.target_std))
+            return values * std + mean
+        return values * np.asarray(self.target_std) + np.asarray(self.target_mean)
+
+    def _target(self, target: Target | None) -> Target | None:
+        if not self.targets or target is None:
+            return target
+        if target.names != self.targets or target.classes is not None:
+            raise ValueError(f"the target is {listed(target.names)}, in training it was {listed(self.targets)}.")
+        values = (target.values.astype(np.float64) - self.target_mean) / np.asarray(self.target_std)
+        return replace(target, values=values.astype(target.values.dtype), source=target.given)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; the numbers come back exactly."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> Scaler:
+        """The scaler that `as_dict` told."""
+        return parse(cls, told)
+
+    def save(self, path: str | Path) -> None:
+        """Writes it as JSON."""
+        with replacing(Path(path)) as draft:
+            draft.write_text(json.dumps(self.as_dict(), indent=1))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Scaler:
+        """Reads what `save` wrote."""
+        return read_json(Path(path), cls)
+
+
+def _moments(column: NDArray[Any]) -> tuple[float, float]:
+    """(mean, std) of what is there; std 1 if it is constant, mean 0 if there is nothing."""
+    seen = column[~np.isnan(column)].astype(np.float64)
+    if not len(seen):
+        return 0.0, 1.0
+    size = float(np.abs(seen).max())
+    if size == 0:
+        return 0.0, 1.0
+    seen /= size  # so that squares of large numbers do not overflow
+    mean, std = float(seen.mean()), float(seen.std())
+    # Rounding alone gives a constant channel a tiny spread.
+    return mean * size, std * size if std > 1e-12 and std * size > 0 else 1.0
+
+
+def _coded(s: Sequences) -> set[str]:
+    """Channels that came from text: codes and 0/1."""
+    return {c for c in s.channels if any(c == name or c.startswith(f"{name}=") for name in s.categories)}

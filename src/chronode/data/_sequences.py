@@ -1,0 +1,289 @@
+"""Sequences: ragged series with times, values, targets and ids; the one type that all data become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ._batches import Batch, pad
+from ._names import listed
+from ._target import Target
+from ._times import STEPS, Clock, median_gap
+
+if TYPE_CHECKING:
+    from ._describe import Facts
+
+Rows = slice | Sequence[int] | Sequence[bool] | NDArray[Any] | Tensor
+
+
+class Series(NamedTuple):
+    """One series: values `(T, D)` with NaN where missing, times `(T,)`, dt `(T,)`, its target(s), id and group."""
+
+    values: NDArray[Any]
+    times: NDArray[np.float64]
+    dt: NDArray[np.float64]
+    target: NDArray[Any] | None
+    id: str | int
+    group: str | int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sequences:
+    """Series of unequal length; made by `from_numpy`, `from_list`, `from_long`, `read`, ..., never changed.
+
+    All series lie in flat arrays; a series is a start and a length in them. So a part, a split or overlapping
+    windows copy nothing. Missing values are NaN. `len(s)`, `s[3]` (a `Series`), `s[2:5]`, `s[[4, 1]]`, `s[mask]`
+    (Sequences), `for series in s`.
+
+    Attributes:
+        base_values: `(rows, D)` float32 or float64, or int32/int64 for symbols; the series lie in it.
+        base_times: `(rows,)` in the clock's unit; None where steps just count: dt is then 1 everywhere.
+        starts: `(N,)` each series' first row.
+        lengths: `(N,)` and its number of steps.
+        ids: `(N,)` int64 or text.
+        groups: `(N,)` what must not be divided between training and test; the ids if nothing else was given.
+        lead: `(N,)` dt of each first step; None for 0 (nothing came before).
+        target: what is to be learnt; None if nothing.
+        channels: the D names.
+        clock: what the times mean.
+        categories: of text columns that became numbers: column -> its texts.
+        notes: what was done to the data on the way in, a line each.
+        rows: of the table that all these series were read from; None for arrays and for parts.
+        finish: `finish(batch, ids)` gives every batch its last touch (noise that would fill the memory if it were
+            stored); the same ids must always give the same.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> s = from_list([[[1.0], [2.0]], [[3.0], [4.0], [5.0]]], times=[[0, 2], [0, 1, 4]], target=["a", "b"])
+        >>> batch = s.batch()
+        >>> batch.x.shape, batch.dt.tolist(), batch.target.tolist()
+        (torch.Size([2, 3, 1]), [[0.0, 2.0, 0.0], [0.0, 1.0, 3.0]], [0, 1])
+    """
+
+    base_values: NDArray[Any]
+    base_times: NDArray[np.float64] | None
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    ids: NDArray[Any]
+    groups: NDArray[Any]
+    lead: NDArray[np.float64] | None = None
+    target: Target | None = None
+    channels: tuple[str, ...] = ()
+    clock: Clock = STEPS
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    rows: int | None = None
+    finish: Callable[[Batch, NDArray[Any]], Batch] | None = None
+
+    def __post_init__(self) -> None:
+        rows, count = len(self.base_values), len(self.starts)
+        target = None if self.target is None else len(self.target.values)
+        expected = rows if self.target is not None and self.target.per_step else count
+        fits = (
+            self.base_values.ndim == 2
+            and self.base_values.shape[1] == len(self.channels)
+            and (self.base_times is None or self.base_times.shape == (rows,))
+            and all(a.shape == (count,) for a in (self.lengths, self.ids, self.groups))
+            and (self.lead is None or self.lead.shape == (count,))
+            and target in (None, expected)
+        )
+        if not fits or (count and (self.starts.min() < 0 or (self.starts + self.lengths).max() > rows)):
+            raise ValueError("the parts of these sequences do not fit together.")
+        if count and self.lengths.min() < 1:
+            raise ValueError(f"series {self.ids[int(self.lengths.argmin())]!s} has no observation.")
+        for array in (self.base_values, self.base_times, self.starts, self.lengths, self.ids, self.groups, self.lead):
+            if array is not None:
+                array.flags.writeable = False
+        if self.target is not None:
+            self.target.values.flags.writeable = False
+
+    # ---- parts ------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @overload
+    def __getitem__(self, rows: int) -> Series: ...
+    @overload
+    def __getitem__(self, rows: Rows) -> Sequences: ...
+    def __getitem__(self, rows: int | Rows) -> Series | Sequences:
+        if isinstance(rows, (int, np.integer)):
+            return self._series(int(rows))
+        picked = self._picked(rows)
+        target = self.target if self.target is None or self.target.per_step else self.target.take(picked)
+        lead = None if self.lead is None else self.lead[picked]
+        own = {name: getattr(self, name)[picked] for name in ("starts", "lengths", "ids", "groups")}
+        return replace(self, target=target, lead=lead, rows=None, **own)
+
+    def __iter__(self) -> Iterator[Series]:
+        return (self._series(row) for row in range(len(self)))
+
+    def labelled(self) -> Sequences:
+        """The series with a target; of targets per step, with one at some step."""
+        if self.target is None:
+            return self[:0]
+        known = self.target.known
+        if self.target.per_step:
+            sums = np.concatenate([[0], np.cumsum(known)])
+            known = sums[self.starts + self.lengths] > sums[self.starts]
+        return self[known]
+
+    def with_classes(self, classes: Sequence[str] | None) -> Sequences:
+        """The same series with labels numbered as in `classes` (training's); an unseen class is an error."""
+        if self.target is None or classes is None:
+            return self
+        return replace(self, target=self.target.with_classes(classes))
+
+    # ---- batches ----------------------------------------------------------------------------------------
+
+    def batch(self, rows: Rows | None = None) -> Batch:
+        """These series (all if None) as padded tensors."""
+        picked = self._picked(slice(None) if rows is None else rows)
+        if not len(picked):
+            raise ValueError("a batch needs at least one series.")
+        batch = pad(self, picked)
+        return batch if self.finish is None else self.finish(batch, self.ids[picked])
+
+    # ---- all series one after the other -----------------------------------------------------------------
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """`(steps, D)` of all series one after the other, NaN where missing (overlapping windows: repeated)."""
+        return self.base_values[self.steps]
+
+    @property
+    def times(self) -> NDArray[np.float64]:
+        """`(steps,)` of all series one after the other."""
+        if self.base_times is not None:
+            return self.base_times[self.steps]
+        ends = np.cumsum(self.lengths)
+        return (np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - self.lengths, self.lengths)).astype(float)
+
+    @property
+    def dt(self) -> NDArray[np.float64]:
+        """`(steps,)` time since the previous observation of the series."""
+        times = self.times
+        if self.base_times is None:
+            return np.ones_like(times)
+        dt = np.diff(times, prepend=0.0)
+        dt[np.cumsum(self.lengths) - self.lengths] = 0 if self.lead is None else self.lead
+        return dt
+
+    @property
+    def steps(self) -> NDArray[np.int64] | slice:
+        """Where the steps of all series lie in the base arrays."""
+        ends = np.cumsum(self.lengths)
+        if not len(self):
+            return slice(0, 0)
+        if (self.starts[1:] == self.starts[0] + ends[:-1]).all():
+            return slice(int(self.starts[0]), int(self.starts[0] + ends[-1]))
+        return np.arange(ends[-1]) + np.repeat(self.starts - (ends - self.lengths), self.lengths)
+
+    @cached_property
+    def has_missing(self) -> bool:
+        """Whether any value of these series is missing."""
+        if self.base_values.dtype.kind != "f" or not len(self):
+            return False
+        gone = np.isnan(self.base_values).any(axis=1)
+        if not gone.any():
+            return False
+        sums = np.concatenate([[0], np.cumsum(gone)])
+        return bool((sums[self.starts + self.lengths] > sums[self.starts]).any())
+
+    def compact(self) -> Sequences:
+        """The same series with base arrays that hold nothing else (windows still overlap)."""
+        ends = np.zeros(len(self.base_values) + 1, dtype=np.int64)
+        np.add.at(ends, self.starts, 1)
+        np.add.at(ends, self.starts + self.lengths, -1)
+        used = np.cumsum(ends[:-1]) > 0
+        if used.all():
+            return self
+        place = np.cumsum(used) - 1
+        target = self.target
+        if target is not None and target.per_step:
+            target = target.take(used)
+        times = None if self.base_times is None else self.base_times[used]
+        starts = place[self.starts] if len(self) else self.starts
+        return replace(self, base_values=self.base_values[used], base_times=times, starts=starts, target=target)
+
+    # ---- facts and files --------------------------------------------------------------------------------
+
+    @property
+    def num_channels(self) -> int:
+        """D."""
+        return len(self.channels)
+
+    @property
+    def classes(self) -> tuple[str, ...] | None:
+        """The classes' names, None where the target is a number or there is none."""
+        return None if self.target is None else self.target.classes
+
+    def median_gap(self) -> float | None:
+        """The median time between observations, in the clock's unit; None if there are no times or no gaps."""
+        if self.base_times is None:
+            return None
+        # Overlapping windows repeat their steps: the first of them, as many steps as there are rows, are enough.
+        some = self[: max(1, int(np.searchsorted(np.cumsum(self.lengths), len(self.base_times), side="right")))]
+        return median_gap(some.times, some.lengths)
+
+    def describe(self) -> Facts:
+        """The facts to print: `print(s.describe())`, `s.describe().as_dict()`."""
+        from ._describe import facts
+
+        return facts(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Writes an .npz file (no pickle); `chronode.data.load` reads it."""
+        from ._npz import save
+
+        return save(self, path)
+
+    def with_notes(self, *notes: str) -> Sequences:
+        """The same with more notes."""
+        return replace(self, notes=(*self.notes, *notes)) if notes else self
+
+    def __repr__(self) -> str:
+        what = "no target" if self.target is None else f"target={self.target.names[0]!r}"
+        return (
+            f"Sequences({len(self):,} series, {int(self.lengths.sum()):,} steps, {self.num_channels} channels, {what})"
+        )
+
+    # ---- inside -----------------------------------------------------------------------------------------
+
+    def _picked(self, rows: Rows) -> NDArray[np.int64]:
+        """Row numbers of a slice, a mask or numbers (negative ones count from the end)."""
+        if isinstance(rows, slice):
+            return np.arange(len(self))[rows]
+        array = rows.numpy(force=True) if isinstance(rows, Tensor) else np.asarray(rows)
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "biu"):
+            raise TypeError(f"choose series by a slice, a list of numbers or a mask, got {type(rows).__name__}.")
+        if array.dtype.kind == "b":
+            if len(array) != len(self):
+                raise IndexError(f"the mask has {len(array)} places for {len(self)} series.")
+            return np.flatnonzero(array)
+        array = array.astype(np.int64)
+        if array.size and (array.min() < -len(self) or array.max() >= len(self)):
+            wrong = array[(array < -len(self)) | (array >= len(self))]
+            raise IndexError(f"there is no series {listed(wrong[:1])}: there are {len(self)}, counted from 0.")
+        return np.where(array < 0, array + len(self), array)
+
+    def _series(self, row: int) -> Series:
+        (row,) = self._picked([row]).tolist()
+        part = slice(int(self.starts[row]), int(self.starts[row] + self.lengths[row]))
+        values = self.base_values[part]
+        if self.base_times is None:
+            times, dt = np.arange(len(values), dtype=np.float64), np.ones(len(values))
+        else:
+            times = self.base_times[part]
+            dt = np.diff(times, prepend=times[:1])
+            dt[0] = 0.0 if self.lead is None else self.lead[row]
+        target = self.target
+        own = None if target is None else target.values[part] if target.per_step else target.values[row]
+        return Series(values, times, dt, own, self.ids[row].item(), self.groups[row].item())

@@ -1,0 +1,192 @@
+"""Splits in which no group crosses, or in which training comes before test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import number, one_of, whole
+from ._names import counted, listed
+from ._sequences import Sequences
+
+PARTS = (0.7, 0.15, 0.15)
+# Beyond it the table of groups and classes is not worth its memory.
+_MOST_CELLS = 50_000_000
+
+
+def split(
+    s: Sequences, fractions: Sequence[float] = PARTS, *, by: str = "group", stratify: bool = True, seed: int = 0
+) -> tuple[Sequences, ...]:
+    """Parts of `s` at random, with the given fractions of the groups; no group is in two parts.
+
+    Classes are spread evenly where they can be; a class with few groups goes to the first part first. Every part
+    whose fraction is not 0 gets a group.
+
+    Args:
+        s: the series.
+        fractions: of the parts, training first; they add up to 1.
+        by: "group", or "series": every series on its own, which leaks where windows overlap (some papers did that).
+        stratify: spread the classes evenly; a group counts for its most frequent class.
+        seed: of the draw.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> s = from_list([[float(i)] for i in range(10)], groups=[0, 0, 1, 1, 2, 2, 3, 3, 4, 4])
+        >>> train, test = split(s, (0.8, 0.2))
+        >>> len(train), len(test), set(train.groups) & set(test.groups)
+        (8, 2, set())
+    """
+    one_of("by", by, ("group", "series"))
+    seed = whole("seed", seed, at_least=0)
+    shares = _fractions(fractions)
+    member = np.arange(len(s)) if by == "series" else np.unique(s.groups, return_inverse=True)[1]
+    count = int(member.max(initial=-1)) + 1
+    needed = int((shares > 0).sum())
+    if count < needed:
+        raise ValueError(
+            f"{needed} parts need at least {needed} {'groups' if by == 'group' else 'series'}, there are {count}; "
+            "a single long series can be split by time."
+        )
+    strata = _strata(s, member, count) if stratify else np.zeros(count, dtype=np.int64)
+    part = _assign(strata, shares, np.random.default_rng(seed))
+    parts = tuple(s[part[member] == i] for i in range(len(shares)))
+    return _with_notes(parts)
+
+
+def split_by_time(
+    s: Sequences, fractions: Sequence[float] = PARTS, *, whole_groups: bool | None = None
+) -> tuple[Sequences, ...]:
+    """Parts of `s` that follow one another in time: every step of a part is earlier than every step of the next.
+
+    The instants of the cuts are the same for all series, so their times must be of one calendar or clock.
+
+    Args:
+        s: the series.
+        fractions: of the steps, training first; they add up to 1.
+        whole_groups: True: no group is in two parts: those that a cut would divide are left out, with a note.
+            False: a series is divided at the cut; its pieces keep id and group. None: True where the target
+            belongs to the whole series, else False.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> train, test = split_by_time(from_list([[1, 2, 3, 4]], times=[[0, 1, 2, 3]]), (0.75, 0.25))
+        >>> train[0].times.tolist(), test[0].times.tolist()
+        ([0.0, 1.0, 2.0], [3.0])
+    """
+    shares = _fractions(fractions)
+    if not len(s):
+        raise ValueError("there is nothing to split.")
+    if whole_groups is None:
+        whole_groups = s.target is not None and not s.target.per_step
+    ordered = np.sort(s.times)
+    at = np.round(np.cumsum(shares)[:-1] * len(ordered)).astype(np.int64)
+    cuts = np.array([ordered[i] if i < len(ordered) else np.inf for i in at])
+    parts = _whole(s, cuts) if whole_groups else _cut(s, cuts)
+    for i, (part, share) in enumerate(zip(parts, shares.tolist(), strict=True)):
+        if share > 0 and not len(part):
+            told = (
+                "every group goes on beyond the cuts; use whole_groups=False" if whole_groups else "use other fractions"
+            )
+            raise ValueError(f"part {i + 1} of the split by time is empty: {told}.")
+    return _with_notes(parts)
+
+
+def _cut(s: Sequences, cuts: NDArray[np.float64]) -> tuple[Sequences, ...]:
+    """Every series divided at the cuts."""
+    before = [np.zeros(len(s), dtype=np.int64)]
+    for cut in cuts.tolist():
+        if s.base_times is None:
+            steps = np.minimum(s.lengths, np.ceil(min(cut, 2.0**62)).astype(np.int64))
+        else:  # times rise within a series: the early steps are its first ones
+            sums = np.concatenate([[0], np.cumsum(s.base_times < cut)])
+            steps = sums[s.starts + s.lengths] - sums[s.starts]
+        before.append(steps)
+    before.append(s.lengths)
+    parts = []
+    for low, high in pairwise(before):
+        rows = np.flatnonzero(high > low)
+        lead = None if s.lead is None else np.where(low == 0, s.lead, 0.0)[rows]
+        parts.append(replace(s[rows], starts=(s.starts + low)[rows], lengths=(high - low)[rows], lead=lead))
+    return tuple(parts)
+
+
+def _whole(s: Sequences, cuts: NDArray[np.float64]) -> tuple[Sequences, ...]:
+    """Whole groups between the cuts."""
+    if s.base_times is None:
+        raise ValueError("these series have no times to split by.")
+    groups, member = np.unique(s.groups, return_inverse=True)
+    first, last = np.full(len(groups), np.inf), np.full(len(groups), -np.inf)
+    np.minimum.at(first, member, s.base_times[s.starts])
+    np.maximum.at(last, member, s.base_times[s.starts + s.lengths - 1])
+    part = np.searchsorted(cuts, first, side="right")
+    divided = part != np.searchsorted(cuts, last, side="right")
+    part[divided] = -1
+    parts = tuple(s[part[member] == i] for i in range(len(cuts) + 1))
+    gone = int(divided.sum())
+    if not gone:
+        return parts
+    told = f"{counted(gone, 'group')} left out that a cut would divide: {listed(groups[divided], 5)}."
+    return tuple(part.with_notes(f"split by time: {told}") for part in parts)
+
+
+def _fractions(fractions: Sequence[float]) -> NDArray[np.float64]:
+    shares = np.array([number("fractions", share, at_least=0.0) for share in fractions])
+    if len(shares) < 2 or abs(shares.sum() - 1) > 1e-6 or shares[0] == 0:
+        raise ValueError(f"fractions must be two or more that add up to 1, training first; got {list(fractions)}.")
+    return shares
+
+
+def _strata(s: Sequences, member: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Each group's most frequent class; 0 for all where the target is no class."""
+    target = s.target
+    if target is None or target.classes is None or count * len(target.classes) > _MOST_CELLS:
+        return np.zeros(count, dtype=np.int64)
+    labels = target.values[s.steps] if target.per_step else target.values
+    member = np.repeat(member, s.lengths) if target.per_step else member
+    width = len(target.classes)
+    known = labels >= 0
+    cells = np.bincount(member[known] * width + labels[known], minlength=count * width)
+    return cells.reshape(count, width).argmax(axis=1)
+
+
+def _assign(strata: NDArray[np.int64], shares: NDArray[np.float64], dice: np.random.Generator) -> NDArray[np.int64]:
+    """Each group's part."""
+    part = np.empty(len(strata), dtype=np.int64)
+    owed = np.zeros(len(shares))
+    shuffled = dice.permutation(len(strata))
+    shuffled = shuffled[np.argsort(strata[shuffled], kind="stable")]
+    bounds = np.flatnonzero(np.diff(strata[shuffled], prepend=-1, append=-1))
+    for low, high in pairwise(bounds):
+        wanted = (high - low) * shares
+        counts = np.floor(wanted + 1e-9).astype(np.int64)
+        for _ in range(int(high - low - counts.sum())):
+            # What the fractions still owe, over all classes so far; training is served first.
+            best = 0 if counts[0] == 0 else int(np.argmax(np.where(shares > 0, owed + wanted - counts, -np.inf)))
+            counts[best] += 1
+        owed += wanted - counts
+        part[shuffled[low:high]] = np.repeat(np.arange(len(shares)), counts)
+    sizes = np.bincount(part, minlength=len(shares))
+    for empty in np.flatnonzero((sizes == 0) & (shares > 0)):
+        # From the part and the class that miss a group the least.
+        giver = np.flatnonzero(part == np.bincount(part, minlength=len(shares)).argmax())
+        frequent = np.bincount(strata[giver]).argmax()
+        part[giver[strata[giver] == frequent][-1]] = empty
+    return part
+
+
+def _with_notes(parts: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
+    """Says which classes are in a later part but not in training."""
+    target = parts[0].target
+    if target is None or target.classes is None:
+        return parts
+    seen = [np.unique(t.values[p.steps] if t.per_step else t.values) for p in parts if (t := p.target) is not None]
+    notes = []
+    for i, found in enumerate(seen[1:], start=2):
+        gone = [target.classes[c] for c in np.setdiff1d(found, seen[0]).tolist() if c >= 0]
+        if gone:
+            notes.append(f"split: part {i} has classes that training (part 1) does not see: {listed(gone)}.")
+    return tuple(part.with_notes(*notes) for part in parts)

@@ -1,0 +1,268 @@
+"""Sequences from tables: long (a row per id and time) and wide (a row per time, one series)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from .._checks import one_of
+from ._build import cast, look_at_channels, value_type
+from ._columns import Column, absent, as_columns, codes, numbers
+from ._frame_index import is_row_numbers, with_index
+from ._moments import moments_of
+from ._names import counted, known_column, known_columns, listed, one_or_more
+from ._not_numeric import not_numeric
+from ._rows import Plan, make_plan
+from ._sequences import Sequences
+from ._table_target import column_target, mapped_target
+from ._times import STEPS, Clock, median_gap, to_clock
+
+CATEGORICAL = ("error", "codes", "onehot")
+MOST_CATEGORIES = 1000
+_MANY_STEPS = 10
+
+
+def from_long(
+    table: Any,
+    *,
+    id: str | None = None,
+    time: str | None = None,
+    target: str | Sequence[str] | Mapping[Any, Any] | None = None,
+    group: str | None = None,
+    columns: Sequence[str] | None = None,
+    ignore: Iterable[str] = (),
+    unit: str | float | None = None,
+    time_format: str | None = None,
+    duplicates: str = "merge",
+    categorical: str = "error",
+    categories: Mapping[str, Sequence[str]] | None = None,
+    empty: str = "drop",
+    kind: str = "auto",
+    per_step: bool | None = None,
+    classes: Sequence[str] | None = None,
+    missing_values: Sequence[Any] = (),
+    dtype: DTypeLike = "float32",
+) -> Sequences:
+    """Sequences from a table with a row per id and time; empty cells are missing values.
+
+    Series come sorted by id, their rows by time, whatever the order of the rows. The rules are in docs/data.md.
+
+    Args:
+        table: a pandas or polars frame, a DuckDB relation, an Arrow table or a mapping of columns.
+        id: the column that tells series apart; None: the table is one series.
+        time: the column of times: numbers, dates, text; None: the index of a pandas frame if it holds dates, else the
+            rows of a series are one step apart.
+        target: the column(s) to learn; or a mapping id -> label or number.
+        group: the column with what no split may divide, one value for an id; None: the id.
+        columns: the value columns; None: all others.
+        ignore: columns to leave out.
+        unit: of time: for dates a name such as "hours", for numbers a size; None: the median gap is of the order of 1.
+        time_format: a format of `strptime` such as "%d/%m/%Y %H:%M", or "number", "epoch s" (ms, us, ns), "quarter",
+            "week"; None: found from the column, with a note if it is not ISO 8601.
+        duplicates: rows of one id and time: "merge" (mean of numbers, last label), "keep" (dt = 0) or "error".
+        categorical: text among the value columns: "error", "codes" (0, 1, ...) or "onehot" (a channel per text).
+        categories: the texts of such columns, known from training; others count as missing.
+        empty: a column without any value: "drop", "keep" or "error".
+        kind: of target: "class", "value" or "auto": text, booleans and whole numbers with at most 20 different
+            values are classes.
+        per_step: one target per step, or (False) per id; None: per step if it changes within an id.
+        classes: known from training; another class is then an error.
+        missing_values: values and texts that mean a missing value or target, such as -999 or "<0.5".
+        dtype: "float32" or "float64".
+
+    Example:
+        >>> table = {"who": ["b", "a", "a"], "t": [0, 3, 1], "hr": [60, 80, None], "ill": ["no", "yes", "yes"]}
+        >>> s = from_long(table, id="who", time="t", target="ill")
+        >>> s.ids.tolist(), s[0].times.tolist(), s[0].values[:, 0].tolist(), s.classes, s.notes[0][:32]
+        (['a', 'b'], [1.0, 3.0], [nan, 80.0], ('no', 'yes'), '1 time went back within one id (')
+    """
+    cells, time = with_index(table, as_columns(table), time, (id, group))
+    type_ = value_type(dtype)
+    mapped = isinstance(target, Mapping)
+    goals = [] if target is None or mapped else known_columns(one_or_more(target), cells, "target")
+    named = {role: name for role, name in (("id", id), ("time", time), ("group", group)) if name is not None}
+    roles = {*goals, *(known_column(name, list(cells), role) for role, name in named.items())}
+    inputs, dropped = _inputs(cells, columns, {*roles, *known_columns(ignore, cells, "ignore")})
+    cells |= {name: absent(cells[name], missing_values) for name in (*inputs, *goals)}
+    ids, plan, times, clock = _steps(cells, id, time, unit, time_format, duplicates)
+    values, channels, used, notes = _values(cells, inputs, plan, type_, categorical, categories)
+    values, channels, more = look_at_channels(values, channels, empty)
+    notes = [*dropped, *notes, *more]
+    goal = None
+    if isinstance(target, Mapping):
+        goal = mapped_target(target, ids, kind, classes, type_)
+    elif goals:
+        settings = {"kind": kind, "per_step": per_step, "classes": classes, "dtype": type_}
+        goal, more = column_target(cells, goals, plan, ids, **settings)
+        notes += more
+    return Sequences(
+        base_values=values,
+        base_times=times,
+        starts=np.cumsum(plan.lengths) - plan.lengths,
+        lengths=plan.lengths,
+        ids=ids,
+        groups=ids.copy() if group is None else _groups(cells[group], group, plan, ids),
+        target=goal,
+        channels=channels,
+        clock=clock,
+        categories=used,
+        rows=len(next(iter(cells.values()))),
+        notes=(*plan.notes, *notes, *_hint(plan.lengths, len(inputs))),
+    )
+
+
+def _hint(lengths: NDArray[np.int64], columns: int) -> list[str]:
+    """Where no series has a second step, the columns may be the steps."""
+    if columns < _MANY_STEPS or len(lengths) < 2 or lengths.max() > 1:
+        return []
+    return ["every series has one row: if its columns are the steps of one channel, use row_per_series=True."]
+
+
+def from_wide(table: Any, *, time: str | None = None, **options: Any) -> Sequences:
+    """Sequences of one series from a table with a row per time; the options are those of `from_long`.
+
+    Example:
+        >>> s = from_wide({"t": [0.0, 1.0, 2.5], "a": [1, 2, 3], "b": [4, 5, 6]}, time="t")
+        >>> len(s), s.channels, s[0].dt.tolist()
+        (1, ('a', 'b'), [0.0, 1.0, 1.5])
+    """
+    if options.get("id") is not None:
+        raise ValueError("a wide table is one series and has no id column; use from_long.")
+    return from_long(table, time=time, **options)
+
+
+def _inputs(cells: Mapping[str, Column], columns: Sequence[str] | None, taken: set[str]) -> tuple[list[str], list[str]]:
+    """(the value columns, notes on those that were dropped)."""
+    if columns is None:
+        left = [name for name in cells if name not in taken]
+        dropped = [name for name in left if is_row_numbers(name, cells[name])]
+        inputs = [name for name in left if name not in dropped]
+        notes = [f"column {name!r} holds row numbers (an index without a name): dropped." for name in dropped]
+    else:
+        columns, notes = one_or_more(columns), []
+        gone = [name for name in columns if name not in cells]
+        if len(gone) > 1 and not any("," in name for name in cells):
+            raise ValueError(f"columns that are not in the table: {listed(gone)}; it has {listed(cells)}.")
+        inputs = known_columns(columns, cells, "columns")
+        both = [name for name in inputs if name in taken]
+        if both or len(set(inputs)) < len(inputs):
+            raise ValueError(f"a column can have one use only: {listed(both or inputs)}.")
+    if not inputs:
+        raise ValueError(f"no value column is left among {listed(cells)}.")
+    return inputs, notes
+
+
+def _steps(
+    cells: Mapping[str, Column],
+    id: str | None,
+    time: str | None,
+    unit: str | float | None,
+    time_format: str | None,
+    duplicates: str,
+) -> tuple[NDArray[Any], Plan, NDArray[np.float64] | None, Clock]:
+    """(ids, plan, times, clock) from the id and the time column."""
+    rows = len(next(iter(cells.values())))
+    ids, series = np.array([0]), None
+    if id is not None:
+        series, ids = codes(cells[id], id)
+        if (series < 0).any():
+            row = int((series < 0).argmax())
+            raise ValueError(f"{id}: the id of row {row + 1:,} is missing ({int((series < 0).sum()):,} such rows).")
+    if time is None:
+        plan = Plan(None, np.array([rows]), None) if series is None else make_plan(series, ids, None, duplicates)
+        return ids, plan, None, STEPS
+    moments = moments_of(time, cells[time], time_format, unit)
+    plan = make_plan(series, ids, moments.ticks, duplicates, "id" if id else "table")
+    plan = replace(plan, notes=(*moments.notes, *plan.notes))
+    ticks = plan.first(moments.ticks)
+    times, clock = to_clock(moments._replace(ticks=ticks), median_gap(ticks, plan.lengths), unit)
+    return ids, plan, times, clock
+
+
+def _values(
+    cells: Mapping[str, Column],
+    inputs: Sequence[str],
+    plan: Plan,
+    dtype: np.dtype[Any],
+    categorical: str,
+    categories: Mapping[str, Sequence[str]] | None,
+) -> tuple[NDArray[Any], tuple[str, ...], dict[str, tuple[str, ...]], list[str]]:
+    """(values (steps, D), channel names, categories in use, notes)."""
+    one_of("categorical", categorical, CATEGORICAL)
+    channels: list[tuple[str, NDArray[Any]]] = []
+    used: dict[str, tuple[str, ...]] = {}
+    notes: list[str] = []
+    for name in inputs:
+        known = (categories or {}).get(name)
+        column = None if known is not None else numbers(cells[name])
+        if column is not None:
+            fit = cast(column, dtype, lambda row, name=name: f"{name}: the value of row {row + 1:,}")
+            if plan.firsts is None:
+                channels.append((name, plan.ordered(fit)))
+            else:
+                channels.append((name, plan.mean(column).astype(dtype)))
+            continue
+        if categorical == "error":
+            raise ValueError(not_numeric(name, cells[name]))
+        found, texts, note = _categories(name, cells[name], known)
+        used[name] = texts
+        notes += note
+        channels += _coded(name, plan.last(found), texts, categorical, dtype)
+    values = np.empty((int(plan.lengths.sum()), len(channels)), dtype)
+    for i, (_, column) in enumerate(channels):
+        values[:, i] = column
+    return values, tuple(name for name, _ in channels), used, notes
+
+
+def _categories(
+    name: str, column: Column, known: Sequence[str] | None
+) -> tuple[NDArray[Any], tuple[str, ...], list[str]]:
+    """(codes, -1 where missing; texts; notes) of a text column."""
+    found, texts = codes(column, name)
+    names = tuple(str(text) for text in texts.tolist())
+    if len(names) > MOST_CATEGORIES:
+        raise ValueError(
+            f"column {name!r} has {len(names):,} different texts; more than {MOST_CATEGORIES:,} is no category."
+        )
+    if known is None:
+        return found, names, []
+    place = {text: i for i, text in enumerate(known)}
+    table = np.array([*(place.get(text, -1) for text in names), -1], dtype=np.int32)
+    fresh = [text for text in names if text not in place]
+    rows = int(np.isin(found, [i for i, text in enumerate(names) if text not in place]).sum())
+    note = f"column {name!r} has texts that training did not see ({listed(fresh)}; {counted(rows, 'row')}): missing."
+    return table[found], tuple(known), [note] if fresh else []
+
+
+def _coded(
+    name: str, found: NDArray[Any], texts: Sequence[str], how: str, dtype: np.dtype[Any]
+) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Channels of a text column: its codes, or one 0/1 channel per text."""
+    missing = found < 0
+    if how == "codes":
+        yield name, np.where(missing, np.nan, found).astype(dtype)
+        return
+    for i, text in enumerate(texts):
+        yield f"{name}={text}", np.where(missing, np.nan, found == i).astype(dtype)
+
+
+def _groups(column: Column, name: str, plan: Plan, ids: NDArray[Any]) -> NDArray[Any]:
+    """One group per series."""
+    found, texts = codes(column, name)
+    found = plan.ordered(found)
+    sizes = (
+        plan.lengths
+        if plan.firsts is None
+        else np.add.reduceat(np.diff(plan.firsts, append=len(found)), np.cumsum(plan.lengths) - plan.lengths)
+    )
+    starts = np.cumsum(sizes) - sizes
+    least, most = np.minimum.reduceat(found, starts), np.maximum.reduceat(found, starts)
+    if (least < most).any() or (least < 0).any():
+        series = int(((least < most) | (least < 0)).argmax())
+        told = "no group" if least[series] < 0 else "more than one group"
+        raise ValueError(f"{name}: id {ids[series]!s} has {told}; every row of an id needs the same.")
+    return texts[least]

@@ -1,0 +1,199 @@
+"""Files that hold one table: text, Parquet, Feather, Excel, JSON lines; each becomes columns of Arrow."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .._documents import parse_json
+from .._limits import check_columns, check_unpacked, unpacked_limit
+from ._columns import arrow
+from ._csv_file import MISSING, dialect_of, filled_names, opened, read_csv
+from ._names import known_column
+
+_BYTES_OF_A_CELL = 8
+PACKED = (".gz", ".xz", ".bz2", ".zst")
+TEXT_OPTIONS = ("delimiter", "decimal", "thousands", "encoding", "comment", "names")
+FILE_OPTIONS = (*TEXT_OPTIONS, "sheet")
+"""Options that say how a table is written; files of other kinds ignore them."""
+
+Options = Mapping[str, Any]
+Loaded = tuple[Any, tuple[str, ...]]
+
+
+def suffix_of(path: Path) -> str:
+    """The suffix that says how a file is read, without that of its compression.
+
+    Example:
+        >>> suffix_of(Path("a.CSV.gz"))
+        '.csv'
+    """
+    return (path.with_suffix("").suffix if path.suffix.lower() in PACKED else path.suffix).lower()
+
+
+def roles_of(options: Options) -> dict[str, str]:
+    """Column -> what it is used for, of the columns that have a name of their own in the options."""
+    target = options.get("target")
+    targets = [target] if isinstance(target, str) else target if isinstance(target, Sequence) else []
+    roles = {str(name): "target" for name in targets}
+    return roles | {options[role]: role for role in ("group", "time", "channel", "id") if options.get(role)}
+
+
+def column_names(path: Path, options: Options) -> list[str] | None:
+    """The columns of a table; None for files of other kinds, and for those that `load_table` will refuse."""
+    if suffix_of(path) not in LOADERS:
+        return None
+    if LOADERS[suffix_of(path)] is not _text:
+        try:
+            table, _ = load_table(path, {**options, "columns": None})
+        except ValueError:
+            return None
+        return [str(name) for name in getattr(table, "column_names", table)]
+    dialect = dialect_of(path, **{name: options.get(name) for name in ("encoding", "delimiter", "comment")})
+    names = options.get("names")
+    header = names if names is not None else dialect.header if dialect.named else range(len(dialect.header))
+    return filled_names(header)
+
+
+def load_table(path: Path, options: Options) -> Loaded:
+    """(a table that `from_long` takes, notes) from a file of any of the `LOADERS`."""
+    _check_unpacked(path)
+    return LOADERS[suffix_of(path)](path, options)
+
+
+def _check_unpacked(path: Path) -> None:
+    """Refuses a compressed file that unpacks to far more than a table would."""
+    size, limit = 0, unpacked_limit(path)
+    try:
+        if path.suffix.lower() in PACKED:
+            with opened(path) as file:
+                while size <= limit and (chunk := file.read(1 << 20)):
+                    size += len(chunk)
+        elif zipfile.is_zipfile(path):  # Excel
+            with zipfile.ZipFile(path) as archive:
+                size = sum(member.file_size for member in archive.infolist())
+    except Exception as error:  # whatever the decompressors raise
+        raise ValueError(f"{path}: this file cannot be opened as {path.suffix}: {_first_line(error)}.") from error
+    check_unpacked(path, size)
+
+
+def _text(path: Path, options: Options) -> Loaded:
+    own = {name: options[name] for name in (*TEXT_OPTIONS, "missing_values") if options.get(name) is not None}
+    if suffix_of(path) == ".tsv":
+        own.setdefault("delimiter", "\t")
+    return read_csv(path, roles=roles_of(options), numbered=bool(options.get("row_per_series")), **own)
+
+
+def _parquet(path: Path, options: Options) -> Loaded:
+    arrow()
+    import pyarrow.parquet
+
+    try:
+        file = pyarrow.parquet.ParquetFile(path)
+    except Exception as error:  # foreign bytes
+        raise ValueError(f"{path}: this is not a whole Parquet file: {_first_line(error)}.") from error
+    with file:
+        names, chosen = file.schema_arrow.names, options.get("columns")
+        if chosen is not None and "channel" not in options:
+            wanted = {*([chosen] if isinstance(chosen, str) else chosen), *roles_of(options)}
+            wanted |= {*options.get("ignore", ())}
+            names = [name for name in names if name in wanted]
+        check_columns(path, len(names))
+        # A column of equal values takes next to nothing in the file, whatever its length.
+        check_unpacked(path, _BYTES_OF_A_CELL * file.metadata.num_rows * len(names))
+        try:
+            return file.read(columns=names), ()
+        except Exception as error:  # foreign bytes
+            raise ValueError(f"{path}: this is not a whole Parquet file: {_first_line(error)}.") from error
+
+
+def _feather(path: Path, options: Options) -> Loaded:
+    pa = arrow()
+    import pyarrow.feather
+
+    try:
+        with path.open("rb") as file:
+            stream = file.read(6) != b"ARROW1"
+        if stream:
+            with pa.ipc.open_stream(str(path)) as reader:
+                return reader.read_all(), ()
+        return pyarrow.feather.read_table(path), ()
+    except Exception as error:  # foreign bytes
+        raise ValueError(f"{path}: this is not a whole Arrow (Feather) file: {_first_line(error)}.") from error
+
+
+def _excel(path: Path, options: Options) -> Loaded:
+    try:
+        from openpyxl import load_workbook
+    except ModuleNotFoundError:
+        raise ImportError(f"{path}: Excel files need openpyxl: pip install openpyxl") from None
+    try:
+        book = load_workbook(path, read_only=True, data_only=True)
+    except Exception as error:  # foreign bytes
+        raise ValueError(f"{path}: this is not a whole .xlsx file: {_first_line(error)}.") from error
+    try:
+        sheet = known_column(options.get("sheet") or book.sheetnames[0], book.sheetnames, "sheet", "sheets")
+        rows = [row for row in book[sheet].iter_rows(values_only=True) if any(cell is not None for cell in row)]
+    finally:
+        book.close()
+    if not rows:
+        raise ValueError(f"{path}: the sheet {sheet!r} is empty.")
+    roles, width = roles_of(options), max(len(row) for row in rows)
+    used = [i for i in range(width) if any(i < len(row) and row[i] is not None for row in rows)]
+    given = options.get("names")
+    header = [rows[0][i] if i < len(rows[0]) else None for i in used] if given is None else list(given)
+    names = filled_names(header)
+    markers = {*MISSING, *map(str, options.get("missing_values", ()))}
+    body = rows if given is not None else rows[1:]
+    table: dict[str, list[Any]] = {}
+    for name, i in zip(names, used, strict=True):
+        if name in table:
+            raise ValueError(f"{path}: two columns have the same name: {name!r}; rename one.")
+        gone = {""} if roles.get(name) in ("id", "group", "channel") else markers
+        table[name] = [_cell(row[i] if i < len(row) else None, gone) for row in body]
+    return table, (f"sheet {sheet!r} of {len(book.sheetnames)} was read.",) if len(book.sheetnames) > 1 else ()
+
+
+def _cell(value: Any, missing: set[str]) -> Any:
+    if not isinstance(value, str):
+        return value
+    value = value.strip()
+    return None if value in missing else value
+
+
+def _json(path: Path, options: Options) -> Loaded:
+    """An object per line, or one list of objects."""
+    with opened(path) as file:
+        content = file.read()
+    try:
+        text = content.decode(options.get("encoding") or "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: JSON must be UTF-8 text: {error}.") from None
+    if text.lstrip().startswith("["):
+        records = parse_json(text, Any, str(path))
+    else:
+        lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
+        records = [parse_json(line, Any, f"{path}, line {i:,}") for i, line in lines]
+    if not isinstance(records, list) or not records:
+        raise ValueError(f"{path}: the file has no objects.")
+    names: dict[str, None] = {}
+    for i, record in enumerate(records, 1):
+        if not isinstance(record, dict):
+            raise ValueError(f"{path}: row {i:,} is not an object {{...}}: {str(record)[:60]!r}.")
+        names |= dict.fromkeys(record)
+    return {name: [record.get(name) for record in records] for name in names}, ()
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")
+
+
+LOADERS: dict[str, Callable[[Path, Options], Loaded]] = {
+    **dict.fromkeys((".csv", ".tsv", ".txt", ".data", ".dat"), _text),
+    **dict.fromkeys((".parquet", ".pq"), _parquet),
+    **dict.fromkeys((".feather", ".arrow", ".ipc"), _feather),
+    **dict.fromkeys((".xlsx", ".xlsm"), _excel),
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), _json),
+}

@@ -1,0 +1,185 @@
+"""What is to be learnt of each series or of each step: classes or numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._checks import one_of
+from ._names import distinct, listed
+
+UNKNOWN = -100
+"""The class number of an unknown label and of padding: what torch's cross entropy ignores."""
+
+FEW = 20
+"""Whole numbers in a table with at most so many different values are taken for classes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Targets of series or steps.
+
+    Attributes:
+        values: classes: `(rows,)` int32, UNKNOWN where there is no label; numbers: `(rows, targets)`, NaN where none.
+        per_step: a row is a step; otherwise a series.
+        classes: the classes' names by number; None for numbers.
+        names: of the target columns.
+        source: of numbers, as they were given, where `values` are rounded or scaled; None where they are not.
+    """
+
+    values: NDArray[Any]
+    per_step: bool = False
+    classes: tuple[str, ...] | None = None
+    names: tuple[str, ...] = ("target",)
+    source: NDArray[Any] | None = None
+
+    @property
+    def kind(self) -> str:
+        """One of "class" and "value"."""
+        return "value" if self.classes is None else "class"
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """`(rows,)` whether there is a target; of several numbers, all."""
+        if self.classes is not None:
+            return np.asarray(self.values != UNKNOWN)
+        return np.asarray(~np.isnan(self.values).any(axis=1))
+
+    @property
+    def given(self) -> NDArray[Any]:
+        """Numbers as they were given, neither rounded nor scaled."""
+        return self.values if self.source is None else self.source
+
+    def take(self, rows: NDArray[Any] | slice) -> Target:
+        """The targets of these rows."""
+        source = None if self.source is None else self.source[rows]
+        return replace(self, values=self.values[rows], source=source)
+
+    def with_classes(self, classes: Sequence[str]) -> Target:
+        """The same labels numbered as in `classes`; a label that is not among them is an error."""
+        if self.classes is None:
+            raise ValueError(f"the target {self.names[0]!r} is a number and has no classes.")
+        if tuple(classes) == self.classes:
+            return self
+        numbers = {name: i for i, name in enumerate(classes)}
+        table = np.array([numbers.get(name, UNKNOWN - 1) for name in self.classes] + [UNKNOWN], dtype=np.int32)
+        values = table[np.where(self.values == UNKNOWN, len(self.classes), self.values)]
+        if (values == UNKNOWN - 1).any():
+            fresh = sorted({self.classes[i] for i in self.values[values == UNKNOWN - 1].tolist()})
+            raise ValueError(
+                f"the target {self.names[0]!r} has classes that training did not see: {listed(fresh)}; it saw "
+                f"{listed(classes)}. Add examples of them to the training part or leave these series out."
+            )
+        return replace(self, values=values, classes=tuple(classes))
+
+
+def class_target(
+    codes: NDArray[Any], names: Sequence[str], *, per_step: bool, classes: Sequence[str] | None = None, name: str
+) -> Target:
+    """Labels given as numbers into `names` (negative: unknown), numbered as in `classes` if given.
+
+    Without `classes` one class alone is an error: there is nothing to learn.
+    """
+    values = np.where(codes < 0, UNKNOWN, codes).astype(np.int32)
+    target = Target(values, per_step, tuple(names), (name,))
+    if classes is not None:
+        return target.with_classes(distinct("classes", classes))
+    if len(names) == 0:
+        raise ValueError(f"the target {name!r} is missing everywhere.")
+    if len(names) == 1:
+        raise ValueError(
+            f"the target {name!r} has one class only ({names[0]!r}): there is nothing to learn. "
+            "Give classes=[...] if these are data to predict, or kind='value' if it is a number."
+        )
+    return target
+
+
+def value_target(
+    columns: NDArray[Any], *, per_step: bool, names: Sequence[str], dtype: Any = np.float32, finite: bool = True
+) -> Target:
+    """Numbers `(rows,)` or `(rows, targets)`, NaN where unknown."""
+    values = np.asarray(columns, dtype=dtype)
+    values = values[:, None] if values.ndim == 1 else values
+    if values.shape[1] != len(names):
+        raise ValueError(f"{values.shape[1]} targets need as many target names, got {len(names)}: {listed(names)}.")
+    if finite and np.isinf(values).any():
+        row, column = (int(i) for i in np.argwhere(np.isinf(values))[0])
+        raise ValueError(f"the target {names[column]!r} is infinite or too large at row {row + 1}.")
+    source = np.asarray(columns, dtype=np.float64).reshape(values.shape)
+    exact = np.array_equal(source, values, equal_nan=True)
+    return Target(values, per_step, None, tuple(names), None if exact else source)
+
+
+def array_target(
+    given: ArrayLike,
+    *,
+    kind: str = "auto",
+    per_step: bool = False,
+    classes: Sequence[str] | None = None,
+    names: Sequence[str] | None = None,
+    dtype: Any = np.float32,
+) -> Target:
+    """Targets from an array: whole numbers, text and booleans are classes, other numbers are values.
+
+    Args:
+        given: one row per series, or per step of all series one after the other.
+        kind: "class", "value" or "auto".
+        per_step: the rows are steps.
+        classes: the classes' names; whole numbers then count into it.
+        names: of the targets.
+        dtype: of values.
+
+    Example:
+        >>> array_target(["walk", "sit", "walk"]).values.tolist(), array_target([0.5, 1.5]).values.tolist()
+        ([1, 0, 1], [[0.5], [1.5]])
+    """
+    array = np.asarray(given)
+    kind = one_of("kind", kind, ("auto", "class", "value"))
+    if kind == "value" or (kind == "auto" and array.dtype.kind == "f"):
+        if array.dtype.kind not in "fiub":
+            raise ValueError(f"a target of kind 'value' must be numbers, got {array.dtype}.")
+        width = 1 if array.ndim == 1 else array.shape[1]
+        names = names or (["target"] if width == 1 else [f"target{i}" for i in range(width)])
+        return value_target(array, per_step=per_step, names=names, dtype=dtype)
+    name = names[0] if names else "target"
+    if array.ndim != 1:
+        raise ValueError(f"classes must be one per row, got shape {array.shape}; several targets must be numbers.")
+    if classes is not None and array.dtype.kind in "iu":
+        return _numbered(array, distinct("classes", classes), per_step, name)
+    codes, found = labels(array)
+    return class_target(codes, found, per_step=per_step, classes=classes, name=name)
+
+
+def labels(array: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
+    """(codes, sorted names); None, NaN, "" and UNKNOWN are unknown (-1)."""
+    unknown = np.zeros(len(array), dtype=bool)
+    if array.dtype.kind == "f":
+        unknown = np.isnan(array)
+    elif array.dtype.kind in "iu":
+        unknown = array == UNKNOWN
+    elif array.dtype.kind in "OU":
+        unknown = np.array([v is None or v != v or v == "" for v in array.tolist()], dtype=bool)
+        array = np.array([str(v) for v in array.tolist()], dtype=str)
+    found, codes = np.unique(array[~unknown], return_inverse=True)
+    every = np.full(len(array), -1, dtype=np.int64)
+    every[~unknown] = codes
+    return every, number_names(found)
+
+
+def number_names(found: NDArray[Any]) -> list[str]:
+    """Names of distinct values; whole numbers without a decimal point."""
+    if found.dtype.kind == "f" and np.isfinite(found).all() and (found == np.floor(found)).all():
+        return [str(int(v)) for v in found.tolist()]
+    return [str(v) for v in found.tolist()]
+
+
+def _numbered(array: NDArray[Any], classes: tuple[str, ...], per_step: bool, name: str) -> Target:
+    wrong = (array >= len(classes)) | ((array < 0) & (array != UNKNOWN))
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise ValueError(f"the target {name!r} is {array[row]} at row {row + 1}; {len(classes)} classes were given.")
+    return Target(array.astype(np.int32), per_step, classes, (name,))

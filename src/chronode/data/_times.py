@@ -1,0 +1,229 @@
+"""Times of observations: from numbers or instants to float64 in a unit that suits them."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import near
+
+SECONDS = {
+    "nanosecond": 1e-9,
+    "microsecond": 1e-6,
+    "millisecond": 1e-3,
+    "second": 1.0,
+    "minute": 60.0,
+    "hour": 3600.0,
+    "day": 86400.0,
+    "week": 7 * 86400.0,
+    "year": 365.25 * 86400.0,
+}
+_SHORT = {"ns": "nanosecond", "us": "microsecond", "µs": "microsecond", "ms": "millisecond", "s": "second"}
+_SHORT |= {"sec": "second", "min": "minute", "h": "hour", "hr": "hour", "d": "day", "w": "week", "y": "year"}
+# A median gap within this range needs no multiple of a unit.
+_LEAST, _MOST = 0.1, 10.0
+
+
+class Moments(NamedTuple):
+    """Times as they were given, exactly.
+
+    Attributes:
+        ticks: `(rows,)` int64 or float64.
+        rate: ticks per second; None where the times are plain numbers.
+        instants: the ticks count from 1970-01-01 (they are dates), not from anywhere.
+        zoned: the instants came with a time zone and are UTC.
+        format: of dates that were not ISO 8601; see `chronode.data._dates`.
+        notes: how the times were understood, where that was a choice.
+    """
+
+    ticks: NDArray[Any]
+    rate: float | None = None
+    instants: bool = False
+    zoned: bool = False
+    format: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What the times of `Sequences` mean: `time = origin + t * scale`.
+
+    Attributes:
+        unit: its name: "hour", "10 milliseconds", "100000" (of plain numbers), "step" (no times: steps count).
+        scale: the unit's size: seconds for dates and durations, else in the numbers that were given.
+        origin: what t = 0 means: an ISO date (with Z if UTC), or a number.
+        format: in which dates that are not ISO 8601 were read: that of `strptime`, or "epoch s", "quarter", ...
+
+    Example:
+        >>> Clock("hour", 3600.0, "2024-01-31T12:00:00Z").at(36.0)
+        '2024-02-02T00:00:00.000Z'
+    """
+
+    unit: str = "step"
+    scale: float = 1.0
+    origin: str | int = 0
+    format: str = ""
+
+    @property
+    def dates(self) -> bool:
+        """The times are instants of the calendar."""
+        return isinstance(self.origin, str)
+
+    def at(self, t: float) -> str | float:
+        """The source's own time of `t`: an ISO date (to the millisecond) or a number."""
+        if not isinstance(self.origin, str):
+            return self.origin + t * self.scale
+        instant = _instant(self.origin) + np.timedelta64(round(t * self.scale * 1e6), "us")
+        return f"{np.datetime_as_string(instant, 'ms')}{'Z' if self.origin.endswith('Z') else ''}"
+
+    def written(self, times: NDArray[np.float64]) -> list[Any]:
+        """Times as the source had them: numbers, ISO dates to the second or the millisecond, or in its own format.
+
+        Example:
+            >>> Clock("hour", 3600.0, "2024-01-31T12:00:00Z").written(np.array([0.0, 1.5]))
+            ['2024-01-31T12:00:00Z', '2024-01-31T13:30:00Z']
+        """
+        if not isinstance(self.origin, str):
+            # The last digit is that of the division by the unit.
+            return [float(f"{self.origin + t * self.scale:.15g}") for t in times.tolist()]
+        instants = _instant(self.origin).astype("M8[us]") + np.round(times * self.scale * 1e6).astype("m8[us]")
+        if self.format:
+            from ._dates import write_dates
+
+            return write_dates(instants, self.format)
+        whole = (instants == instants.astype("M8[s]")).all()
+        zone = "Z" if self.origin.endswith("Z") else ""
+        return [f"{text}{zone}" for text in np.datetime_as_string(instants, "s" if whole else "ms").tolist()]
+
+    def offset(self, other: Clock) -> tuple[float, float]:
+        """(factor, shift) that bring times of `other` to this clock: `t * factor + shift`."""
+        if self.dates != other.dates or (self.unit == "step") != (other.unit == "step"):
+            raise ValueError(f"times of two kinds cannot go together: {self.told()} and {other.told()}.")
+        if isinstance(self.origin, str) and isinstance(other.origin, str):
+            if self.origin.endswith("Z") != other.origin.endswith("Z"):
+                raise ValueError("dates with a time zone cannot go together with dates without one.")
+            between = (_instant(other.origin) - _instant(self.origin)) / np.timedelta64(1, "us") * 1e-6
+            return other.scale / self.scale, float(between) / self.scale
+        return other.scale / self.scale, float(int(other.origin) - int(self.origin)) / self.scale
+
+    def told(self) -> str:
+        """The unit in words: "hours", "1e+05 of the given numbers"."""
+        if self.unit == "step":
+            return "steps"
+        if is_number(self.unit):
+            return "the given numbers" if self.scale == 1 else f"{self.scale:g} of the given numbers"
+        return self.unit if self.unit.endswith("s") else f"{self.unit}s"
+
+
+STEPS = Clock()
+
+
+def seconds_of(unit: str) -> tuple[str, float]:
+    """The full name and the seconds of a unit such as "hours", "h", "100 ms".
+
+    Example:
+        >>> seconds_of("100 ms")
+        ('100 milliseconds', 0.1)
+    """
+    found = re.fullmatch(r"\s*(\d+\.?\d*(?:e[+-]?\d+)?)?\s*([a-zµ]+)\s*", str(unit).lower())
+    word = found[2] if found else ""
+    name = _SHORT.get(word) or next((full for full in SECONDS if word in (full, full + "s")), None)
+    if not found or name is None:
+        raise ValueError(f"unit={unit!r} is no unit of time; use e.g. {', '.join(SECONDS)}.{near(word, SECONDS)}")
+    count = float(found[1]) if found[1] else 1.0
+    if not (math.isfinite(count) and count > 0):
+        raise ValueError(f"unit={unit!r} must be longer than nothing.")
+    return (name if count == 1 else f"{count:g} {name}s"), count * SECONDS[name]
+
+
+def to_clock(moments: Moments, gap: float | None, unit: str | float | None = None) -> tuple[NDArray[np.float64], Clock]:
+    """The times as float64 in `unit`, or in one whose median gap is of the order of 1.
+
+    Args:
+        moments: the times as given.
+        gap: their median gap in ticks, None if there is none.
+        unit: a name such as "hours" or "100 ms" for dates and durations; for plain numbers a size (a name then
+            only says what the numbers are).
+
+    Example:
+        >>> days = np.array(["2024-01-01T00:00", "2024-01-01T00:47"], "datetime64[ns]").astype(np.int64)
+        >>> times, clock = to_clock(Moments(days, 1e9, instants=True), gap=47 * 60e9)
+        >>> clock.unit, times.round(3).tolist()
+        ('hour', [0.0, 0.783])
+    """
+    clock = _pick(moments, gap, unit)
+    ticks = moments.ticks
+    if ticks.dtype == np.int64 and len(ticks):
+        low, high = int(ticks.min()), int(ticks.max())
+        if high - low >= 2**63:
+            raise ValueError("the times span more than 64-bit numbers can tell apart.")
+        if moments.instants:
+            clock = replace(clock, origin=_iso(low, moments), format=moments.format)
+            ticks = ticks - low
+        elif max(-low, high) > 2**53:  # beyond it float64 skips whole numbers
+            clock = replace(clock, origin=low)
+            ticks = ticks - low
+    times = ticks.astype(np.float64)
+    times /= clock.scale * (1.0 if moments.rate is None else moments.rate)
+    return times, clock
+
+
+def median_gap(ticks: NDArray[Any], lengths: NDArray[np.int64]) -> float | None:
+    """The median of the gaps greater than 0 within series that follow one another in `ticks`."""
+    gaps = np.diff(ticks)
+    if not len(gaps):
+        return None
+    ends = np.cumsum(lengths)[:-1]
+    gaps[ends[(ends > 0) & (ends < len(ticks))] - 1] = 0
+    gaps = gaps[gaps > 0]
+    return float(np.median(gaps)) if len(gaps) else None
+
+
+def _pick(moments: Moments, gap: float | None, unit: str | float | None) -> Clock:
+    """The unit that is asked for or that suits the median gap."""
+    if moments.rate is None:
+        if isinstance(unit, str) and not is_number(unit):
+            return Clock(seconds_of(unit)[0], 1.0)
+        if unit is not None:
+            scale = float(unit)
+            if not (math.isfinite(scale) and scale > 0):
+                raise ValueError(f"unit={unit!r} must be a number greater than 0, or a name such as 'hours'.")
+        else:
+            scale = 1.0 if gap is None or _LEAST <= gap <= _MOST else 10.0 ** round(math.log10(gap))
+        return Clock(f"{scale:g}", scale)
+    if unit is not None:
+        if isinstance(unit, (int, float)) or is_number(unit):
+            raise ValueError(f"unit={unit!r} is a number, but the times are dates or durations; use e.g. 'hours'.")
+        return Clock(*seconds_of(unit))
+    seconds = 1.0 if gap is None else gap / moments.rate
+    name = min(SECONDS, key=lambda name: abs(math.log(seconds / SECONDS[name])))
+    ratio = seconds / SECONDS[name]
+    if _LEAST <= ratio <= _MOST:
+        return Clock(name, SECONDS[name])
+    count = 10.0 ** round(math.log10(ratio))
+    return Clock(f"{count:g} {name}s", count * SECONDS[name])
+
+
+def _iso(tick: int, moments: Moments) -> str:
+    unit = {1e9: "ns", 1e6: "us", 1e3: "ms"}.get(moments.rate or 1.0, "s")
+    text = str(np.array(tick, dtype=f"M8[{unit}]"))
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{text}{'Z' if moments.zoned else ''}"
+
+
+def _instant(text: str) -> np.datetime64:
+    return np.datetime64(text.rstrip("Z"))
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

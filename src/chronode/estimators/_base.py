@@ -1,0 +1,206 @@
+"""What all estimators share: the arguments, the training, going on with it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .._checks import number, whole
+from .._model import ModelSpec, SequenceModel
+from ..data import Scaler, Sequences, options_like, split
+from ..training import Fitted, Settings, fit
+from ._files import Stored
+from ._inputs import OTHER_ORDER, Reader, is_frame
+
+
+class SequenceEstimator(Stored):
+    """The common part of SequenceClassifier, SequenceRegressor and SequenceForecaster.
+
+    Args:
+        model: the name of a registered model (`chronode.models()`).
+        hidden_size: units of each layer.
+        num_layers: cells stacked on each other.
+        epochs: passes over the training series, at most.
+        batch_size: series per step of the optimiser.
+        learning_rate: of the optimiser.
+        validation: the share of the groups that is set aside; the weights of the epoch with the lowest loss on it are
+            kept. 0: nothing is set aside, and the loss on the training series decides.
+        early_stop: stop after so many epochs without a lower validation loss; 0 never.
+        order: of the axes of 3-D arrays: "NDT" (series, channels, time: aeon's and sktime's) or "NTD"; in a list, of
+            each 2-D array without the N.
+        missing: whether values may be missing (NaN); None: if some of the training series are.
+        settings: of the layer and the model (`{"dropout": 0.1, "bidirectional": True}`) and of `ModelSpec`.
+        training: other settings of `chronode.training.Settings` (`{"optimizer": "adamw", "weight_decay": 0.01}`).
+        n_threads: of torch in training; None: as many as pay.
+        random_state: a whole number makes the training repeatable.
+    """
+
+    _kind: ClassVar[str]
+
+    def __init__(
+        self,
+        model: str = "mmrnn",
+        *,
+        hidden_size: int = 64,
+        num_layers: int = 1,
+        epochs: int = 50,
+        batch_size: int = 16,
+        learning_rate: float = 5e-3,
+        validation: float = 0.15,
+        early_stop: int = 20,
+        order: str = "NDT",
+        missing: bool | None = None,
+        settings: dict[str, Any] | None = None,
+        training: dict[str, Any] | None = None,
+        n_threads: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.model = model
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.validation = validation
+        self.early_stop = early_stop
+        self.order = order
+        self.missing = missing
+        self.settings = settings
+        self.training = training
+        self.n_threads = n_threads
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags: Any = super().__sklearn_tags__()  # pyrefly: ignore[missing-attribute]
+        tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    # ---- reading ----------------------------------------------------------------------------------------
+
+    def _new_reader(self) -> Reader:
+        return Reader(self.order, self._kind)
+
+    def _reader(self) -> Reader:
+        """Reads series as those of training were read."""
+        check_is_fitted(self, "model_")
+        return Reader(self.order, self._kind, self.options_, self.roles_, self.clock_)
+
+    def _series(self, X: Any, times: Any, id: str | None, time: str | None) -> Sequences:
+        """Series to answer for, checked against those of training."""
+        return self._like_training(replace(self._reader().series(X, times=times, id=id, time=time), target=None))
+
+    def _like_training(self, s: Sequences) -> Sequences:
+        """The series in training's unit of time; others than those of training are refused."""
+        self._check_channels(s)
+        factor, shift = self.clock_.offset(s.clock)
+        if s.has_missing and not self.model_.layer.missing:
+            raise ValueError("values are missing here, and none were in training: fit with missing=True.")
+        if s.base_times is not None and factor != 1:
+            lead = None if s.lead is None else s.lead * factor
+            s = replace(s, base_times=s.base_times * factor + shift, lead=lead, clock=self.clock_)
+        return replace(s, channels=self.scaler_.channels)
+
+    def _check_channels(self, s: Sequences) -> None:
+        names = self.scaler_.channels
+        if s.num_channels != len(names):
+            hint = ""
+            if (s.lengths == len(names)).all():
+                hint = f" Did you mean order={OTHER_ORDER[self.order]!r}?"
+            raise ValueError(f"these series have {s.num_channels} channels, those of training {len(names)}.{hint}")
+        # Arrays have no names of their own (x0, x1, ...).
+        unnamed = tuple(f"x{i}" for i in range(len(names)))
+        if s.channels != names and unnamed not in (s.channels, names):
+            gone, fresh = ([c for c in a if c not in b] for a, b in ((names, s.channels), (s.channels, names)))
+            told = f"missing {gone}, not known {fresh}" if gone else f"order {list(s.channels)}, not {list(names)}"
+            raise ValueError(f"the channels are not those of training: {told}.")
+
+    # ---- training ---------------------------------------------------------------------------------------
+
+    def _train(self, s: Sequences, roles: Mapping[str, str], **known: Any) -> None:
+        """Learns from series with a target, from new weights; `known` are more attributes of what is then fitted."""
+        seed = self._seed()
+        train, valid = self._divide(s, seed)
+        scaler = Scaler.fit(train)
+        own = self._own("settings", self.settings, ("model", "hidden_size", "num_layers", "missing"))
+        missing = s.has_missing if self.missing is None else self.missing
+        # A grid search gives NumPy's numbers; a spec is stored as JSON.
+        sizes = [whole(name, getattr(self, name), at_least=1) for name in ("hidden_size", "num_layers")]
+        spec = ModelSpec.for_data(train, self.model, *sizes, missing=missing, **own)
+        fitted = self._run(train, valid, spec, scaler, self._training(self.epochs, seed))
+        self.scaler_ = scaler
+        self.options_ = options_like(s)
+        self.roles_ = dict(roles)
+        self.clock_ = s.clock
+        self.n_features_in_ = s.num_channels
+        if roles:
+            self.feature_names_in_ = np.array(s.channels, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.notes_ = (*s.notes, *fitted.notes)
+        for name, value in known.items():
+            setattr(self, name, value)
+        self.history_ = ()
+        self._keep(fitted)
+
+    def _train_on(self, s: Sequences, epochs: int | None) -> None:
+        """Learns from more series, from the weights that there are; the scaling stays."""
+        seed = self._seed()
+        train, valid = self._divide(s, seed)
+        settings = self._training(self.epochs if epochs is None else epochs, seed)
+        # If training stops half-way, this estimator is as it was.
+        self._keep(self._run(train, valid, copy.deepcopy(self.model_), self.scaler_, settings))
+
+    def _run(
+        self, train: Sequences, valid: Sequences, model: ModelSpec | SequenceModel, scaler: Scaler, settings: Settings
+    ) -> Fitted:
+        return fit(scaler.transform(train), model, settings, valid=scaler.transform(valid), scaler=scaler)
+
+    def _keep(self, fitted: Fitted) -> None:
+        self.model_ = fitted.model
+        self.best_epoch_ = len(self.history_) + fitted.best_epoch
+        self.history_ = (*self.history_, *fitted.history)
+        if fitted.stopped == "interrupted":
+            raise KeyboardInterrupt  # all is in place: the user may go on with what was learnt so far
+
+    def _divide(self, s: Sequences, seed: int) -> tuple[Sequences, Sequences]:
+        """The series to learn from and to choose by."""
+        share = number("validation", self.validation, at_least=0, below=1)
+        if share == 0 or len(np.unique(s.groups)) < 2:
+            return s, s
+        train, valid = split(s, (1 - share, share), seed=seed)
+        return train, valid
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _training(self, epochs: int, seed: int) -> Settings:
+        own = ("epochs", "batch_size", "learning_rate", "early_stop", "seed", "threads")
+        told = {
+            "epochs": epochs,
+            "batch_size": self.batch_size,
+            "learning_rate": self.learning_rate,
+            "early_stop": self.early_stop,
+            "threads": self.n_threads,
+            "metric": "loss",
+            "seed": seed,
+        }
+        return Settings.from_dict({**told, **self._own("training", self.training, own)})
+
+    def _own(self, argument: str, given: Mapping[str, Any] | None, taken: tuple[str, ...]) -> dict[str, Any]:
+        """A copy of `given`; names that are arguments of the estimator itself are refused."""
+        for name in given or {}:
+            if name in taken:
+                other = {"seed": "random_state", "threads": "n_threads"}.get(name, name)
+                raise ValueError(f"{argument} has {name!r}, which is an argument of its own: give {other}=...")
+        return dict(given or {})
+
+    def _roles(self, X: Any, id: str | None, time: str | None) -> dict[str, str]:
+        """What the columns of a frame are for."""
+        return self._new_reader().roles_of(id, time) if is_frame(X) else {}

@@ -1,0 +1,187 @@
+"""SequenceClassifier: which class a series belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from .._checks import one_of
+from ..data import Sequences, Target
+from ..data._target import number_names
+from ..training import predict
+from ._base import SequenceEstimator
+from ._files import Facts
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+@dataclass(frozen=True)
+class _Facts(Facts):
+    classes: tuple[bool | int | float | str, ...]
+    label_type: str
+
+    def labels(self) -> NDArray[Any]:
+        """The classes as an array of the labels' type."""
+        kind = np.dtype(self.label_type).kind
+        one_of("label_type", kind, ("b", "i", "u", "f", "U", "O"))
+        # Of text only the kind counts: its length follows from the classes.
+        labels = np.array(self.classes, dtype=str if kind == "U" else self.label_type)
+        if len(set(self.classes)) < len(self.classes):
+            raise ValueError("classes has a label twice.")
+        return labels
+
+
+class SequenceClassifier(ClassifierMixin, SequenceEstimator):
+    """Classes of series, learnt by a recurrent network.
+
+    The arguments are those of `SequenceEstimator`; what X, y, times and groups may be is in docs/estimators.md.
+
+    Attributes:
+        classes_: the labels, sorted.
+        model_: the trained SequenceModel.
+        scaler_: the scaling of the channels, fitted on the training part.
+        n_features_in_: channels.
+        feature_names_in_: their names, after training on a long frame.
+        history_: an `Epoch` of each pass over the training series.
+        best_epoch_: the one that the weights are of, from 1.
+        notes_: what the user should know about the data.
+
+    Example:
+        >>> rising, falling = np.arange(8.0), -np.arange(5.0)
+        >>> X, y = [rising, falling, rising + 1, falling - 1] * 5, ["up", "down"] * 10
+        >>> clf = SequenceClassifier("gru", hidden_size=4, batch_size=4, random_state=0).fit(X, y)
+        >>> clf.predict([[3.0, 4.0, 5.0], [-3.0, -4.0]]).tolist()
+        ['up', 'down']
+    """
+
+    _kind = "class"
+    _facts_kind = _Facts
+
+    classes_: NDArray[Any]
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        times: Any = None,
+        groups: Any = None,
+        *,
+        id: str | None = None,
+        time: str | None = None,
+    ) -> Self:
+        """Learns from series and their labels.
+
+        Args:
+            X: `(n, channels, time)`, `(n, time)`, `(time,)`, a list of arrays or frames, a long frame or Sequences.
+                NaN is missing.
+            y: a label per series; the column of a frame; None: the target of Sequences.
+            times: `(n, time)`, `(time,)` or a list of arrays. None: steps just count.
+            groups: one per series (or the column of a frame): no group is divided by the validation.
+            id: the column of a long frame that tells series apart.
+            time: its column of times; by default its index, if that holds dates.
+        """
+        s, y = self._new_reader().read(X, y, times=times, groups=groups, id=id, time=time)
+        labels = self._labels(s, y)
+        classes = np.unique(labels)
+        if len(classes) < 2:
+            raise ValueError(f"y has one class only ({classes[0]!r}): there is nothing to tell apart.")
+        self._train(_with_codes(s, labels, classes), self._roles(X, id, time), classes_=classes)
+        return self
+
+    def continue_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        times: Any = None,
+        groups: Any = None,
+        *,
+        id: str | None = None,
+        time: str | None = None,
+        epochs: int | None = None,
+    ) -> Self:
+        """Learns on from the weights that it has, with more series; scaling and classes stay.
+
+        Args:
+            X: as for `fit`.
+            y: as for `fit`; labels that training did not see are refused.
+            times: as for `fit`.
+            groups: as for `fit`.
+            id: as for `fit`.
+            time: as for `fit`.
+            epochs: passes over these series; None: as many as the argument says.
+        """
+        s, y = self._reader().read(X, y, times=times, groups=groups, id=id, time=time)
+        labels = self._labels(s, y)
+        fresh = np.setdiff1d(labels, self.classes_)
+        if len(fresh):
+            told = f"y has classes that training did not see: {fresh.tolist()}"
+            raise ValueError(f"{told}; it saw {self.classes_.tolist()}. Fit anew with all of them.")
+        self._train_on(_with_codes(self._like_training(s), labels, self.classes_), epochs)
+        return self
+
+    def predict_proba(
+        self, X: Any, times: Any = None, *, id: str | None = None, time: str | None = None
+    ) -> NDArray[np.float64]:
+        """`(n, classes)` probabilities, in the order of `classes_`; of a frame, in the order of the sorted ids."""
+        s = self._series(X, times, id, time)
+        told = predict(self.model_, self.scaler_.transform(s), classes=tuple(number_names(self.classes_)))
+        chances = np.stack(told.values).astype(np.float64)
+        return chances / chances.sum(axis=1, keepdims=True)
+
+    def predict(self, X: Any, times: Any = None, *, id: str | None = None, time: str | None = None) -> NDArray[Any]:
+        """`(n,)` the likeliest label of each series."""
+        chances = self.predict_proba(X, times, id=id, time=time)
+        return self.classes_[chances.argmax(axis=1)]
+
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        times: Any = None,
+        *,
+        id: str | None = None,
+        time: str | None = None,
+    ) -> float:
+        """The share of series whose label is right."""
+        s, y = self._reader().read(X, y, times=times, id=id, time=time)
+        labels = self._labels(s, y)
+        return float(accuracy_score(labels, self.predict(s), sample_weight=sample_weight))
+
+    def _labels(self, s: Sequences, y: Any) -> NDArray[Any]:
+        """One known label per series."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        labels = column_or_1d(y, warn=True)
+        assert_all_finite(labels, input_name="y")
+        check_consistent_length(s, labels)
+        check_classification_targets(labels)
+        return labels
+
+    def _facts(self) -> dict[str, Any]:
+        kind = self.classes_.dtype.str.lstrip("|")
+        return {
+            **super()._facts(),
+            "classes": self.classes_.tolist(),
+            "label_type": kind,
+        }
+
+    def _restore(self, facts: _Facts) -> None:
+        super()._restore(facts)
+        self.classes_ = facts.labels()
+
+    def _num_outputs(self) -> int:
+        return len(self.classes_)
+
+
+def _with_codes(s: Sequences, labels: NDArray[Any], classes: NDArray[Any]) -> Sequences:
+    codes = np.searchsorted(classes, labels).astype(np.int32)
+    return replace(s, target=Target(codes, classes=tuple(number_names(classes))))

@@ -1,0 +1,157 @@
+"""Estimators in a folder: weights as safetensors, all else as JSON; nothing in it is run when it is loaded."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from .._checks import near
+from .._documents import read_json
+from .._files import replacing
+from .._model import SequenceModel
+from .._schema import parse
+from .._version import __version__
+from ..data import Clock, Scaler
+from ..data._files import LikeOptions
+from ..training import Epoch
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_FACTS = "estimator.json"
+_MODEL = "model"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """estimator.json: all but the weights."""
+
+    estimator: str
+    chronode: str
+    arguments: dict[str, Any]
+    scaler: Scaler
+    options: LikeOptions
+    roles: dict[str, str]
+    clock: Clock
+    history: tuple[Epoch, ...]
+    best_epoch: int
+    notes: tuple[str, ...]
+
+
+class Stored(BaseEstimator):
+    """A fitted estimator's state, and its `save` and `load`."""
+
+    _facts_kind: ClassVar[type[Facts]]
+
+    model_: SequenceModel
+    scaler_: Scaler
+    options_: dict[str, Any]
+    roles_: dict[str, str]
+    clock_: Clock
+    history_: tuple[Epoch, ...]
+    best_epoch_: int
+    notes_: tuple[str, ...]
+    n_features_in_: int
+
+    def save(self, folder: str | Path) -> Path:
+        """Writes the fitted estimator into `folder`: model.safetensors, model.json and estimator.json.
+
+        A `random_state` that is a generator is not stored; None takes its place.
+        """
+        check_is_fitted(self, "model_")
+        folder = Path(folder)
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"{folder} is a file; give a folder to save into.")
+        text = json.dumps(self._facts(), indent=1, default=_plain)
+        self.model_.save(folder / _MODEL)
+        with replacing(folder / _FACTS) as draft:
+            draft.write_text(text, encoding="utf-8")
+        return folder
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Reads what `save` wrote."""
+        path = Path(folder) / _FACTS
+        if not path.is_file():
+            raise FileNotFoundError(f"{path}: there is no such file; give the folder that save(folder) wrote.")
+        found = read_json(path)
+        try:
+            name = parse(dict[str, Any], found).get("estimator")
+            if isinstance(name, str) and name != cls.__name__:
+                raise ValueError(f"this is a {name}: use {name}.load.")
+            facts = parse(cls._facts_kind, found)
+            made = cls(**_arguments(cls, facts.arguments))
+            made._restore(facts)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path}: {error}") from error
+        made.model_ = SequenceModel.load(Path(folder) / _MODEL)
+        made._check_sizes(path)
+        return made
+
+    def _facts(self) -> dict[str, Any]:
+        """All but the weights, for JSON."""
+        arguments = self.get_params(deep=False)
+        if isinstance(arguments["random_state"], np.random.RandomState):
+            arguments["random_state"] = None
+        return {
+            "estimator": type(self).__name__,
+            "chronode": __version__,
+            "arguments": arguments,
+            "scaler": self.scaler_.as_dict(),
+            "options": self.options_,
+            "roles": self.roles_,
+            "clock": asdict(self.clock_),
+            "history": [epoch.as_dict() for epoch in self.history_],
+            "best_epoch": self.best_epoch_,
+            "notes": list(self.notes_),
+        }
+
+    def _restore(self, facts: Any) -> None:
+        """Takes what `_facts` told, as a `_facts_kind`."""
+        self.scaler_ = facts.scaler
+        self.options_ = dict(facts.options)
+        self.roles_ = facts.roles
+        self.clock_ = facts.clock
+        self.history_ = facts.history
+        self.best_epoch_ = facts.best_epoch
+        self.notes_ = facts.notes
+        self.n_features_in_ = len(self.scaler_.channels)
+        if self.roles_:
+            self.feature_names_in_ = np.array(self.scaler_.channels, dtype=object)
+
+    def _check_sizes(self, path: Path) -> None:
+        """Refuses facts that do not belong to the model beside them."""
+        spec = self.model_.spec
+        assert spec is not None
+        if self.n_features_in_ != spec.input_size:
+            raise ValueError(f"{path}: scaler has {self.n_features_in_} channels, the model has {spec.input_size}.")
+        if self._num_outputs() != spec.num_outputs:
+            raise ValueError(f"{path}: {self._num_outputs()} outputs, the model has {spec.num_outputs}.")
+
+    def _num_outputs(self) -> int:
+        """Outputs of the model, as the facts have them."""
+        raise NotImplementedError
+
+
+def _arguments(cls: type[Any], told: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of the constructor, each of its type."""
+    kinds = get_type_hints(cls.__init__)
+    for name in told:
+        if name not in kinds or name == "return":
+            raise ValueError(f"arguments.{name} is not known.{near(name, kinds)}")
+    return {name: parse(kinds[name], value, f"arguments.{name}") for name, value in told.items()}
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers, which a grid search leaves in the arguments."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{value!r} ({type(value).__name__}) cannot be saved as JSON: use plain numbers, texts, lists.")

@@ -1,0 +1,251 @@
+"""What estimators are given: arrays, lists, frames and Sequences become Sequences and one target per series."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+from .._checks import one_of
+from ..data import Clock, Sequences, Series, Target, from_list, from_long, from_numpy
+from ..data._build import CONSTANT, ids_of
+from ..data._columns import as_columns
+from ..data._frame_index import series_times
+
+OTHER_ORDER = {"NDT": "NTD", "NTD": "NDT"}
+# What `options_like` tells of the target.
+_OF_TARGET = frozenset({"kind", "per_step", "classes"})
+_ROLES_NEEDED = "give id=... and time=... too, the names of its columns that tell series and steps apart."
+
+_PACKAGE = f"{__name__.partition('.')[0]}."
+
+Read = tuple[Sequences, NDArray[Any] | None]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads what a user gives.
+
+    Attributes:
+        order: of the axes of an array: "NDT" (aeon's and sktime's) or "NTD"; in a list, of each array without the N.
+        kind: of the target: "class" or "value".
+        like: `options_like` of the training series, to read others in the same way; empty before training.
+        roles: the names of the columns "id" and "time" of the frame that training saw.
+        clock: of the training series; a Series tells its gaps but not their unit, which is taken to be the same.
+    """
+
+    order: str
+    kind: str
+    like: Mapping[str, Any] = field(default_factory=dict)
+    roles: Mapping[str, str] = field(default_factory=dict)
+    clock: Clock | None = None
+
+    def read(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        times: Any = None,
+        groups: Any = None,
+        id: str | None = None,
+        time: str | None = None,
+    ) -> Read:
+        """The series, without a target, and the target of each; None if there is none.
+
+        Series of a Sequences or a frame whose target is unknown are left out.
+        """
+        column = y if is_frame(X) and self.roles_of(id, time) else None
+        if isinstance(y, str) and column is None:
+            raise ValueError(f"y={y!r} is the name of a column of a long frame: {_ROLES_NEEDED}")
+        s = self.series(X, times=times, groups=groups, id=id, time=time, target=column)
+        if y is not None and column is None:
+            return replace(s, target=None), y
+        s, own = _split_target(s)
+        return s, own if own is None or column is None else _typed(own, X, column)
+
+    def series(
+        self,
+        X: Any,
+        *,
+        times: Any = None,
+        groups: Any = None,
+        id: str | None = None,
+        time: str | None = None,
+        target: Any = None,
+    ) -> Sequences:
+        """The series, with the target that they bring; `target` is the column of a frame."""
+        one_of("order", self.order, OTHER_ORDER)
+        if isinstance(X, Sequences) or _is_series(X):
+            self._refuse_roles(id, time)
+            if times is not None:
+                raise ValueError("these series bring their own times: leave times out.")
+            s = X if isinstance(X, Sequences) else _from_series(X, self.clock)
+            return s if groups is None else replace(s, groups=ids_of("groups", groups, len(s)))
+        s = self._made(X, times, groups, self.roles_of(id, time), target)
+        # What was done to the data is said at once; that a channel is constant matters in training only.
+        for note in s.notes:
+            if not (self.like and note.startswith(CONSTANT)):
+                warnings.warn(note, UserWarning, stacklevel=_level_of_caller())
+        return s
+
+    def roles_of(self, id: str | None, time: str | None) -> dict[str, str]:
+        """A frame's columns of ids and times: as given now, or as in training; empty if there are none."""
+        given = {"id": id, "time": time}
+        for name, column in given.items():
+            if column is not None and not isinstance(column, str):
+                raise TypeError(f"{name} must be the name of a frame's column, got {type(column).__name__}.")
+        return {**self.roles, **{name: column for name, column in given.items() if column is not None}}
+
+    def _made(self, X: Any, times: Any, groups: Any, roles: dict[str, str], target: Any) -> Sequences:
+        """The series of a frame, an array or a list."""
+        if is_frame(X) and (roles or series_times(X) is not None):
+            if times is not None:
+                raise TypeError("X is a frame: name its column of times with time=..., and leave times out.")
+            return self._frame(X, target, groups, roles)
+        if isinstance(X, Mapping) and is_frame(X):
+            raise ValueError(f"X is a mapping of columns: {_ROLES_NEEDED}")
+        if not is_frame(X) and {**roles} != {**self.roles}:
+            self._refuse_roles(*(roles.get(name) for name in ("id", "time")))
+        if is_frame(X):
+            X = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+        elif _is_one_series(X):
+            X, times = [X], None if times is None else [times]
+        options = {name: self.like[name] for name in self.like.keys() & {"unit", "dtype"}}
+        if _is_list(X):
+            return self._list(X, times, groups, options)
+        return self._array(X, times, {"groups": groups, **(options if times is not None else _without_unit(options))})
+
+    def _refuse_roles(self, id: str | None, time: str | None) -> None:
+        if id is not None or time is not None:
+            raise ValueError(
+                "id and time are names of a frame's columns; for arrays give times=[...], and groups=[...] to keep "
+                "series together."
+            )
+
+    def _array(self, X: Any, times: Any, options: dict[str, Any]) -> Sequences:
+        array = _numbers(X, "X", allow_nd=True)
+        if array.ndim == 3 and times is not None:
+            steps, others = (array.shape[self.order.index(axis)] for axis in "TD")
+            told = np.shape(times)[-1]
+            if told == others != steps:
+                raise ValueError(f"times has {told} steps, the series have {steps} with {self._ordered()}")
+        return from_numpy(array, order=self.order, times=times, **options)
+
+    def _list(self, X: Sequence[Any], times: Any, groups: Any, options: dict[str, Any]) -> Sequences:
+        parts = [_numbers(part, f"X[{i}]", ensure_2d=False) for i, part in enumerate(X)]
+        if self.order == "NDT":  # a frame has a row per step in any case
+            parts = [part if is_frame(given) else part.T for part, given in zip(parts, X, strict=True)]
+        own = [series_times(part) for part in X]
+        if times is None and all(moments is not None for moments in own):
+            times = own
+        widths = {part.shape[1] for part in parts if part.ndim == 2}
+        if len(widths) > 1 and len({len(part) for part in parts}) == 1:
+            raise ValueError(f"the series have {min(widths)} to {max(widths)} channels with {self._ordered()}")
+        options = options if times is not None else _without_unit(options)
+        return from_list(parts, times=times, groups=groups, **options)
+
+    def _frame(self, X: Any, target: Any, groups: Any, roles: Mapping[str, str]) -> Sequences:
+        for name, column in (("y", target), ("groups", groups)):
+            if column is not None and not isinstance(column, str):
+                raise TypeError(f"X is a frame: {name} must be the name of a column, got {type(column).__name__}.")
+        options = dict(self.like)
+        if target is None:
+            options = {name: value for name, value in options.items() if name not in _OF_TARGET}
+        else:
+            options |= {"kind": self.kind, "per_step": False}
+        return from_long(X, id=roles.get("id"), time=roles.get("time"), group=groups, target=target, **options)
+
+    def _ordered(self) -> str:
+        return f"order={self.order!r}. Did you mean order={OTHER_ORDER[self.order]!r}?"
+
+
+def _numbers(given: Any, name: str, **options: Any) -> NDArray[Any]:
+    """An array of numbers, NaN where they are missing."""
+    options |= {"ensure_all_finite": "allow-nan", "input_name": name}
+    return check_array(given, dtype="numeric", **options)
+
+
+def is_frame(X: Any) -> bool:
+    """Whether it is a pandas or polars frame, an Arrow table or a mapping of columns."""
+    # A sparse matrix of SciPy may be a mapping too.
+    return hasattr(X, "columns") or (isinstance(X, Mapping) and not hasattr(X, "shape"))
+
+
+def _level_of_caller() -> int:
+    """How far up the stack the code is that called chronode; a warning is shown there."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _is_one_series(X: Any) -> bool:
+    """Whether it is one array `(time,)` of numbers, or a Series of pandas or polars."""
+    dtype = getattr(X, "dtype", None)
+    return dtype is not None and getattr(X, "shape", None) is not None and len(X.shape) == 1 and str(dtype) != "object"
+
+
+def _without_unit(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name != "unit"}
+
+
+def _is_list(X: Any) -> bool:
+    """Whether the series come one by one, in a list or an array of objects."""
+    if isinstance(X, np.ndarray):
+        return X.dtype == object and X.ndim == 1 and len(X) > 0 and isinstance(X[0], np.ndarray)
+    return isinstance(X, (list, tuple)) and len(X) > 0 and not np.isscalar(X[0])
+
+
+def _is_series(X: Any) -> bool:
+    """Whether it is a list of Series: what scikit-learn's cross-validation makes of a part of Sequences."""
+    return isinstance(X, (list, tuple)) and len(X) > 0 and all(isinstance(part, Series) for part in X)
+
+
+def _from_series(X: Sequence[Series], clock: Clock | None) -> Sequences:
+    gaps = [part.dt for part in X]
+    # Steps that just count have dt 1 everywhere, the first included.
+    counted = all((gap == 1).all() for gap in gaps)
+    s = from_list(
+        [part.values for part in X],
+        dt=None if counted else gaps,
+        ids=[part.id for part in X],
+        groups=[part.group for part in X],
+        dtype=X[0].values.dtype,
+    )
+    if clock is not None and not counted:
+        s = replace(s, clock=clock)
+    if any(part.target is None for part in X):
+        return s
+    values = np.stack([np.asarray(part.target) for part in X])
+    if values.dtype.kind == "f":
+        return replace(s, target=Target(values, names=tuple(f"target{i}" for i in range(values.shape[1]))))
+    # A Series knows the number of its class, not the name.
+    return replace(s, target=Target(values, classes=tuple(map(str, range(values.max() + 1)))))
+
+
+def _split_target(s: Sequences) -> Read:
+    """The series that have a target, and the targets: names of classes or numbers."""
+    if s.target is None:
+        return s, None
+    if s.target.per_step:
+        raise ValueError("the target is of every step; estimators learn one per series: use chronode.training.fit.")
+    s = s.labelled()
+    assert s.target is not None
+    values = s.target.values
+    if s.target.classes is not None:
+        values = np.array(s.target.classes)[values]
+    return replace(s, target=None), values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+
+
+def _typed(labels: NDArray[Any], X: Any, column: str) -> NDArray[Any]:
+    """Labels, which are text by now, in the type that they have in the frame's column."""
+    dtype = np.dtype(as_columns(X)[column].type.to_pandas_dtype())
+    if labels.dtype.kind != "U" or dtype.kind not in "biuf":
+        return labels
+    return labels == "True" if dtype.kind == "b" else labels.astype(np.float64).astype(dtype)

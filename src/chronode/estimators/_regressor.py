@@ -1,0 +1,160 @@
+"""SequenceRegressor: a number, or several, for each series."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils import check_array, check_consistent_length
+
+from ..data import Sequences
+from ..data._target import array_target
+from ..training import predict
+from ._base import SequenceEstimator
+from ._files import Facts
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+@dataclass(frozen=True)
+class _Facts(Facts):
+    flat: bool
+
+
+class SequenceRegressor(RegressorMixin, SequenceEstimator):
+    """Numbers of series, learnt by a recurrent network; they are scaled inside and come back in their own units.
+
+    The arguments are those of `SequenceEstimator`; what X, y, times and groups may be is in docs/estimators.md.
+
+    Attributes:
+        model_: the trained SequenceModel.
+        scaler_: the scaling of channels and targets, fitted on the training part.
+        n_features_in_: channels.
+        feature_names_in_: their names, after training on a long frame.
+        history_: an `Epoch` of each pass over the training series.
+        best_epoch_: the one that the weights are of, from 1.
+        notes_: what the user should know about the data.
+
+    Example:
+        >>> X = np.random.default_rng(0).normal(size=(60, 1, 5))
+        >>> reg = SequenceRegressor("gru", hidden_size=8, epochs=30, random_state=0).fit(X, X.sum(axis=(1, 2)))
+        >>> reg.predict(X[:2]).shape, reg.score(X, X.sum(axis=(1, 2))) > 0.8
+        ((2,), True)
+    """
+
+    _kind = "value"
+    _facts_kind = _Facts
+
+    flat_: bool
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        times: Any = None,
+        groups: Any = None,
+        *,
+        id: str | None = None,
+        time: str | None = None,
+    ) -> Self:
+        """Learns from series and their numbers.
+
+        Args:
+            X: `(n, channels, time)`, `(n, time)`, `(time,)`, a list of arrays or frames, a long frame or Sequences.
+                NaN is missing.
+            y: `(n,)` or `(n, targets)`; the column of a frame; None: the target of Sequences.
+            times: `(n, time)`, `(time,)` or a list of arrays. None: steps just count.
+            groups: one per series (or the column of a frame): no group is divided by the validation.
+            id: the column of a long frame that tells series apart.
+            time: its column of times; by default its index, if that holds dates.
+        """
+        s, y = self._new_reader().read(X, y, times=times, groups=groups, id=id, time=time)
+        values = self._values(s, y)
+        self._train(_with_values(s, values), self._roles(X, id, time), flat_=values.ndim == 1)
+        return self
+
+    def continue_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        times: Any = None,
+        groups: Any = None,
+        *,
+        id: str | None = None,
+        time: str | None = None,
+        epochs: int | None = None,
+    ) -> Self:
+        """Learns on from the weights that it has, with more series; the scaling stays.
+
+        Args:
+            X: as for `fit`.
+            y: as for `fit`.
+            times: as for `fit`.
+            groups: as for `fit`.
+            id: as for `fit`.
+            time: as for `fit`.
+            epochs: passes over these series; None: as many as the argument says.
+        """
+        s, y = self._reader().read(X, y, times=times, groups=groups, id=id, time=time)
+        values = self._values(s, y)
+        known, here = len(self.scaler_.targets), 1 if values.ndim == 1 else values.shape[1]
+        if here != known:
+            raise ValueError(f"y has {here} targets, in training it had {known}.")
+        self._train_on(_with_values(self._like_training(s), values), epochs)
+        return self
+
+    def predict(
+        self, X: Any, times: Any = None, *, id: str | None = None, time: str | None = None
+    ) -> NDArray[np.float64]:
+        """`(n,)` or `(n, targets)`, as y was; of a frame, in the order of the sorted ids."""
+        s = self._series(X, times, id, time)
+        told = predict(self.model_, self.scaler_.transform(s), scaler=self.scaler_)
+        values = np.stack(told.values).astype(np.float64)
+        return values[:, 0] if self.flat_ else values
+
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        times: Any = None,
+        *,
+        id: str | None = None,
+        time: str | None = None,
+    ) -> float:
+        """R², the mean over targets."""
+        s, y = self._reader().read(X, y, times=times, id=id, time=time)
+        return float(r2_score(self._values(s, y), self.predict(s), sample_weight=sample_weight))
+
+    def _values(self, s: Sequences, y: Any) -> NDArray[np.float64]:
+        """One row of finite numbers per series."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        values = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        check_consistent_length(s, values)
+        return values
+
+    def _facts(self) -> dict[str, Any]:
+        return {**super()._facts(), "flat": self.flat_}
+
+    def _restore(self, facts: _Facts) -> None:
+        super()._restore(facts)
+        self.flat_ = facts.flat
+
+    def _num_outputs(self) -> int:
+        return len(self.scaler_.targets)
+
+
+def _with_values(s: Sequences, values: NDArray[np.float64]) -> Sequences:
+    return replace(s, target=array_target(values, kind="value"))

@@ -1,0 +1,116 @@
+"""Which path runs: native kernels where there are any, or torch alone."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from .._checks import one_of
+from ._library import library, status
+
+NAMES = ("auto", "torch", "native")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_writing = threading.Lock()  # what follows is replaced, never changed: reading needs no lock
+_blocks: tuple[tuple[int, backend], ...] = ()  # the open `with` blocks and their threads, in the order of opening
+_calls: tuple[tuple[str, weakref.ref[Any]], ...] = ()  # plain calls, in their order; the last one decides
+
+
+class backend:
+    """Chooses the path that layers run on.
+
+    "auto" runs a native kernel where there is one, else torch; "torch" never runs one; "native" refuses to run
+    where there is none. The environment variable CHRONODE_BACKEND sets the default.
+
+    A plain call, `chronode.backend("torch")`, chooses for the whole process from here on, for all of its threads. A
+    `with` block chooses until it is left, also for threads that run meanwhile and have no block of their own: in each
+    thread its own innermost block decides, else the block that was opened last anywhere, else the plain call. The same
+    object may be entered again, also within itself.
+
+    Example:
+        >>> import chronode
+        >>> with chronode.backend("torch"):
+        ...     layer = chronode.create("ltc", 3, 8)
+    """
+
+    def __init__(self, name: str):
+        global _calls
+        self.name = one_of("backend", name, NAMES)
+        with _writing:
+            # A call whose object is gone cannot become a block any more: of those only the last is of use.
+            gone = [call for call in _calls if call[1]() is None][-1:]
+            _calls = (*(call for call in _calls if call[1]() is not None or call in gone), (name, weakref.ref(self)))
+
+    def __enter__(self) -> backend:
+        global _blocks, _calls
+        with _writing:
+            _calls = tuple(call for call in _calls if call[1]() is not self)  # it is a block, not a plain call
+            _blocks = (*_blocks, (threading.get_ident(), self))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        global _blocks
+        with _writing:
+            mine = [i for i, (_, block) in enumerate(_blocks) if block is self]
+            here = [i for i in mine if _blocks[i][0] == threading.get_ident()]
+            left = (here or mine)[-1]
+            _blocks = _blocks[:left] + _blocks[left + 1 :]
+
+
+def _after_fork() -> None:
+    """A forked child has the one thread that forked it: blocks of others would never be left there."""
+    global _blocks, _writing
+    _writing = threading.Lock()
+    _blocks = tuple(block for block in _blocks if block[0] == threading.get_ident())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def constant_to_compilers(function: Function) -> Function:
+    """torch.compile takes the function's result as it is while compiling.
+
+    It is `torch.compiler.assume_constant_result`, which would import the compiler together with chronode.
+    """
+    function._dynamo_marked_constant = True  # pyrefly: ignore[missing-attribute]
+    return function
+
+
+@constant_to_compilers
+def chosen() -> str:
+    """The backend in force: "auto", "torch" or "native"."""
+    if blocks := _blocks:
+        thread = threading.get_ident()
+        own = [block for owner, block in blocks if owner == thread]
+        return (own[-1] if own else blocks[-1][1]).name
+    if calls := _calls:
+        return calls[-1][0]
+    return one_of("CHRONODE_BACKEND", os.environ.get("CHRONODE_BACKEND", "auto"), NAMES)
+
+
+@constant_to_compilers
+def _why_no_library() -> str | None:
+    return status() if library() is None else None
+
+
+def why_not(x: Tensor) -> str | None:
+    """Why no native kernel can take `x` now, in words; None if one can."""
+    if chosen() == "torch":
+        return "the torch backend is chosen"
+    if (reason := _why_no_library()) is not None:
+        return reason
+    if x.device.type != "cpu":
+        return f"the native kernels run on the CPU, x is on {x.device}"
+    if x.dtype not in (torch.float32, torch.float64):
+        return f"the native kernels take float32 and float64, x is {x.dtype}"
+    return None

@@ -1,0 +1,42 @@
+"""In which of torch's modes a call is made: what a kernel cannot run in, and where numbers cannot be looked at."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch._C import _functorch
+from torch.autograd import forward_ad
+
+from ._backend import constant_to_compilers
+
+TRANSFORMED = "transforms of torch.func and forward-mode differentiation need the torch path"
+"""Why nothing but torch's operations may run where `transformed()`."""
+
+
+@constant_to_compilers
+def transformed() -> bool:
+    """Whether this is inside a transform of torch.func (grad, vmap, jvp, ...) or forward-mode differentiation."""
+    return _functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
+
+
+@constant_to_compilers
+def under_vmap() -> bool:
+    """Whether this is inside torch.vmap, where no number of a tensor can be looked at."""
+    stack = _functorch.get_interpreter_stack() or ()
+    return any(level.key() == _functorch.TransformType.Vmap for level in stack)
+
+
+def has_values(x: Tensor) -> bool:
+    """Whether the numbers of `x` can be looked at: not while compiling, under vmap, or on the meta device."""
+    return not (torch.compiler.is_compiling() or x.is_meta or under_vmap() or type(x).__name__ == "FakeTensor")
+
+
+def need_values(x: Tensor, what: str, cure: str) -> None:
+    """Refuses what looks at numbers of `x` where there are none."""
+    if not torch.compiler.is_compiling() and not has_values(x):
+        raise RuntimeError(f"{what} looks at values, which torch.vmap and the meta device do not have: {cure}.")
+
+
+def autocasts(x: Tensor) -> bool:
+    """Whether torch.autocast is on for the device of `x`."""
+    return not x.is_meta and torch.is_autocast_enabled(x.device.type)

@@ -1,0 +1,48 @@
+"""Outputs that have grown beyond all use are reported with the longest gap of their batch."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+
+from torch import Tensor
+
+from ..kernels._modes import has_values
+from ._door import Batch
+
+LONG_GAP = 30.0
+"""Gaps up to this length are short: after them only the final states are looked at, which is cheap."""
+TOO_LARGE = 1e9
+"""Times the largest input (or 1): outputs beyond this say nothing, and their gradients soon overflow."""
+
+
+def warn(cell: str, y: Tensor, states: Iterable[tuple[Tensor, ...]], batch: Batch) -> None:
+    """A RuntimeWarning that names the longest gap if the outputs are not finite, or far larger than the inputs.
+
+    An explicit step is stable for short gaps only, and the states of some models grow with time by their own equation.
+    """
+    if not has_values(y):
+        return
+    gap = _largest(batch.dt)
+    suspicious = gap > LONG_GAP or any(_largest(part) >= TOO_LARGE for state in states for part in state)
+    if not suspicious or (largest := _largest(y)) < TOO_LARGE:
+        return
+    inputs = _largest(batch.x)
+    if largest < TOO_LARGE * max(1.0, inputs):
+        return
+    what = "are more than 1e9 times larger than its inputs" if largest < float("inf") else "are not finite"
+    warnings.warn(
+        f"the outputs of {cell} {what}; the longest gap is dt = {gap:.2g}, the largest input {inputs:.2g}. If the gap "
+        "is the cause, divide all times by a constant so that a usual gap is about 1, build the layer with "
+        "max_gap=..., or choose a solver that stays bounded (solver='exponential', where the model has it). "
+        "Otherwise scale the inputs, or train with a lower learning rate.",
+        RuntimeWarning,
+        stacklevel=6,
+    )
+
+
+def _largest(values: Tensor) -> float:
+    """The largest magnitude; infinity where a value is not a number."""
+    low, high = values.detach().aminmax()
+    found = max(abs(float(low)), abs(float(high)))
+    return found if found == found else float("inf")

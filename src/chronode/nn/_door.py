@@ -1,0 +1,247 @@
+"""The door of every layer: what a user may pass, checked once and brought into the driver's form.
+
+Behind the door everything is batched, time-major, finite and of one dtype; nothing checks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..kernels._modes import autocasts, has_values
+from ._driver import valid_steps
+
+Times = Tensor | float | int
+
+
+class Batch(NamedTuple):
+    """A checked batch: `x (T, B, D)`, `dt (T, B, 1)`, `lengths (B,)` or None, observed as `x`'s second half."""
+
+    x: Tensor
+    dt: Tensor
+    lengths: Tensor | None
+
+
+class Call(NamedTuple):
+    """How the layer is called: what the checks need to know about it."""
+
+    input_size: int
+    batch_first: bool
+    dtype: torch.dtype
+    takes_missing: bool
+    one_step: bool = False
+    max_gap: float | None = None
+
+    @property
+    def layout(self) -> str:
+        """The axes of x in words."""
+        if self.one_step:
+            return "(batch, features)"
+        return "(batch, time, features)" if self.batch_first else "(time, batch, features)"
+
+
+def enter(
+    call: Call,
+    x: Tensor,
+    dt: Times | None,
+    t: Tensor | None,
+    lengths: Tensor | Sequence[int] | None,
+    observed: Tensor | None,
+    has_state: bool,
+) -> Batch:
+    """Checks a layer's arguments and brings them into the driver's form."""
+    _check_x(call, x)
+    unbatched = x.dim() == 2
+    x = _time_major(x, call, unbatched)
+    lengths = _lengths(lengths, x, unbatched)
+    valid = valid_steps(lengths, x)
+    gaps = _gaps(call, dt, t, x, valid, unbatched, has_state)
+    if call.max_gap is not None:
+        gaps = gaps.clamp(max=call.max_gap)
+    mask = _observed(call, observed, x, unbatched)
+    if valid is not None:
+        # Padding may hold anything, NaN included; behind the door it is 0.
+        x = torch.where(valid, x, torch.zeros_like(x))
+        gaps = torch.where(valid, gaps, torch.zeros_like(gaps))
+    if mask is not None:
+        x = torch.where(mask, x, torch.zeros_like(x))
+    cure = _CURE_FOR_OBSERVED_NAN if call.takes_missing else _CURE_FOR_NAN
+    _refuse(~torch.isfinite(x), "x", call, unbatched, "is not finite", cure)
+    if mask is not None:
+        x = torch.cat([x, mask.to(x.dtype)], dim=-1)
+    return Batch(x, gaps, lengths)
+
+
+_CURE_FOR_NAN = (
+    "replace it, or declare missing values: build the layer with missing=True and pass "
+    "observed=x.isfinite() (True where a value was seen)"
+)
+_CURE_FOR_OBSERVED_NAN = "replace it, or declare it missing: pass observed=x.isfinite() (True where a value was seen)"
+
+
+def _check_x(call: Call, x: Tensor) -> None:
+    if not isinstance(x, Tensor):
+        raise TypeError(f"x must be a torch.Tensor of shape {call.layout}, got {type(x).__name__}.")
+    if x.dim() not in (2, 3):
+        raise ValueError(
+            f"x must have shape {call.layout}, or (time, features) for one sequence; got {tuple(x.shape)}."
+        )
+    if x.shape[-1] != call.input_size:
+        raise ValueError(
+            f"x has {x.shape[-1]} features in its last axis, this layer was built with "
+            f"input_size={call.input_size}; x is {call.layout}."
+        )
+    if 0 in x.shape:
+        raise ValueError(f"x is empty: shape {tuple(x.shape)}; a batch needs a sequence and a sequence a step.")
+    # autocast brings floating-point tensors of other precision together, but not float64.
+    cast = autocasts(x) and x.dtype.is_floating_point
+    if x.dtype != call.dtype and not (cast and torch.float64 not in (x.dtype, call.dtype)):
+        other = f" or layer.to({x.dtype})" if x.dtype.is_floating_point else ""
+        told = " (autocast leaves float64 as it is)" if cast else ""
+        raise TypeError(f"x is {x.dtype}, the layer's weights are {call.dtype}{told}; use x.to({call.dtype}){other}.")
+
+
+def _time_major(values: Tensor, call: Call, unbatched: bool) -> Tensor:
+    if unbatched:
+        return values.unsqueeze(1)
+    return values.transpose(0, 1) if call.batch_first else values
+
+
+def _lengths(lengths: Tensor | Sequence[int] | None, x: Tensor, unbatched: bool) -> Tensor | None:
+    if lengths is None:
+        return None
+    steps, batch = x.shape[:2]
+    if unbatched:
+        raise ValueError("lengths goes with a batch; for one sequence of shape (time, features) cut x instead.")
+    try:
+        lengths = torch.as_tensor(lengths, device=x.device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"lengths must be a tensor or a list of whole numbers, got {lengths!r}.") from error
+    if lengths.dtype.is_floating_point or lengths.dtype == torch.bool:
+        raise TypeError(f"lengths must be whole numbers, got {lengths.dtype}; use lengths.long().")
+    if lengths.shape != (batch,):
+        raise ValueError(f"lengths must have shape ({batch},), one per sequence, got {tuple(lengths.shape)}.")
+    lengths = lengths.long()
+    if not has_values(x) or not has_values(lengths):
+        return lengths
+    wrong = ((lengths < 1) | (lengths > steps)).nonzero()
+    if len(wrong):
+        i = int(wrong[0])
+        raise ValueError(
+            f"lengths[{i}] is {int(lengths[i])}; each must be from 1 to {steps}, the time steps of x. "
+            "Leave out empty sequences."
+        )
+    return None if bool((lengths == steps).all()) else lengths
+
+
+def _gaps(
+    call: Call,
+    dt: Times | None,
+    t: Tensor | None,
+    x: Tensor,
+    valid: Tensor | None,
+    unbatched: bool,
+    has_state: bool,
+) -> Tensor:
+    """`(T, B, 1)` time since the previous observation, from dt, from t, or 1."""
+    if t is not None:
+        if dt is not None:
+            raise ValueError("dt and t were both given; t holds absolute times and dt the gaps: pass one of them.")
+        if has_state:
+            raise ValueError(
+                "t cannot go with a carried state: the time of the last observation before this piece is not "
+                "known here. Pass dt, whose first column is the time since that observation."
+            )
+        if not isinstance(t, Tensor) or t.dim() == 0:
+            raise TypeError("t must be a tensor of times, one per step; a common gap between all steps is dt=number.")
+        times = _per_step("t", t, call, x, unbatched)
+        if not times.dtype.is_floating_point:
+            times = times.long()  # the difference of narrow or unsigned numbers wraps around
+        unknown = ~torch.isfinite(times)
+        cure = "give every step a time, or leave the step out"
+        _refuse(
+            unknown if valid is None else unknown & valid.to(unknown.device),
+            "t",
+            call,
+            unbatched,
+            "is not finite",
+            cure,
+        )
+        gaps = torch.cat([torch.zeros_like(times[:1]), times.diff(dim=0)])
+        what = "goes back in time"
+        cure = "sort each sequence by time; t must not decrease"
+        name = "t"
+    else:
+        gaps = _per_step("dt", 1.0 if dt is None else dt, call, x, unbatched)
+        what, cure, name = "is negative or not finite", "dt is the time since the previous observation, 0 or more", "dt"
+    # In this order: some devices have no float64, in which times are often given.
+    gaps = gaps.to(x.dtype).to(x.device)
+    wrong = ~((gaps >= 0) & torch.isfinite(gaps))
+    _refuse(wrong if valid is None else wrong & valid, name, call, unbatched, what, cure)
+    return gaps
+
+
+def _per_step(name: str, values: Times, call: Call, x: Tensor, unbatched: bool) -> Tensor:
+    """One value per step and sequence, `(T, B, 1)`, in the dtype and on the device that the user gave."""
+    steps, batch = x.shape[:2]
+    if isinstance(values, (int, float)) and not isinstance(values, bool):
+        return torch.full((steps, batch, 1), float(values), dtype=x.dtype, device=x.device)
+    if not isinstance(values, Tensor):
+        raise TypeError(
+            f"{name} must be a tensor or a number, got {type(values).__name__}; use e.g. torch.as_tensor({name})."
+        )
+    if values.dtype == torch.bool or values.dtype.is_complex:
+        raise TypeError(f"{name} must hold numbers, got {values.dtype}; use {name}.to({x.dtype}).")
+    if values.dim() == 0:
+        return values.expand(steps, batch, 1)
+    if unbatched:
+        wanted: tuple[int, ...] = (steps,)
+    else:
+        wanted = (batch, steps) if call.batch_first else (steps, batch)
+    if tuple(values.shape) not in (wanted, (*wanted, 1)):
+        axes = "(time,)" if unbatched else call.layout.replace(", features", "")
+        number = ", or be a number" if name == "dt" else ""
+        raise ValueError(
+            f"{name} must have shape {wanted} {axes}, or the same with a last axis of 1{number}; "
+            f"got {tuple(values.shape)}."
+        )
+    return _time_major(values.reshape(*wanted, 1), call, unbatched)
+
+
+def _observed(call: Call, observed: Tensor | None, x: Tensor, unbatched: bool) -> Tensor | None:
+    if not call.takes_missing:
+        if observed is not None:
+            raise ValueError(
+                "observed was given, but this layer was built without missing=True: build it so, or leave observed out."
+            )
+        return None
+    if observed is None:
+        return torch.ones_like(x, dtype=torch.bool)
+    if not isinstance(observed, Tensor) or observed.dtype != torch.bool:
+        raise TypeError("observed must be a bool tensor, True where a value was seen; use e.g. observed=x.isfinite().")
+    if observed.dim() != (2 if unbatched else 3) or _time_major(observed, call, unbatched).shape != x.shape:
+        raise ValueError(f"observed must have the shape of x; got {tuple(observed.shape)}.")
+    return _time_major(observed, call, unbatched).to(x.device)
+
+
+def _refuse(wrong: Tensor, name: str, call: Call, unbatched: bool, what: str, cure: str) -> None:
+    """Raises a ValueError that names the first wrong place, in the user's own axes."""
+    if not has_values(wrong) or not bool(wrong.any()):
+        return
+    n, b, d = (int(i) for i in wrong.nonzero()[0])
+    place = [n] if unbatched else [b, n] if call.batch_first else [n, b]
+    if call.one_step:
+        place = [] if unbatched else [b]
+    if name == "x":
+        place.append(d)
+    where = f"{name}[{', '.join(map(str, place))}]" if place else name
+    count = int(wrong.sum())
+    raise ValueError(f"{where} {what} ({count} such place{'s' if count > 1 else ''}): {cure}.")
+
+
+def shape(x: object) -> str:
+    """The shape of a tensor, or what else it is, for error messages."""
+    return str(tuple(x.shape)) if isinstance(x, Tensor) else type(x).__name__

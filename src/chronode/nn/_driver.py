@@ -1,0 +1,143 @@
+"""The loop over time: the only one in the project.
+
+Everything here is time-major, `x (T, B, D)` and `dt (T, B, 1)`, and trusts its arguments: the door
+(`door.py`) has checked them, zeroed padded inputs and set padded `dt` to 0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from .. import compiler, kernels
+from . import _changes as changes
+from ._cell import Cell, State
+
+
+class Plan(NamedTuple):
+    """How a sequence is to be run.
+
+    Attributes:
+        lengths: `(B,)` valid steps of each sequence, or None where all are full.
+        reverse: from the last valid step to the first.
+        last: give `y (B, H)` of each sequence's last step instead of all, `(T, B, H)`.
+        memory: "fast" keeps what the backward needs; "low" recomputes it chunk by chunk; "auto" chooses.
+    """
+
+    lengths: Tensor | None = None
+    reverse: bool = False
+    last: bool = False
+    memory: str = "auto"
+
+    def valid(self, x: Tensor) -> Tensor | None:
+        """`(T, B, 1)`: true up to each sequence's length; None where all steps of `x` are valid."""
+        return valid_steps(self.lengths, x)
+
+
+def run(cell: Cell, x: Tensor, state: State, dt: Tensor, plan: Plan) -> tuple[Tensor, State]:
+    """Runs a cell over a sequence: the outputs (0 at padding) and the state after each last valid step."""
+    if plan.reverse:
+        forward_plan = plan._replace(reverse=False)
+        y, state = run(cell, flip(x, plan.lengths), state, reversed_gaps(dt, plan.lengths), forward_plan)
+        return (y if plan.last else flip(y, plan.lengths)), state
+    changes.remake_weights([cell])
+    kernel = kernels.find(cell, x)
+    if kernel is None or not kernel.native:
+        compiled = compiler.find(cell, x, changes.why_hooked(cell))
+        if compiled is not None:
+            return compiled.run(cell, x, state, dt, plan)
+    done = None if kernel is None else kernel.run(cell.kernel_reads(), x, state, dt, plan)
+    if done is not None:
+        return done
+    valid = plan.valid(x)
+    projected = cell.project_sequence(x, valid)
+    steps = Steps(x if projected is None else projected, dt, valid, projected is not None, plan.last)
+    if plan.memory == "low" and torch.is_grad_enabled():
+        return _loop_in_chunks(cell, state, steps, plan.lengths)
+    return _loop(cell, state, steps)
+
+
+class Steps(NamedTuple):
+    """The steps of a sequence, or of a piece of it, on their way through the loop; `valid` is as `Plan.valid`."""
+
+    x: Tensor
+    dt: Tensor
+    valid: Tensor | None
+    projected: bool
+    last: bool
+
+    def pieces(self, size: int) -> list[Steps]:
+        """Pieces of `size` steps."""
+        xs, dts = self.x.split(size), self.dt.split(size)
+        valids = [None] * len(xs) if self.valid is None else self.valid.split(size)
+        return [self._replace(x=x, dt=dt, valid=valid) for x, dt, valid in zip(xs, dts, valids, strict=True)]
+
+
+def _loop(cell: Cell, state: State, steps: Steps) -> tuple[Tensor, State]:
+    x = steps.x if steps.projected else cell.project(steps.x)
+    # Who looks at calls of the cell, by a hook, sees them.
+    step = cell.prepare() if changes.why_hooked(cell) is None else cell
+    outputs: list[Tensor] = []
+    # unbind, not x[n]: each index would give the backward a gradient the size of the whole sequence.
+    for x_n, dt_n, valid_n in zip(x.unbind(0), steps.dt.unbind(0), _unbound(steps.valid, len(x)), strict=True):
+        y, new = step(x_n, state, dt_n)
+        if valid_n is not None:
+            new = tuple(torch.where(valid_n, after, before) for after, before in zip(new, state, strict=True))
+            y = torch.where(valid_n, y, outputs[-1] if steps.last and outputs else torch.zeros_like(y))
+        state = new
+        if steps.last:
+            outputs.clear()
+        outputs.append(y)
+    return (outputs[-1] if steps.last else torch.stack(outputs)), state
+
+
+def _loop_in_chunks(cell: Cell, state: State, steps: Steps, lengths: Tensor | None) -> tuple[Tensor, State]:
+    """As `_loop`, keeping only the states between about √T chunks for the backward."""
+    size = math.isqrt(len(steps.x) - 1) + 1
+    outputs: list[Tensor] = []
+    for piece in steps.pieces(size):
+        y, state = checkpoint(_loop, cell, state, piece, use_reentrant=False)
+        outputs.append(y)
+    if not steps.last:
+        return torch.cat(outputs), state
+    if lengths is None:
+        return outputs[-1], state
+    ends = (lengths - 1) // size
+    return torch.stack(outputs)[ends, torch.arange(len(ends), device=ends.device)], state
+
+
+def _unbound(valid: Tensor | None, length: int) -> list[Tensor | None]:
+    return [None] * length if valid is None else list(valid.unbind(0))
+
+
+def valid_steps(lengths: Tensor | None, x: Tensor) -> Tensor | None:
+    """`(T, B, 1)`: true up to each sequence's length; None where all steps are valid."""
+    if lengths is None:
+        return None
+    steps = torch.arange(len(x), device=x.device)
+    return (steps[:, None] < lengths.to(x.device)).unsqueeze(-1)
+
+
+def flip(x: Tensor, lengths: Tensor | None) -> Tensor:
+    """Each sequence's valid steps in reverse order; padding stays where it is."""
+    if lengths is None:
+        return x.flip(0)
+    n = torch.arange(len(x), device=x.device)[:, None]
+    source = torch.where(n < lengths, lengths - 1 - n, n)
+    return x.gather(0, source.unsqueeze(-1).expand_as(x))
+
+
+def reversed_gaps(dt: Tensor, lengths: Tensor | None) -> Tensor:
+    """The gaps met on the way back.
+
+    Going back, the time since the previously read observation of step n is the gap before step n + 1. The
+    first one read (the last in time) gets the gap before step 0, the only one that is left.
+    """
+    first, rest = dt[:1], dt[1:]
+    if lengths is None:
+        return torch.cat([first, rest.flip(0)])
+    return torch.cat([first, flip(rest, lengths - 1)])

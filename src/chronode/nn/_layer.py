@@ -1,0 +1,347 @@
+"""Layer: a stack of cells over time, called like torch.nn.LSTM."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from .. import kernels
+from .._checks import flag, number, one_of, whole
+from . import _changes as changes
+from . import _divergence as divergence
+from . import _door as door
+from . import _driver as driver
+from ._cell import Cell, State
+from ._missing import ForwardFill
+from ._settings import LAYER_SETTINGS, cell_settings
+from ._stepper import Stepper, enter_step
+
+
+class Layer(nn.Module):
+    """A stack of recurrent cells over time.
+
+    Args:
+        cell_class: the Cell to run.
+        input_size: features D of the input.
+        hidden_size: units H of each cell.
+        num_layers: cells stacked on each other.
+        dropout: variational dropout after every layer: one mask per sequence, shared over time.
+        bidirectional: a second stack reads each sequence backwards; outputs are concatenated.
+        batch_first: x is `(B, T, D)` if True, `(T, B, D)` if False.
+        residual: S >= 1: layer l > S also sees the output of layer l - S - 1, where layer 0 is the input, so
+            its input matrix is (V, Λ) in `V y[l-1] + Λ y[l-S-1]`. 0: plain stacking.
+        missing: values of x may be missing; then pass `observed` with x.
+        outputs: "all" gives y of every step, "last" only that of each sequence's last valid step.
+        memory: "fast" keeps what the backward needs, "low" recomputes it, "auto" chooses.
+        max_gap: gaps longer than this count as this long; None: all count in full. A `RuntimeWarning` names the
+            longest gap where outputs have grown beyond all use.
+        settings: the cell's own settings; those named in `cell_class.per_layer` also as a list, one a layer.
+
+    Example:
+        >>> import torch, chronode
+        >>> layer = chronode.create("mmrnn", input_size=3, hidden_size=8)
+        >>> x, dt = torch.randn(2, 5, 3), torch.rand(2, 5)
+        >>> y, state = layer(x, dt=dt, lengths=torch.tensor([5, 3]))
+        >>> y.shape, [tuple(s.shape) for s in state]
+        (torch.Size([2, 5, 8]), [(1, 2, 8), (1, 2, 8)])
+    """
+
+    def __init__(
+        self,
+        cell_class: type[Cell],
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        batch_first: bool = True,
+        residual: int = 0,
+        missing: bool = False,
+        outputs: str = "all",
+        memory: str = "auto",
+        max_gap: float | None = None,
+        **settings: Any,
+    ):
+        super().__init__()
+        self.cell_class = cell_class
+        self.input_size = whole("input_size", input_size, at_least=1)
+        self.hidden_size = whole("hidden_size", hidden_size, at_least=1)
+        self.num_layers = whole("num_layers", num_layers, at_least=1)
+        self.dropout = number("dropout", dropout, at_least=0, below=1)
+        self.bidirectional = flag("bidirectional", bidirectional)
+        self.batch_first = flag("batch_first", batch_first)
+        self.residual = whole("residual", residual, at_least=0)
+        if self.residual and self.residual >= self.num_layers:
+            raise ValueError(f"residual={residual} skips nothing in a stack of num_layers={num_layers}: use less.")
+        self.missing = flag("missing", missing)
+        self.outputs = one_of("outputs", outputs, ("all", "last"))
+        self.memory = one_of("memory", memory, ("auto", "fast", "low"))
+        self.max_gap = None if max_gap is None else number("max_gap", max_gap, above=0)
+        self.settings = settings
+        self._build()
+
+    def _build(self) -> None:
+        directions = 2 if self.bidirectional else 1
+        sizes = [self.input_size]  # features that leave the input (0) and each layer
+        encoder_class = self.cell_class.encoder or ForwardFill
+        encoders = [encoder_class(self.input_size) for _ in range(directions if self.missing else 0)]
+        if encoders:
+            sizes = [encoders[0].output_size]
+        cells: list[Cell] = []
+        for index in range(self.num_layers):
+            features = sizes[index] + (sizes[index - self.residual] if self._skips(index) else 0)
+            settings = cell_settings(self.cell_class, self.settings, index, self.num_layers)
+            if encoders and index == 0:
+                settings |= encoders[0].for_reader
+            for _ in range(directions):
+                cells.append(self.cell_class(features, self.hidden_size, **settings))
+            sizes.append(directions * cells[-1].output_size)
+        self.encoders, self.cells = nn.ModuleList(encoders), nn.ModuleList(cells)
+        self.output_size: int = sizes[-1]
+
+    def _skips(self, index: int) -> bool:
+        # `index` counts from 0, the paper's l from 1: l > S.
+        return self.residual > 0 and index >= self.residual
+
+    def forward(
+        self,
+        x: Tensor,
+        state: State | None = None,
+        *,
+        dt: Tensor | float | None = None,
+        t: Tensor | None = None,
+        lengths: Tensor | Sequence[int] | None = None,
+        observed: Tensor | None = None,
+    ) -> tuple[Tensor, State]:
+        """Runs the stack over a batch of sequences.
+
+        Args:
+            x: `(B, T, D)`, or `(T, D)` for one sequence; `(T, B, D)` if not `batch_first`.
+            state: what an earlier call returned, to go on from there.
+            dt: time since the previous observation of the same sequence: `(B, T)`, `(B, T, 1)` or a number; 1
+                if neither `dt` nor `t` is given.
+            t: absolute times instead of `dt`; the first step then has `dt = 0`.
+            lengths: `(B,)` valid steps of each sequence.
+            observed: True where a value of x was seen; goes with `missing=True`.
+
+        Returns:
+            y: `(B, T, output_size)`, 0 at padding, or `(B, output_size)` with `outputs="last"` (of each direction
+            the output after its last step); and the state after each sequence's last valid step, a tuple of
+            `(num_layers * directions, B, size)` tensors (with `missing`, the encoders' come first; where cells differ
+            in size, narrower states have zeros behind them).
+        """
+        unbatched = isinstance(x, Tensor) and x.dim() == 2
+        batch = door.enter(self.call(), x, dt, t, lengths, observed, state is not None)
+        y, states = self._run(batch, self.unpack(state, batch.x, unbatched))
+        if unbatched:
+            return y.squeeze(0 if self.outputs == "last" else 1), self.pack(states, unbatched)
+        if self.outputs == "all" and self.batch_first:
+            y = y.transpose(0, 1)
+        return y, self.pack(states, unbatched)
+
+    def _run(self, batch: door.Batch, states: list[State]) -> tuple[Tensor, list[State]]:
+        y, states = self._run_stack(batch, states)
+        divergence.warn(self.cell_class.__name__, y, states, batch)
+        return y, states
+
+    def step(
+        self,
+        x: Tensor,
+        state: State | None = None,
+        dt: Tensor | float = 1.0,
+        *,
+        observed: Tensor | None = None,
+    ) -> tuple[Tensor, State]:
+        """One step of live data: `x (B, D)` or `(D,)`, `dt (B,)`, `(B, 1)` or a number; the numbers of `forward`.
+
+        Variational dropout, if training, draws a new mask at every call.
+        """
+        batch = enter_step(self, x, dt, observed, has_state=state is not None)
+        unbatched = x.dim() == 1
+        y, states = self._run(batch, self.unpack(state, batch.x, unbatched))
+        if self.outputs == "all":
+            y = y.squeeze(0)
+        return (y.squeeze(0) if unbatched else y), self.pack(states, unbatched)
+
+    def stepper(self, batch: int | None = None) -> Stepper:
+        """For live data at full speed: keeps the state and the prepared weights; `Stepper` has the details.
+
+        Args:
+            batch: sequences that are stepped together; None for a single one without a batch axis.
+
+        Example:
+            >>> import torch, chronode
+            >>> stepper = chronode.create("ltc", 3, 8).eval().stepper(batch=2)
+            >>> stepper(torch.randn(2, 3), 0.5).shape
+            torch.Size([2, 8])
+        """
+        return Stepper(self, batch)
+
+    def initial_state(self, batch: int) -> State:
+        """The state before the first step, as `forward` takes it."""
+        like = next(self.parameters())
+        cells = [cell.initial_state(batch, like) for cell in self._all_cells()]
+        return self.pack(cells, unbatched=False)
+
+    # ---- the stack ------------------------------------------------------------------------------------
+
+    def _run_stack(self, batch: door.Batch, states: list[State]) -> tuple[Tensor, list[State]]:
+        directions = 2 if self.bidirectional else 1
+        masks = self._dropout_masks(batch.x)
+        plan = driver.Plan(batch.lengths, memory=self.memory)
+        below, after = self._encode(batch, states, plan)
+        states = states[len(self.encoders) :]
+        kernel = None if self.bidirectional else kernels.find_stack(list(self.cells), below[0])
+        if kernel is not None and kernel.stack is not None:
+            changes.remake_weights(self.cells)
+            reads = [cast(Cell, cell).kernel_reads() for cell in self.cells]
+            how = plan._replace(last=self.outputs == "last")
+            y, states = kernel.stack(reads, below[0], states, batch.dt, masks, self.residual, how)
+            return y, after + states
+        levels = [below]  # per level the input of each direction
+        for index in range(self.num_layers):
+            inputs = levels[index]
+            if self._skips(index):
+                skipped = levels[index - self.residual]
+                inputs = [torch.cat(pair, dim=-1) for pair in zip(inputs, skipped, strict=True)]
+            last = self.outputs == "last" and index == self.num_layers - 1
+            outputs = []
+            for direction in range(directions):
+                cell = cast(Cell, self.cells[index * directions + direction])
+                state = states[index * directions + direction]
+                how = plan._replace(reverse=direction == 1, last=last)
+                y, state = driver.run(cell, inputs[direction], state, batch.dt, how)
+                outputs.append(y)
+                after.append(state)
+            y = outputs[0] if directions == 1 else torch.cat(outputs, dim=-1)
+            y = y if masks is None else y * masks[index]
+            levels.append([y] * directions)
+        return levels[-1][0], after
+
+    def _encode(self, batch: door.Batch, states: list[State], plan: driver.Plan) -> tuple[list[Tensor], list[State]]:
+        """What each direction's first cell sees, and the encoders' states."""
+        if not self.encoders:
+            return [batch.x] * (2 if self.bidirectional else 1), []
+        runs = [
+            driver.run(cast(Cell, encoder), batch.x, states[i], batch.dt, plan._replace(reverse=i == 1))
+            for i, encoder in enumerate(self.encoders)
+        ]
+        return [y for y, _ in runs], [state for _, state in runs]
+
+    def _dropout_masks(self, x: Tensor) -> list[Tensor] | None:
+        if not self.training or self.dropout == 0:
+            return None
+        directions = 2 if self.bidirectional else 1
+        return [
+            nn.functional.dropout(x.new_ones(x.shape[1], directions * cell.output_size), self.dropout)
+            for cell in cast(list[Cell], list(self.cells))[::directions]
+        ]
+
+    # ---- state in and out ------------------------------------------------------------------------------
+
+    def _all_cells(self) -> list[Cell]:
+        return cast(list[Cell], [*self.encoders, *self.cells])
+
+    def pack(self, states: list[State], unbatched: bool) -> State:
+        """Per component one tensor over cells, as wide as the widest: the encoders' components, then the cells'."""
+        groups = [states[: len(self.encoders)], states[len(self.encoders) :]]
+        packed = [_stack(parts) for group in groups if group for parts in zip(*group, strict=True)]
+        return tuple(part.squeeze(1) for part in packed) if unbatched else tuple(packed)
+
+    def unpack(self, state: State | None, x: Tensor, unbatched: bool) -> list[State]:
+        """A state as a user passes it, checked, as one of each cell; that before the first step if it is None."""
+        fresh = [cell.initial_state(x.shape[1], x) for cell in self._all_cells()]
+        if state is None:
+            return fresh
+        name = type(self).__name__ if type(self) is not Layer else self.cell_class.__name__
+        wanted = self.pack(fresh, unbatched)
+        if not isinstance(state, (tuple, list)) or not all(isinstance(part, Tensor) for part in state):
+            raise TypeError(f"state must be the tuple of tensors that {name} returned, got {type(state).__name__}.")
+        shapes, expected = [tuple(p.shape) for p in state], [tuple(p.shape) for p in wanted]
+        if shapes != expected:
+            raise ValueError(
+                f"state does not fit this {name}: it has shapes {shapes}, expected {expected}. "
+                "Pass the state that this same layer returned for the same batch, or None to start anew."
+            )
+        for i, part in enumerate(state):
+            if part.dtype != wanted[i].dtype or part.device != x.device:
+                told = f"state[{i}] is {part.dtype} on {part.device}, expected {wanted[i].dtype} on {x.device}"
+                raise TypeError(f"{told}: use state[{i}].to({str(x.device)!r}, {wanted[i].dtype}).")
+        parts = [part.unsqueeze(1) for part in state] if unbatched else list(state)
+        count = len(fresh[0]) if self.encoders else 0
+        states = [*zip(*(part.unbind(0) for part in parts[:count]), strict=True)]
+        states += zip(*(part.unbind(0) for part in parts[count:]), strict=True)
+        return [
+            tuple(part[:, : own.shape[1]] for part, own in zip(state, owns, strict=True))
+            for state, owns in zip(states, fresh, strict=True)
+        ]
+
+    # ---- what is saved ----------------------------------------------------------------------------------
+
+    def get_extra_state(self) -> Tensor:
+        """The settings as JSON bytes, so that a state_dict cannot be loaded into another model unnoticed."""
+        return torch.frombuffer(
+            bytearray(json.dumps(self._facts(), sort_keys=True, default=str).encode()), dtype=torch.uint8
+        )
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Refuses the weights of a layer with other settings (buffers such as Δt are loaded, not compared)."""
+        saved = self.other_settings(state)
+        if saved:
+            own = self._facts()
+            there = ", ".join(f"{name}={value!r}" for name, value in saved.items())
+            here = ", ".join(f"{name}={own.get(name)!r}" for name in saved)
+            raise ValueError(
+                f"these weights belong to a layer with other settings: they were saved with {there}, and this layer "
+                f"has {here}. Build the layer with the settings they were saved with."
+            )
+
+    def other_settings(self, state: Tensor) -> dict[str, Any]:
+        """Where weights were saved with other settings than this layer's, those (`state`: their `get_extra_state`).
+
+        A setting that is younger than the weights has the value that it stands for: `older_settings` of the cell, or
+        its default.
+        """
+        defaults = cell_settings(self.cell_class, {}, 0, 1, defaults=True)
+        own, younger = _read(self.get_extra_state()), {"max_gap": None} | defaults | self.cell_class.older_settings
+        saved = {name: younger.get(name) for name in own} | _read(state)
+        return {name: saved[name] for name in sorted(saved) if saved[name] != own.get(name)}
+
+    def _facts(self) -> dict[str, Any]:
+        """The settings that decide what the weights mean and that are not themselves in the state_dict."""
+        own = {"cell": self.cell_class.__name__, "num_layers": self.num_layers, "residual": self.residual}
+        own |= {"max_gap": self.max_gap}
+        buffers = {name for name, _ in self.cells[0].named_buffers()}
+        described = cell_settings(self.cell_class, self.settings, 0, self.num_layers, defaults=True)
+        return own | {key: value for key, value in described.items() if key not in buffers}
+
+    def call(self) -> door.Call:
+        """What the door needs to know about this layer."""
+        dtype = next(self.parameters()).dtype
+        return door.Call(self.input_size, self.batch_first, dtype, self.missing, max_gap=self.max_gap)
+
+    def extra_repr(self) -> str:
+        """The sizes, and every setting that differs from its default."""
+        sizes = f"{self.input_size}, {self.hidden_size}"
+        cell = [self.cell_class.__name__] if type(self) is Layer else []
+        defaults = inspect.signature(Layer).parameters
+        layer = {name: getattr(self, name) for name in LAYER_SETTINGS if getattr(self, name) != defaults[name].default}
+        usual = cell_settings(self.cell_class, {}, 0, 1, defaults=True)
+        own = {name: value for name, value in self.settings.items() if value != usual[name]}
+        return ", ".join([*cell, sizes, *(f"{name}={value!r}" for name, value in {**layer, **own}.items())])
+
+
+def _stack(parts: Sequence[Tensor]) -> Tensor:
+    """Cells' states `(B, size)` as one tensor; narrower ones are padded with 0."""
+    widest = max(part.shape[1] for part in parts)
+    return torch.stack([nn.functional.pad(p, (0, widest - p.shape[1])) if p.shape[1] < widest else p for p in parts])
+
+
+def _read(extra_state: Tensor) -> dict[str, Any]:
+    return json.loads(bytes(extra_state.tolist()).decode())

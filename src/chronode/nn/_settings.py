@@ -1,0 +1,39 @@
+"""The settings of a layer's cells."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from .._checks import near
+from ._cell import Cell
+
+LAYER_SETTINGS = (
+    *("num_layers", "dropout", "bidirectional", "batch_first", "residual", "missing", "outputs", "memory"),
+    "max_gap",
+)
+"""The settings that every layer takes itself, whatever its cell."""
+
+
+def cell_settings(
+    cell_class: type[Cell], settings: dict[str, Any], index: int, num_layers: int, *, defaults: bool = False
+) -> dict[str, Any]:
+    """The settings of layer `index`'s cell; unknown names and lists of the wrong length are refused."""
+    known = {
+        name: parameter.default
+        for name, parameter in inspect.signature(cell_class).parameters.items()
+        if name not in ("input_size", "hidden_size")
+    }
+    chosen = dict(known) if defaults else {}
+    for name, value in settings.items():
+        if name not in known:
+            raise TypeError(
+                f"{cell_class.__name__} has no setting {name!r}; it has {', '.join(known) or 'none'}."
+                + near(name, [*known, *LAYER_SETTINGS])
+            )
+        if name in cell_class.per_layer and isinstance(value, (list, tuple)):
+            if len(value) != num_layers:
+                raise ValueError(f"{name} has {len(value)} values for num_layers={num_layers}; give one a layer.")
+            value = value[index]
+        chosen[name] = value
+    return chosen

@@ -1,0 +1,217 @@
+"""A layer one step at a time, for live data: checked at every step, weights prepared once, the state kept inside."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+import torch
+from torch import Tensor
+
+from .. import kernels
+from .._checks import whole
+from . import _changes as changes
+from . import _door as door
+from ._cell import Cell, State
+
+if TYPE_CHECKING:
+    from ._layer import Layer
+
+
+def enter_step(
+    layer: Layer, x: Tensor, dt: Tensor | float, observed: Tensor | None, has_state: bool = True
+) -> door.Batch:
+    """Checks the arguments of a step, `x (B, D)` or `(D,)`, and brings them into the driver's form."""
+    if layer.bidirectional:
+        raise ValueError("step cannot run a bidirectional layer: the future is not known; use forward.")
+    if not isinstance(x, Tensor) or x.dim() not in (1, 2):
+        raise ValueError(f"x of step must have shape (batch, features) or (features,), got {door.shape(x)}.")
+    axis = 0 if x.dim() == 1 or not layer.batch_first else 1
+    if isinstance(dt, Tensor) and dt.dim() > 0:
+        if tuple(dt.shape) not in ((x[..., 0].shape), (*x.shape[:-1], 1)):
+            raise ValueError(f"dt of step must be a number or have shape {(*x.shape[:-1], 1)}, got {door.shape(dt)}.")
+        dt = dt.reshape(x.shape[:-1]).unsqueeze(axis)
+    seen = observed.unsqueeze(axis) if isinstance(observed, Tensor) else observed
+    call = layer.call()._replace(one_step=True)
+    return door.enter(call, x.unsqueeze(axis), dt, None, None, seen, has_state)
+
+
+class Stepper:
+    """A trained layer that takes one step of live data at each call, with the numbers of `layer.step`.
+
+    It prepares the weights once, and anew when an optimiser or `load_state_dict` has changed them (`refresh` is for
+    changes that torch does not count, such as by `parameter.data`). Each call checks x and dt; gradients are not kept.
+    The backend is the one that was chosen when it was made. It belongs to one thread at a time.
+
+    Args:
+        layer: in evaluation mode, not bidirectional.
+        batch: sequences that are stepped together, `x (batch, D)`; None for one, `x (D,)`.
+
+    Attributes:
+        state: after the last step, as the layer takes and gives it; it can be set.
+
+    Example:
+        >>> import torch, chronode
+        >>> layer = chronode.create("mmrnn", input_size=3, hidden_size=8).eval()
+        >>> stepper = layer.stepper()
+        >>> for reading, seconds in [(torch.ones(3), 1.0), (torch.zeros(3), 0.5)]:
+        ...     y = stepper(reading, seconds)
+        >>> y.shape
+        torch.Size([8])
+    """
+
+    def __init__(self, layer: Layer, batch: int | None = None):
+        if layer.bidirectional:
+            raise ValueError("a bidirectional layer has no steps: the future is not known; use forward.")
+        if layer.training:
+            raise ValueError("a stepper runs a trained layer: call layer.eval() first.")
+        self.layer = layer
+        self._unbatched = batch is None
+        size = 1 if batch is None else whole("batch", batch, at_least=1)
+        like = next(layer.parameters()).detach()
+        self._shape = (layer.input_size,) if batch is None else (size, layer.input_size)
+        self._dtype, self._on_cpu = like.dtype, like.device.type == "cpu"
+        self._tensors = [*layer.parameters(), *layer.buffers()]
+        with torch.inference_mode(False), torch.no_grad():
+            self._like = like.new_zeros(1, size, layer.input_size)
+            self._dt = like.new_ones(size, 1)
+        self._gap = 1.0  # what dt holds now
+        self.reset()
+
+    def reset(self) -> None:
+        """Begins anew: the state is that before the first step."""
+        self._set_states([cell.initial_state(self._like.shape[1], self._like) for cell in self._cells()])
+
+    def refresh(self) -> None:
+        """Prepares the weights anew; the state stays."""
+        self._set_states(self._states())
+
+    @property
+    def state(self) -> State:
+        """The state after the last step, as the layer takes it."""
+        return self.layer.pack(self._states(), self._unbatched)
+
+    @state.setter
+    def state(self, state: State) -> None:
+        states = self.layer.unpack(state, self._like, self._unbatched)
+        self._set_states(states)
+
+    @torch.no_grad()
+    def __call__(self, x: Tensor, dt: Tensor | float = 1.0, *, observed: Tensor | None = None) -> Tensor:
+        """y `(batch, output_size)` or `(output_size,)` for the next `x`, a time `dt` after the one before it."""
+        if self._version != self._versions():
+            self.refresh()
+        if self._plain(x, dt, observed):
+            seen, gap = x, cast(float, dt)
+            if gap != self._gap:
+                self._dt.fill_(gap)
+                self._gap = gap
+        else:
+            entered = enter_step(self.layer, x, dt, observed)
+            if x.shape != self._shape:
+                raise ValueError(f"x must have shape {self._shape}, as this stepper was made for; got {door.shape(x)}.")
+            seen, self._gap = entered.x[0], math.nan
+            self._dt.copy_(entered.dt[0])
+        y = self._run(seen.view(self._dt.shape[0], -1))
+        return y[0] if self._unbatched else y
+
+    def _plain(self, x: Tensor, dt: Tensor | float, observed: Tensor | None) -> bool:
+        """Whether the door would let these pass as they are; a sum says that no value is infinite or not a number."""
+        return (
+            type(x) is Tensor
+            and x.shape == self._shape
+            and x.dtype is self._dtype
+            and x.is_cpu is self._on_cpu
+            and type(dt) is float
+            and 0.0 <= dt < math.inf
+            and observed is None
+            and not self.layer.missing
+            and (self.layer.max_gap is None or dt <= self.layer.max_gap)
+            and math.isfinite(x.sum().item())
+        )
+
+    # ---- the stack --------------------------------------------------------------------------------------
+
+    def _cells(self) -> list[Cell]:
+        return cast(list[Cell], [*self.layer.encoders, *self.layer.cells])
+
+    def _versions(self) -> int:
+        return sum([tensor._version for tensor in self._tensors])
+
+    def _states(self) -> list[State]:
+        return [state for unit in self._units for state in unit.states()]
+
+    def _set_states(self, states: Sequence[State]) -> None:
+        """Builds the steps of all cells, from these states on, with the weights as they are now."""
+        changes.remake_weights(self._cells())
+        encoders = cast(list[Cell], list(self.layer.encoders))
+        cells = cast(list[Cell], list(self.layer.cells))
+        with torch.inference_mode(False), torch.no_grad():
+            self._encoders = [_LoopUnit(cell, state, self._dt) for cell, state in zip(encoders, states, strict=False)]
+            own = list(states[len(encoders) :])
+            whole_stack = kernels.find_stack(cells, self._like) is not None
+            groups = [cells] if whole_stack else [[cell] for cell in cells]
+            self._stack = [_unit(group, [own.pop(0) for _ in group], self._dt, self.layer.residual) for group in groups]
+        self._units = [*self._encoders, *self._stack]
+        self._whole_stack = whole_stack
+        self._version = self._versions()
+
+    def _run(self, x: Tensor) -> Tensor:
+        for encoder in self._encoders:
+            x = encoder.step(x)
+        if self._whole_stack or not self.layer.residual:
+            for unit in self._stack:
+                x = unit.step(x)
+            return x.clone()
+        levels, skip = [x], self.layer.residual
+        for index, unit in enumerate(self._stack):
+            seen = torch.cat([levels[index], levels[index - skip]], dim=-1) if index >= skip else levels[index]
+            levels.append(unit.step(seen))
+        return levels[-1].clone()
+
+
+class _LoopUnit:
+    """A cell whose step is called as it is."""
+
+    def __init__(self, cell: Cell, state: State, dt: Tensor):
+        self._project, self._state, self._dt = cell.project, state, dt
+        self._step = cell.prepare() if changes.why_hooked(cell) is None else cell
+
+    def step(self, x: Tensor) -> Tensor:
+        # Copies: a cell may keep its arguments in its state, and the caller may use x again.
+        y, self._state = self._step(self._project(x.clone()), self._state, self._dt.clone())
+        return y
+
+    def states(self) -> list[State]:
+        return [self._state]
+
+
+class _NativeUnit:
+    """Cells whose step is one call of a kernel; two sets of arrays take turns as the state before and after it."""
+
+    def __init__(self, x: Tensor, arrays: tuple[State, State], calls: list[kernels.Bound]):
+        self._x, self._arrays, self._calls, self._turn = x, arrays, calls, 0
+
+    def step(self, x: Tensor) -> Tensor:
+        self._x.copy_(x)
+        call, y = self._calls[self._turn]
+        call()
+        self._turn = 1 - self._turn
+        return y
+
+    def states(self) -> list[State]:
+        return list(zip(*(part.clone().unbind(0) for part in self._arrays[self._turn]), strict=True))
+
+
+def _unit(cells: list[Cell], states: list[State], dt: Tensor, residual: int) -> _LoopUnit | _NativeUnit:
+    x = dt.new_zeros(dt.shape[0], cells[0].input_size)
+    kernel = kernels.find(cells[0], x)
+    if kernel is not None and kernel.bind is not None:
+        reads = [cell.kernel_reads() for cell in cells]
+        now = tuple(torch.stack(parts) for parts in zip(*states, strict=True))
+        then = tuple(torch.empty_like(part) for part in now)
+        calls = [kernel.bind(reads, x, dt, *turn, residual) for turn in ((now, then), (then, now))]
+        if all(call is not None for call in calls):
+            return _NativeUnit(x, (now, then), cast(list[kernels.Bound], calls))
+    return _LoopUnit(cells[0], states[0], dt)

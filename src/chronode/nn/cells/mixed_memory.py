@@ -1,0 +1,117 @@
+"""mmRNN: a memory cell that time never touches beside a continuous state that time moves."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from ..._checks import number, one_of
+from ...kernels import Kernel
+from ...kernels import _mixed_memory as mixed_memory
+from .._cell import Cell, State
+from .._flows import CTRNNFlow, MLPFlow, make_flow
+from .._registry import register
+from .._solvers import FlowSolver
+
+VARIANTS = ("gated", "paper", "driven")
+
+
+@register("mmrnn", paper="Mixed-memory RNN (ICLR 2021 submission, ODE-LSTM)", time="native")
+class MixedMemoryCell(Cell):
+    """mmRNN: an LSTM memory c beside a state h that flows for the time dt.
+
+        a_f, a_i, a_z, a_o = W x + U h + b               (b_f starts at forget_bias, the rest at 0)
+        c' = c ⊙ σ(a_f) + σ(a_i) ⊙ tanh(a_z)
+        gated:   h' = ODESolve(f, σ(a_o) ⊙ tanh(c'), dt)
+        paper:   h' = ODESolve(f, c', dt)                 (no output gate)
+        driven:  h' = ODESolve(f(., u), h, dt),  u = σ(a_o) ⊙ tanh(c')
+        y  = h'
+
+    State: (c, h).
+
+    Args:
+        input_size: features D.
+        hidden_size: units H of both c and h.
+        variant: "gated", "paper" (the paper's equations 3-4) or "driven" (what produced the paper's tables).
+        flow: the field f: "mlp", "ctrnn", "gru" or "ltc" (see `flows`); by default "ctrnn" for driven, else "mlp".
+        forget_bias: σ(forget_bias) is the memory's error flow at the start of training.
+        solver: "euler", "midpoint", "heun", "rk4", the adaptive "dopri5" or, for flows with a leak (all but "mlp"),
+            "exponential", which stays bounded however long dt is (see `solvers.FlowSolver`).
+        steps: sub-steps of a fixed solver in each dt.
+        adjoint: adjoint gradients (adaptive solver only) instead of back-propagation through the solver.
+        rtol: relative tolerance of the adaptive solver.
+        atol: absolute tolerance of the adaptive solver.
+    """
+
+    sequence_kernel = Kernel(
+        mixed_memory.run,
+        settings={"flow": ("mlp", "ctrnn"), "solver": mixed_memory.METHODS},
+        parts=(nn.Linear, MLPFlow, CTRNNFlow, FlowSolver),
+        bind=mixed_memory.bind,
+    )
+    state_parts = 2
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        variant: str = "gated",
+        flow: str | None = None,
+        forget_bias: float = 3.0,
+        solver: str = "euler",
+        steps: int = 4,
+        adjoint: bool = False,
+        rtol: float = 1e-5,
+        atol: float = 1e-7,
+    ):
+        super().__init__(input_size, hidden_size)
+        self.variant = one_of("variant", variant, VARIANTS)
+        self.solver = solver
+        self.solve = FlowSolver(solver, steps, rtol=rtol, atol=atol, adjoint=adjoint)
+        driven = variant == "driven"
+        self.flow_name = flow or ("ctrnn" if driven else "mlp")
+        self.flow = make_flow(self.flow_name, hidden_size, hidden_size if driven else 0)
+        self.gates = 3 if variant == "paper" else 4
+        self.inputs = nn.Linear(input_size, self.gates * hidden_size)
+        self.recurrent = nn.Linear(hidden_size, self.gates * hidden_size, bias=False)
+        with torch.no_grad():
+            self.inputs.bias.zero_()
+            self.inputs.bias[:hidden_size] = number("forget_bias", forget_bias)
+
+    def project(self, x: Tensor) -> Tensor:
+        """The gates' share of the input."""
+        return self.inputs(x)
+
+    def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
+        """One step."""
+        c, h = state
+        forget, write, value, *out = (x + self.recurrent(h)).chunk(self.gates, dim=-1)
+        c = c * torch.sigmoid(forget) + torch.sigmoid(write) * torch.tanh(value)
+        memory = torch.sigmoid(out[0]) * torch.tanh(c) if out else c
+        if self.variant == "driven":
+            h = self.solve(self.flow, h, dt, self.flow.drive(memory), params=self.flow.parameters())
+        else:
+            h = self.solve(self.flow, memory, dt, params=self.flow.parameters())
+        return h, (c, h)
+
+    def kernel_reads(self) -> mixed_memory.Reads:
+        """The weights of the gates and of the flow, and how it is solved."""
+        flow = self.flow
+        if isinstance(flow, MLPFlow):
+            inner, outer, scale = flow.inner, (flow.outer.weight, flow.outer.bias), None
+        else:
+            flow = cast(CTRNNFlow, flow)
+            inner, outer, scale = flow.recurrent, None, flow.scale
+        return mixed_memory.Reads(
+            inputs=(self.inputs.weight, self.inputs.bias),
+            recurrent=self.recurrent.weight,
+            inner=(inner.weight, inner.bias),
+            outer=outer,
+            scale=scale,
+            drive=None if flow.drive_in is None else flow.drive_in.weight,
+            variant=self.variant,
+            method=self.solver,
+            steps=self.solve.steps,
+        )

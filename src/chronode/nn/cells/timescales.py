@@ -1,0 +1,178 @@
+"""Models that work on several time scales at once: a set of decays, or rhythms of their own."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..._checks import number, whole
+from .._cell import Cell, State, counter
+from .._registry import register
+from .gated import LSTMCell
+
+
+@register("ct-gru", paper="Mozer, Kazakov & Lindsey 2017, CT-GRU", time="native")
+class CTGRUCell(Cell):
+    """CT-GRU: each unit keeps M traces that fade at fixed time scales, and chooses where to store and retrieve.
+
+        τ_k = 10^(k/2), k = 0..M-1;   ĥ_k⁻ = ĥ_k exp(-dt/τ_k);   h⁻ = Σ ĥ_k⁻
+        ln τ_R, ln τ_S = W x + U h⁻ + b
+        r_k = softmax_k(-(ln τ_R - ln τ_k)²);   s_k = softmax_k(-(ln τ_S - ln τ_k)²)
+        q = tanh(W_q x + U_q Σ r_k ⊙ ĥ_k⁻ + b_q)
+        ĥ_k' = (1 - s_k) ⊙ ĥ_k⁻ + s_k ⊙ q;   y = Σ ĥ_k'
+
+    The paper writes the fading after the storing, with the time to the next event; dt here is the time since
+    the last one, so it comes first. State: (ĥ,), all traces side by side.
+
+    Args:
+        input_size: features D.
+        hidden_size: units H.
+        scales: M.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, scales: int = 8):
+        super().__init__(input_size, hidden_size)
+        self.scales = whole("scales", scales, at_least=1)
+        self.inputs = nn.Linear(input_size, 3 * hidden_size)
+        self.recurrent = nn.Linear(hidden_size, 2 * hidden_size, bias=False)
+        self.retrieved = nn.Linear(hidden_size, hidden_size, bias=False)
+        log_tau = [k / 2 * math.log(10) for k in range(scales)]
+        self.register_buffer("log_tau", self.constant("log_tau", [[value] for value in log_tau]))
+        # Units begin at scales all over the range, not all at the fastest.
+        nn.init.uniform_(self.inputs.bias[: 2 * hidden_size], 0, log_tau[-1])
+
+    def initial_state(self, batch: int, like: Tensor) -> State:
+        """No traces."""
+        return (like.new_zeros(batch, self.scales * self.hidden_size),)
+
+    def project(self, x: Tensor) -> Tensor:
+        """The input's share of ln τ_R, ln τ_S and q."""
+        return self.inputs(x)
+
+    def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
+        """One step."""
+        traces = state[0].unflatten(-1, (self.scales, self.hidden_size))
+        traces = traces * torch.exp(-dt.unsqueeze(-1) * torch.exp(-self.log_tau))
+        for_scales, for_signal = x.split([2 * self.hidden_size, self.hidden_size], dim=-1)
+        wanted = (for_scales + self.recurrent(traces.sum(1))).unsqueeze(1)
+        # -(a - l)² without the -a² that all scales share.
+        retrieve, store = (torch.softmax(self.log_tau * (2 * a - self.log_tau), 1) for a in wanted.chunk(2, -1))
+        signal = torch.tanh(for_signal + self.retrieved((retrieve * traces).sum(1)))
+        traces = traces + store * (signal.unsqueeze(1) - traces)
+        return traces.sum(1), (traces.flatten(1),)
+
+
+@register("phased-lstm", paper="Neil, Pfeiffer & Liu 2016, Phased LSTM", time="native")
+class PhasedLSTMCell(Cell):
+    """Phased LSTM: an LSTM whose units take part only while their own rhythm opens them.
+
+        t' = t + dt;   φ = ((t' - s) mod τ) / τ
+        k = 2φ/r if φ < r/2;   2 - 2φ/r if r/2 ≤ φ < r;   α φ else
+        (h̃, c̃) = LSTM(x, h, c);   c' = k ⊙ c̃ + (1 - k) ⊙ c;   y = h' = k ⊙ h̃ + (1 - k) ⊙ h
+
+    State: (h, c, t): t is the time since the sequence began, of each sequence its own.
+
+    Args:
+        input_size: features D.
+        hidden_size: units H.
+        shortest: least period τ at the start; periods are spread evenly on a log scale.
+        longest: largest period τ at the start.
+        ratio_on: r, the share of its period for which a unit is open.
+        leak: α, of closed units.
+        forget_bias: of the LSTM.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        shortest: float = 1.0,
+        longest: float = 1000.0,
+        ratio_on: float = 0.05,
+        leak: float = 1e-3,
+        forget_bias: float = 1.0,
+    ):
+        super().__init__(input_size, hidden_size)
+        self.lstm = LSTMCell(input_size, hidden_size, forget_bias=forget_bias)
+        low = math.log(number("shortest", shortest, above=0))
+        high = math.log(number("longest", longest, at_least=shortest))
+        log_period = torch.empty(hidden_size).uniform_(low, high)
+        self.log_period = nn.Parameter(log_period)
+        self.shift = nn.Parameter(torch.rand(hidden_size) * log_period.exp())
+        self.register_buffer("ratio_on", self.constant("ratio_on", number("ratio_on", ratio_on, above=0, below=1)))
+        self.register_buffer("leak", self.constant("leak", number("leak", leak, at_least=0)))
+
+    def initial_state(self, batch: int, like: Tensor) -> State:
+        """An LSTM at rest at time 0."""
+        return (*self.lstm.initial_state(batch, like), counter(like, batch))
+
+    def project(self, x: Tensor) -> Tensor:
+        """The gates' share of the input."""
+        return self.lstm.project(x)
+
+    def openness(self, t: Tensor) -> Tensor:
+        """k `(B, H)` at the times `t (B, 1)`."""
+        period = torch.exp(self.log_period)
+        phase = torch.remainder(t - self.shift, period) / period
+        rising = 2 * phase / self.ratio_on
+        opening = torch.where(phase < self.ratio_on / 2, rising, 2 - rising)
+        return torch.where(phase < self.ratio_on, opening, self.leak * phase)
+
+    def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
+        """One step."""
+        h, c, t = state
+        t = t + dt
+        _, (new_h, new_c) = self.lstm(x, (h, c), dt)
+        k = self.openness(t).to(h.dtype)
+        h, c = h + k * (new_h - h), c + k * (new_c - c)
+        return h, (h, c, t)
+
+
+@register("phased-lstm-mmrnn", paper="Phased LSTM as in the program of the mmRNN paper", time="native")
+class GapPhasedLSTMCell(Cell):
+    """Phased LSTM as in the mmRNN paper's program: one rhythm for all units, and the phase of the gap, not of the time.
+
+        τ, s, r = softplus of one trained number each;   φ = ((dt - s) mod τ) / τ
+        k = 2φ r if φ < r/2;   2 - 2φ/r if r/2 ≤ φ < r;   α φ else
+        (h̃, c̃) = LSTM(x, h, c);   c' = k c̃ + (1 - k) c;   y = h' = k h̃ + (1 - k) h
+
+    The first slope is 2φ/r in the paper of the Phased LSTM ("phased-lstm"), and 2φ r in this program.
+
+    State: (h, c).
+
+    Args:
+        input_size: features D.
+        hidden_size: units H.
+        leak: α, of closed units.
+        forget_bias: of the LSTM.
+    """
+
+    state_parts = 2
+
+    def __init__(self, input_size: int, hidden_size: int, leak: float = 1e-3, forget_bias: float = 1.0):
+        super().__init__(input_size, hidden_size)
+        self.lstm = LSTMCell(input_size, hidden_size, forget_bias=forget_bias)
+        self.rhythm = nn.Parameter(torch.zeros(3))
+        self.register_buffer("leak", self.constant("leak", number("leak", leak, at_least=0)))
+
+    def project(self, x: Tensor) -> Tensor:
+        """The gates' share of the input."""
+        return self.lstm.project(x)
+
+    def openness(self, dt: Tensor) -> Tensor:
+        """k `(B, 1)` after the gaps `dt (B, 1)`."""
+        period, shift, ratio_on = F.softplus(self.rhythm)
+        phase = torch.remainder(dt - shift, period) / period
+        opening = torch.where(phase < ratio_on / 2, 2 * phase * ratio_on, 2 - 2 * phase / ratio_on)
+        return torch.where(phase < ratio_on, opening, self.leak * phase)
+
+    def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
+        """One step."""
+        h, c = state
+        _, (new_h, new_c) = self.lstm(x, state, dt)
+        k = self.openness(dt)
+        h, c = h + k * (new_h - h), c + k * (new_c - c)
+        return h, (h, c)

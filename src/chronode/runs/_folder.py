@@ -1,0 +1,328 @@
+"""The run folder: what was asked, what it ran on, how it went, and where to go on after a kill."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from .._checks import one_of
+from .._documents import read_json, read_json_lines
+from .._files import naming_errors, replacing, sweep, sync
+from .._schema import parse
+from ._checkpoints import Store
+from ._environment import environment
+from ._lock import FolderLock
+
+FORMAT = "chronode-run"
+VERSION = 1
+OUTCOMES = ("finished", "stopped", "interrupted", "failed")
+
+# What a creation that was killed can leave; "run.json" comes last, so without it nothing was trained.
+_MADE_FIRST = {"config.json", "environment.json", "run.lock"}
+
+Scalar = str | int | float | bool | None
+Scores = dict[str, float | None]
+Row = dict[str, int | float | list[int | float | None] | None]
+
+
+@dataclass(frozen=True)
+class _Head:
+    """run.json."""
+
+    format: str
+    version: int
+    command: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The fields of summary.json that chronode itself reads; a number is None where it is not finite.
+
+    Attributes:
+        status: one of OUTCOMES.
+        stopped: why training ended.
+        epochs: that were trained.
+        best_epoch: the epoch that the weights are of.
+        metric: what it was chosen by.
+        valid: metrics on the validation part.
+        test: metrics on the test part; empty if it was not tested.
+        baselines: metrics on the test part of what it is compared with.
+        parameters: trained numbers.
+        seconds: of training.
+        notes: what the user should know.
+        fault: why it failed.
+    """
+
+    status: str
+    stopped: str = ""
+    epochs: int | None = None
+    best_epoch: int | None = None
+    metric: str = ""
+    valid: Scores = field(default_factory=dict)
+    test: Scores = field(default_factory=dict)
+    baselines: dict[str, Scores] = field(default_factory=dict)
+    parameters: int | None = None
+    seconds: float | None = None
+    notes: list[str] = field(default_factory=list)
+    fault: str = ""
+
+    def __post_init__(self) -> None:
+        one_of("status", self.status, OUTCOMES)
+
+
+_SUMMARY = {own.name for own in fields(Summary)}
+
+
+class Run:
+    """A folder that holds one training; made by `Run.create`, found again by `Run.open`.
+
+    Every file but the metrics is replaced whole. The folder holds::
+
+        run.json          format, version, command
+        config.json       what was asked
+        environment.json  what it ran on
+        metrics.jsonl     one line per epoch
+        checkpoints/      where to go on, see `Store`
+        summary.json      how it ended
+
+    Attributes:
+        path: the folder.
+        config: what was asked, as JSON holds it (tuples are lists).
+        environment: see `chronode.runs._environment`.
+        command: the words of the command line that made it, or None.
+
+    Example:
+        >>> import tempfile
+        >>> run = Run.create(Path(tempfile.mkdtemp()) / "first", {"model": "mmrnn"})
+        >>> with run.lock():
+        ...     run.append_metrics({"epoch": 1, "loss": 0.5})
+        ...     run.finish({"status": "finished", "best_epoch": 1})
+        >>> again = Run.open(run.path)
+        >>> again.status, again.config, again.metrics()
+        ('finished', {'model': 'mmrnn'}, [{'epoch': 1, 'loss': 0.5}])
+    """
+
+    def __init__(self, path: Path, command: list[str] | None):
+        self.path = path
+        self.command = command
+        self.config: dict[str, Any] = self.load_json("config.json", dict[str, Any])
+        self.environment: dict[str, Any] = self.load_json("environment.json", dict[str, Scalar])
+        self.store = Store(path / "checkpoints")
+        self._lock = FolderLock(path / "run.lock")
+
+    @classmethod
+    def create(cls, folder: str | Path, config: dict[str, Any], *, command: Sequence[str] | None = None) -> Run:
+        """Makes the folder of a new run.
+
+        Args:
+            folder: must be empty or not exist.
+            config: what was asked; plain data.
+            command: the command line, to be told again.
+
+        Raises:
+            ValueError: the folder holds a run or anything else, or JSON cannot hold the config.
+        """
+        path = Path(folder)
+        try:
+            text = json.dumps(config, indent=1, allow_nan=False) + "\n"
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"config cannot be written as JSON: {error}.") from error
+        if path.exists() and not path.is_dir():
+            raise ValueError(f"{path} is a file: name a folder for the run.")
+        path.mkdir(parents=True, exist_ok=True)
+        _refuse_used(path)  # before the lock leaves its file in a folder that is not ours
+        with FolderLock(path / "run.lock").held():
+            _refuse_used(path)  # again, for another process may have been faster
+            _write(path / "config.json", text)
+            _write(path / "environment.json", _json(environment()))
+            words = None if command is None else list(command)
+            _write(path / "run.json", _json({"format": FORMAT, "version": VERSION, "command": words}))
+        sync(path.parent)
+        return cls(path, words)
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Run:
+        """The run in an existing folder.
+
+        Raises:
+            ValueError: there is no run, or one of another version of chronode.
+        """
+        path = Path(folder)
+        if not path.is_dir():
+            raise ValueError(f"there is no folder {path}.")
+        if not (path / "run.json").is_file():
+            raise ValueError(f"{path} is not a run folder: it has no run.json.")
+        told = read_json(path / "run.json")
+        if not isinstance(told, dict) or told.get("format") != FORMAT:
+            raise ValueError(f"{path} is not a run folder: its run.json does not say format {FORMAT!r}.")
+        if told.get("version") != VERSION:
+            raise ValueError(
+                f"{path} is a run folder of version {told.get('version')!r}, this chronode reads version {VERSION}: "
+                "use the chronode that made it (environment.json names it) or train again into a new folder."
+            )
+        head: _Head = read_json(path / "run.json", _Head)
+        return cls(path, head.command)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Only one process trains into the folder; a kill frees it.
+
+        A summary from before is removed, since the run is going on, and so are drafts that a killed process left.
+
+        Raises:
+            ValueError: another process is training into it.
+        """
+        with self._lock.held():
+            sweep(self.path)
+            sweep(self.store.folder)
+            (self.path / "summary.json").unlink(missing_ok=True)
+            yield
+
+    @property
+    def status(self) -> str:
+        """How it stands.
+
+        "running" while a process holds the lock; else what `finish` was told ("finished", "stopped",
+        "interrupted", "failed"); without a word from it "interrupted", or "new" if not an epoch was done.
+        """
+        if self._lock.taken():
+            return "running"
+        if (summary := self.summary()) is not None:
+            return summary.status
+        begun = self.store.folder.is_dir() or self._metrics_file.is_file()
+        return "interrupted" if begun else "new"
+
+    def append_metrics(self, row: dict[str, Any]) -> None:
+        """Adds a line to metrics.jsonl; numbers that are not finite become null, for JSON has none."""
+        line = _line(row)
+        self._drop_torn_line()
+        with naming_errors(self._metrics_file):
+            with self._metrics_file.open("a", encoding="utf-8") as file:
+                file.write(line)
+            sync(self._metrics_file)
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The lines of metrics.jsonl; one that a kill cut short is left out."""
+        if not self._metrics_file.is_file():
+            return []
+        rows = []
+        for place, row in read_json_lines(self._metrics_file, Row):
+            if not isinstance(row.get("epoch", 0), int):
+                raise ValueError(f"{place}: epoch must be a whole number, got {row['epoch']!r}.")
+            rows.append(row)
+        return rows
+
+    def truncate_metrics(self, after_epoch: int) -> None:
+        """Drops the lines of later epochs, and those of none; training on from a checkpoint writes them again."""
+        if self._metrics_file.is_file():
+            self.replace_metrics([row for row in self.metrics() if row.get("epoch", math.inf) <= after_epoch])
+
+    def replace_metrics(self, rows: Iterable[dict[str, Any]]) -> None:
+        """Writes all lines anew, as a checkpoint knows them: a kill may have come between it and its line."""
+        _write(self._metrics_file, "".join(map(_line, rows)))
+
+    def finish(self, summary: dict[str, Any]) -> None:
+        """Writes summary.json: "status" is one of OUTCOMES; see `Summary` for the other fields that are read again."""
+        one_of("summary['status']", summary.get("status", "missing"), OUTCOMES)
+        self.save_json("summary.json", summary)
+
+    def summary(self) -> Summary | None:
+        """What summary.json says; None if the run has not ended."""
+        path = self.path / "summary.json"
+        if not path.is_file():
+            return None
+        told = read_json(path, dict[str, Any])
+        try:
+            return parse(Summary, {name: value for name, value in told.items() if name in _SUMMARY})
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    def save_json(self, name: str, value: Any) -> None:
+        """Writes a file of the folder whole; numbers that are not finite become null."""
+        _write(self.path / name, _json(value))
+
+    def load_json(self, name: str, kind: Any = Any) -> Any:
+        """Reads what `save_json` wrote, as the type `kind` (see `chronode._schema.parse`)."""
+        return read_json(self.path / name, kind)
+
+    @property
+    def _metrics_file(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    def _drop_torn_line(self) -> None:
+        if self._metrics_file.is_file():
+            content = self._metrics_file.read_bytes()
+            if content and not content.endswith(b"\n"):
+                with self._metrics_file.open("r+b") as file:
+                    file.truncate(content.rfind(b"\n") + 1)
+
+
+def next_folder(parent: str | Path, name: str) -> Path:
+    """Makes the next free folder parent/name-1, -2, ...; two processes never get the same one.
+
+    Example:
+        >>> import tempfile
+        >>> parent = tempfile.mkdtemp()
+        >>> [next_folder(parent, "ltc").name for _ in range(2)]
+        ['ltc-1', 'ltc-2']
+    """
+    home = Path(parent)
+    home.mkdir(parents=True, exist_ok=True)
+    pattern = re.compile(re.escape(name) + r"-(\d+)")
+    while True:
+        taken = [int(found[1]) for path in home.iterdir() if (found := pattern.fullmatch(path.name))]
+        path = home / f"{name}-{max(taken, default=0) + 1}"
+        try:
+            path.mkdir()
+        except FileExistsError:
+            continue  # another process was faster
+        return path
+
+
+def run_folders(parent: str | Path) -> list[Path]:
+    """The run folders in a folder by name, damaged ones included.
+
+    Example:
+        >>> import tempfile
+        >>> parent = Path(tempfile.mkdtemp())
+        >>> _ = Run.create(parent / "ltc-1", {"model": "ltc"})
+        >>> [path.name for path in run_folders(parent)]
+        ['ltc-1']
+    """
+    return sorted(marker.parent for marker in Path(parent).glob("*/run.json"))
+
+
+def _refuse_used(path: Path) -> None:
+    names = {item.name for item in path.iterdir()}
+    if "run.json" in names:
+        raise ValueError(f"{path} holds a run already: go on with it by --resume {path}, or name another folder.")
+    if others := sorted(name for name in names - _MADE_FIRST if not name.startswith(".")):
+        raise ValueError(f"{path} is not empty ({others[0]} is in it): name a new or an empty folder for the run.")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(_finite(value), indent=1, allow_nan=False) + "\n"
+
+
+def _line(row: dict[str, Any]) -> str:
+    return json.dumps(_finite(row), allow_nan=False) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    """The same with None for NaN and infinities."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _write(path: Path, text: str) -> None:
+    with replacing(path) as draft:
+        draft.write_text(text, encoding="utf-8")

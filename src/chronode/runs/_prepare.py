@@ -1,0 +1,193 @@
+"""From what was asked to series that can be trained on: read or made, divided, scaled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._checks import near
+from .._documents import read_json
+from .._schema import parse
+from ..data import Facts, Scaler, Sequences, forecast, split, split_by_time, windows
+from ..data._names import counted
+from ..data.sets._copies import hash_of
+from ..tasks import find as find_task
+from ..tasks import tasks
+from ..tasks._task import Parts
+from ..training._objective import Objective
+from ._config import Config, DataConfig
+from ._reading import Reading, read_source
+
+_PARTS_OF_A_SPLIT = 3
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Series ready for `fit`.
+
+    Attributes:
+        parts: training, validation and test, scaled.
+        objective: what is learnt.
+        reading: how later files are read; None for a task.
+        source: what the series came from: name, size and SHA-256 of a file; name and protocol of a task.
+        facts: of all series.
+        divided: how they were divided, in words.
+        notes: what was done to the data.
+    """
+
+    parts: Parts
+    objective: Objective
+    reading: Reading | None
+    source: dict[str, Any]
+    facts: Facts
+    divided: str
+    notes: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: what a later file is read by and compared with."""
+        reading = None if self.reading is None else self.reading.as_dict()
+        sizes = {name: len(getattr(self.parts, name)) for name in ("train", "valid", "test")}
+        told = {"source": self.source, "facts": self.facts.as_dict(), "series": sizes, "notes": list(self.notes)}
+        return {**told, "reading": reading}
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """data.json: what `Prepared.as_dict` told.
+
+    Attributes:
+        source: what the series came from.
+        facts: of all series.
+        series: how many there are in each part.
+        notes: what was done to the data.
+        reading: how later files are read; None for a task.
+    """
+
+    source: dict[str, Any]
+    facts: dict[str, Any]
+    series: dict[str, int]
+    notes: tuple[str, ...]
+    reading: Reading | None
+
+    def __post_init__(self) -> None:
+        if "file" in self.source:
+            parse(str, self.source["file"], "source.file")
+            parse(int, self.source.get("size"), "source.size")
+            parse(str, self.source.get("sha256"), "source.sha256")
+
+    @classmethod
+    def load(cls, run: Path) -> DataFacts:
+        """Those of a run folder."""
+        return read_json(run / "data.json", cls)
+
+
+def prepare(config: Config) -> Prepared:
+    """Reads the file or loads the task that the config names.
+
+    Example:
+        >>> asked = Config.from_dict({"data": {"source": "bitstream", "options": {"train": 20, "valid": 5, "test": 5}}})
+        >>> prepared = prepare(asked)
+        >>> len(prepared.parts.train), prepared.objective.metric
+        (20, 'accuracy')
+    """
+    data = config.data
+    if not data.source:
+        raise ValueError("name a file or a task: `chronode train DATA ...`.")
+    path = Path(data.source)
+    if path.exists():
+        return _from_file(config)
+    if path.suffix and data.source not in tasks():
+        known = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise ValueError(f"{path}: there is no such file.{near(path.name, known)}")
+    return _from_task(config)
+
+
+def source_of(path: str | Path) -> dict[str, Any]:
+    """What tells a file from another: its name, size and hash."""
+    path = Path(path)
+    return {"file": path.name, "size": path.stat().st_size, "sha256": hash_of(path)}
+
+
+def check_unchanged(path: str | Path, known: dict[str, Any], run: Path) -> None:
+    """Refuses a file that is not the one that `source_of` told of when `run` began; a task is always the same."""
+    path = Path(path)
+    if "file" not in known:
+        return
+    if not path.is_file():
+        raise ValueError(
+            f"{path}, which {run} is trained on, is not there: say where it is, "
+            f"`chronode train PLACE/{path.name} --resume {run}`."
+        )
+    now = source_of(path)
+    if now["sha256"] != known["sha256"]:
+        sizes = f"{known['size']:,} bytes then, {now['size']:,} bytes of other content now"
+        raise ValueError(f"{path} has changed since {run} began ({sizes}): bring the old file back, or train anew.")
+
+
+def _from_task(config: Config) -> Prepared:
+    data = config.data
+    task = find_task(data.source)
+    wrong = [name for name in ("target", "id", "time", "forecast", "window") if getattr(data, name)]
+    if wrong:
+        raise ValueError(f"{data.source} is a task and brings its own data: leave out {', '.join(wrong)}.")
+    parts = task.load(data.protocol, config.training.seed, **data.options)
+    told = {"task": task.name, "protocol": data.protocol, "options": dict(data.options), "seed": config.training.seed}
+    notes = dict.fromkeys(note for part in (parts.train, parts.valid, parts.test) for note in part.notes)
+    sizes = f"{len(parts.train):,}/{len(parts.valid):,}/{len(parts.test):,} series"
+    objective = Objective.for_task(task, parts.train, scaler=parts.scaler)
+    return Prepared(
+        parts, objective, None, told, parts.train.describe(), f"{data.protocol} protocol: {sizes}", tuple(notes)
+    )
+
+
+def _from_file(config: Config) -> Prepared:
+    data = config.data
+    if data.options or data.protocol != "clean":
+        raise ValueError(f"{data.source} is a file: protocol and options go with a task.")
+    if not data.target and not data.forecast and not data.source.endswith((".ts", ".npz")):
+        raise ValueError("say what is to be learnt: --target COLUMN, or --forecast STEPS for the next values.")
+    series = read_source(data)
+    notes = list(series.notes)
+    known = series if data.forecast else series.labelled()
+    if gone := len(series) - len(known):
+        notes.append(f"{counted(gone, 'series')} without target: left out of training.")
+    if not len(known):
+        raise ValueError(f"{data.source}: no series has a target: there is nothing to learn from.")
+    raw, divided = _divided(known, data, config.training.seed)
+    raw = [_cut(part, data) for part in raw]
+    notes += [note for part in raw for note in part.notes]
+    scaler = Scaler.fit(raw[0], dt=data.scale_time) if data.scale else None
+    train, valid, test = raw if scaler is None else [scaler.transform(part) for part in raw]
+    missing = config.model.missing if config.model.missing is not None else series.has_missing
+    per_step = train.target is not None and train.target.per_step
+    return Prepared(
+        parts=Parts(train, valid, test, scaler),
+        objective=Objective.for_data(train, scaler=scaler),
+        reading=Reading.of(data, series, missing=missing, per_step=per_step, scaler=scaler),
+        source=source_of(data.source),
+        facts=series.describe(),
+        divided=divided,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _divided(series: Sequences, data: DataConfig, seed: int) -> tuple[list[Sequences], str]:
+    """(training, validation and test; how, in words)."""
+    shares = "/".join(f"{100 * share:g}" for share in data.split)
+    groups = len(np.unique(series.groups))
+    if data.split_by == "time" or (data.split_by == "auto" and groups < _PARTS_OF_A_SPLIT):
+        parts, how = split_by_time(series, data.split), "by time"
+    else:
+        parts, how = split(series, data.split, seed=seed), f"by {data.group or data.id or 'series'}"
+    sizes = "/".join(f"{len(part):,}" for part in parts)
+    return list(parts), f"split {how} {shares} ({sizes} series)"
+
+
+def _cut(part: Sequences, data: DataConfig) -> Sequences:
+    """Forecasts and windows are made after the split, so that no target looks into another part."""
+    if data.forecast:
+        part = forecast(part, data.forecast, data.channels or None)
+    return windows(part, data.window, data.stride or None) if data.window else part

@@ -1,0 +1,116 @@
+"""Predictions as a table: a row per series or per step, in the user's own names and times."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._files import replacing
+from ..data import UNKNOWN, Sequences
+from ..training._predict import Predictions
+
+Columns = dict[str, list[Any]]
+
+
+def columns_of(
+    answers: Predictions,
+    data: Sequences,
+    *,
+    id: str = "series",
+    time: str | None = None,
+    last: bool = False,
+    truth: bool = False,
+) -> Columns:
+    """The columns of a table of predictions.
+
+    Classes come as the likeliest name and a probability each ("p_ill"), values under their names.
+
+    Args:
+        answers: of the model.
+        data: what they are of.
+        id: the name of the first column.
+        time: that of the times; "step", counted from 1, if there are none.
+        last: of answers per step, only that of the last step.
+        truth: with the known targets, in columns "true_...".
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> s = from_list([[1.0], [2.0]], ids=["a", "b"], target=["no", "yes"])
+        >>> said = Predictions(s.ids, [np.array([0.25, 0.75], np.float32)] * 2, ("no", "yes"), ("ill",))
+        >>> columns_of(said, s, id="who")
+        {'who': ['a', 'b'], 'ill': ['yes', 'yes'], 'p_no': [0.25, 0.25], 'p_yes': [0.75, 0.75]}
+    """
+    per_step = bool(len(answers)) and answers.values[0].ndim == 2
+    table: Columns = {}
+    if per_step:
+        rows = np.cumsum(data.lengths) - 1 if last else np.arange(int(data.lengths.sum()))
+        values = np.concatenate(answers.values)[rows]
+        table[id] = np.repeat(data.ids, data.lengths)[rows].tolist()
+        if data.base_times is None:
+            table["step"] = (data.times[rows] + 1).astype(int).tolist()
+        else:
+            table[time or "time"] = data.clock.written(data.times[rows])
+    else:
+        rows, values = np.arange(len(data)), np.stack(answers.values) if len(answers) else np.empty((0, 0))
+        table[id] = data.ids.tolist()
+    if truth and data.target is not None:
+        table |= _truth(data, rows)
+    if answers.classes is None:
+        return table | {name: _plain(column) for name, column in zip(answers.names, values.T, strict=True)}
+    names = np.array(answers.classes)
+    table[answers.names[0]] = names[values.argmax(-1)].tolist() if len(values) else []
+    return table | {f"p_{name}": _plain(column) for name, column in zip(answers.classes, values.T, strict=True)}
+
+
+def write_table(columns: Columns, path: str | Path) -> Path:
+    """Writes a .parquet file, or text with commas; whole or not at all."""
+    path = Path(path)
+    with replacing(path) as draft:
+        if path.suffix in (".parquet", ".pq"):
+            import pyarrow
+            import pyarrow.parquet
+
+            pyarrow.parquet.write_table(pyarrow.table(columns), draft)
+        else:
+            draft.write_text(as_csv(columns), encoding="utf-8")
+    return path
+
+
+def as_csv(columns: Columns) -> str:
+    r"""The table as text with commas; unknown is empty.
+
+    Example:
+        >>> as_csv({"who": ["a", "b, c"], "p": [0.5, None]})
+        'who,p\na,0.5\n"b, c",\n'
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue()
+
+
+def as_rows(columns: Columns) -> list[dict[str, Any]]:
+    """The table as a list of rows."""
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _truth(data: Sequences, rows: NDArray[np.int64]) -> Columns:
+    target = data.target
+    assert target is not None
+    given = target.values if target.classes is not None else target.given
+    values = (given[data.steps] if target.per_step else given)[rows]
+    if target.classes is None:
+        return {f"true_{name}": _plain(column) for name, column in zip(target.names, values.T, strict=True)}
+    names = target.classes
+    return {f"true_{target.names[0]}": [None if code == UNKNOWN else names[code] for code in values.tolist()]}
+
+
+def _plain(column: NDArray[Any]) -> list[float | None]:
+    """Numbers with the digits that their type has; None for NaN."""
+    return [None if text == "nan" else float(text) for text in column.astype(str).tolist()]

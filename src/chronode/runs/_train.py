@@ -1,0 +1,264 @@
+"""A training from start to end, in a run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .._checks import one_of
+from .._model import ModelSpec, SequenceModel
+from .._schema import parse
+from ..data import Scaler, Sequences
+from ..training._baseline import simple_baseline
+from ..training._events import Epoch, EpochDone, Event, Note, TrainingStopped
+from ..training._fit import fit
+from ..training._fitted import Fitted
+from ..training._inputs import check_fits, spec_for
+from ..training._predict import Predictions
+from ._config import Config
+from ._environment import differences, environment
+from ._folder import Run
+from ._prepare import DataFacts, Prepared, check_unchanged, prepare
+from ._tables import columns_of, write_table
+
+MAY_CHANGE = ("epochs", "steps", "early_stop", "threads")
+"""The training settings that a resumed run may be given anew."""
+STRONG_BASELINE = "lstm-dt"
+
+Listener = Callable[[Event], None]
+Draw = Callable[[Run, Fitted, Sequences, Predictions], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a training ended.
+
+    Attributes:
+        run: its folder.
+        status: one of `chronode.runs._folder.OUTCOMES`.
+        summary: what summary.json holds.
+    """
+
+    run: Run
+    status: str
+    summary: dict[str, Any]
+
+
+def train_run(
+    config: Config,
+    folder: str | Path,
+    *,
+    prepared: Prepared | None = None,
+    baseline: bool = False,
+    command: Sequence[str] | None = None,
+    on_event: Listener | None = None,
+    draw: Draw | None = None,
+) -> Outcome:
+    """Trains what the config asks for into a new run folder.
+
+    Args:
+        config: what to do.
+        folder: must be empty or not exist.
+        prepared: what `prepare(config)` gave; None: it is called.
+        baseline: train lstm-dt in the same way too, to compare with.
+        command: the command line, to be told again.
+        on_event: called as training goes on.
+        draw: called with the run, what was fitted, the test series and the answers, to draw plots into the folder.
+
+    Raises:
+        TrainingStopped: the loss is not finite or has exploded, or memory is full; the best weights are in the folder.
+
+    Example:
+        >>> import tempfile
+        >>> few = {"train": 64, "valid": 16, "test": 16}
+        >>> asked = {"data": {"source": "bitstream", "options": few}, "model": {"hidden": 4}, "training": {"epochs": 1}}
+        >>> outcome = train_run(Config.from_dict(asked), Path(tempfile.mkdtemp()) / "first")
+        >>> outcome.status, sorted(outcome.summary["test"])
+        ('finished', ['accuracy', 'loss'])
+    """
+    prepared = prepared or prepare(config)
+    check(config, prepared)
+    run = Run.create(folder, {**config.as_dict(), "baseline": baseline}, command=command)
+    return _go(run, config, prepared, baseline, on_event, draw)
+
+
+def resume_run(
+    folder: str | Path,
+    *,
+    changes: dict[str, Any] | None = None,
+    source: str | None = None,
+    on_event: Listener | None = None,
+    draw: Draw | None = None,
+) -> Outcome:
+    """Goes on with a run after a kill, a crash or Ctrl-C, as if it had never stopped; a finished run stays as it is.
+
+    Args:
+        folder: of the run.
+        changes: other values for MAY_CHANGE, such as {"epochs": 40}.
+        source: where the data file is now, if it was moved.
+        on_event: called as training goes on.
+        draw: as for `train_run`.
+    """
+    run = Run.open(folder)
+    for name in changes or {}:
+        one_of("a setting to change", name, MAY_CHANGE)
+    before = config_of(run)
+    config = before.with_values({"training": changes or {}})
+    if run.status == "running":
+        raise ValueError(f"{run.path} is in use: another process is training into it.")
+    if (summary := run.summary()) is not None and summary.status == "finished" and config == before:
+        return Outcome(run, "finished", {**asdict(summary), **run.load_json("summary.json")})
+    if source is not None:
+        config = config.with_values({"data": {"source": source}})
+    if (run.path / "data.json").is_file():
+        check_unchanged(config.data.source, DataFacts.load(run.path).source, run.path)
+    prepared = prepare(config)
+    if on_event is not None:
+        for line in differences(run.environment, environment()):
+            on_event(Note(f"{line}: the numbers may differ in the last digits from a run that was not stopped."))
+    baseline = run.config.get("baseline") is True
+    run.save_json("config.json", {**config.as_dict(), "baseline": baseline})
+    return _go(run, config, prepared, baseline, on_event, draw)
+
+
+def config_of(run: Run) -> Config:
+    """What a run was asked to do."""
+    try:
+        return Config.from_dict({name: section for name, section in run.config.items() if name != "baseline"})
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{run.path / 'config.json'}: {error}") from error
+
+
+def _go(
+    run: Run, config: Config, prepared: Prepared, baseline: bool, on_event: Listener | None, draw: Draw | None
+) -> Outcome:
+    """Trains, or trains on, and writes what came of it."""
+
+    def listen(event: Event) -> None:
+        if isinstance(event, EpochDone):
+            run.append_metrics(_row(event.epoch))
+        if on_event is not None:
+            on_event(event)
+
+    with run.lock():
+        run.save_json("data.json", prepared.as_dict())
+        saved = run.store.latest()
+        # A kill may have come between a checkpoint and its line.
+        run.replace_metrics(map(_row, parse(list[Epoch], saved[1].get("history"), "history") if saved else []))
+        for note in run.store.notes:
+            listen(Note(note))
+        try:
+            spec, goal = spec_of(config, prepared, config.model.model), {"objective": prepared.objective}
+            fitted = fit(prepared.parts, spec, config.training, **goal, on_event=listen, store=run.store, resume=True)
+        except TrainingStopped as error:
+            if error.fitted is not None:
+                summary = _summary(error.fitted, prepared, "failed")
+                _keep_model(run, error.fitted)
+                run.finish({**summary, "fault": str(error)})
+            raise
+        _keep_model(run, fitted)
+        if fitted.stopped == "interrupted":
+            summary = _summary(fitted, prepared, "interrupted")
+        else:
+            summary = {**_summary(fitted, prepared, "finished"), **_results(run, config, prepared, fitted, draw)}
+            summary["baselines"] = _baselines(config, prepared, baseline, on_event)
+        run.finish(summary)
+    return Outcome(run, summary["status"], summary)
+
+
+def spec_of(config: Config, prepared: Prepared, model: str) -> ModelSpec:
+    """The model to build: the configured one, or another (a baseline) of the same size."""
+    own = config.model
+    told: dict[str, Any] = {"hidden_size": own.hidden, "num_layers": own.layers}
+    if model == own.model:
+        told |= own.settings
+    missing = own.missing if prepared.reading is None else prepared.reading.missing
+    if missing is not None:
+        told["missing"] = missing
+    return spec_for(prepared.parts, model, **told)
+
+
+def check(config: Config, prepared: Prepared) -> None:
+    """Refuses what cannot be trained before a folder is made for it."""
+    parts = prepared.parts
+    goal = prepared.objective.with_settings(config.training.metric, config.training.class_weights, parts.train)
+    with torch.random.fork_rng(devices=[]):
+        network = SequenceModel.build(spec_of(config, prepared, config.model.model), parts.vectors)
+    check_fits(network, goal, parts, config.training)
+
+
+def _row(epoch: Epoch) -> dict[str, Any]:
+    """A line of metrics.jsonl."""
+    told = {"epoch": epoch.number, "loss": epoch.loss, "valid_loss": epoch.valid_loss, **epoch.metrics}
+    return {**told, "rate": epoch.rate, "seconds": epoch.seconds}
+
+
+def _keep_model(run: Run, fitted: Fitted) -> None:
+    objective = {**asdict(fitted.objective), "scaler": _plain(fitted.objective.scaler)}
+    run.save_json("objective.json", {"objective": objective, "scaler": _plain(fitted.scaler)})
+    fitted.model.save(run.path / "model")
+
+
+def _plain(scaler: Scaler | None) -> dict[str, Any] | None:
+    return None if scaler is None else scaler.as_dict()
+
+
+def _summary(fitted: Fitted, prepared: Prepared, status: str) -> dict[str, Any]:
+    best = fitted.best
+    return {
+        "status": status,
+        "stopped": fitted.stopped,
+        "epochs": len(fitted.history),
+        "best_epoch": fitted.best_epoch,
+        "metric": fitted.objective.metric,
+        "valid": {} if best is None else {"loss": best.valid_loss, **best.metrics},
+        "parameters": sum(p.numel() for p in fitted.model.parameters()),
+        "seconds": round(fitted.seconds, 2),
+        "notes": [*prepared.notes, *fitted.notes],
+    }
+
+
+def _baselines(config: Config, prepared: Prepared, strong: bool, tell: Listener | None) -> dict[str, dict[str, float]]:
+    """Metrics on the test part by name."""
+    parts, reading = prepared.parts, prepared.reading
+    channels = reading.forecast_channels if reading is not None else ()
+    objective = prepared.objective.with_settings(config.training.metric, None, parts.train)
+    name, metrics = simple_baseline(objective, parts.train, parts.test, forecast_channels=channels)
+    found = {name: metrics}
+    if not strong or config.model.model == STRONG_BASELINE:
+        return found
+    tell = tell or (lambda event: None)
+    tell(Note(f"training {STRONG_BASELINE} in the same way, to compare with."))
+    spec = spec_of(config, prepared, STRONG_BASELINE)
+    try:
+        fitted = fit(parts, spec, config.training, objective=prepared.objective, on_event=tell)
+    except TrainingStopped as error:  # the run itself has ended well
+        tell(Note(f"{STRONG_BASELINE}: {error}"))
+        return found
+    if fitted.stopped == "interrupted":
+        raise KeyboardInterrupt
+    return {**found, STRONG_BASELINE: fitted.evaluate(parts.test)}
+
+
+def _results(run: Run, config: Config, prepared: Prepared, fitted: Fitted, draw: Draw | None) -> dict[str, Any]:
+    """Tests the model; writes the predictions and has them drawn."""
+    test = prepared.parts.test
+    answers = fitted.predict(test)
+    told = _with_given_target(test)
+    names = {"id": config.data.id or "series", "time": config.data.time}
+    write_table(columns_of(answers, told, **names, truth=True), run.path / "predictions.csv")
+    if draw is not None:
+        draw(run, fitted, told, answers)
+    return {"test": fitted.evaluate(test)}
+
+
+def _with_given_target(data: Sequences) -> Sequences:
+    """The series with number targets as they were in the file, not scaled."""
+    target = data.target
+    if target is None or target.classes is not None:
+        return data
+    return replace(data, target=replace(target, values=target.given, source=None))

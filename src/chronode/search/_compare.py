@@ -1,0 +1,301 @@
+"""Models side by side: each trained on the same series with several seeds, every run in a folder of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from ..nn._registry import find
+from ..runs._config import Config
+from ..runs._folder import Run, Summary
+from ..runs._prepare import Prepared, prepare, source_of
+from ..runs._train import Draw, check, resume_run, train_run
+from ..training._events import Event
+from ..training._metrics import LOWER_IS_BETTER, mean_and_spread
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A model to train with a seed.
+
+    Attributes:
+        model: its name.
+        seed: of the split, the weights and the order of batches.
+        config: all that is asked.
+        folder: of its run; the name has a hash of the config and the data file.
+    """
+
+    model: str
+    seed: int
+    config: Config
+    folder: Path
+
+    def result(self) -> Result | None:
+        """What came of it; None if it is not finished."""
+        if not (self.folder / "run.json").is_file():
+            return None
+        run = Run.open(self.folder)
+        return Result.of(self, run) if run.status in ("finished", "failed") else None
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run.
+
+    Attributes:
+        model: its name.
+        seed: of the run.
+        run: its folder.
+        metric: what it was chosen by.
+        test: metrics on the test part; {} of a run that failed.
+        curve: the metric on the validation part after every epoch; None where it is not finite.
+        parameters: trained numbers.
+        seconds: per epoch.
+        baselines: test metrics of what needs no training.
+        fault: why it failed.
+    """
+
+    model: str
+    seed: int
+    run: str
+    metric: str = ""
+    test: dict[str, float | None] | None = None
+    curve: tuple[float | None, ...] = ()
+    parameters: int = 0
+    seconds: float = 0.0
+    baselines: dict[str, dict[str, float | None]] | None = None
+    fault: str = ""
+
+    @classmethod
+    def of(cls, entry: Entry, run: Run) -> Result:
+        """What a run folder tells."""
+        summary, rows = run.summary() or Summary("failed"), run.metrics()
+        metric, test = summary.metric, summary.test
+        key = "valid_loss" if metric == "loss" else metric
+        fault = summary.fault
+        if not fault and test.get(metric) is None:
+            fault = f"{metric} on the test series is not a number."
+        return cls(
+            *(entry.model, entry.seed, str(entry.folder), metric, test),
+            curve=tuple(row.get(key) for row in rows),
+            parameters=summary.parameters or 0,
+            seconds=statistics.fmean(row.get("seconds") or 0.0 for row in rows) if rows else 0.0,
+            baselines=summary.baselines,
+            fault=fault,
+        )
+
+
+@dataclass(frozen=True)
+class Row:
+    """A model's runs with all seeds.
+
+    Attributes:
+        model: its name.
+        results: of the runs that ended well.
+        failed: the others.
+    """
+
+    model: str
+    results: tuple[Result, ...]
+    failed: tuple[Result, ...]
+
+    def values(self, metric: str) -> list[float]:
+        """A test metric of every run that has it."""
+        return [value for one in self.results if (value := (one.test or {}).get(metric)) is not None]
+
+    def score(self, metric: str) -> tuple[float | None, float | None]:
+        """Mean and standard deviation (of the sample; None of one run) of a test metric."""
+        found = self.values(metric)
+        return mean_and_spread(found) if found else (None, None)
+
+    @property
+    def seconds(self) -> float | None:
+        """Per epoch, the mean over the runs."""
+        return statistics.fmean(one.seconds for one in self.results) if self.results else None
+
+    @property
+    def parameters(self) -> int | None:
+        """Trained numbers."""
+        return next((one.parameters for one in (*self.results, *self.failed) if one.parameters), None)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Models, the best first.
+
+    Attributes:
+        metric: that they are ordered by.
+        metrics: all that were measured, that one first.
+        rows: a model each; those without a result last.
+        baseline: the name and the mean test metric of what needs no training.
+    """
+
+    metric: str
+    metrics: tuple[str, ...]
+    rows: tuple[Row, ...]
+    baseline: tuple[str, float] | None
+
+    @classmethod
+    def of(cls, results: Sequence[Result]) -> Comparison:
+        """Puts results in order.
+
+        Example:
+            >>> found = [("gru", 0, 0.25), ("gru", 1, 0.75), ("ltc", 0, 0.875)]
+            >>> told = [Result(m, seed, "", "accuracy", {"accuracy": score}) for m, seed, score in found]
+            >>> comparison = Comparison.of(told)
+            >>> [(row.model, row.score("accuracy")) for row in comparison.rows]
+            [('ltc', (0.875, None)), ('gru', (0.5, 0.3535533905932738))]
+        """
+        metric = next((one.metric for one in results if one.metric), "")
+        sign = 1.0 if metric in LOWER_IS_BETTER else -1.0
+        rows = []
+        for model in dict.fromkeys(one.model for one in results):
+            own = [one for one in results if one.model == model]
+            rows.append(Row(model, tuple(o for o in own if not o.fault), tuple(o for o in own if o.fault)))
+        rows.sort(key=lambda row: float("inf") if (mean := row.score(metric)[0]) is None else sign * mean)
+        measured = dict.fromkeys(name for one in results for name in one.test or {})
+        return cls(metric, tuple(dict.fromkeys([metric, *measured])), tuple(rows), _baseline(results, metric))
+
+    @property
+    def failed(self) -> list[Result]:
+        """Runs that did not end well."""
+        return [one for row in self.rows for one in row.failed]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "metric": self.metric,
+            "baseline": None if self.baseline is None else dict([self.baseline]),
+            "models": [self._told(row) for row in self.rows],
+        }
+
+    def _told(self, row: Row) -> dict[str, Any]:
+        mean, spread = row.score(self.metric)
+        scores = {name: dict(zip(("mean", "spread"), row.score(name), strict=True)) for name in self.metrics}
+        about = {"parameters": row.parameters, "seconds_per_epoch": row.seconds, "test": scores}
+        runs = [asdict(one) for one in (*row.results, *row.failed)]
+        return {"model": row.model, "mean": mean, "spread": spread, **about, "runs": runs}
+
+
+def plan(config: Config, models: Sequence[str], seeds: int, folder: str | Path) -> list[Entry]:
+    """The runs of a comparison, first seeds first.
+
+    Args:
+        config: what all have in common. A setting named MODEL.NAME is that model's alone.
+        models: names of `chronode models`.
+        seeds: runs of each model, with the config's seed and those after it.
+        folder: for the run folders.
+
+    Example:
+        >>> entries = plan(Config(), ["gru", "ltc"], 2, "runs/compare")
+        >>> [(entry.model, entry.seed) for entry in entries]
+        [('gru', 0), ('ltc', 0), ('gru', 1), ('ltc', 1)]
+    """
+    names = list(dict.fromkeys(models))
+    if not names:
+        raise ValueError("models is empty: give names as in `chronode models`, separated by commas.")
+    for name in names:
+        find(name)
+    for name in config.model.settings:
+        owner = name.partition(".")[0]
+        if "." in name and owner not in names:
+            raise ValueError(f"the setting {name} is for {owner}, which is not compared: {', '.join(names)}.")
+    first = config.training.seed
+    file = file_of(config)
+    return [_entry(config, name, seed, Path(folder), file) for seed in range(first, first + seeds) for name in names]
+
+
+def file_of(config: Config) -> dict[str, Any] | None:
+    """What tells the data file from another; None for a task."""
+    return source_of(config.data.source) if Path(config.data.source).is_file() else None
+
+
+def identity(config: Config, file: dict[str, Any] | None) -> dict[str, Any]:
+    """All that decides what a training comes to, as JSON holds it; wherever the data file is."""
+    told = config.as_dict()
+    told["data"]["source"] = file or config.data.source
+    del told["training"]["threads"]
+    return json.loads(json.dumps(told))
+
+
+def compare(
+    entries: Sequence[Entry],
+    *,
+    on_start: Callable[[Entry], None] | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    draw: Draw | None = None,
+) -> Iterator[Result]:
+    """Trains what is not finished yet; gives the result of every run.
+
+    Models of one seed see the same series. A run that was cut off goes on. A model that cannot go on (its loss is not
+    finite, the memory does not suffice) is told as a fault, and the others are trained.
+
+    Args:
+        entries: what `plan` gave.
+        on_start: called before a run that is not finished yet.
+        on_event: called as training goes on.
+        draw: as for `chronode.runs._train.train_run`.
+
+    Raises:
+        ValueError: a model has no such setting; raised before anything is trained.
+        KeyboardInterrupt: Ctrl-C; the runs so far are kept.
+    """
+    checked = False
+    for _, group in groupby(entries, key=lambda entry: entry.seed):
+        same_seed = list(group)
+        known = {entry.model: entry.result() for entry in same_seed}
+        prepared = None if all(known.values()) else prepare(same_seed[0].config)
+        for entry in same_seed if prepared is not None and not checked else ():
+            _check_model(entry, prepared)
+        checked = checked or prepared is not None
+        for entry in same_seed:
+            result = known[entry.model]
+            if result is None and prepared is not None:
+                if on_start is not None:
+                    on_start(entry)
+                result = _train(entry, prepared, on_event, draw)
+            assert result is not None
+            yield result
+
+
+def _entry(config: Config, model: str, seed: int, folder: Path, file: dict[str, Any] | None) -> Entry:
+    shared = {name: value for name, value in config.model.settings.items() if "." not in name}
+    prefix = f"{model}."
+    own = {name[len(prefix) :]: v for name, v in config.model.settings.items() if name.startswith(prefix)}
+    asked = config.with_values({"model": {"model": model, "settings": {**shared, **own}}, "training": {"seed": seed}})
+    told = json.dumps(identity(asked, file), sort_keys=True)
+    hashed = hashlib.sha256(told.encode()).hexdigest()[:10]
+    return Entry(model, seed, asked, folder / f"{model}-seed{seed}-{hashed}")
+
+
+def _check_model(entry: Entry, prepared: Prepared | None) -> None:
+    assert prepared is not None
+    try:
+        check(entry.config, prepared)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{entry.model}: {error}") from error
+
+
+def _train(entry: Entry, prepared: Prepared, on_event: Callable[[Event], None] | None, draw: Draw | None) -> Result:
+    try:
+        if (entry.folder / "run.json").is_file():
+            outcome = resume_run(entry.folder, source=entry.config.data.source, on_event=on_event, draw=draw)
+        else:
+            outcome = train_run(entry.config, entry.folder, prepared=prepared, on_event=on_event, draw=draw)
+    except (ValueError, TypeError, RuntimeError) as error:
+        return entry.result() or Result(entry.model, entry.seed, str(entry.folder), fault=str(error))
+    if outcome.status == "interrupted":
+        raise KeyboardInterrupt
+    return Result.of(entry, outcome.run)
+
+
+def _baseline(results: Sequence[Result], metric: str) -> tuple[str, float] | None:
+    found = [(name, scores.get(metric)) for one in results for name, scores in (one.baselines or {}).items()]
+    values = [value for _, value in found if value is not None]
+    return (found[0][0], statistics.fmean(values)) if values else None

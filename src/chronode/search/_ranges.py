@@ -1,0 +1,236 @@
+"""What a sweep searches: for every model a range per setting, and where the ranges come from."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from .._checks import near
+from ..nn._layer import Layer
+from ..nn._registry import find
+from ..runs._config import Config, ModelConfig
+from ..training._settings import Settings
+
+SAME_FOR_ALL = ("epochs", "steps", "seed", "metric")
+"""Training settings without which trials cannot be compared."""
+_SIZES = ("hidden", "layers")
+_OF_LAYERS = ("dropout", "bidirectional", "residual", "memory")
+
+
+@dataclass(frozen=True)
+class Between:
+    """All numbers from `low` to `high`; whole ones if both are ints; evenly over their logarithms if `log`."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high:
+            raise ValueError(f"a range goes from a smaller to a larger number, got {self.low}:{self.high}.")
+        if self.log and self.low <= 0:
+            raise ValueError(f"a log range begins above 0, got {self.low}:{self.high}:log.")
+
+    @property
+    def ends(self) -> tuple[Any, ...]:
+        """The values that must be allowed for all to be."""
+        return self.low, self.high
+
+    def __str__(self) -> str:
+        return f"{self.low:g}:{self.high:g}" + (":log" if self.log else "")
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Some values."""
+
+    choices: tuple[Any, ...]
+
+    @property
+    def ends(self) -> tuple[Any, ...]:
+        """All of them."""
+        return self.choices
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.choices))
+
+
+Range = Between | OneOf
+
+
+@dataclass(frozen=True)
+class Space:
+    """Ranges by setting, and where they come from."""
+
+    ranges: Mapping[str, Range]
+    source: str
+
+
+GENERAL = Space(
+    {
+        "learning_rate": Between(1e-4, 3e-2, log=True),
+        "batch_size": OneOf((32, 64, 128)),
+        "hidden": OneOf((32, 64, 128)),
+        "dropout": Between(0.0, 0.5),
+    },
+    "what recurrent networks are usually tried with",
+)
+
+_STEP_SIZE = {"eta": Between(1e-3, 1e-1, log=True), "learning_rate": Between(1e-3, 3e-2, log=True)}
+_EQUILIBRIUM = "a grid search (its points are not given) around learning rate and η 0.01, batches of 128"
+
+PAPERS = {
+    "unicornn": Space(
+        {
+            "learning_rate": Between(1e-4, 3.2e-2, log=True),
+            "batch_size": OneOf((8, 16, 32, 64)),
+            "dropout": Between(0.0, 0.65),
+            "layers": OneOf((2, 3)),
+            "delta_t": Between(1e-2, 0.5, log=True),
+            "alpha": Between(0.0, 31.0),
+        },
+        "the paper's random search: its ranges are not given, these hold all winners of its Table 6",
+    ),
+    "mmrnn": Space(
+        {
+            "learning_rate": Between(5e-4, 2e-2, log=True),
+            "batch_size": OneOf((64, 128, 256)),
+            "optimizer": OneOf(("adam", "rmsprop")),
+        },
+        "around the paper's Table 8 (RMSprop, 5e-3, batches of 256) and its program (5e-4, 128)",
+    ),
+    "ltc": Space(
+        {
+            "learning_rate": Between(1e-3, 2e-2, log=True),
+            "batch_size": OneOf((16, 32, 64)),
+            "hidden": OneOf((16, 32, 64)),
+        },
+        "around what the paper's program uses (32 units, batches of 16, learning rates 1e-3 to 1e-2)",
+    ),
+    "irnn": Space({**_STEP_SIZE, "K": OneOf((1, 3, 5))}, f"{_EQUILIBRIUM}; K of its tables"),
+    "sirnn": Space(_STEP_SIZE, _EQUILIBRIUM),
+    "ernn": Space({**_STEP_SIZE, "K": OneOf((1, 2, 3, 5))}, f"{_EQUILIBRIUM}; K of its tables"),
+}
+
+
+def ranges_for(model: str) -> dict[str, Range]:
+    """The usual ranges of a model: those of its paper, and the general ones for what it leaves open.
+
+    Example:
+        >>> ranges_for("unicornn")["delta_t"], sorted(ranges_for("lstm"))
+        (Between(low=0.01, high=0.5, log=True), ['batch_size', 'dropout', 'hidden', 'learning_rate'])
+    """
+    find(model)
+    own = PAPERS[model].ranges if model in PAPERS else {}
+    return {**GENERAL.ranges, **own}
+
+
+def source_of_ranges(model: str) -> str:
+    """Where they come from, in words."""
+    return PAPERS[model].source if model in PAPERS else GENERAL.source
+
+
+def read_range(text: str, model: str) -> tuple[str, Range]:
+    """A setting and its range from `NAME=LOW:HIGH[:log]` or `NAME=a,b,c`.
+
+    Example:
+        >>> read_range("delta_t=0.01:1:log", "unicornn"), read_range("K=1,2", "irnn")
+        (('delta_t', Between(low=0.01, high=1.0, log=True)), ('K', OneOf(choices=(1, 2))))
+    """
+    name, told = _split(text, "--range", "learning_rate=1e-4:1e-2:log or hidden=32,64")
+    default = _default(name, model)
+    try:
+        if ":" not in told:
+            return name, OneOf(tuple(_like(default, part.strip()) for part in told.split(",")))
+        low, high, *log = told.split(":")
+        if log not in ([], ["log"]) or isinstance(default, bool | str):
+            raise ValueError("a range is LOW:HIGH or LOW:HIGH:log of numbers.")
+        return name, Between(_number(default, low), _number(default, high), log=bool(log))
+    except ValueError as error:
+        raise ValueError(f"--range {text}: {error}") from error
+
+
+def read_fixed(text: str, model: str) -> tuple[str, Any]:
+    """A setting and its value from `NAME=VALUE`.
+
+    Example:
+        >>> read_fixed("alpha=0", "unicornn")
+        ('alpha', 0.0)
+    """
+    name, told = _split(text, "--fix", "hidden=64")
+    try:
+        return name, _like(_default(name, model), told)
+    except ValueError as error:
+        raise ValueError(f"--fix {text}: {error}") from error
+
+
+def applied(config: Config, values: Mapping[str, Any]) -> Config:
+    """The config with these values, each in its section.
+
+    Example:
+        >>> config = applied(Config(), {"hidden": 8, "learning_rate": 0.1, "dropout": 0.2})
+        >>> config.model.hidden, config.training.learning_rate, config.model.settings
+        (8, 0.1, {'dropout': 0.2})
+    """
+    training = {field.name for field in fields(Settings)}
+    own = {field.name for field in fields(ModelConfig)}
+    settings = {name: value for name, value in values.items() if name not in training | own}
+    model = {name: value for name, value in values.items() if name in own}
+    return config.with_values(
+        {
+            "model": {**model, "settings": {**config.model.settings, **settings}},
+            "training": {name: value for name, value in values.items() if name in training},
+        }
+    )
+
+
+def _split(text: str, flag: str, example: str) -> tuple[str, str]:
+    name, equals, told = text.partition("=")
+    if not equals or not name.strip() or not told.strip():
+        raise ValueError(f"{flag} {text!r} must be NAME=..., such as {example}.")
+    return name.strip(), told.strip()
+
+
+def _default(name: str, model: str) -> Any:
+    """The value that a setting has if nobody says anything; its type says what it may be."""
+    known: dict[str, Any] = {field.name: field.default for field in fields(Settings) if field.name not in SAME_FOR_ALL}
+    known |= {field.name: field.default for field in fields(ModelConfig) if field.name in _SIZES}
+    known |= _defaults(Layer, _OF_LAYERS)
+    cell = inspect.signature(find(model).cell).parameters
+    known |= _defaults(find(model).cell, [own for own in cell if own not in ("input_size", "hidden_size")])
+    if name in SAME_FOR_ALL:
+        raise ValueError(f"{name} is the same for all trials: give it as --{name}.")
+    if name not in known:
+        raise ValueError(f"{model} and its training have no setting {name!r}.{near(name, known)}")
+    return known[name]
+
+
+def _defaults(thing: Any, names: Iterable[str]) -> dict[str, Any]:
+    parameters = inspect.signature(thing).parameters
+    return {name: parameters[name].default for name in names}
+
+
+def _like(default: Any, text: str) -> Any:
+    """A value of the default's kind; where that says nothing, what JSON makes of it, or the text."""
+    if isinstance(default, str):
+        return text
+    if isinstance(default, int | float) and not isinstance(default, bool):
+        return _number(default, text)
+    try:
+        value = json.loads(text.lower())
+    except ValueError:
+        value = text
+    if isinstance(default, bool) and not isinstance(value, bool):
+        raise ValueError(f"{text!r} is neither true nor false.")
+    return value
+
+
+def _number(default: Any, text: str) -> float:
+    whole = isinstance(default, int)
+    try:
+        return int(text) if whole else float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no {'whole ' if whole else ''}number.") from None

@@ -1,0 +1,44 @@
+"""Parts of tasks whose series are made up: new ones for every epoch of training, fixed ones to choose by and report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from .._checks import whole
+from ..data import Sequences
+from ._task import Parts
+
+TRAIN, VALID, TEST = range(3)
+
+Draw = Callable[[int, np.random.Generator], Sequences]
+
+
+def drawn(draw: Draw, seed: int, *, train: int, valid: int, test: int, renewed: bool = True) -> Parts:
+    """Parts of `draw(count, dice)`; every part and every epoch has dice of its own.
+
+    Args:
+        draw: makes `count` series with `dice`.
+        seed: of all dice.
+        train: series of an epoch.
+        valid: series of the validation part.
+        test: series of the test part.
+        renewed: training series are new every epoch (`Parts.fresh`).
+
+    Example:
+        >>> from chronode.tasks.adding import adding
+        >>> parts = drawn(partial(adding, length=10), seed=0, train=4, valid=2, test=2)
+        >>> len(parts.train), bool((parts.fresh(1).values == parts.train.values).all())
+        (4, False)
+    """
+    for name, count in (("train", train), ("valid", valid), ("test", test)):
+        whole(name, count, at_least=1)
+    epoch = partial(_part, draw, train, seed, TRAIN)
+    others = _part(draw, valid, seed, VALID), _part(draw, test, seed, TEST)
+    return Parts(epoch(0), *others, fresh=epoch if renewed else None)
+
+
+def _part(draw: Draw, count: int, seed: int, part: int, epoch: int = 0) -> Sequences:
+    return draw(count, np.random.default_rng((seed, part, epoch)))

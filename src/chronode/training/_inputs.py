@@ -1,0 +1,145 @@
+"""What `fit` is given: series and a model, brought into one form and checked against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._model import ModelSpec, SequenceModel, check_symbols, count_symbols
+from ..data import Scaler, Sequences, split
+from ..tasks import find as find_task
+from ..tasks._task import Parts, Task
+from ._objective import Objective, class_counts
+from ._settings import Settings
+
+VALID_SHARE = 0.15
+"""The share of groups that `fit` validates on when it is given training series only."""
+FEW_STEPS = 300
+"""A training of fewer optimiser steps is noted: it mostly ends before anything is learnt."""
+
+
+def parts_of(
+    data: str | Task | Parts | Sequences,
+    valid: Sequences | None,
+    scaler: Scaler | None,
+    protocol: str,
+    options: Mapping[str, Any],
+    seed: int,
+) -> tuple[Task | None, Parts]:
+    """The series to train and to choose by, and the task that they come from."""
+    task = find_task(data) if isinstance(data, str) else data if isinstance(data, Task) else None
+    if not isinstance(data, Sequences):
+        for name, given in (("valid", valid), ("scaler", scaler)):
+            if given is not None:
+                raise ValueError(f"{name} goes with series of your own; a task brings its own.")
+    elif protocol != "clean" or options:
+        raise ValueError("protocol and options go with a task, not with series of your own.")
+    if task is not None:
+        return task, task.load(protocol, seed, **options)
+    if isinstance(data, Parts):
+        return None, data
+    if not isinstance(data, Sequences):
+        raise TypeError(f"data must be a task, its Parts or Sequences, got {type(data).__name__}.")
+    train = data.labelled()
+    if not len(train):
+        raise ValueError("there is nothing to learn from: no series has a target.")
+    if valid is None:
+        train, valid = split(train, (1 - VALID_SHARE, VALID_SHARE), seed=seed)
+    valid = valid.labelled().with_classes(train.classes)
+    if not len(valid):
+        raise ValueError("there is nothing to choose by: no validation series has a target.")
+    return None, Parts(train, valid, valid, scaler)
+
+
+def network_for(model: str | ModelSpec | SequenceModel, parts: Parts) -> SequenceModel:
+    """The model to train; one that is given by name fits all parts of the data."""
+    if isinstance(model, SequenceModel):
+        return model
+    if isinstance(model, str):
+        model = spec_for(parts, model)
+    if not isinstance(model, ModelSpec):
+        raise TypeError(f"model must be a name, a ModelSpec or a SequenceModel, got {type(model).__name__}.")
+    return SequenceModel.build(model, parts.vectors)
+
+
+def spec_for(parts: Parts, model: str, **settings: Any) -> ModelSpec:
+    """The spec of a model that fits all parts of the data; `settings` as for `ModelSpec.for_data`.
+
+    Example:
+        >>> from chronode.tasks import tasks
+        >>> parts = tasks()["bitstream"].load(train=4, valid=4, test=4)
+        >>> spec_for(parts, "gru", hidden_size=8).num_outputs
+        2
+    """
+    every = (parts.train, parts.valid, parts.test)
+    told: dict[str, Any] = {"missing": any(part.has_missing for part in every)}
+    if parts.train.base_values.dtype.kind != "f":
+        told["symbols"] = max(count_symbols(part) for part in every)
+    if parts.vectors is not None:
+        told["embedding_size"] = parts.vectors.shape[1]
+    return ModelSpec.for_data(parts.train, model, **{**told, **settings})
+
+
+def check_fits(network: SequenceModel, goal: Objective, parts: Parts, settings: Settings) -> None:
+    """The model, the target and the settings, before anything is spent on them."""
+    outputs = network.head.out_features
+    if outputs != goal.num_outputs:
+        what = "classes" if goal.kind == "class" else "values"
+        raise ValueError(f"the model has num_outputs={outputs}, the target {goal.num_outputs} {what}.")
+    wanted = "all" if goal.per_step else "last"
+    if network.layer.outputs != wanted:
+        what = "every step" if goal.per_step else "the whole series"
+        told = f"build the model with per_step={goal.per_step}, its layer with outputs={wanted!r}"
+        raise ValueError(f"the target is of {what}: {told}.")
+    channels = network.layer.input_size if network.embedding is None else 1
+    if channels != parts.train.num_channels:
+        raise ValueError(f"the model has input_size={channels}, the data {parts.train.num_channels} channels.")
+    if parts.valid.channels != parts.train.channels:
+        told = f"{', '.join(parts.train.channels)} to train, {', '.join(parts.valid.channels)} to validate"
+        raise ValueError(f"the series have other channels: {told}.")
+    check_symbols(network, parts.train)
+    check_symbols(network, parts.valid)
+    if not network.layer.missing and (parts.train.has_missing or parts.valid.has_missing):
+        raise ValueError("values are missing in these series: build the model with missing=True.")
+    if settings.tbptt and network.layer.bidirectional:
+        raise ValueError("tbptt cannot train a bidirectional layer: the later pieces are not known to the first.")
+
+
+def notes_on(goal: Objective, parts: Parts, settings: Settings) -> tuple[str, ...]:
+    """What the user should know about the data and the settings."""
+    return (*_absent_classes(goal, parts), *_few_steps(parts, settings))
+
+
+def optimizer_steps(parts: Parts, settings: Settings) -> int:
+    """How many steps of the optimiser a training takes, if nothing ends it early.
+
+    Example:
+        >>> from chronode.tasks import tasks
+        >>> parts = tasks()["bitstream"].load(train=130, valid=4, test=4)
+        >>> optimizer_steps(parts, Settings(epochs=10, batch_size=64)), optimizer_steps(parts, Settings(steps=7))
+        (30, 7)
+    """
+    per_epoch = -(-len(parts.train) // settings.batch_size)
+    if settings.tbptt:
+        per_epoch *= -(-int(parts.train.lengths.max()) // settings.tbptt)
+    steps = settings.epochs * per_epoch
+    return steps if settings.steps is None else min(steps, settings.steps)
+
+
+def _few_steps(parts: Parts, settings: Settings) -> tuple[str, ...]:
+    steps = optimizer_steps(parts, settings)
+    if steps >= FEW_STEPS:
+        return ()
+    cure = "more epochs" if settings.batch_size == 1 else "more epochs or a smaller batch_size"
+    counted = f"{steps} optimiser step{'s' if steps != 1 else ''}"
+    return (f"this training takes {counted}; most models need several hundred: use {cure}.",)
+
+
+def _absent_classes(goal: Objective, parts: Parts) -> tuple[str, ...]:
+    if goal.classes is None:
+        return ()
+    gone = [name for name, count in zip(goal.classes, class_counts(parts.train).tolist(), strict=True) if not count]
+    if not gone:
+        return ()
+    listed = ", ".join(map(repr, gone[:5])) + (", ..." if len(gone) > 5 else "")
+    return (f"no training series has the class {listed}: the model cannot learn it.",)

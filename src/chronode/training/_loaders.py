@@ -1,0 +1,139 @@
+"""Batches for training and for evaluation: straight from the Sequences' arrays, without workers or collation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..data import UNKNOWN, Batch, LengthBatches, Sequences
+from ..tasks._task import Parts
+from ._settings import Settings
+
+
+@dataclass
+class Place:
+    """Where a run is: epochs done, batches of the next one done, optimiser steps in all."""
+
+    epoch: int = 0
+    batch: int = 0
+    step: int = 0
+
+
+def batch_seed(seed: int, place: Place, rank: int = 0) -> int:
+    """A seed for all that is drawn in one batch; it depends on nothing else, so a run can go on anywhere."""
+    mixed = np.random.SeedSequence((seed, place.epoch, place.batch, rank))
+    return int(mixed.generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+class TrainingBatches:
+    """The batches of the epoch at `place`, from its next batch on; Lightning iterates over it once per epoch.
+
+    With several processes each takes its share of every batch.
+
+    Args:
+        parts: the training series, or new ones for every epoch.
+        settings: how to train.
+        place: where the run is; read at every start of an epoch.
+        share: (rank, processes).
+    """
+
+    def __init__(self, parts: Parts, settings: Settings, place: Place, share: tuple[int, int] = (0, 1)):
+        self.parts, self.settings, self.place, self.share = parts, settings, place, share
+        self.data = parts.train
+
+    def __len__(self) -> int:
+        return -(-len(self.data) // self.settings.batch_size)
+
+    def __iter__(self) -> Iterator[Batch]:
+        if self.parts.fresh is not None and self.place.epoch:
+            self.data = self.parts.fresh(self.place.epoch)
+        data = self.data
+        order = LengthBatches(data.lengths, self.settings.batch_size, seed=self.settings.seed)
+        order.set_epoch(self.place.epoch)
+        for number, rows in enumerate(order):
+            if number < self.place.batch:
+                continue
+            if self.settings.steps is not None and self.place.step >= self.settings.steps:
+                return
+            batch = data.batch(_share(rows, *self.share))
+            if self.settings.subsample < 1:
+                seed = batch_seed(self.settings.seed, Place(self.place.epoch, number), self.share[0])
+                dice = torch.Generator().manual_seed(seed)
+                per_step = data.target is not None and data.target.per_step
+                batch = subsample(batch, self.settings.subsample, dice, per_step=per_step)
+            yield batch
+
+
+def _share(rows: Tensor, rank: int, processes: int) -> Tensor:
+    """One process' rows of a batch; never none, since all must take the step together."""
+    own = rows[rank::processes]
+    return own if len(own) else rows[rank % len(rows)][None]
+
+
+def subsample(batch: Batch, keep: float, dice: torch.Generator, *, per_step: bool) -> Batch:
+    """Keeps each step with probability `keep` (of every series at least one); times stay what they are.
+
+    The dt of steps left out goes to the next step kept.
+    """
+    size, steps = batch.x.shape[:2]
+    valid = torch.arange(steps) < batch.lengths[:, None]
+    draws = torch.rand(size, steps, generator=dice).masked_fill(~valid, 2.0)
+    kept = (draws < keep) | (draws == draws.min(dim=1, keepdim=True).values)
+    lengths = kept.sum(dim=1)
+    # A stable sort brings the kept steps to the front, in their order.
+    at = (~kept).to(torch.uint8).argsort(dim=1, stable=True)[:, : int(lengths.max())]
+    padding = torch.arange(at.shape[1]) >= lengths[:, None]
+    gaps = torch.ones(size, steps) if batch.dt is None else batch.dt
+    times = gaps.double().cumsum(dim=1).gather(1, at)
+    dt = times.diff(dim=1, prepend=torch.zeros(size, 1, dtype=times.dtype)).to(gaps.dtype)
+
+    def taken(values: Tensor | None, empty: float) -> Tensor | None:
+        if values is None:
+            return None
+        index = at.reshape(*at.shape, *[1] * (values.dim() - 2)).expand(*at.shape, *values.shape[2:])
+        picked = values.gather(1, index)
+        picked[padding] = empty
+        return picked
+
+    x = taken(batch.x, 0)
+    assert x is not None
+    target = batch.target
+    if target is not None and per_step:
+        target = taken(target, float("nan") if target.dtype.is_floating_point else UNKNOWN)
+    return Batch(x, lengths, dt.masked_fill(padding, 0), taken(batch.observed, 0), target, batch.rows)
+
+
+def pieces(batch: Batch, steps: int, *, per_step: bool) -> Iterator[tuple[Batch, Tensor, Tensor]]:
+    """A batch in pieces of `steps` steps: (piece, which series of the piece before are in it, its target).
+
+    A target of the whole series belongs to the piece in which the series ends; before that it is unknown.
+    """
+    assert batch.target is not None
+    inside = torch.ones_like(batch.lengths, dtype=torch.bool)
+    for start in range(0, batch.x.shape[1], steps):
+        now = batch.lengths > start
+        alive, inside = now[inside], now
+        end = start + steps
+        lengths = (batch.lengths[now] - start).clamp(max=steps)
+        dt, observed = (None if values is None else values[now, start:end] for values in (batch.dt, batch.observed))
+        if per_step:
+            target = batch.target[now, start:end]
+        else:
+            empty = float("nan") if batch.target.dtype.is_floating_point else UNKNOWN
+            target = batch.target[now].clone()
+            target[batch.lengths[now] > end] = empty
+        yield Batch(batch.x[now, start:end], lengths, dt, observed, target, batch.rows[now]), alive, target
+
+
+def evaluation_batches(data: Sequences, most_steps: int) -> Iterator[Batch]:
+    """All series by length, in batches of up to `most_steps` steps, padding included (a longer series comes alone)."""
+    order = np.argsort(data.lengths, kind="stable")
+    start = 0
+    for end in range(1, len(order) + 1):
+        if end == len(order) or (end + 1 - start) * data.lengths[order[end]] > most_steps:
+            yield data.batch(order[start:end])
+            start = end

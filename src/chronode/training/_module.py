@@ -1,0 +1,288 @@
+"""The Lightning module: one batch, one epoch's end, and the whole state of a run as tensors and plain facts."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import Any, cast
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from .._model import SequenceModel
+from ..data import UNKNOWN, Batch, Sequences
+from . import _faults as faults
+from ._events import BatchDone, Ends, Epoch, EpochDone, Event, Interrupted, SavedFacts
+from ._loaders import TrainingBatches, batch_seed, pieces
+from ._objective import Loss, Objective
+from ._predict import evaluate
+from ._schedule import Schedule
+from ._settings import Settings
+
+
+class Training(pl.LightningModule):
+    """A run of training. Lightning calls `training_step` for every batch and `on_train_epoch_end` after each epoch.
+
+    All that is drawn at random in a batch (dropout, sub-sampling) depends on the seed and the batch's place alone,
+    so a run that goes on from a saved state gives the same weights as one that was never stopped.
+    """
+
+    automatic_optimization = False
+
+    def __init__(
+        self,
+        model: SequenceModel,
+        objective: Objective,
+        settings: Settings,
+        batches: TrainingBatches,
+        valid: Sequences,
+        ends: Ends,
+    ):
+        super().__init__()
+        self.model, self.objective, self.settings = model, objective, settings
+        self.batches, self.valid, self.ends = batches, valid, ends
+        self.place = batches.place
+        limit = settings.epochs if settings.steps is None else settings.steps / len(batches)
+        self.schedule = Schedule(settings, min(settings.epochs, limit))
+        self.averaged: AveragedModel | None = None
+        if settings.average != "none":
+            ema = get_ema_multi_avg_fn(settings.average_decay) if settings.average == "ema" else None
+            # Weights that want gradients would make DDP wait for them.
+            self.averaged = AveragedModel(model, multi_avg_fn=ema).requires_grad_(False)
+        self.sums = torch.zeros(2, dtype=torch.float64)
+        self.history: list[Epoch] = []
+        self.best: dict[str, Tensor] = {}
+        self.best_epoch = 0
+        self.best_value: float | None = None
+        self.stopped: str | None = None
+        self.untrained_loss: float | None = None
+        self.stop_wanted = False
+        self.seconds = self.cpu_seconds = self.epoch_seconds = 0.0
+        self._pending: dict[str, Tensor] | None = None
+        self._start_clocks()
+
+    # ---- what Lightning calls ---------------------------------------------------------------------------
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        """The optimiser of the settings."""
+        s, parameters = self.settings, [p for p in self.model.parameters() if p.requires_grad]
+        told: dict[str, Any] = {"lr": s.learning_rate, "weight_decay": s.weight_decay}
+        if s.optimizer in ("sgd", "rmsprop"):
+            told["momentum"] = s.momentum
+        if s.optimizer == "rmsprop":
+            told["alpha"] = s.smoothing
+        makers = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+        makers |= {"sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop}
+        return makers[s.optimizer](parameters, **told)
+
+    def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
+        """Lightning's own walks through every batch, even when there is nowhere to go."""
+        if device.type == "cpu":
+            return batch
+        there = {name: tensor.to(device) for name, tensor in batch._asdict().items() if tensor is not None}
+        return batch._replace(**there)
+
+    def on_train_start(self) -> None:
+        """Gives the optimiser its saved state, now that it is there, and this process its share of the batches."""
+        self.batches.share = (self.global_rank, self.trainer.world_size)
+        if self.place.step == 0:
+            self.untrained_loss = evaluate(self.model, self.objective, self.valid)["loss"]
+        self._start_clocks()
+        if self._pending is not None:
+            self._restore_optimizer(self._pending)
+            self._pending = None
+
+    def training_step(self, batch: Batch, index: int) -> None:
+        """Learns one batch: a step of the optimiser, or one per piece."""
+        place = self.place
+        self._seed(batch_seed(self.settings.seed, place, self.global_rank))
+        for group in self._optimizer().param_groups:
+            group["lr"] = self._rate(place.batch)
+        if self.settings.tbptt:
+            loss = self._learn_pieces(batch)
+        else:
+            assert batch.target is not None
+            loss = self._learn(self.objective.loss_of(self.model(batch.x, **batch.times), batch.target), batch)
+        place.batch += 1
+        self._tick()
+        if time.perf_counter() - self._saved >= self.ends.save_seconds:
+            self.save()
+        if self.ends.on_event is not None:
+            self._tell(BatchDone(place.epoch + 1, place.batch, len(self.batches), place.step, float(loss)))
+        if self.stop_wanted:
+            raise Interrupted
+
+    def on_train_epoch_end(self) -> None:
+        """Measures, keeps the best, and decides whether to go on."""
+        s = self.settings
+        if s.average == "swa" and self.averaged is not None and self.place.epoch + 1 >= s.average_start:
+            self.averaged.update_parameters(self.model)
+        found = evaluate(self.candidate(), self.objective, self.valid)
+        loss, weight = self.sums.tolist()
+        number, valid_loss = self.place.epoch + 1, found.pop("loss")
+        rate = self._rate(self.place.batch - 1)
+        epoch = Epoch(number, loss / weight if weight else float("nan"), valid_loss, found, rate, self.epoch_seconds)
+        value = valid_loss if self.objective.metric == "loss" else found[self.objective.metric]
+        better = self.objective.better(value, self.best_value)
+        if value == self.best_value:  # on small data many epochs have the same accuracy: the surer one wins
+            better = valid_loss < self.history[self.best_epoch - 1].valid_loss
+        if better or not self.best:
+            self.best_epoch, self.best_value = number, value if better else None
+            self.best = {name: tensor.clone() for name, tensor in self.candidate().state_dict().items()}
+        self.schedule.epoch_ended(better)
+        self.history.append(epoch)
+        self.place.epoch, self.place.batch = number, 0
+        self.sums.zero_()
+        self.trainer.should_stop = self.decide() is not None
+        self._tick()
+        self.epoch_seconds = 0.0
+        self.save()
+        self._tell(EpochDone(epoch, better))
+        if faults.exploded(valid_loss, self.untrained_loss):
+            self.stopped = None
+            raise faults.explosion(self, valid_loss)
+        if self.stop_wanted and self.stopped is None:
+            raise Interrupted
+
+    # ---- learning ---------------------------------------------------------------------------------------
+
+    def _rate(self, batch: int) -> float:
+        """The learning rate of a batch of this epoch: that of its middle, so that a warm-up does not begin at 0."""
+        return self.schedule.rate(self.place.epoch + (batch + 0.5) / len(self.batches))
+
+    def _seed(self, seed: int) -> None:
+        """As torch.manual_seed, which prepares for devices that are not used and takes 100 times as long."""
+        torch.default_generator.manual_seed(seed)
+        if self.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
+
+    def _learn(self, loss: Loss, batch: Batch) -> Tensor:
+        """One step of the optimiser; a loss or a gradient that is not finite stops the run before it."""
+        optimizer = self.optimizers()
+        assert not isinstance(optimizer, list)
+        mean = loss.mean
+        optimizer.zero_grad()
+        self.manual_backward(mean)
+        parameters = [p for p in self.model.parameters() if p.grad is not None]
+        norm = get_total_norm([p.grad for p in parameters if p.grad is not None])
+        mean = mean.detach()
+        if not torch.isfinite(mean + norm):
+            raise faults.not_finite(self, mean, batch)
+        if self.settings.clip:
+            clip_grads_with_norm_(parameters, self.settings.clip, norm)
+        optimizer.step()
+        self.place.step += 1
+        if self.settings.average == "ema" and self.averaged is not None:
+            self.averaged.update_parameters(self.model)
+        self.sums += torch.stack([loss.sum.detach(), loss.weight]).to(self.sums)
+        return mean
+
+    def _learn_pieces(self, batch: Batch) -> Tensor:
+        """T-BPTT: a step of the optimiser per piece that has a target; gradients end where a piece begins."""
+        state, mean = None, torch.zeros(())
+        for piece, alive, target in pieces(batch, self.settings.tbptt, per_step=self.objective.per_step):
+            if state is not None:
+                state = tuple(part.detach()[:, alive] for part in state)
+            known = (~target.isnan()).any() if target.dtype.is_floating_point else (target != UNKNOWN).any()
+            with torch.set_grad_enabled(bool(known)):
+                output, state = self.model.run(piece.x, state, **piece.times)
+                if known:
+                    mean = self._learn(self.objective.loss_of(output, target), piece)
+        return mean
+
+    def decide(self) -> str | None:
+        """Why the run is over, between two epochs; None if it goes on."""
+        s, place = self.settings, self.place
+        self.stopped = None
+        if s.steps is not None and place.step >= s.steps:
+            self.stopped = "steps"
+        elif place.epoch >= s.epochs:
+            self.stopped = "epochs"
+        elif s.early_stop and place.epoch - self.best_epoch >= s.early_stop:
+            self.stopped = "early"
+        return self.stopped
+
+    def candidate(self) -> SequenceModel:
+        """The weights that are measured and kept: the average's, where there is one."""
+        if self.averaged is None or not self.averaged.n_averaged:
+            return self.model
+        return cast(SequenceModel, self.averaged.module)
+
+    # ---- telling and saving -----------------------------------------------------------------------------
+
+    def _tell(self, event: Event) -> None:
+        if self.ends.on_event is None or self.global_rank:
+            return
+        try:
+            self.ends.on_event(event)
+        except KeyboardInterrupt as error:
+            raise Interrupted from error
+
+    def _start_clocks(self) -> None:
+        self._clock = self._saved = time.perf_counter()
+        self._cpu_clock = time.process_time()
+
+    def _tick(self) -> None:
+        now, cpu = time.perf_counter(), time.process_time()
+        self.epoch_seconds += now - self._clock
+        self.seconds += now - self._clock
+        self.cpu_seconds += cpu - self._cpu_clock
+        self._clock, self._cpu_clock = now, cpu
+
+    def save(self) -> None:
+        """Hands the state of the run to the store, if there is one; of several processes the first does."""
+        if self.ends.store is not None and not self.global_rank:
+            self.ends.store.save(*self.state())
+        self._saved = time.perf_counter()
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """All that the rest of the run depends on: tensors by name, and facts for JSON."""
+        tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        if self.averaged is not None:
+            tensors |= {f"average.{name}": tensor for name, tensor in self.averaged.state_dict().items()}
+        tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
+        for index, parts in self._optimizer().state_dict()["state"].items():
+            tensors |= {f"optimizer.{index}.{name}": part for name, part in parts.items() if part is not None}
+        tensors["sums"] = self.sums
+        facts = {name: getattr(self.place, name) for name in ("epoch", "batch", "step")}
+        facts |= {name: getattr(self, name) for name in ("best_epoch", "best_value", "stopped", "untrained_loss")}
+        facts |= {"schedule": self.schedule.facts(), "history": [epoch.as_dict() for epoch in self.history]}
+        facts |= {name: getattr(self, name) for name in ("seconds", "cpu_seconds", "epoch_seconds")}
+        facts |= {"about": self.ends.about}
+        return tensors, facts
+
+    def restore(self, tensors: dict[str, Tensor], facts: SavedFacts) -> None:
+        """Goes on from what `state` gave; to be called before Lightning's fit."""
+        self.model.load_state_dict(under("model", tensors))
+        if self.averaged is not None:
+            self.averaged.load_state_dict(under("average", tensors))
+        self.best = under("best", tensors)
+        self.sums.copy_(tensors["sums"])
+        for name in ("epoch", "batch", "step"):
+            setattr(self.place, name, getattr(facts, name))
+        for name in ("best_epoch", "best_value", "stopped", "seconds", "cpu_seconds", "epoch_seconds", "history"):
+            setattr(self, name, getattr(facts, name))
+        self.untrained_loss = facts.untrained_loss
+        self.schedule.restore(asdict(facts.schedule))
+        self._pending = under("optimizer", tensors)
+
+    def _restore_optimizer(self, tensors: dict[str, Tensor]) -> None:
+        optimizer = self._optimizer()
+        parts: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in tensors.items():
+            index, part = name.split(".", 1)
+            parts.setdefault(int(index), {})[part] = tensor
+        optimizer.load_state_dict({"state": parts, "param_groups": optimizer.state_dict()["param_groups"]})
+
+    def _optimizer(self) -> torch.optim.Optimizer:
+        optimizer = self.optimizers(use_pl_optimizer=False)
+        assert isinstance(optimizer, torch.optim.Optimizer)
+        return optimizer
+
+
+def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names begin with `prefix` and a dot, without it."""
+    return {name[len(prefix) + 1 :]: tensor for name, tensor in tensors.items() if name.startswith(f"{prefix}.")}

@@ -1,0 +1,103 @@
+"""Answers of a trained model: over all series of a Sequences, in its order; and how good they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .._model import SequenceModel, check_symbols
+from ..data import Batch, Scaler, Sequences
+from ._loaders import evaluation_batches
+from ._objective import Objective
+
+# Numbers that one batch of an evaluation may hold per tensor: 64 MB.
+_MOST_NUMBERS = 2**24
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a model says of each series, in the order of the series.
+
+    Attributes:
+        ids: of the series.
+        values: per series an array: class probabilities `(C,)` or values `(K,)`; of every step `(T, C)` or `(T, K)`.
+        classes: the classes' names; None for values.
+        names: of the target columns.
+    """
+
+    ids: NDArray[Any]
+    values: list[NDArray[np.float32]]
+    classes: tuple[str, ...] | None
+    names: tuple[str, ...] = ("target",)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def labels(self) -> list[Any]:
+        """The name of the likeliest class of each series; of every step, a list per series."""
+        if self.classes is None:
+            raise ValueError("these predictions are values and have no labels.")
+        names = np.array(self.classes)
+        return [names[chances.argmax(-1)].tolist() for chances in self.values]
+
+
+@contextmanager
+def answering(model: SequenceModel) -> Iterator[None]:
+    """Evaluation mode without gradients; afterwards the model is as it was."""
+    training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(training)
+
+
+def outputs(model: SequenceModel, data: Sequences) -> Iterator[tuple[Batch, Tensor]]:
+    """Every batch with the model's logits or values; the order is by length."""
+    widest = max(model.layer.hidden_size, model.layer.output_size, model.head.out_features, data.num_channels)
+    device = model.head.weight.device
+    check_symbols(model, data)
+    with answering(model):
+        for batch in evaluation_batches(data, _MOST_NUMBERS // widest):
+            times = {name: tensor.to(device) for name, tensor in batch.times.items()}
+            yield batch, model(batch.x.to(device), **times)
+
+
+def evaluate(model: SequenceModel, objective: Objective, data: Sequences) -> dict[str, float]:
+    """The loss and the metrics of `objective` over all known targets of `data`."""
+    data = data.with_classes(objective.classes)
+    scores, total, weight = objective.scores(), 0.0, 0.0
+    for batch, output in outputs(model, data):
+        if batch.target is None:
+            raise ValueError("these series have no target to compare with.")
+        target = batch.target.to(output.device)
+        loss = objective.loss_of(output, target)
+        total, weight = total + float(loss.sum), weight + float(loss.weight)
+        objective.measure(scores, output, target)
+    return {"loss": total / weight if weight else float("nan"), **scores.compute()}
+
+
+def predict(
+    model: SequenceModel, data: Sequences, *, classes: tuple[str, ...] | None = None, scaler: Scaler | None = None
+) -> Predictions:
+    """Probabilities of `classes`, or values, which `scaler` brings back to the target's own units."""
+    values: list[NDArray[np.float32]] = [np.empty(0, dtype=np.float32)] * len(data)
+    for batch, output in outputs(model, data):
+        if classes is not None:
+            output = output.softmax(-1)
+        elif scaler is not None:
+            output = scaler.inverse_target(output)
+        answers = output.float().numpy(force=True)
+        for row, answer, length in zip(batch.rows.tolist(), answers, batch.lengths.tolist(), strict=True):
+            values[row] = answer[:length].copy() if model.layer.outputs == "all" else answer
+    names = data.target.names if data.target is not None else ("target",)
+    return Predictions(data.ids, values, classes, names)

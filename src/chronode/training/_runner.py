@@ -1,0 +1,199 @@
+"""A run from start to end: Lightning's Trainer, quiet; threads; Ctrl-C; faults in the user's words."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+
+from .._model import SequenceModel
+from .._schema import parse
+from ..data import Sequences
+from ..tasks._task import Parts
+from ._events import Ends, Interrupted, SavedFacts, TrainingStopped
+from ._faults import out_of_memory
+from ._fitted import Fitted
+from ._loaders import Place, TrainingBatches
+from ._module import Training, under
+from ._objective import Objective
+from ._settings import Settings
+
+# What a resumed run may change: it decides when or where to train, not what is learnt until then.
+_MAY_CHANGE = ("epochs", "steps", "early_stop", "threads", "accelerator", "devices", "strategy")
+# A rule of thumb: with fewer multiplications per batch a second thread mostly waits.
+_SMALL_WORK = 5e7
+_NO_MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "cannot allocate memory")
+
+
+def train(
+    network: SequenceModel,
+    objective: Objective,
+    settings: Settings,
+    parts: Parts,
+    ends: Ends,
+    *,
+    resume: bool,
+    notes: tuple[str, ...],
+) -> Fitted:
+    """Trains `network` in place; see `fit`."""
+    batches = TrainingBatches(parts, settings, Place())
+    ends = ends._replace(about=_about(network, settings, parts.train))
+    saved = ends.store.latest() if resume and ends.store is not None else None
+    facts = None if saved is None else _facts(ends, saved[1])
+    if saved is not None:
+        network = network.with_settings_of(under("model", saved[0]))
+    run = Training(network, objective, settings, batches, parts.valid, ends)
+    if saved is not None and facts is not None:
+        _restore(run, saved[0], facts)
+    try:
+        if run.place.batch or run.decide() is None:
+            with _threads(settings, network, parts.train), _quiet(), _stops_when_asked(run):
+                _trainer(settings, run.place.epoch).fit(run, batches)
+    except Interrupted:
+        run.stopped = "interrupted"
+        run.save()
+    except TrainingStopped as error:
+        error.fitted = _fitted(run, parts, notes)
+        raise
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not any(told in str(error).lower() for told in _NO_MEMORY):
+            raise
+        fault = out_of_memory(run)
+        fault.fitted = _fitted(run, parts, notes)
+        raise fault from error
+    return _fitted(run, parts, notes)
+
+
+def _trainer(settings: Settings, epochs_done: int) -> pl.Trainer:
+    return pl.Trainer(
+        accelerator=settings.accelerator,
+        devices=settings.devices,
+        strategy=settings.strategy,
+        precision="bf16-mixed" if settings.precision == "bf16" else "32-true",
+        max_epochs=settings.epochs - epochs_done,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+
+
+def _fitted(run: Training, parts: Parts, notes: tuple[str, ...]) -> Fitted:
+    if run.best:
+        run.model.load_state_dict(run.best)
+    run.model.zero_grad(set_to_none=True)
+    how = (run.best_epoch, run.stopped or "fault", run.seconds, run.cpu_seconds, run.place.step)
+    return Fitted(run.model.eval(), run.settings, run.objective, tuple(run.history), *how, parts.scaler, notes)
+
+
+# ---- resuming ----------------------------------------------------------------------------------------------
+
+
+def _about(network: SequenceModel, settings: Settings, train: Sequences) -> dict[str, Any]:
+    """What must be the same when a run goes on."""
+    told: dict[str, Any] = {name: value for name, value in settings.as_dict().items() if name not in _MAY_CHANGE}
+    told |= {f"model {k}": v for k, v in (network.spec.as_dict() if network.spec else {}).items()}
+    told |= {"training series": len(train), "training steps": int(train.lengths.sum())}
+    return json.loads(json.dumps(told, default=str))  # tuples become lists, as they will when it is saved
+
+
+def _facts(ends: Ends, told: dict[str, Any]) -> SavedFacts:
+    """The facts of a checkpoint; those of another run, or damaged ones, are refused."""
+    facts: SavedFacts = parse(SavedFacts, told, f"{_place(ends)}: checkpoint")
+    _check_same(facts.about or {}, ends.about)
+    return facts
+
+
+def _restore(run: Training, tensors: dict[str, Tensor], facts: SavedFacts) -> None:
+    """Takes a saved state whose tensors must be those of the model."""
+    try:
+        run.restore(tensors, facts)
+    except (KeyError, RuntimeError) as error:
+        told = " ".join(str(error).split())
+        raise ValueError(f"{_place(run.ends)}: the checkpoint does not fit the model: {told}") from error
+
+
+def _place(ends: Ends) -> str:
+    return str(getattr(ends.store, "folder", "the saved run"))
+
+
+def _check_same(there: dict[str, Any], here: dict[str, Any] | None) -> None:
+    here = here or {}
+    differing = [name for name in {**there, **here} if there.get(name) != here.get(name)]
+    if differing:
+        told = "; ".join(f"{name}: {there.get(name)!r} there, {here.get(name)!r} here" for name in differing)
+        raise ValueError(f"the saved run is another one ({told}); use its settings, or start anew without resume.")
+
+
+# ---- around the run ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _threads(settings: Settings, network: SequenceModel, train: Sequences) -> Iterator[None]:
+    """Torch's threads for this run."""
+    before = torch.get_num_threads()
+    wanted = settings.threads
+    if wanted is None:
+        width = network.layer.hidden_size**2 * network.layer.num_layers
+        work = settings.batch_size * float(train.lengths.mean()) * width
+        wanted = 1 if work < _SMALL_WORK else before
+    torch.set_num_threads(wanted)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without Lightning's greetings and advice."""
+    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric", "lightning")]
+    loggers += [logging.getLogger(f"{log.name}.utilities.rank_zero") for log in loggers]
+    levels = [log.level for log in loggers]
+    for log in loggers:
+        log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            for module in ("pytorch_lightning", "lightning_fabric", "torchmetrics"):
+                warnings.filterwarnings("ignore", module=module)
+            yield
+    finally:
+        for log, level in zip(loggers, levels, strict=True):
+            log.setLevel(level)
+
+
+@contextmanager
+def _stops_when_asked(run: Training) -> Iterator[None]:
+    """The first Ctrl-C (or SIGTERM) ends the run after the batch in hand; the second does what it always does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def ask(number: int, frame: object) -> None:
+        run.stop_wanted = True
+        restore()
+
+    for number in before:
+        signal.signal(number, ask)
+    try:
+        yield
+    except SystemExit as error:
+        if isinstance(error.__context__, KeyboardInterrupt):  # Lightning would end the process
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        restore()
