@@ -123,7 +123,7 @@ def test_installs_without_a_compiler(tmp_path):
     subprocess.run([*pip, "--target", target, sources], env=no_compiler, check=True)
 
     # -S leaves out the .pth files, and with them the editable install that would come first.
-    code = "from chronode.kernels import library; print(library.__file__); print(library.status())"
+    code = "from chronode.kernels import _library as library; print(library.__file__); print(library.status())"
     path = os.pathsep.join([str(target), sysconfig.get_path("purelib")])
     answer = subprocess.run(
         [sys.executable, "-S", "-c", code],

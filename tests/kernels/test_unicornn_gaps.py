@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import chronode
-from chronode.kernels import library
+from chronode.kernels import _library as library
 
 pytestmark = [
     pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built"),
