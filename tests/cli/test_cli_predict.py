@@ -235,5 +235,16 @@ def test_every_kind_of_file_is_trained_on_measured_and_predicted(make, tmp_path,
     told = json.loads(chronode("evaluate", "run", name, "--json").out)
     rows = table(chronode("predict", "run", name).out)
     assert told["series"] == len(rows) >= 12
-    tested = {next(iter(row.values())): row for row in table(chronode("predict", "run").out)}
-    assert tested.items() <= {next(iter(row.values())): row for row in rows}.items()
+    whole = {next(iter(row.values())): row for row in rows}
+    for row in table(chronode("predict", "run").out):
+        assert_same_row(row, whole[next(iter(row.values()))])
+
+
+def assert_same_row(row, other):
+    """The same to the letter, but for the last digit of a number: torch's products round by the size of the batch."""
+    assert row.keys() == other.keys()
+    for name, text in row.items():
+        if name.startswith("p_"):
+            assert float(text) == pytest.approx(float(other[name]), abs=1e-6)
+        else:
+            assert text == other[name]

@@ -219,6 +219,7 @@ def _summary(fitted: Fitted, prepared: Prepared, status: str) -> dict[str, Any]:
         "parameters": sum(p.numel() for p in fitted.model.parameters()),
         "seconds": round(fitted.seconds, 2),
         "notes": [*prepared.notes, *fitted.notes],
+        "fault": "",
     }
 
 
