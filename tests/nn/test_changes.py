@@ -281,7 +281,7 @@ def weights(layer):
 def trained_once(layer):
     """Its output after a step of gradient descent that it took in training, so that every weight is made anew."""
     x, dt, lengths = call()
-    optimiser = torch.optim.SGD(layer.parameters(), lr=0.1)
+    optimiser = torch.optim.SGD(layer.parameters(), lr=1e-3)
     for _ in range(2):
         optimiser.zero_grad()
         layer(x, dt=dt, lengths=lengths)[0].square().sum().backward()

@@ -2,24 +2,13 @@
 
 import pytest
 import torch
+from live_steps import NATIVE, REFUSED, make, readings
 
 import chronode
 from chronode.kernels import _library as library
 from chronode.nn._stepper import _NativeUnit
 
 MODELS = sorted(chronode.models())
-NATIVE = ["mmrnn", "unicornn", "ltc", "irnn", "ernn", "sirnn"]
-
-
-def make(name, input_size=3, hidden_size=5, dtype=torch.float64, **settings):
-    torch.manual_seed(0)
-    return chronode.create(name, input_size, hidden_size, **settings).to(dtype).eval()
-
-
-def readings(count, *shape, dtype=torch.float64):
-    dice = torch.Generator().manual_seed(3)
-    gaps = (torch.rand(count, generator=dice) * 2).tolist()
-    return list(zip(torch.randn(count, *shape, 3, dtype=dtype, generator=dice), gaps, strict=True))
 
 
 def assert_steps_alike(layer, stepper, steps, state=None, **tolerance):
@@ -140,22 +129,6 @@ def test_nothing_is_shared_with_the_caller(name):
     state = stepper.state
     stepper(x)
     torch.testing.assert_close(other.state, state)
-
-
-REFUSED = [
-    (lambda s: s(torch.zeros(2, 4).double()), ValueError, "4 features"),
-    (lambda s: s(torch.zeros(3, 3).double()), ValueError, r"shape \(2, 3\)"),
-    (lambda s: s(torch.zeros(3).double()), ValueError, r"shape \(2, 3\)"),
-    (lambda s: s(torch.zeros(2, 3)), TypeError, "x is torch.float32"),
-    (lambda s: s([[1.0] * 3] * 2), ValueError, "x of step must have shape"),
-    (lambda s: s(torch.full((2, 3), torch.nan).double()), ValueError, r"x\[0, 0\] is not finite"),
-    (lambda s: s(torch.full((2, 3), torch.inf).double()), ValueError, r"x\[0, 0\] is not finite"),
-    (lambda s: s(torch.zeros(2, 3).double(), -1.0), ValueError, "negative or not finite"),
-    (lambda s: s(torch.zeros(2, 3).double(), torch.nan), ValueError, "negative or not finite"),
-    (lambda s: s(torch.zeros(2, 3).double(), torch.tensor([1.0, -1.0])), ValueError, r"dt\[1\] is negative"),
-    (lambda s: s(torch.zeros(2, 3).double(), torch.ones(3)), ValueError, "dt of step must"),
-    (lambda s: s(torch.zeros(2, 3).double(), observed=torch.ones(2, 3) > 0), ValueError, "missing=True"),
-]
 
 
 @pytest.mark.parametrize("name", ["mmrnn", "lstm"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -34,3 +35,27 @@ class BoundCall:
 State = tuple[Tensor, ...]
 Bound = tuple[BoundCall, Tensor]
 """A step over fixed arrays, and the array that holds its y after each call."""
+
+
+class Snapshot:
+    """What CPU tensors hold now; tells later whether they still hold it, bit by bit, however they were written to."""
+
+    def __init__(self, tensors: Sequence[Tensor]):
+        self._tensors = [(tensor, tensor.data_ptr()) for tensor in tensors]
+        self._copies = [tensor.detach().clone() for tensor in tensors]
+        self._compare = ctypes.CDLL(None).memcmp
+        self._passed = [
+            (ctypes.c_void_p(tensor.data_ptr()), ctypes.c_void_p(copy.data_ptr()), ctypes.c_size_t(copy.nbytes))
+            for tensor, copy in zip(tensors, self._copies, strict=True)
+        ]
+
+    @staticmethod
+    def possible(tensors: Sequence[Tensor]) -> bool:
+        """Whether their memory can be compared: on the CPU, without gaps."""
+        return all(tensor.is_cpu and tensor.is_contiguous() for tensor in tensors)
+
+    def holds(self) -> bool:
+        """Whether the tensors are where they were, with the same bits."""
+        if any(tensor.data_ptr() != place for tensor, place in self._tensors):
+            return False
+        return not any(self._compare(*passed) for passed in self._passed)

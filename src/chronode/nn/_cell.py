@@ -53,7 +53,7 @@ class Cell(nn.Module):
         super().__init_subclass__(**arguments)
         kernel = vars(cls).get("sequence_kernel")
         if kernel is not None:
-            cls.written = {part: changes.methods_of(part) for part in (cls, *kernel.parts)}
+            cls.written = {part: changes.Methods(part) for part in (cls, *kernel.parts)}
 
     def __init__(self, input_size: int, hidden_size: int):
         super().__init__()

@@ -8,6 +8,7 @@ they are at the call.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any
 
 from torch import nn
@@ -15,9 +16,6 @@ from torch.nn.modules import module as torch_module
 from torch.nn.utils import parametrize
 
 from ..kernels._backend import constant_to_compilers
-
-Methods = Mapping[str, Any]
-"""Attributes of a class by name, as they were when a kernel was written for it."""
 
 _OF_EVERY_MODULE = frozenset(dir(nn.Module)) - {"forward", "__call__", "_call_impl", "__getattr__"}
 _DESCRIPTIONS = frozenset(
@@ -27,9 +25,22 @@ _VARIABLES_OF_EVERY_MODULE = vars(nn.Module()).keys() | _OF_EVERY_MODULE
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
-def methods_of(cls: type) -> Methods:
-    """What a step of this class may use: all of its attributes but those of every module and descriptions."""
-    return {name: _attribute(cls, name) for name in dir(cls) if name not in _OF_EVERY_MODULE | _DESCRIPTIONS}
+class Methods:
+    """What a step of a class may use, as it is now: all attributes but those of every module and descriptions.
+
+    Attributes:
+        by_name: the attributes.
+    """
+
+    def __init__(self, cls: type):
+        names = [name for name in dir(cls) if name not in _OF_EVERY_MODULE | _DESCRIPTIONS]
+        self.by_name = {name: _attribute(cls, name) for name in names}
+        self._get = attrgetter(*names)
+        self._values = self._get(cls)
+
+    def unchanged_in(self, cls: type) -> bool:
+        """Whether a class, the same or a subclass, has them all; false also where only a closer look can tell."""
+        return self._get(cls) == self._values
 
 
 def _attribute(cls: type, name: str) -> Any:
@@ -43,18 +54,34 @@ def why_changed(cell: nn.Module, written: Mapping[type, Methods]) -> str | None:
     Args:
         cell: the cell.
         written: the class that the kernel was written for, then those of its parts (submodules, and other callable
-            attributes such as a solver), each with its `methods_of`.
+            attributes such as a solver), each with its methods.
     """
+    if _surely_as_written(cell, written, next(iter(written))) and not torch_module._has_any_global_hook():
+        return None
     for place, module in _modules(cell, type(cell).__name__):
-        own = vars(module)
-        expected = next(iter(written)) if module is cell else None
-        reason = _why_replaced(place, module, written, expected)
-        for name in own.keys() - _VARIABLES_OF_EVERY_MODULE:
-            if reason is None and callable(own[name]):
-                reason = _why_replaced(f"{place}.{name}", own[name], written)
+        reason = _why_replaced(place, module, written, next(iter(written)) if module is cell else None)
+        for name, value in vars(module).items():
+            if reason is None and callable(value) and name not in _VARIABLES_OF_EVERY_MODULE:
+                reason = _why_replaced(f"{place}.{name}", value, written)
         if reason is not None:
             return reason
     return why_hooked(cell)
+
+
+def _surely_as_written(part: Any, written: Mapping[type, Methods], expected: type | None = None) -> bool:
+    """A quick look, for every call of a layer: whether nothing is replaced, parametrised or hooked."""
+    methods = written.get(expected or type(part))
+    if methods is None or not methods.unchanged_in(type(part)):
+        return False
+    own = vars(part)
+    for name in own.keys() - _VARIABLES_OF_EVERY_MODULE:
+        if name in methods.by_name or (callable(own[name]) and not _surely_as_written(own[name], written)):
+            return False
+    if not isinstance(part, nn.Module):
+        return True
+    if own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]:
+        return False
+    return all(child is None or _surely_as_written(child, written) for child in own["_modules"].values())
 
 
 def _why_replaced(place: str, part: Any, written: Mapping[type, Methods], expected: type | None = None) -> str | None:
@@ -66,12 +93,10 @@ def _why_replaced(place: str, part: Any, written: Mapping[type, Methods], expect
     if methods is None:
         return f"{place} is a {cls.__name__}, which its kernel does not know"
     own = vars(part)
-    for name, method in methods.items():
-        present = getattr(cls, name)
-        if name not in own and (present is method or _attribute(cls, name) is method):
-            continue
+    for name, method in methods.by_name.items():
         # torch.export puts its own __call__ into every module meanwhile: that is no change of this class.
-        if name in own or present is not getattr(nn.Module, name, None):
+        same = _attribute(cls, name) is method or getattr(cls, name) is getattr(nn.Module, name, None)
+        if name in own or not same:
             return f"{place} has its own {name}"
     return None
 

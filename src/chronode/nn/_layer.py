@@ -19,6 +19,7 @@ from . import _driver as driver
 from ._cell import Cell, State
 from ._missing import ForwardFill
 from ._settings import LAYER_SETTINGS, cell_settings
+from ._step_cache import StepCache
 from ._stepper import Stepper, enter_step
 
 
@@ -84,6 +85,7 @@ class Layer(nn.Module):
         self.memory = one_of("memory", memory, ("auto", "fast", "low"))
         self.max_gap = None if max_gap is None else number("max_gap", max_gap, above=0)
         self.settings = settings
+        self._steps = StepCache()
         self._build()
 
     def _build(self) -> None:
@@ -162,6 +164,8 @@ class Layer(nn.Module):
 
         Variational dropout, if training, draws a new mask at every call.
         """
+        if observed is None and (done := self._steps.step(self, x, state, dt)) is not None:
+            return done
         batch = enter_step(self, x, dt, observed, has_state=state is not None)
         unbatched = x.dim() == 1
         y, states = self._run(batch, self.unpack(state, batch.x, unbatched))
@@ -186,7 +190,7 @@ class Layer(nn.Module):
     def initial_state(self, batch: int) -> State:
         """The state before the first step, as `forward` takes it."""
         like = next(self.parameters())
-        cells = [cell.initial_state(batch, like) for cell in self._all_cells()]
+        cells = [cell.initial_state(batch, like) for cell in self.all_cells()]
         return self.pack(cells, unbatched=False)
 
     # ---- the stack ------------------------------------------------------------------------------------
@@ -245,7 +249,8 @@ class Layer(nn.Module):
 
     # ---- state in and out ------------------------------------------------------------------------------
 
-    def _all_cells(self) -> list[Cell]:
+    def all_cells(self) -> list[Cell]:
+        """The encoders, then the cells of all layers."""
         return cast(list[Cell], [*self.encoders, *self.cells])
 
     def pack(self, states: list[State], unbatched: bool) -> State:
@@ -256,7 +261,7 @@ class Layer(nn.Module):
 
     def unpack(self, state: State | None, x: Tensor, unbatched: bool) -> list[State]:
         """A state as a user passes it, checked, as one of each cell; that before the first step if it is None."""
-        fresh = [cell.initial_state(x.shape[1], x) for cell in self._all_cells()]
+        fresh = [cell.initial_state(x.shape[1], x) for cell in self.all_cells()]
         if state is None:
             return fresh
         name = type(self).__name__ if type(self) is not Layer else self.cell_class.__name__

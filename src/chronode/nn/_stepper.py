@@ -72,7 +72,6 @@ class Stepper:
         like = next(layer.parameters()).detach()
         self._shape = (layer.input_size,) if batch is None else (size, layer.input_size)
         self._dtype, self._on_cpu = like.dtype, like.device.type == "cpu"
-        self._tensors = [*layer.parameters(), *layer.buffers()]
         with torch.inference_mode(False), torch.no_grad():
             self._like = like.new_zeros(1, size, layer.input_size)
             self._dt = like.new_ones(size, 1)
@@ -81,7 +80,7 @@ class Stepper:
 
     def reset(self) -> None:
         """Begins anew: the state is that before the first step."""
-        self._set_states([cell.initial_state(self._like.shape[1], self._like) for cell in self._cells()])
+        self._set_states([cell.initial_state(self._like.shape[1], self._like) for cell in self.layer.all_cells()])
 
     def refresh(self) -> None:
         """Prepares the weights anew; the state stays."""
@@ -96,6 +95,19 @@ class Stepper:
     def state(self, state: State) -> None:
         states = self.layer.unpack(state, self._like, self._unbatched)
         self._set_states(states)
+
+    def is_one_call(self) -> bool:
+        """Whether a step is one call of a kernel, whose arrays are the layer's state."""
+        return len(self._units) == 1 and isinstance(self._units[0], _NativeUnit)
+
+    def load(self, state: State | None) -> bool:
+        """Of a step that `is_one_call`: goes on from this state, or anew; False if it does not fit."""
+        return cast(_NativeUnit, self._units[0]).load(state, self._unbatched)
+
+    def arrays(self) -> State:
+        """Of a step that `is_one_call`: `state`, without the detour over cells."""
+        parts = tuple(part.clone() for part in cast(_NativeUnit, self._units[0]).current())
+        return tuple(part.squeeze(1) for part in parts) if self._unbatched else parts
 
     @torch.no_grad()
     def __call__(self, x: Tensor, dt: Tensor | float = 1.0, *, observed: Tensor | None = None) -> Tensor:
@@ -133,9 +145,6 @@ class Stepper:
 
     # ---- the stack --------------------------------------------------------------------------------------
 
-    def _cells(self) -> list[Cell]:
-        return cast(list[Cell], [*self.layer.encoders, *self.layer.cells])
-
     def _versions(self) -> int:
         return sum([tensor._version for tensor in self._tensors])
 
@@ -144,7 +153,7 @@ class Stepper:
 
     def _set_states(self, states: Sequence[State]) -> None:
         """Builds the steps of all cells, from these states on, with the weights as they are now."""
-        changes.remake_weights(self._cells())
+        changes.remake_weights(self.layer.all_cells())
         encoders = cast(list[Cell], list(self.layer.encoders))
         cells = cast(list[Cell], list(self.layer.cells))
         with torch.inference_mode(False), torch.no_grad():
@@ -155,6 +164,7 @@ class Stepper:
             self._stack = [_unit(group, [own.pop(0) for _ in group], self._dt, self.layer.residual) for group in groups]
         self._units = [*self._encoders, *self._stack]
         self._whole_stack = whole_stack
+        self._tensors = [*self.layer.parameters(), *self.layer.buffers()]
         self._version = self._versions()
 
     def _run(self, x: Tensor) -> Tensor:
@@ -200,8 +210,23 @@ class _NativeUnit:
         self._turn = 1 - self._turn
         return y
 
+    def current(self) -> State:
+        return self._arrays[self._turn]
+
+    def load(self, state: State | None, unbatched: bool) -> bool:
+        arrays = tuple(part.squeeze(1) for part in self.current()) if unbatched else self.current()
+        if state is None:
+            for array in arrays:
+                array.zero_()
+            return True
+        if type(state) is not tuple or [*map(_kind, state)] != [*map(_kind, arrays)]:
+            return False
+        for array, part in zip(arrays, state, strict=True):
+            array.copy_(part)
+        return True
+
     def states(self) -> list[State]:
-        return list(zip(*(part.clone().unbind(0) for part in self._arrays[self._turn]), strict=True))
+        return list(zip(*(part.clone().unbind(0) for part in self.current()), strict=True))
 
 
 def _unit(cells: list[Cell], states: list[State], dt: Tensor, residual: int) -> _LoopUnit | _NativeUnit:
@@ -215,3 +240,7 @@ def _unit(cells: list[Cell], states: list[State], dt: Tensor, residual: int) -> 
         if all(call is not None for call in calls):
             return _NativeUnit(x, (now, then), cast(list[kernels.Bound], calls))
     return _LoopUnit(cells[0], states[0], dt)
+
+
+def _kind(part: object) -> tuple[object, ...] | None:
+    return (part.shape, part.dtype, part.device) if isinstance(part, Tensor) else None

@@ -1,0 +1,82 @@
+"""What `layer.step` remembers from one step to the next, so that it does not prepare the same weights each time."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from ..kernels._backend import chosen
+from ..kernels._bound import Snapshot
+from ..kernels._modes import autocasts, has_values, transformed
+from ._cell import State
+from ._divergence import TOO_LARGE
+from ._stepper import Stepper
+
+if TYPE_CHECKING:
+    from ._layer import Layer
+
+
+class StepCache:
+    """A stepper of a layer, for as long as the layer is exactly what it was prepared from.
+
+    It is used without gradients, in evaluation, where one call of a kernel makes the whole step. Before each use the
+    bits of all weights are compared, and hooks, methods and the backend are looked at again. A copy of the layer begins
+    without it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._shape: torch.Size | None = None
+        self._stepper: Stepper | None = None
+        self._backend = ""
+        self._weights: Snapshot | None = None
+        self._places: list[tuple[dict[str, Any], str, Any]] = []  # where modules keep their tensors and submodules
+
+    def __reduce__(self):
+        return StepCache, ()
+
+    def step(self, layer: Layer, x: Tensor, state: State | None, dt: Tensor | float) -> tuple[Tensor, State] | None:
+        """y and the state after a step; None where the step must be made the long way."""
+        if torch.is_grad_enabled() or layer.training or type(x) is not Tensor or not has_values(x):
+            return None
+        if transformed() or autocasts(x) or not self._lock.acquire(blocking=False):
+            return None
+        try:
+            stepper = self._current(layer, x)
+            if stepper is None or not stepper.load(state):
+                return None
+            y = stepper(x, dt)
+            # What has grown too large is reported on the long way.
+            return (y, stepper.arrays()) if abs(y.sum().item()) < TOO_LARGE else None
+        finally:
+            self._lock.release()
+
+    def _current(self, layer: Layer, x: Tensor) -> Stepper | None:
+        """A stepper for x of this shape: prepared at the second step in a row, if a single kernel makes the step."""
+        stepper = self._stepper
+        if x.shape != self._shape:
+            self._shape, self._stepper = x.shape, None
+            return None
+        if stepper is None or stepper.layer is not layer or not self._holds(layer):
+            self._stepper = stepper = self._prepared(layer, x)
+        return stepper if stepper is not None and stepper.is_one_call() else None
+
+    def _holds(self, layer: Layer) -> bool:
+        if self._weights is None or self._backend != chosen() or not self._weights.holds():
+            return False
+        for place, name, value in self._places:
+            if place.get(name) is not value:
+                return False
+        return all(cell.why_no_kernel() is None for cell in layer.all_cells())
+
+    def _prepared(self, layer: Layer, x: Tensor) -> Stepper | None:
+        tensors = [*layer.parameters(), *layer.buffers()]
+        if layer.bidirectional or not Snapshot.possible(tensors):
+            return None
+        self._backend, self._weights = chosen(), Snapshot(tensors)
+        places = [place for m in layer.modules() for place in (m._parameters, m._buffers, m._modules)]
+        self._places = [(place, name, value) for place in places for name, value in place.items()]
+        return Stepper(layer, None if x.dim() == 1 else x.shape[0])
