@@ -1,16 +1,14 @@
 """chronode.backend: a plain call is for the process, a block for as long as it is open; both reach other threads."""
 
 import os
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import chronode
+from chronode.kernels import _backend as module
 from chronode.kernels._backend import chosen
-
-module = sys.modules["chronode.kernels.backend"]  # the class of that name hides it in the package
 
 
 @pytest.fixture(autouse=True)
