@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+# Nothing else up here: until `main` runs, Ctrl-C prints a traceback.
 import os
 import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 from .._version import __version__
 
@@ -25,8 +22,9 @@ def main() -> None:
         print(f"chronode {__version__}")
         return
     try:
-        with _ending_at_ctrl_c():
-            app = _app()
+        _import_app()
+        from .app import app
+
         app()
     except SystemExit as end:
         sys.exit(NOT_DONE if end.code == _CTRL_C else end.code)
@@ -38,15 +36,26 @@ def main() -> None:
         _end(str(error) or "out of memory", _code(error))
 
 
-def _app() -> Any:
-    """The commands; torch and much else is imported here."""
+def _import_app() -> None:
+    """Imports torch and much else. Ctrl-C ends the process at once: an import may swallow a KeyboardInterrupt."""
+
+    def end(number: int, frame: object) -> None:
+        os.write(2, b"chronode: stopped\n")
+        os._exit(NOT_DONE)
+
     try:
-        from .app import app
+        before = signal.signal(signal.SIGINT, end)
+    except ValueError:  # not in the main thread
+        before = None
+    try:
+        from . import app  # noqa: F401
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise
         sys.exit(f"the command line needs {error.name}: pip install 'chronode[train]'")
-    return app
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
 
 
 def _code(error: Exception) -> int:
@@ -58,21 +67,3 @@ def _code(error: Exception) -> int:
 def _end(line: str, code: int) -> None:
     print(f"chronode: {line}", file=sys.stderr)
     sys.exit(code)
-
-
-@contextmanager
-def _ending_at_ctrl_c() -> Iterator[None]:
-    """While modules are imported, Ctrl-C ends the process at once: an import may swallow a KeyboardInterrupt."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def end(number: int, frame: object) -> None:
-        os.write(2, b"chronode: stopped\n")
-        os._exit(NOT_DONE)
-
-    before = signal.signal(signal.SIGINT, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

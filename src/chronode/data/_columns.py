@@ -119,6 +119,15 @@ def numbers(column: Column) -> NDArray[np.float64] | None:
     return out if out.dtype == np.float64 else out.astype(np.float64)
 
 
+def is_numeric(column: Column) -> bool:
+    """Whether `numbers` can read the column."""
+    types = arrow().types
+    if is_text(column):
+        return as_floats(trimmed(column)) is not None
+    kinds = (types.is_null, types.is_boolean, types.is_integer, types.is_floating, types.is_decimal)
+    return any(is_kind(column.type) for is_kind in kinds)
+
+
 def as_floats(column: Column) -> Column | None:
     """A text column as float64; None if a text is not a number."""
     try:

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from .._checks import one_of
 from ._build import cast, look_at_channels, value_type
-from ._columns import Column, absent, as_columns, codes, numbers
+from ._columns import Column, absent, as_columns, codes, is_numeric, numbers
 from ._frame_index import is_row_numbers, with_index
 from ._moments import moments_of
 from ._names import counted, known_column, known_columns, listed, one_or_more
@@ -193,29 +193,37 @@ def _values(
 ) -> tuple[NDArray[Any], tuple[str, ...], dict[str, tuple[str, ...]], list[str]]:
     """(values (steps, D), channel names, categories in use, notes)."""
     one_of("categorical", categorical, CATEGORICAL)
-    channels: list[tuple[str, NDArray[Any]]] = []
     used: dict[str, tuple[str, ...]] = {}
+    coded: dict[str, NDArray[Any]] = {}
     notes: list[str] = []
     for name in inputs:
         known = (categories or {}).get(name)
-        column = None if known is not None else numbers(cells[name])
-        if column is not None:
-            fit = cast(column, dtype, lambda row, name=name: f"{name}: the value of row {row + 1:,}")
-            if plan.firsts is None:
-                channels.append((name, plan.ordered(fit)))
-            else:
-                channels.append((name, plan.mean(column).astype(dtype)))
+        if known is None and is_numeric(cells[name]):
             continue
         if categorical == "error":
             raise ValueError(not_numeric(name, cells[name]))
-        found, texts, note = _categories(name, cells[name], known)
-        used[name] = texts
+        coded[name], used[name], note = _categories(name, cells[name], known)
         notes += note
-        channels += _coded(name, plan.last(found), texts, categorical, dtype)
-    values = np.empty((int(plan.lengths.sum()), len(channels)), dtype)
-    for i, (_, column) in enumerate(channels):
-        values[:, i] = column
-    return values, tuple(name for name, _ in channels), used, notes
+    width = sum(len(used[name]) if name in used and categorical == "onehot" else 1 for name in inputs)
+    # Filled column by column, so that a large table is not in memory once more.
+    values, channels = np.empty((int(plan.lengths.sum()), width), dtype), []
+    for name in inputs:
+        if name in coded:
+            made = _coded(name, plan.last(coded[name]), used[name], categorical, dtype)
+        else:
+            made = [(name, _ordered(name, cells[name], plan, dtype))]
+        for channel, column in made:
+            values[:, len(channels)] = column
+            channels.append(channel)
+    return values, tuple(channels), used, notes
+
+
+def _ordered(name: str, column: Column, plan: Plan, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """A column of numbers in the order of the steps."""
+    found = numbers(column)
+    assert found is not None  # `is_numeric` said so
+    fit = cast(found, dtype, lambda row: f"{name}: the value of row {row + 1:,}")
+    return plan.ordered(fit) if plan.firsts is None else plan.mean(found).astype(dtype)
 
 
 def _categories(

@@ -1,0 +1,111 @@
+"""Exit codes and last lines: what ended how, and advice that works."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from commands import MAIN, QUICK, VITALS, chronode
+from work_folder import vitals_file, work_folder
+
+here = pytest.fixture(work_folder)
+vitals = pytest.fixture(vitals_file)
+
+
+@pytest.mark.parametrize("delay", [0.1, 0.4, 0.8, 1.5, 3.0])
+def test_ctrl_c_while_modules_are_imported_is_one_line(delay):
+    """Before `main` runs there is only Python's own start, see the next test."""
+    begun = MAIN.replace("main()", "print('begun', flush=True); main()")
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", begun, "train", "nothing"], **pipes) as process:
+        assert process.stdout is not None and process.stdout.readline() == "begun\n"
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=120)
+    assert process.returncode in (1, 2), errors  # 2 where it was done before the signal came
+    assert "Traceback" not in errors and len(errors.strip().splitlines()) <= 2, errors
+
+
+def test_importing_the_command_line_imports_nothing_large():
+    """So there is no time in which Ctrl-C could not be caught."""
+    code = "import sys, chronode.cli; print(sorted({'torch', 'numpy', 'typer', 'rich'} & sys.modules.keys()))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "advice"),
+    [
+        (".config-", "Make room, then run the same command again: nothing was trained yet."),
+        (".environment-", "Make room, then run the same command again: nothing was trained yet."),
+        (".run-", "Make room, then run the same command again: nothing was trained yet."),
+        (".checkpoint-", "Make room, then resume with: chronode train --resume run"),
+        (".model-", "Make room, then resume with: chronode train --resume run"),
+    ],
+)
+def test_a_full_disk_ends_with_advice_that_works(here, vitals, monkeypatch, file, advice):
+    real = os.fsync
+
+    def full(handle):
+        if os.path.basename(os.readlink(f"/proc/self/fd/{handle}")).startswith(file):
+            raise OSError(28, "No space left on device")
+        real(handle)
+
+    asked = ("train", vitals, *VITALS, *QUICK, "--epochs", 1, "-o", "run")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        done = chronode(*asked, code=1)
+    assert "the disk is full" in done.err and done.err.strip().endswith(advice), done.err
+    chronode(*(("train", "--resume", "run") if "--resume" in advice else asked))
+    assert json.loads((here / "run/summary.json").read_text())["status"] == "finished"
+
+
+def test_a_damaged_run_is_listed_as_damaged_and_the_others_follow(here, vitals):
+    chronode("train", vitals, *VITALS, *QUICK, "--epochs", 1, "-o", "runs/whole")
+    wrong = {
+        "summary.json": ("[]", '{"status": 3}', "{}", '{"status": "finished", "test": [1]}', "[" * 5000),
+        "run.json": ("{",),
+        "config.json": ("[]", '{"data": 3}', '{"model": {"hidden": "x"}}'),
+        "environment.json": ('{"started": []}', "7"),
+        "metrics.jsonl": ('{"epoch": "one"}\n', "[]\n", '{"loss": "low"}\n'),
+    }
+    count = 0
+    for name, texts in wrong.items():
+        for text in texts:
+            count += 1
+            shutil.copytree(here / "runs/whole", here / f"runs/damaged-{count:02d}")
+            (here / f"runs/damaged-{count:02d}" / name).write_text(text)
+            done = chronode("show", here / f"runs/damaged-{count:02d}", code=2)
+            assert f"damaged-{count:02d}/{name}" in done.err and len(done.err.splitlines()) == 1, done.err
+    done = chronode("runs", "runs")
+    assert done.out.count("damaged") >= count and "finished" in done.out
+    notes = done.err.splitlines()
+    assert len(notes) == count and all(line.startswith("note: runs/damaged-") for line in notes)
+    told = {row["run"]: row["status"] for row in json.loads(chronode("runs", "runs", "--json").out)}
+    assert told.pop("runs/whole") == "finished" and set(told.values()) == {"damaged"} and len(told) == count
+
+
+@pytest.mark.parametrize("name", ["model.json", "objective.json", "data.json", "model.safetensors"])
+@pytest.mark.parametrize("content", ["", "[]", "{}", "[" * 5000, '{"objective": 3}'])
+def test_a_damaged_model_is_one_line_and_exit_code_2(here, vitals, name, content):
+    chronode("train", vitals, *VITALS, *QUICK, "--epochs", 1, "-o", "run")
+    (here / "run" / name).write_text(content)
+    done = chronode("predict", "run", vitals, code=2)
+    assert f"run/{name}" in done.err and len(done.err.splitlines()) == 1, done.err
+
+
+def test_drafts_of_a_killed_run_are_swept_when_it_is_resumed(here, vitals):
+    chronode("train", vitals, *VITALS, *QUICK, "--epochs", 1, "-o", "run")
+    for name in (".confusion-abcd1234.draft.png", ".model-abcd1234.draft.safetensors", ".metrics-a_b_c_d_.draft.jsonl"):
+        (here / "run" / name).write_bytes(b"half")
+    (here / "run/checkpoints/.checkpoint-000009-ab-abcd1234.draft.safetensors").write_bytes(b"half")
+    (here / "run/.mine").write_text("stays")
+    chronode("train", "--resume", "run", "--epochs", 2)
+    assert [path.name for path in (here / "run").rglob(".*")] == [".mine"]
+
+
+def test_the_exit_codes_are_in_the_help():
+    assert "Exit codes: 0 done; 1" in chronode("--help").out
