@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
-ABI = 4
+ABI = 5
 """The number ``chronode_abi()`` of a usable library returns; native/version.cpp holds the same one."""
 
 

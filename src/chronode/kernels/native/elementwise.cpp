@@ -93,7 +93,7 @@ struct Type {
   using Model = M;
 };
 
-// Tensors as in Problem. model: 0 is IndRNN, 1 is SRU, as in kernels/elementwise.py.
+// Tensors as in Problem. model: 0 is IndRNN, 1 is SRU, as in kernels/_elementwise.py.
 template <class T>
 struct Arguments {
   Array<const T> a, h0, weights, scale;

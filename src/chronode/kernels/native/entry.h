@@ -9,7 +9,7 @@
 //     });
 //   }
 //
-// It returns a Status; unless that is kDone, `failure` says what was wrong. kernels/ops.py makes exceptions of them.
+// It returns a Status; unless that is kDone, `failure` says what was wrong. kernels/_ops.py makes exceptions of them.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,14 @@
 
 namespace chronode {
 
-enum Status : int { kDone = 0, kInvalid = 1, kOutOfMemory = 2, kFailed = 3 };  // the order of kernels/ops.py
+enum Status : int { kDone = 0, kInvalid = 1, kOutOfMemory = 2, kFailed = 3 };  // the order of kernels/_ops.py
 
-constexpr size_t kFailureBytes = 256;  // what `failure` has room for; kernels/ops.py holds the same number
+constexpr size_t kFailureBytes = 256;  // what `failure` has room for; kernels/_ops.py holds the same number
 
 // The arguments that end every kernel's list: how many threads to use, and room for a sentence about what failed.
 #define CHRONODE_CALL int64_t threads, char *failure
 
-// A tensor as kernels/ops.py passes it; of no bytes where there is none.
+// A tensor as kernels/_ops.py passes it; of no bytes where there is none.
 template <class T>
 struct Array {
   T* data;

@@ -65,7 +65,7 @@ struct Arguments {
             *gamma, *sign, lengths, steps, batch, inputs, hidden, rank, K, eta_steps, from_previous != 0};
   }
 
-  // f(Phi); kernels/equilibrium.py has the same order.
+  // f(Phi); kernels/_equilibrium.py has the same order.
   template <class F>
   void with_activation(F f) const {
     require_between("activation", activation, 0, 2);

@@ -198,7 +198,8 @@ class BackwardGroup {
       (Vec<T>::load(d_drive_.data() + at, lanes) + dz).store(d_drive_.data() + at, lanes);
       fnma(scaled, after, Vec<T>::load(d_rate_ + i, lanes)).store(d_rate_ + i, lanes);
       fma(scaled, f, Vec<T>::load(d_target_ + i, lanes)).store(d_target_ + i, lanes);
-      d_delta_.add(row, dn * fnma(after, rate + f, f * target));
+      // Not dn (f A - v_new (1/τ + f)): with a large v, of which dn has the inverse, the bracket would overflow.
+      d_delta_.add(row, fnma(dn * after, rate + f, dn * f * target));
     });
     gemm_add(f_rows, size_, count, back_, dv_.data(), size_);
   }
@@ -217,7 +218,7 @@ class BackwardGroup {
 
 template <class F>
 void with_activation(int64_t number, F f) {
-  switch (number) {  // the order of kernels/ltc.py
+  switch (number) {  // the order of kernels/_ltc.py
     case 0: return f(Sigmoid());
     case 1: return f(Tanh());
     case 2: return f(Relu());

@@ -44,7 +44,7 @@ struct Method {
   int64_t stages;
   T a[4], w[4];
 };
-// In the order of kernels/mixed_memory.py: euler, midpoint, heun, rk4.
+// In the order of kernels/_mixed_memory.py: euler, midpoint, heun, rk4.
 template <class T>
 Method<T> method(int64_t number) {
   const Method<T> methods[] = {{1, {0}, {1}},

@@ -5,7 +5,7 @@ extern "C" {
 // The instruction set this library was compiled for.
 __attribute__((visibility("default"))) const char* chronode_isa() { return CHRONODE_ISA; }
 
-// Raised whenever the signature of an exported function changes; kernels/library.py holds the same number.
-__attribute__((visibility("default"))) int chronode_abi() { return 4; }
+// Raised whenever the signature of an exported function changes; kernels/_library.py holds the same number.
+__attribute__((visibility("default"))) int chronode_abi() { return 5; }
 
 }

@@ -1,0 +1,47 @@
+"""Random calls of every kernel, with weights up to 50 times their usual size and states up to 1e30.
+
+In float32 a kernel may be as far from the float64 result as the torch path in float32, times a small factor, and it is
+finite wherever the torch path is; in outputs, final states and all gradients.
+"""
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from kernel_cases import CASES
+from stress import EPS, FACTOR, FLOOR, TINY, errors, stressed, stressful_calls
+
+from chronode.kernels import _library as library
+
+pytestmark = [
+    pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built"),
+    pytest.mark.filterwarnings("ignore:the outputs of:RuntimeWarning"),
+]
+
+every_case = pytest.mark.parametrize("name", CASES)
+quiet = {
+    "deadline": None,
+    "derandomize": True,
+    "suppress_health_check": list(HealthCheck),
+    "phases": [Phase.generate],  # a smaller call would fail for another reason, and finding it takes minutes
+}
+
+
+def assert_as_exact_as_torch(name, drawn):
+    for part, (native, plain, largest) in errors(*stressed(name, drawn)).items():
+        allowed = FACTOR * plain + FLOOR * EPS * largest + TINY
+        assert native <= allowed, f"{part}: error {native:.3g}, of torch {plain:.3g}"
+
+
+@every_case
+@settings(max_examples=25, **quiet)
+@given(data=st.data())
+def test_kernels_are_as_exact_as_torch(name, data):
+    assert_as_exact_as_torch(name, data.draw(stressful_calls(name)))
+
+
+@pytest.mark.slow  # minutes a kernel: 5,040 calls in all
+@every_case
+@settings(max_examples=420, **quiet)
+@given(data=st.data())
+def test_kernels_are_as_exact_as_torch_in_many_calls(name, data):
+    assert_as_exact_as_torch(name, data.draw(stressful_calls(name)))
