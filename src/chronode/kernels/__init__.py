@@ -8,9 +8,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ._backend import backend, chosen, why_not
+from ._backend import backend, chosen
 from ._bound import Bound
-from ._modes import TRANSFORMED, transformed
+from ._modes import TRANSFORMED, transformed, why_not
 
 __all__ = ["Bound", "Kernel", "backend", "find", "find_stack"]
 
@@ -53,9 +53,7 @@ def find(cell: Any, x: Tensor) -> Kernel | None:
     kernel: Kernel | None = cell.sequence_kernel
     if kernel is None or cell.why_no_kernel() is not None:
         return None
-    reason = why_not(x) if kernel.native else None
-    if transformed():
-        reason = TRANSFORMED
+    reason = why_not(x) if kernel.native else TRANSFORMED if transformed() else None
     if reason is not None and chosen() == "native":
         raise ValueError(f"backend 'native' was chosen, but {reason}. Choose backend 'auto' or 'torch'.")
     return kernel if reason is None else None

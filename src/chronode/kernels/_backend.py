@@ -9,11 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
-import torch
-from torch import Tensor
-
 from .._checks import one_of
-from ._library import library, status
 
 NAMES = ("auto", "torch", "native")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -96,21 +92,3 @@ def chosen() -> str:
     if calls := _calls:
         return calls[-1][0]
     return one_of("CHRONODE_BACKEND", os.environ.get("CHRONODE_BACKEND", "auto"), NAMES)
-
-
-@constant_to_compilers
-def _why_no_library() -> str | None:
-    return status() if library() is None else None
-
-
-def why_not(x: Tensor) -> str | None:
-    """Why no native kernel can take `x` now, in words; None if one can."""
-    if chosen() == "torch":
-        return "the torch backend is chosen"
-    if (reason := _why_no_library()) is not None:
-        return reason
-    if x.device.type != "cpu":
-        return f"the native kernels run on the CPU, x is on {x.device}"
-    if x.dtype not in (torch.float32, torch.float64):
-        return f"the native kernels take float32 and float64, x is {x.dtype}"
-    return None

@@ -7,7 +7,8 @@ from torch import Tensor
 from torch._C import _functorch
 from torch.autograd import forward_ad
 
-from ._backend import constant_to_compilers
+from ._backend import chosen, constant_to_compilers
+from ._library import library, status
 
 TRANSFORMED = "transforms of torch.func and forward-mode differentiation need the torch path"
 """Why nothing but torch's operations may run where `transformed()`."""
@@ -40,3 +41,23 @@ def need_values(x: Tensor, what: str, cure: str) -> None:
 def autocasts(x: Tensor) -> bool:
     """Whether torch.autocast is on for the device of `x`."""
     return not x.is_meta and torch.is_autocast_enabled(x.device.type)
+
+
+@constant_to_compilers
+def _why_no_library() -> str | None:
+    return status() if library() is None else None
+
+
+def why_not(x: Tensor) -> str | None:
+    """Why no native kernel can take `x` now, in words; None if one can."""
+    if chosen() == "torch":
+        return "the torch backend is chosen"
+    if transformed():
+        return TRANSFORMED
+    if (reason := _why_no_library()) is not None:
+        return reason
+    if x.device.type != "cpu":
+        return f"the native kernels run on the CPU, x is on {x.device}"
+    if x.dtype not in (torch.float32, torch.float64):
+        return f"the native kernels take float32 and float64, x is {x.dtype}"
+    return None

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from . import _ops as ops
-from ._backend import why_not
+from ._modes import autocasts, why_not
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
@@ -18,7 +18,7 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 
 def addmm(bias: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """As `torch.addmm`: bias (n,) + a (m, k) times b (k, n); torch's own where no native kernel can run."""
-    if why_not(a) is not None or torch.is_autocast_enabled(a.device.type):
+    if why_not(a) is not None or autocasts(a):
         return torch.addmm(bias, a, b)
     return product_forward(ops.dense(a), b.contiguous(), bias.contiguous())
 
