@@ -12,9 +12,9 @@ namespace {
 
 constexpr int64_t kBlockRows = 192;   // of a product, which pass a panel of the weights that is in L1 ...
 constexpr int64_t kFewBlocks = 8;     // ... or fewer, so that there are that many blocks
-constexpr int64_t kStripRows = 48;    // of a gradient
 constexpr int64_t kMostPieces = 16;   // of the rows of a gradient: bounds the memory of its sums
 constexpr int64_t kPieceRows = 1024;  // at least, so that the sums cost little
+constexpr int64_t kStripRows = 48;    // at least, of a gradient; with few pieces each is cut into strips, too
 
 // c (m x n) = a (m x k) b (k x n) + bias.
 template <class T>
@@ -29,9 +29,8 @@ void multiply(const T* a, const PackedMatrix<T>& b, T* c, int64_t m, int threads
 // c (k x n) = a (m x k)^T d (m x n); sums (n), or null: the columns' sums of d.
 template <class T>
 void multiply_transposed(const T* a, const T* d, T* c, T* sums, int64_t m, int64_t k, int64_t n, int threads) {
-  const Blocks strips(k, kStripRows);
-  const int64_t most = std::max<int64_t>(1, kMostPieces / strips.count);
-  const Blocks pieces(m, std::max(kPieceRows, (m + most - 1) / most));
+  const Blocks pieces(m, std::max(kPieceRows, (m + kMostPieces - 1) / kMostPieces));
+  const Blocks strips(k, std::max(kStripRows, (k * pieces.count + kMostPieces - 1) / kMostPieces));
   BlockSums<T> partial(pieces.count, (k + 1) * n);
   parallel_blocks(pieces.count * strips.count, threads, [&](int64_t block, int) {
     const int64_t piece = block / strips.count, strip = block % strips.count, columns = strips.rows(strip);
