@@ -4,41 +4,17 @@ from __future__ import annotations
 
 import difflib
 import math
-import re
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import TypeVar
-
-# Names that have less in common are other names, not misspelt ones.
-_CLOSE = 0.75
-_LEAST_BEGINNING = 3
 
 Choice = TypeVar("Choice", bound=str)
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """The known names close to `name`, as the tail of an error message ("" if none is close).
-
-    Close are names that differ in a few letters, in case or in separators, and those that share a word or begin with
-    the name.
-
-    Example:
-        >>> near("tempratur", ["temperature", "tenure"]), near("hr", ["x", "y"]), near("rate", ["heart_rate", "date"])
-        (" Did you mean 'temperature'?", '', " Did you mean 'heart_rate' or 'date'?")
-    """
-    scores = {other: _likeness(str(name), other) for other in map(str, known)}
-    close = sorted((other for other in scores if scores[other] >= _CLOSE), key=lambda other: -scores[other])[:3]
+    """The known names close to `name`, as the tail of an error message ("" if none is close)."""
+    close = difflib.get_close_matches(str(name), list(known), n=3, cutoff=0.5)
     return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
-
-
-def _likeness(name: str, other: str) -> float:
-    """From 0 to 1: how much two names have in common."""
-    ours, theirs = (re.findall(r"[^\W_]+", text.casefold()) for text in (name, other))
-    first, second = "".join(ours), "".join(theirs)
-    letters = difflib.SequenceMatcher(None, first, second).ratio()
-    shared = any(word in theirs for word in ours) or (len(first) >= _LEAST_BEGINNING and second.startswith(first))
-    shared |= abs(len(first) - len(second)) == 1 and (first in second or second in first)  # short names
-    return max(letters, _CLOSE if shared else 0.0)
 
 
 def one_of(argument: str, value: Choice, options: Iterable[Choice]) -> Choice:

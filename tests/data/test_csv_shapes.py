@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from series_checks import some
 
 from chronode.data import from_long, read
+from chronode.data._table_files import column_names
 
 
 def put(path, content, encoding="utf-8"):
@@ -273,3 +274,28 @@ def test_an_index_that_is_used_or_holds_something_else_stays(tmp_path):
     assert read(put(tmp_path / "b.csv", ",x\n0.5,1\n0.5,2\n")).channels == ("Unnamed: 0", "x")
     with pytest.raises(ValueError, match="It looks like a time: give time='Unnamed: 0'"):
         read(put(tmp_path / "c.csv", ",x\n2024-01-01,1\n2024-01-02,2\n"))
+
+
+@pytest.mark.parametrize("rows", ['"{i}",{i}.5,a', '"r{i}",{i}.5,a'])
+def test_a_table_of_r_without_a_name_for_its_rows(tmp_path, rows):
+    path = put(tmp_path / "a.txt", "\n".join(['"x","place"', *(rows.format(i=i) for i in range(3))]))
+    options = {"id": "Unnamed: 0"} if "r{" in rows else {}
+    made = read(path, ignore=["place"], **options)
+    assert made.channels == ("x",)
+    assert made.values[:, 0].tolist() == [0.5, 1.5, 2.5]
+    assert made.ids.tolist() == (["r0", "r1", "r2"] if options else [0])
+    assert column_names(path, {}) == ["Unnamed: 0", "x", "place"]
+
+
+@pytest.mark.parametrize("text", ["1/1/1998,0.8,?,3\n1/2/1998,2.8,3,4\n", "2024-01-01 10:00,5\n2024-01-02 10:00,6\n"])
+def test_a_first_line_of_dates_and_numbers_has_no_names(tmp_path, text):
+    path = put(tmp_path / "a.data", text)
+    with pytest.raises(ValueError, match="the first line holds numbers, not column names"):
+        read(path)
+    names = ["day", "x", "y", "z"][: text.partition("\n")[0].count(",") + 1]
+    assert read(path, names=names, time="day", time_format="%m/%d/%Y" if "/" in text else None).lengths.tolist() == [2]
+
+
+def test_numbers_as_names_beside_an_index(tmp_path):
+    pandas.DataFrame(np.arange(6.0).reshape(3, 2)).to_csv(tmp_path / "a.csv")
+    assert read(tmp_path / "a.csv").channels == ("0", "1")

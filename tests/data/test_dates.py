@@ -68,6 +68,11 @@ FOUND = {
         "",
         ["2024-03-30T23:30", "2024-03-31T01:30"],
     ),
+    "colon": (
+        ["27.05.2009 12:03:25:128", "27.05.2009 14:03:25:500"],
+        "%d.%m.%Y %H:%M:%S:%f",
+        ["2009-05-27T12:03:25.128", "2009-05-27T14:03:25.500"],
+    ),
     "joined": (["20240131T101500", "20240131T111500"], "%Y%m%dT%H%M%S", ["2024-01-31T10:15", "2024-01-31T11:15"]),
 }
 
@@ -239,3 +244,15 @@ def test_readings_tell_their_format_too():
 
     assert from_channel_rows(table, id="id", time="t", channel="what", value="v").notes == ("t: read as quarters.",)
     assert from_long(table, id="id", time="t", ignore=["what"]).notes[0] == "t: read as quarters."
+
+
+@pytest.mark.parametrize("texts", [["00:00", "36:05"], ["0:00:00", "36:05:00.0"]])
+def test_elapsed_times_are_durations(tmp_path, texts):
+    made = one(tmp_path / "a.csv", texts, unit="hours")
+    assert made[0].dt.tolist() == [0, pytest.approx(36 + 5 / 60)]
+    assert not made.clock.dates
+    assert made.notes[0] == "when: read as elapsed hours, minutes and seconds."
+    assert made.clock.written(made.times) == ["0:00:00", "36:05:00"]
+    assert one(tmp_path / "b.csv", ["1:30", "2:00"], **options_like(made)).clock.unit == "hour"
+    with pytest.raises(ValueError, match="row 2 is not of the form elapsed: '1:75'"):
+        one(tmp_path / "c.csv", ["0:00", "1:75"])

@@ -110,13 +110,15 @@ def test_an_unknown_column_or_option_is_named(options, told):
     ("name", "columns", "proposed"),
     [
         ("outcome", ["income", "come", "time"], []),
-        ("time", ["item", "timid", "rime"], ["rime"]),
+        ("time", ["item", "timid", "rime"], []),
+        ("heart_rate", ["interest_rate", "rate", "Heart Rate"], ["Heart Rate", "rate"]),
+        ("lable", ["label", "table"], ["label", "table"]),
         ("hr", ["x", "rh", "temp"], []),
         ("age", ["sage", "voltage", "page"], ["sage", "page"]),
         ("Patient ID", ["patient_id", "outpatients"], ["patient_id"]),
         ("temp", ["temperature", "stamp"], ["temperature"]),
-        ("id", ["patient_id", "idx", "width"], ["idx", "patient_id"]),
-        ("chartedat", ["charted_at", "started_at"], ["charted_at", "started_at"]),
+        ("id", ["patient_id", "idx", "width"], ["patient_id", "idx"]),
+        ("chartedat", ["charted_at", "started_at"], ["charted_at"]),
     ],
 )
 def test_only_related_columns_are_proposed(name, columns, proposed):

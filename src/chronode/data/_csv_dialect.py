@@ -27,8 +27,9 @@ class Dialect:
         delimiter: between cells.
         comment: what comment lines begin with; "" if there are none.
         skip: lines before that of the column names: comments and blank lines.
-        header: the cells of the first line of the table.
+        header: the cells of the first line of the table; a first column without a name, as R writes it, is "".
         named: the header holds column names, not numbers.
+        given_names: the line of names is not one that stands for itself: it is a comment or lacks the first name.
         notes: what was found, where it was a choice.
     """
 
@@ -38,6 +39,7 @@ class Dialect:
     skip: int
     header: tuple[str, ...]
     named: bool
+    given_names: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -61,13 +63,15 @@ def find_dialect(
     skip = lines.index(body[0]) if body else 0
     delimiter = delimiter or _delimiter(body)
     header = _cells(body[:1], delimiter)
-    named = not all(is_number(cell) for cell in header)
+    named = not all(cell and _TYPED.fullmatch(cell) for cell in header)
     before = lines[skip - 1] if skip else ""
     # numpy.savetxt and others write the column names as the last comment.
     names = _cells([before.lstrip().removeprefix(comment).strip(" ")], delimiter) if before and comment else ()
     if not named and len(names) == len(header) > 0 and not all(is_number(name) for name in names):
         header, named, skip = names, True, skip - 1
-    return Dialect(used, delimiter, comment, skip, header, named, notes)
+    short = named and _lacks_a_name(header, body, delimiter)
+    header = ("", *header) if short else header
+    return Dialect(used, delimiter, comment, skip, header, named, short or bool(comment), notes)
 
 
 def find_encoding(head: bytes) -> tuple[str, tuple[str, ...]]:
@@ -121,9 +125,15 @@ def _score(lines: Sequence[str], delimiter: str) -> tuple[float, float, int]:
     if width < 2:
         return 0.0, 0.0, 0
     data = [cell for row in rows[1:] for cell in row]
-    alike = sum(len(row) == width for row in rows) / len(rows)
+    alike = max(sum(len(row) == size for row in rows[1:]) for size in (width, width + 1)) / max(len(rows) - 1, 1)
     typed = sum(_TYPED.fullmatch(cell) is not None for cell in data) / max(len(data), 1)
     return alike, typed, width
+
+
+def _lacks_a_name(header: Sequence[str], lines: Sequence[str], delimiter: str) -> bool:
+    """Whether every row has one cell more than there are names: R does not name its row names."""
+    rows = _rows(lines[1:], delimiter)
+    return len(rows) > 0 and all(len(row) == len(header) + 1 for row in rows)
 
 
 def _cells(lines: Sequence[str], delimiter: str) -> tuple[str, ...]:

@@ -121,8 +121,8 @@ class _CsvFile:
         dialect = self.dialect
         names = None if self.names is None else list(self.names)
         skip = dialect.skip
-        if names is None and dialect.comment:  # the column names may stand in a comment
-            names, skip = list(dialect.header), 1
+        if names is None and dialect.given_names:
+            names, skip = list(dialect.header), 1 if dialect.comment else skip + 1
         elif dialect.comment:
             skip = 0
         return {
@@ -215,6 +215,8 @@ def dialect_of(
     utf16 = (encoding or "").lower().startswith("utf-16") or head.startswith((b"\xff\xfe", b"\xfe\xff"))
     if b"\0" in head and not utf16:
         raise ValueError(f"{path}: this is not a text file (it has zero bytes).")
+    if len(head) >= _HEAD:
+        head = head[: head.rfind(b"\n") + 1] or head  # whole lines
     try:
         return find_dialect(head, encoding=encoding, delimiter=delimiter, comment=comment)
     except ValueError as error:

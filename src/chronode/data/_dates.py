@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-NUMBER, QUARTER, WEEK = "number", "quarter", "week"
+NUMBER, QUARTER, WEEK, ELAPSED = "number", "quarter", "week", "elapsed"
 EPOCHS = {"epoch s": 1.0, "epoch ms": 1e3, "epoch us": 1e6, "epoch ns": 1e9}
-NAMED = (NUMBER, *EPOCHS, QUARTER, WEEK)
-"""Formats that are not those of `strptime`: plain numbers, time since 1970, "1970 Q1", "2024-W05"."""
+NAMED = (NUMBER, *EPOCHS, QUARTER, WEEK, ELAPSED)
+"""Formats that are not those of `strptime`: plain numbers, time since 1970, "1970 Q1", "2024-W05", "36:05" (h:mm)."""
 
 # Numbers between these are taken for seconds since 1970: 1990-01-01 to 2100-01-01.
 _EPOCH_FROM, _EPOCH_TO = 631_152_000, 4_102_444_800
@@ -40,11 +40,12 @@ _WORDS = ((_MONTHS, "%b"), (_FULL, "%B"), (_DAYS, "%a"), (_FULL_DAYS, "%A"))
 _ZONE = re.compile(r"(?P<rest>.*:\d.*?)(?P<space> ?)(?P<zone>[Zz]|[+-]\d\d:?\d\d|UTC|GMT)")
 _CLOCK = re.compile(
     r"(?P<rest>.*\S)(?P<space>T|,? +)(?P<hour>\d{1,2}):\d\d"
-    r"(?P<second>:\d\d)?(?P<part>[.,]\d{1,9})?(?P<noon> ?[AaPp][Mm])?"
+    r"(?P<second>:\d\d)?(?P<part>(?:[.,]|(?<=:\d\d):)\d{1,9})?(?P<noon> ?[AaPp][Mm])?"
 )
 _QUARTER = re.compile(
     r"(?P<year>\d{4})[ -]?Q(?P<quarter>[1-4])|Q(?P<quarter_>[1-4])[ -]?(?P<year_>\d{4})", re.IGNORECASE
 )
+_ELAPSED = re.compile(r"(\d+):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?")
 _WEEK = re.compile(r"(\d{4})[ -]?W(\d{2})", re.IGNORECASE)
 # What the numbers of a date stand for, by which of them have four digits, with and without a month's name.
 _Orders = dict[tuple[bool, ...], list[tuple[str, ...]]]
@@ -111,6 +112,8 @@ def formats_of_text(text: str) -> list[str]:
         return [QUARTER]
     if _WEEK.fullmatch(text):
         return [WEEK]
+    if _ELAPSED.fullmatch(text):
+        return [ELAPSED]
     tail = ""
     if zoned := _ZONE.fullmatch(text):
         tail = zoned["space"] + ("%Z" if zoned["zone"] in ("UTC", "GMT") else "%z")
@@ -157,6 +160,32 @@ def parse_dates(texts: Sequence[str], text_format: str) -> tuple[NDArray[np.int6
     dates = dates.tz_localize(None) if zoned else dates
     unit, rate = ("ns", 1e9) if dates.unit == "ns" else ("us", 1e6)
     return dates.to_numpy().astype(f"M8[{unit}]").astype(np.int64), rate, zoned
+
+
+def parse_elapsed(texts: Sequence[str]) -> NDArray[np.int64]:
+    """Microseconds of "36:05" (hours and minutes) or "36:05:07.5" (and seconds).
+
+    Example:
+        >>> parse_elapsed(["36:05", "0:00:07.5"]).tolist()
+        [129900000000, 7500000]
+    """
+    found = [_ELAPSED.fullmatch(text) for text in texts]
+    if None in found:
+        raise ValueError(f"{texts[found.index(None)]!r} is not a time such as 36:05 or 36:05:07")
+    seconds = [3600 * int(m[1]) + 60 * int(m[2]) + float(m[3] or 0) for m in found if m]
+    return np.round(np.array(seconds) * 1e6).astype(np.int64)
+
+
+def write_elapsed(seconds: NDArray[np.float64]) -> list[str]:
+    """Seconds as "36:05:07".
+
+    Example:
+        >>> write_elapsed(np.array([129907.0, 7.5]))
+        ['36:05:07', '0:00:07.5']
+    """
+    whole = np.round(seconds * 1e6).astype(np.int64)
+    parts = [(tick // 3_600_000_000, tick // 60_000_000 % 60, tick % 60_000_000 / 1e6) for tick in whole.tolist()]
+    return [f"{hour}:{minute:02d}:{'0' if second < 10 else ''}{second:g}" for hour, minute, second in parts]
 
 
 def write_dates(instants: NDArray[np.datetime64], text_format: str) -> list[Any]:

@@ -146,7 +146,7 @@ def _target(s: Sequences) -> tuple[str, dict[str, int]]:
 
 def _in_words(gap: float, clock: Clock) -> str:
     """A gap of the calendar as "47 min", else the number, with its unit if it has one."""
-    if not clock.dates:
+    if not clock.dates and not clock.format:
         named = clock.unit[0].isalpha() or " " in clock.unit
         return (
             f"{gap:.3g} {clock.unit if f'{gap:.3g}' == '1' else clock.told()}" if named else f"{gap * clock.scale:.3g}"

@@ -14,7 +14,7 @@ from .._checks import near
 from ._arrays import from_list, from_numpy
 from ._channel_rows import from_channel_rows
 from ._dates import NUMBER
-from ._names import known_column, listed
+from ._names import known_column, listed, related
 from ._npz import read_arrays, restored
 from ._pipe import as_file, is_pipe
 from ._sequences import Sequences
@@ -161,7 +161,7 @@ def _check_options(path: Path, options: dict[str, Any], *readers: Callable[..., 
     known = {name for reader in readers for name in inspect.signature(reader).parameters}
     wrong = [name for name in options if name not in known]
     if wrong:
-        raise ValueError(f"{path}: there is no option {listed(wrong)} for this file.{near(wrong[0], sorted(known))}")
+        raise ValueError(f"{path}: there is no option {listed(wrong)} for this file.{related(wrong[0], sorted(known))}")
 
 
 def _table(path: Path, options: dict[str, Any]) -> Sequences:

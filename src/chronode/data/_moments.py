@@ -10,7 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._columns import RATES, Column, arrow, first_text, is_text, to_arrow, trimmed
-from ._dates import EPOCHS, NAMED, NUMBER, QUARTER, WEEK, format_of_numbers, formats_of_text, parse_dates
+from ._dates import (
+    ELAPSED,
+    EPOCHS,
+    NAMED,
+    NUMBER,
+    QUARTER,
+    WEEK,
+    format_of_numbers,
+    formats_of_text,
+    parse_dates,
+    parse_elapsed,
+)
 from ._names import listed
 from ._times import Moments, is_number
 
@@ -18,6 +29,7 @@ from ._times import Moments, is_number
 _ZONED = r"[Tt ]\d{1,2}[\d:.,]*\s*([Zz]|[+-]\d{2}(:?\d{2})?)$"
 _SAMPLE = 1000  # values on which formats are tried before the whole column is parsed
 _WORDS = {NUMBER: "numbers", QUARTER: "quarters", WEEK: "ISO weeks (their Mondays)"}
+_WORDS |= {ELAPSED: "elapsed hours, minutes and seconds"}
 _WORDS |= dict(zip(EPOCHS, (f"{unit} since 1970" for unit in ("seconds", "ms", "µs", "ns")), strict=True))
 
 
@@ -28,7 +40,7 @@ def moments_of(name: str, given: Any, time_format: str | None = None, unit: str 
         name: of the column, for messages.
         given: the times.
         time_format: a format of `strptime`, or one of "number", "epoch s", "epoch ms", "epoch us", "epoch ns",
-            "quarter", "week"; None: found from the values. Times that are stored as dates need none.
+            "quarter", "week", "elapsed"; None: found from the values. Times that are stored as dates need none.
         unit: a size, which only numbers have, says that numbers are not dates.
     """
     if isinstance(given, np.ndarray) and given.dtype.kind in "fiu" and time_format is None:
@@ -88,7 +100,7 @@ def _digits(name: str, numbers: NDArray[Any], text_format: str) -> Column:
 def _from_text(name: str, column: Column, time_format: str | None, number_format: str | None) -> Moments:
     """Times given as text: numbers, ISO 8601, or in one other format."""
     numbers = None if time_format is not None and "%" in time_format else _as_numbers(column)
-    if numbers is not None and time_format not in (QUARTER, WEEK):
+    if numbers is not None and time_format not in (QUARTER, WEEK, ELAPSED):
         return _from_numbers(name, _counted(name, numbers), number_format)
     if time_format is not None:
         if time_format == NUMBER or time_format in EPOCHS:
@@ -146,9 +158,13 @@ def _casts(column: Column, zone: str | None) -> bool:
     return True
 
 
+def _parsed(texts: list[str], text_format: str) -> tuple[NDArray[np.int64], float, bool]:
+    return (parse_elapsed(texts), 1e6, False) if text_format == ELAPSED else parse_dates(texts, text_format)
+
+
 def _attempt(texts: list[str], text_format: str) -> NDArray[np.int64] | None:
     try:
-        return parse_dates(texts, text_format)[0]
+        return _parsed(texts, text_format)[0]
     except ValueError:
         return None
 
@@ -160,18 +176,18 @@ def _dated(name: str, column: Column, text_format: str) -> Moments:
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
     texts = encoded.dictionary.to_pylist()
     try:
-        ticks, rate, zoned = parse_dates(texts, text_format)
+        ticks, rate, zoned = _parsed(texts, text_format)
     except ValueError as error:
         if "directive" in str(error):
             raise ValueError(f"time_format={text_format!r} is not a format of dates: {error}.") from None
 
         def parse(part: Column) -> None:
-            parse_dates(part.unique().to_pylist(), text_format)
+            _parsed(part.unique().to_pylist(), text_format)
 
         row, text = first_text(column, parse)
         raise ValueError(f"{name}: the time of row {row:,} is not of the form {text_format}: {text!r}.") from None
     places = encoded.indices.to_numpy(zero_copy_only=False)
-    return Moments(ticks[places], rate, instants=True, zoned=zoned, format=text_format)
+    return Moments(ticks[places], rate, instants=text_format != ELAPSED, zoned=zoned, format=text_format)
 
 
 def _not_understood(name: str, column: Column, parse: Callable[[Column], Any]) -> ValueError:

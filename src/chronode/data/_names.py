@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Collection, Iterable, Sequence
 
-from .._checks import near
+# Names that have less in common are other names, not misspelt ones.
+_CLOSE = 0.8
+_LEAST_BEGINNING = 3
 
 
 def distinct(argument: str, names: Iterable[str]) -> tuple[str, ...]:
@@ -21,8 +25,36 @@ def known_column(name: str, columns: Collection[str], argument: str, what: str =
     if name not in columns:
         known = f"; the {what} are {listed(columns)}" if columns else ""
         article = "an" if what[0] in "aeiou" else "a"
-        raise ValueError(f"{argument}={name!r} is not {article} {what.removesuffix('s')}{known}.{near(name, columns)}")
+        raise ValueError(
+            f"{argument}={name!r} is not {article} {what.removesuffix('s')}{known}.{related(name, columns)}"
+        )
     return name
+
+
+def related(name: str, columns: Iterable[str]) -> str:
+    """The columns that `name` may mean, as the tail of an error message ("" if there is none).
+
+    A user's columns may be called anything, so that only those are proposed that differ in a few letters, in case or in
+    separators, that begin with the name, or that hold all of its words (or the reverse).
+
+    Example:
+        >>> related("rate", ["heart_rate", "date"]), related("outcome", ["income"])
+        (" Did you mean 'heart_rate'?", '')
+    """
+    scores = {other: _likeness(str(name), other) for other in map(str, columns)}
+    close = sorted((other for other in scores if scores[other] >= _CLOSE), key=lambda other: -scores[other])[:3]
+    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+
+
+def _likeness(name: str, other: str) -> float:
+    """From 0 to 1: how much two names have in common."""
+    ours, theirs = (re.findall(r"[^\W_]+", text.casefold()) for text in (name, other))
+    first, second = "".join(ours), "".join(theirs)
+    letters = difflib.SequenceMatcher(None, first, second).ratio()
+    shared = bool(ours and theirs) and ({*ours} <= {*theirs} or {*theirs} <= {*ours})
+    shared |= len(first) >= _LEAST_BEGINNING and second.startswith(first)
+    shared |= abs(len(first) - len(second)) == 1 and (first in second or second in first)  # short names
+    return max(letters, _CLOSE if shared else 0.0)
 
 
 def known_columns(names: Iterable[str], columns: Iterable[str], argument: str) -> list[str]:

@@ -57,7 +57,8 @@ class Clock:
         unit: its name: "hour", "10 milliseconds", "100000" (of plain numbers), "step" (no times: steps count).
         scale: the unit's size: seconds for dates and durations, else in the numbers that were given.
         origin: what t = 0 means: an ISO date (with Z if UTC), or a number.
-        format: in which dates that are not ISO 8601 were read: that of `strptime`, or "epoch s", "quarter", ...
+        format: in which dates that are not ISO 8601 were read: that of `strptime`, or "epoch s", "quarter", ...; of
+            durations as text, "elapsed".
 
     Example:
         >>> Clock("hour", 3600.0, "2024-01-31T12:00:00Z").at(36.0)
@@ -88,6 +89,10 @@ class Clock:
             >>> Clock("hour", 3600.0, "2024-01-31T12:00:00Z").written(np.array([0.0, 1.5]))
             ['2024-01-31T12:00:00Z', '2024-01-31T13:30:00Z']
         """
+        if not isinstance(self.origin, str) and self.format:
+            from ._dates import write_elapsed
+
+            return write_elapsed(self.origin + times * self.scale)
         if not isinstance(self.origin, str):
             # The last digit is that of the division by the unit.
             return [float(f"{self.origin + t * self.scale:.15g}") for t in times.tolist()]
@@ -156,14 +161,14 @@ def to_clock(moments: Moments, gap: float | None, unit: str | float | None = Non
         >>> clock.unit, times.round(3).tolist()
         ('hour', [0.0, 0.783])
     """
-    clock = _pick(moments, gap, unit)
+    clock = replace(_pick(moments, gap, unit), format=moments.format)
     ticks = moments.ticks
     if ticks.dtype == np.int64 and len(ticks):
         low, high = int(ticks.min()), int(ticks.max())
         if high - low >= 2**63:
             raise ValueError("the times span more than 64-bit numbers can tell apart.")
         if moments.instants:
-            clock = replace(clock, origin=_iso(low, moments), format=moments.format)
+            clock = replace(clock, origin=_iso(low, moments))
             ticks = ticks - low
         elif max(-low, high) > 2**53:  # beyond it float64 skips whole numbers
             clock = replace(clock, origin=low)

@@ -14,7 +14,7 @@ from .._checks import near, whole
 from .._schema import parse
 from ..data import Scaler, Sequences, forecast, options_like, read, windows
 from ..data._files import LikeOptions
-from ..data._names import listed
+from ..data._names import listed, related
 from ..data._pipe import as_file
 from ..data._table_files import column_names
 from ._config import DataConfig
@@ -143,7 +143,7 @@ class Reading:
         gone = [name for name in wanted if name not in here]
         extra = [name for name in columns if name not in used]
         if gone:
-            lines = [f"- {name}: lacks here.{near(name, extra)}" for name in gone]
+            lines = [f"- {name}: lacks here.{related(name, extra)}" for name in gone]
             lines += [f"+ {name}: not used by the model" for name in extra]
             raise ValueError(_refusal(path, lines))
         return [f"columns that the model does not use are ignored: {listed(extra)}."] if extra else []
