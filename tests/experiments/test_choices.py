@@ -34,7 +34,7 @@ def test_every_candidate_is_run_once_then_the_best_by_validation_with_all_seeds(
     have = fill(ledger, cell(), [0.6, 0.8, 0.7])
     assert rates(missing([cell()], ledger)) == [(1, 0.005), (2, 0.005)]
     # By validation: the test score of this candidate is the lowest.
-    found = row(cell().figure, cell(), have)
+    found = row(cell().number, cell(), have)
     assert round(found.mean, 6) == 20
     assert len(found.entries) == 1
     best = chosen(cell(), have)
@@ -48,7 +48,7 @@ def test_nothing_is_shown_before_all_candidates_were_run(tmp_path):
     ledger.append(made(cell().candidates()[0], 0, 0.9))
     have = {e.config_hash: e for e in ledger.entries()}
     assert chosen(cell(), have) is None
-    assert row(cell().figure, cell(), have).verdict == "not run"
+    assert row(cell().number, cell(), have).verdict == "not run"
 
 
 def test_a_candidate_that_diverged_at_once_is_never_the_best(tmp_path):
@@ -69,7 +69,7 @@ def test_a_lower_error_is_better(tmp_path):
 
 def test_settings_of_the_model_are_chosen_too():
     wanted = next(
-        c for c in find("irnn/table9").cells("laptop") if c.figure.label == "iRNN (K=5)" and c.task == "har-2"
+        c for c in find("irnn/table9").cells("laptop") if c.number.label == "iRNN (K=5)" and c.task == "har-2"
     )
     found = [(c.config["training"]["weight_decay"], c.config["model"]["dropout"]) for c in wanted.candidates()]
     assert found == [(0.01, 0.0), (0.01, 0.3), (0.1, 0.0), (0.1, 0.3)]

@@ -11,7 +11,7 @@ from chronode.experiments.recipe import find
 
 def job(budget="laptop", model="mmrnn", column="event"):
     cells = find("mmrnn/table3").cells(budget)
-    return Job(next(c for c in cells if (c.model, c.figure.column) == (model, column)), 0)
+    return Job(next(c for c in cells if (c.model, c.number.column) == (model, column)), 0)
 
 
 def ran(cell, steps, seconds, **training):

@@ -5,9 +5,9 @@ import pytest
 from chronode.experiments.compare import row, verdict
 from chronode.experiments.engine import missing
 from chronode.experiments.ledger import Ledger
-from chronode.experiments.papers import figures
 from chronode.experiments.recipe import BUDGETS, find, recipes
 from chronode.experiments.summary import CANDIDATES
+from chronode.papers import numbers
 from chronode.training import Settings
 from chronode.training._metrics import mean_and_spread
 
@@ -64,7 +64,7 @@ def test_every_cell_can_be_run(name, budget):
 
 def test_a_row_brings_its_own_settings():
     cells = find("irnn/table9").cells("laptop")
-    of = {cell.figure.label: cell for cell in cells if cell.task == "har-2"}
+    of = {cell.number.label: cell for cell in cells if cell.task == "har-2"}
     assert of["iRNN (K=5)"].config["model"]["K"] == 5
     assert of["iRNN (K=5)"].config["model"]["hidden_size"] == 80
     assert "K" not in of["LSTM"].config["model"]
@@ -72,13 +72,13 @@ def test_a_row_brings_its_own_settings():
 
 def test_columns_bring_the_options_of_the_task():
     cells = find("mmrnn/table3").cells("laptop")
-    assert {cell.figure.column: cell.config["options"]["event"] for cell in cells} == {"dense": False, "event": True}
+    assert {cell.number.column: cell.config["options"]["event"] for cell in cells} == {"dense": False, "event": True}
     assert {cell.config["options"]["valid"] for cell in cells} == {2_000}
 
 
 def test_columns_may_have_budgets_of_their_own():
     cells = find("mmrnn/table3").cells("laptop")
-    assert {c.figure.column: c.config["training"]["steps"] for c in cells} == {"dense": 8_000, "event": 15_000}
+    assert {c.number.column: c.config["training"]["steps"] for c in cells} == {"dense": 8_000, "event": 15_000}
 
 
 def test_models_may_have_settings_of_their_own():
@@ -94,7 +94,7 @@ def test_authors_trained_the_other_models_at_another_rate():
 
 
 def test_a_curve_of_the_paper_has_no_verdict():
-    figure = figures("irnn", "figure4")[0]
+    figure = numbers("irnn", "figure4")[0]
     assert (figure.mean, verdict(figure, 0.1, None)) == (None, "no number")
 
 
@@ -105,7 +105,7 @@ def test_units_decide_between_two_settings_of_a_paper():
 
 
 def test_nothing_of_a_model_is_lent_to_another():
-    cells = {cell.figure.label: cell for cell in find("unicornn/table1").cells("paper")}
+    cells = {cell.number.label: cell for cell in find("unicornn/table1").cells("paper")}
     assert "delta_t" not in cells["LSTM"].config["model"]
 
 
@@ -124,7 +124,7 @@ def test_first_seeds_come_first(tmp_path):
 
 
 def _figure(label="mmRNN", table="3"):
-    return next(f for f in figures("mmrnn", table) if f.label == label and f.column in ("event", "square-error"))
+    return next(f for f in numbers("mmrnn", table) if f.label == label and f.column in ("event", "square-error"))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from chronode.experiments.report import as_markdown, differences
 
 def _jobs(ledger, *models, recipe="mmrnn/table3", column="event"):
     cells = find(recipe).cells("smoke")
-    return missing([c for c in cells if c.model in models and c.figure.column == column], ledger)
+    return missing([c for c in cells if c.model in models and c.number.column == column], ledger)
 
 
 def test_a_table_is_run_compared_written_and_not_run_again(tmp_path):

@@ -2,7 +2,6 @@
 
 import itertools
 import pickle
-from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -22,7 +21,6 @@ from chronode.tasks.bitstream import bitstream
 from chronode.tasks.circle import circle
 from chronode.tasks.copying import copying, memoryless
 from chronode.tasks.lorenz import lorenz96, slope, trajectory
-from chronode.training._settings import Settings
 
 SYNTHETIC = ("adding", "bitstream", "circle", "copy", "lorenz96")
 IMAGES = ("smnist", "psmnist", "row-mnist", "event-mnist", "noisy-mnist", "noisy-cifar")
@@ -85,17 +83,6 @@ def test_every_epoch_has_series_of_its_own(name):
     epochs = [parts.fresh(epoch) for epoch in range(4)]
     assert not any(same(a, b) for a, b in itertools.combinations(epochs, 2))
     assert same(pickle.loads(pickle.dumps(parts.fresh))(2), epochs[2])
-
-
-@pytest.mark.parametrize("name", [*SYNTHETIC, *IMAGES])
-def test_settings_of_the_papers_are_words_of_create_and_of_training(name):
-    task = find(name)
-    training = {f.name for f in fields(Settings)}
-    for told in task.settings.values():
-        Settings(**{word: value for word, value in told.items() if word in training})
-        model = {word: value for word, value in told.items() if word not in training}
-        layer = chronode.create(model.pop("model"), task.sizes.channels, **model)
-        assert layer.hidden_size == told["hidden_size"]
 
 
 @pytest.mark.parametrize("name", SYNTHETIC)

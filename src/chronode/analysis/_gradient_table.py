@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from .._checks import number, one_of, whole
-from ..experiments.papers import figures
 from ..nn._layer import Layer
+from ..papers import numbers
 from ._gradients import unit_norms
 from ._instrumented import as_layer
 from ._result import Result
@@ -114,9 +114,9 @@ def papers_norms() -> dict[str, dict[int, tuple[float, float]]]:
         (1.25, 0.25)
     """
     found: dict[str, dict[int, tuple[float, float]]] = {}
-    for figure in figures("mmrnn", "2"):
-        assert figure.mean is not None and figure.spread is not None
-        found.setdefault(figure.model, {})[int(figure.column.removeprefix("T="))] = (figure.mean, figure.spread)
+    for norm in numbers("mmrnn", "2"):
+        assert norm.mean is not None and norm.spread is not None
+        found.setdefault(norm.model, {})[int(norm.column.removeprefix("T="))] = (norm.mean, norm.spread)
     return found
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._colours import COLOURS
 from .._files import replacing
-from ..report.curves import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

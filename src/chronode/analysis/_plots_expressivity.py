@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..experiments.papers import figures
+from ..papers import numbers
 from ._expressivity import REFINE, Sweep, Trajectory
 from ._liquid import LayerTrajectory, TimeConstants
 from ._plots import colour, finish, panels, save
@@ -123,7 +123,7 @@ def plot_depth(found: Sweep, path: str | Path) -> Path:
     """
     figure, ((axes,),) = panels()
     places = np.arange(len(found.values))
-    paper = {(figure.model, figure.options.removeprefix("activation=")): figure.mean for figure in figures("ltc", "2")}
+    paper = {(figure.model, figure.options.removeprefix("activation=")): figure.mean for figure in numbers("ltc", "2")}
     for index, model in enumerate(found.models):
         low, middle, high = np.quantile(REFINE * found.depth[index], (0.25, 0.5, 0.75), axis=-1)
         at, bars = places + 0.26 * (index - 1), np.stack([middle - low, high - middle])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..report.curves import COLOURS
+from .._colours import COLOURS
 from ._health import Health
 from ._plots import colour, finish, panels, save
 from ._timescales import TimeScales

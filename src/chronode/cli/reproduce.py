@@ -23,7 +23,7 @@ from ..experiments.report import as_markdown, plot
 
 def show_recipes(as_json: bool) -> None:
     """What can be reproduced: tables by training, figures and tables of analyses by one call each."""
-    listed = [(r.name, r.what, len(r.figures())) for r in recipes().values()]
+    listed = [(r.name, r.what, len(r.numbers())) for r in recipes().values()]
     listed += [(d.name, d.what, 0) for d in drawings().values()]
     if as_json:
         print(jsonlib.dumps([{"name": n, "what": w, "figures": f} for n, w, f in listed], indent=2))
@@ -120,13 +120,13 @@ def draw(chosen: list[Drawing], budget: str, output: Path, as_json: bool) -> Non
 def _wanted(cells: list[Cell], only: list[str], models: list[str]) -> list[Cell]:
     """Those of the named tasks or columns and models; a name that none of them has is a mistake."""
     for name in only:
-        one_of("--only", name, sorted({place for cell in cells for place in (cell.task, cell.figure.column)}))
+        one_of("--only", name, sorted({place for cell in cells for place in (cell.task, cell.number.column)}))
     for name in models:
         one_of("--models", name, sorted({cell.model for cell in cells}))
     return [
         cell
         for cell in cells
-        if (not only or {cell.task, cell.figure.column} & set(only)) and (not models or cell.model in models)
+        if (not only or {cell.task, cell.number.column} & set(only)) and (not models or cell.model in models)
     ]
 
 
@@ -172,19 +172,19 @@ def _table(recipe: Recipe, budget: str, rows: list[Row]) -> Table:
         table.add_column(column, justify="right")
     table.add_column("verdict")
     for row in rows:
-        figure = row.figure
-        paper, ours = (mean_text(one.mean, one.spread, figure) for one in (figure, row))
-        table.add_row(figure.column, figure.label, paper, ours, str(len(row.entries) or ""), row.verdict)
+        number = row.number
+        paper, ours = (mean_text(one.mean, one.spread, number) for one in (number, row))
+        table.add_row(number.column, number.label, paper, ours, str(len(row.entries) or ""), row.verdict)
     return table
 
 
 def _plain(row: Row) -> dict[str, Any]:
-    figure = row.figure
-    about = {"column": figure.column, "label": figure.label, "model": figure.model, "metric": figure.metric}
+    number = row.number
+    about = {"column": number.column, "label": number.label, "model": number.model, "metric": number.metric}
     ours = {"mean": row.mean, "spread": row.spread, "seeds": len(row.entries)}
     return {
         **about,
-        "paper": {"mean": figure.mean, "spread": figure.spread, "n": figure.n},
+        "paper": {"mean": number.mean, "spread": number.spread, "n": number.n},
         "ours": ours,
         "verdict": row.verdict,
     }

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ..papers import settings
 from ..tasks import Parts, Task, find, tasks
 
 tasks_app = typer.Typer(help="The papers' tasks: what each is, its sizes, its settings.", rich_markup_mode=None)
@@ -66,8 +67,9 @@ def show(
     for note in notes(parts):
         console.print(f"  note: {note}", markup=False)
     console.print(f"loss {task.loss}, metric {task.metric}" + (f", data set {task.data}" if task.data else ""))
-    for paper, settings in task.settings.items():
-        console.print(f"{paper}: " + ", ".join(f"{k} {v}" for k, v in settings.items()), markup=False)
+    for setting in settings(name):
+        values = ", ".join(f"{key} {value}" for key, value in {**setting.network, **setting.training}.items())
+        console.print(f"{setting.paper} ({setting.model}, {setting.source}): {values}", markup=False)
     if task.options:
         console.print("options: " + ", ".join(f"{k}={v}" for k, v in task.options.items()), markup=False)
     console.print(f"plot: {path}")
@@ -83,7 +85,7 @@ def facts(task: Task) -> dict[str, Any]:
         "metric": task.metric,
         "data": task.data,
         "protocols": dict(task.protocols),
-        "settings": {paper: dict(settings) for paper, settings in task.settings.items()},
+        "settings": [asdict(setting) for setting in settings(task.name)],
         "options": dict(task.options),
     }
 

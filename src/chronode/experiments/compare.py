@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ..papers import PaperNumber
 from ..tasks import find as find_task
 from ..training._metrics import LOWER_IS_BETTER, mean_and_spread
 from .engine import chosen
 from .ledger import Entry, Ledger
-from .papers import Figure
 from .recipe import Cell, Recipe
 
 WITHOUT_SPREAD = 0.01
@@ -18,10 +18,10 @@ WITHOUT_SPREAD = 0.01
 
 @dataclass(frozen=True)
 class Row:
-    """A figure of the paper with ours.
+    """A number of the paper with ours.
 
     Attributes:
-        figure: the paper's.
+        number: the paper's.
         entries: our runs, one a seed; empty if there are none.
         mean: of our test metrics, in the paper's unit; None without runs.
         spread: their standard deviation; None with one run.
@@ -29,7 +29,7 @@ class Row:
         cell: what was run; None without runs.
     """
 
-    figure: Figure
+    number: PaperNumber
     entries: tuple[Entry, ...]
     mean: float | None
     spread: float | None
@@ -38,7 +38,7 @@ class Row:
 
 
 def compare(recipe: Recipe, budget: str, ledger: Ledger) -> list[Row]:
-    """All figures of the recipe's table, with what the ledger has at this budget.
+    """All numbers of the recipe's table, with what the ledger has at this budget.
 
     Example:
         >>> from chronode.experiments.recipe import find
@@ -47,49 +47,49 @@ def compare(recipe: Recipe, budget: str, ledger: Ledger) -> list[Row]:
         (28, {'not run'})
     """
     found = {entry.config_hash: entry for entry in ledger.entries()}
-    cells = {cell.figure: cell for cell in recipe.cells(budget)}
-    return [row(figure, cells.get(figure), found) for figure in recipe.figures()]
+    cells = {cell.number: cell for cell in recipe.cells(budget)}
+    return [row(number, cells.get(number), found) for number in recipe.numbers()]
 
 
-def row(figure: Figure, cell: Cell | None, found: dict[str, Entry]) -> Row:
-    """One figure with our runs of it."""
+def row(number: PaperNumber, cell: Cell | None, found: dict[str, Entry]) -> Row:
+    """One number with our runs of it."""
     best = chosen(cell, found) if cell else None
     entries = tuple(found[key] for key in (best.hashes() if best else ()) if key in found)
     if not entries:
-        return Row(figure, (), None, None, "not run")
-    scale = 100.0 if figure.unit == "%" else 1.0
-    metric = find_task(figure.task).metric
+        return Row(number, (), None, None, "not run")
+    scale = 100.0 if number.unit == "%" else 1.0
+    metric = find_task(number.task).metric
     values = [scale * entry.metrics["test"][metric] for entry in entries]
     mean, spread = mean_and_spread(values)
-    return Row(figure, entries, mean, spread, verdict(figure, mean, spread), best)
+    return Row(number, entries, mean, spread, verdict(number, mean, spread), best)
 
 
-def verdict(figure: Figure, mean: float, spread: float | None) -> str:
+def verdict(number: PaperNumber, mean: float, spread: float | None) -> str:
     """How ours stands to the paper's: within the larger of both spreads, or beyond it, for better or worse."""
-    if figure.mean is None:
+    if number.mean is None:
         return "no number"
     if not math.isfinite(mean):
         return "worse"
-    room = max(figure.spread or 0.0, spread or 0.0)
+    room = max(number.spread or 0.0, spread or 0.0)
     if not room:
-        room = WITHOUT_SPREAD * abs(figure.mean)
-    if abs(mean - figure.mean) <= room:
+        room = WITHOUT_SPREAD * abs(number.mean)
+    if abs(mean - number.mean) <= room:
         return "within spread"
-    ahead = mean < figure.mean if figure.metric in LOWER_IS_BETTER else mean > figure.mean
+    ahead = mean < number.mean if number.metric in LOWER_IS_BETTER else mean > number.mean
     return "better" if ahead else "worse"
 
 
-def number(value: float | None, figure: Figure) -> str:
+def shown(value: float | None, number: PaperNumber) -> str:
     """As many digits as the paper has; percentages with two."""
     if value is None:
         return ""
-    if figure.unit == "%":
+    if number.unit == "%":
         return f"{value:.2f}"
     return f"{value:.3g}" if abs(value) < 100 else f"{value:.1f}"
 
 
-def mean_text(mean: float | None, spread: float | None, figure: Figure) -> str:
+def mean_text(mean: float | None, spread: float | None, number: PaperNumber) -> str:
     """Mean and spread in words: 97.10 ± 0.30."""
     if mean is None:
         return ""
-    return number(mean, figure) + (f" ± {number(spread, figure)}" if spread is not None else "")
+    return shown(mean, number) + (f" ± {shown(spread, number)}" if spread is not None else "")

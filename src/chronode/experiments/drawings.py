@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 
 from .._checks import near, one_of
 from ..analysis import Trial
+from ..papers import setting_for
 from ..tasks import find as find_task
 from ..training import Settings, fit
 from ..training._inputs import spec_for
-from .recipe import BUDGETS, papers_settings
+from .recipe import BUDGETS
 
 Choice = TypeVar("Choice")
 
@@ -107,10 +108,11 @@ def trial_for(canvas: Canvas, task: str, layers: int = 2, runs: int = 10) -> Tri
     small = Settings(epochs=canvas.pick(1, 10, 10), learning_rate=1e-2)
     if canvas.budget != "paper":
         return Trial(hidden_size=canvas.pick(4, 32, 32), num_layers=layers, training=small)
-    told = papers_settings(find_task(task), "unicornn", "unicornn", None)
-    own = dict(told["model"])
+    paper = setting_for("unicornn", task, "unicornn")
+    assert paper is not None
+    own = dict(paper.network)
     sizes = {"hidden_size": own.pop("hidden_size", 128), "num_layers": own.pop("num_layers", layers)}
-    return Trial(task, settings=own, training=Settings.from_dict(told["training"]), runs=runs, **sizes)
+    return Trial(task, settings=own, training=Settings.from_dict(paper.training), runs=runs, **sizes)
 
 
 def trained_equilibrium(canvas: Canvas, name: str) -> tuple[Any, Any]:

@@ -33,8 +33,8 @@ class Job:
         return run_hash(self.cell.model, self.cell.task, self.cell.protocol, self.seed, self.cell.config)
 
     def __str__(self) -> str:
-        column = f" {self.cell.figure.column}" if self.cell.figure.column else ""
-        return f"{self.cell.recipe}{column} {self.cell.figure.label}, seed {self.seed}"
+        column = f" {self.cell.number.column}" if self.cell.number.column else ""
+        return f"{self.cell.recipe}{column} {self.cell.number.label}, seed {self.seed}"
 
 
 @dataclass(frozen=True)

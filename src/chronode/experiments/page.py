@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .._colours import COLOURS
 from .._files import replacing
-from ..report.curves import COLOURS
 from .compare import Row, compare
 from .ledger import Entry, Ledger
 from .recipe import Recipe, recipes
@@ -109,10 +109,10 @@ def _picture(paper: str, tables: list[Table], folder: Path) -> Path | None:
     from matplotlib.figure import Figure as Canvas
 
     own = [(table, row) for table in tables if table.recipe.paper == paper for row in table.rows]
-    known = [(table, row) for table, row in own if row.mean is not None and row.figure.mean is not None]
-    kinds = [("accuracy", True, [pair for pair in known if pair[1].figure.unit == "%"])]
+    known = [(table, row) for table, row in own if row.mean is not None and row.number.mean is not None]
+    kinds = [("accuracy", True, [pair for pair in known if pair[1].number.unit == "%"])]
     kinds.append(
-        ("error", False, [pair for pair in known if pair[1].figure.unit != "%" and pair[1].figure.metric != "f1"])
+        ("error", False, [pair for pair in known if pair[1].number.unit != "%" and pair[1].number.metric != "f1"])
     )
     kinds = [kind for kind in kinds if kind[2]]
     if not kinds:
@@ -131,10 +131,10 @@ def _panel(axes: Any, what: str, higher: bool, pairs: list[tuple[Table, Row]]) -
     names = list(dict.fromkeys(table.recipe.name for table, _ in pairs))
     for index, name in enumerate(names):
         rows = [row for table, row in pairs if table.recipe.name == name]
-        dots = [(row.figure.mean, row.mean) for row in rows]
+        dots = [(row.number.mean, row.mean) for row in rows]
         look = {"color": COLOURS[index % len(COLOURS)], "marker": "osD^vP*X"[index // len(COLOURS) % 8]}
         axes.scatter(*zip(*dots, strict=True), s=22, alpha=0.8, label=name.partition("/")[2], **look)
-    values = [value for _, row in pairs for value in (row.figure.mean, row.mean) if value]
+    values = [value for _, row in pairs for value in (row.number.mean, row.mean) if value]
     low, high = min(values), max(values)
     if higher:
         low, high = low - 3, min(high + 3, 102)

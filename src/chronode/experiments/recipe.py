@@ -10,10 +10,10 @@ from typing import Any
 
 from .._checks import near, one_of
 from ..nn._registry import models
-from ..tasks import Task, tasks
+from ..papers import PaperNumber, numbers, setting_for
+from ..tasks import tasks
 from ..training._settings import Settings
 from .ledger import run_hash
-from .papers import Figure, figures
 from .summary import CANDIDATES
 
 BUDGETS = ("smoke", "laptop", "paper")
@@ -46,7 +46,7 @@ class Cell:
     """A number of the paper and the run that gives ours.
 
     Attributes:
-        figure: the paper's.
+        number: the paper's.
         recipe: the table that asks for it.
         budget: "smoke", "laptop" or "paper".
         model: a name of the registry.
@@ -57,7 +57,7 @@ class Cell:
         choices: as in `Budget`; `candidates` has a cell for each.
     """
 
-    figure: Figure
+    number: PaperNumber
     recipe: str
     budget: str
     model: str
@@ -108,69 +108,55 @@ class Recipe:
     protocol: str = "clean"
     notes: tuple[str, ...] = ()
 
-    def figures(self) -> list[Figure]:
+    def numbers(self) -> list[PaperNumber]:
         """The table's numbers."""
-        return figures(self.paper, self.table)
+        return numbers(self.paper, self.table)
 
     def cells(self, budget: str = "laptop") -> list[Cell]:
         """What can be run: a figure whose model or task we do not have is left out."""
         one_of("budget", budget, BUDGETS)
         known = {*models(), *CANDIDATES}
         return [
-            self._cell(figure, budget)
-            for figure in self.figures()
-            if figure.model in known and figure.task in tasks() and self._budget(budget, figure) is not None
+            self._cell(number, budget)
+            for number in self.numbers()
+            if number.model in known and number.task in tasks() and self._budget(budget, number) is not None
         ]
 
-    def _budget(self, budget: str, figure: Figure) -> Budget | None:
+    def _budget(self, budget: str, number: PaperNumber) -> Budget | None:
         found = self.budgets[budget]
-        return found if isinstance(found, Budget) else found.get(figure.column, found.get(figure.task))
+        return found if isinstance(found, Budget) else found.get(number.column, found.get(number.task))
 
-    def _cell(self, figure: Figure, name: str) -> Cell:
-        budget = self._budget(name, figure)
+    def _cell(self, number: PaperNumber, name: str) -> Cell:
+        budget = self._budget(name, number)
         assert budget is not None
-        row: dict[str, Any] = {"options": settings_in(figure.options), **by_kind(settings_in(figure.variant))}
-        if figure.hidden is not None:
-            row["model"]["hidden_size"] = figure.hidden
+        row: dict[str, Any] = {"options": settings_in(number.options), **by_kind(settings_in(number.variant))}
+        if number.hidden is not None:
+            row["model"]["hidden_size"] = number.hidden
         layers = [
-            papers_settings(tasks()[figure.task], self.paper, figure.model, figure.hidden),
+            _papers_settings(self.paper, number),
             row,
             {"training": budget.training, "options": budget.options, "model": budget.model},
-            {"training": budget.by_model.get(figure.model, {})},
+            {"training": budget.by_model.get(number.model, {})},
         ]
-        known = tasks()[figure.task].options
+        known = tasks()[number.task].options
         config: dict[str, dict[str, Any]] = {"options": {}, "model": {}, "training": {}}
         for layer in layers:
             for part, settings in layer.items():
                 config[part] |= settings
         config["options"] = {key: value for key, value in config["options"].items() if key in known}
-        if figure.model in CANDIDATES:  # it has settings of its own
+        if number.model in CANDIDATES:  # it has settings of its own
             config |= {"model": {}, "training": {}}
         config = json.loads(json.dumps(config))  # tuples become lists, as they are in the ledger
-        about = (figure, self.name, name, figure.model, figure.task, self.protocol)
+        about = (number, self.name, name, number.model, number.task, self.protocol)
         return Cell(*about, config, budget.seeds, budget.choices)
 
 
-SHARED = ("hidden_size", "embedding_size", "word_dropout")
-"""Settings of the authors' own model that the models beside it take over."""
-
-
-def papers_settings(task: Task, paper: str, model: str, hidden: int | None) -> dict[str, dict[str, Any]]:
-    """What a task knows of a paper's settings for a model, as settings of training and of the model.
-
-    Of settings that the authors give for their own model, the others take over how to train and SHARED, unless
-    "paper/others" says how those were trained. ERNN's authors are iRNN's: where the task knows only one of them, it
-    serves for both.
-    """
-    names = [f"{paper}/{model}", f"{paper}/{hidden}", paper, "irnn" if paper == "ernn" else paper]
-    if model != task.settings.get(paper, {}).get("model"):
-        names.insert(2, f"{paper}/others")
-    told = dict(next((task.settings[name] for name in names if name in task.settings), {}))
-    own = told.pop("model", model)
-    parts = by_kind(told)
-    if own != model:
-        parts["model"] = {key: value for key, value in parts["model"].items() if key in SHARED}
-    return parts
+def _papers_settings(paper: str, number: PaperNumber) -> dict[str, dict[str, Any]]:
+    """How the authors trained the model of a number, as settings of training and of the model."""
+    found = setting_for(paper, number.task, number.model, number.hidden)
+    if found is None:
+        return {}
+    return {"training": dict(found.training), "model": found.network_for(number.model)}
 
 
 def by_kind(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

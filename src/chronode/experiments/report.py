@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from .._colours import COLOURS
 from .._files import replacing
-from ..report.curves import COLOURS
 from .compare import Row, mean_text
 from .recipe import Recipe
 
@@ -58,14 +58,14 @@ _NUMBERS = ("paper", "ours", "seeds", "steps", "CPU minutes")
 
 def _cells(row: Row) -> dict[str, str]:
     """What the table tells of a row, by column."""
-    figure, minutes = row.figure, sum(entry.seconds for entry in row.entries) / 60
-    paper, ours = (mean_text(one.mean, one.spread, figure) for one in (figure, row))
+    number, minutes = row.number, sum(entry.seconds for entry in row.entries) / 60
+    paper, ours = (mean_text(one.mean, one.spread, number) for one in (number, row))
     return {
-        "column": figure.column,
-        "model": figure.label,
-        "metric": f"{figure.metric} {figure.unit}".strip(),
-        "paper": paper + (f" (n = {figure.n})" if figure.n else ""),
-        "trained for": figure.budget,
+        "column": number.column,
+        "model": number.label,
+        "metric": f"{number.metric} {number.unit}".strip(),
+        "paper": paper + (f" (n = {number.n})" if number.n else ""),
+        "trained for": number.budget,
         "ours": ours,
         "seeds": str(len(row.entries)),
         "steps": f"{max(entry.steps for entry in row.entries):,}",
@@ -76,7 +76,7 @@ def _cells(row: Row) -> dict[str, str]:
 
 
 def _other_metrics(row: Row) -> str:
-    names = [name for name in row.entries[0].metrics["test"] if name not in (row.figure.metric, "loss")]
+    names = [name for name in row.entries[0].metrics["test"] if name not in (row.number.metric, "loss")]
     means = {name: sum(e.metrics["test"][name] for e in row.entries) / len(row.entries) for name in names}
     return ", ".join(f"{name} {mean:.3f}" for name, mean in means.items())
 
@@ -86,19 +86,19 @@ def _not_run(rows: list[Row]) -> str:
     columns: dict[str, list[str]] = {}
     for row in rows:
         if not row.entries:
-            columns.setdefault(row.figure.column, []).append(row.figure.label)
-    if len({row.figure.column for row in rows}) == 1:
+            columns.setdefault(row.number.column, []).append(row.number.label)
+    if len({row.number.column for row in rows}) == 1:
         return ", ".join(name for names in columns.values() for name in names)
     return "; ".join(f"{column}: {', '.join(names)}" for column, names in columns.items())
 
 
 def differences(recipe: Recipe, rows: list[Row]) -> list[str]:
     """The settings of the runs that differ from those of the paper, each with both values and the models it is of."""
-    papers = {cell.figure: cell.config for cell in recipe.cells("paper")}
-    ran = [(row, row.cell.config, papers[row.figure]) for row in rows if row.entries and row.cell and row.cell.config]
+    papers = {cell.number: cell.config for cell in recipe.cells("paper")}
+    ran = [(row, row.cell.config, papers[row.number]) for row in rows if row.entries and row.cell and row.cell.config]
     found: dict[tuple[str, str, str], list[str]] = {}
     for row, ours, theirs in ran:
-        label = f"{row.figure.column} {row.figure.label}".strip()
+        label = f"{row.number.column} {row.number.label}".strip()
         for part in ("training", "model", "options"):
             for name, value in ours[part].items():
                 if name not in _LENGTH and value != theirs[part].get(name):
@@ -119,20 +119,20 @@ def plot(recipe: Recipe, rows: list[Row], path: Path, budget: str) -> Path:
     """Paper and ours as dots with spreads, a panel per column of the table."""
     from matplotlib.figure import Figure as Canvas
 
-    columns = list(dict.fromkeys(row.figure.column for row in rows if row.entries))
-    most = max(sum(row.figure.column == column for row in rows) for column in columns)
+    columns = list(dict.fromkeys(row.number.column for row in rows if row.entries))
+    most = max(sum(row.number.column == column for row in rows) for column in columns)
     canvas = Canvas(figsize=(4.2 * len(columns) + 1.5, 1.4 + 0.3 * most), dpi=110, layout="constrained")
     canvas.suptitle(f"{recipe.what}\n{recipe.name}, budget: {budget}", fontsize=11)
     panels = canvas.subplots(1, len(columns), squeeze=False)[0]
     for axes, column in zip(panels, columns, strict=True):
-        own = [row for row in rows if row.figure.column == column]
-        papers = [(row.figure.mean, row.figure.spread) for row in own]
+        own = [row for row in rows if row.number.column == column]
+        papers = [(row.number.mean, row.number.spread) for row in own]
         _dots(axes, papers, fmt="o", color=COLOURS[0], label="paper")
         _dots(axes, [(row.mean, row.spread) for row in own], fmt="D", color=COLOURS[1], label="ours")
-        axes.set_yticks(range(len(own)), [row.figure.label for row in own], fontsize=8)
+        axes.set_yticks(range(len(own)), [row.number.label for row in own], fontsize=8)
         axes.set_ylim(len(own) - 0.5, -0.5)  # the first row on top
-        unit = f" ({own[0].figure.unit})" if own[0].figure.unit else ""
-        axes.set_xlabel(f"{own[0].figure.metric}{unit}")
+        unit = f" ({own[0].number.unit})" if own[0].number.unit else ""
+        axes.set_xlabel(f"{own[0].number.metric}{unit}")
         axes.set_title(column, fontsize=10)
         axes.grid(axis="x", alpha=0.3)
     panels[0].legend(frameon=False, fontsize=8)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._colours import COLOURS
 from .._files import replacing
-from .curves import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

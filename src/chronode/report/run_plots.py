@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._colours import COLOURS
 from .._files import replacing
-from .curves import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._colours import COLOURS
 from .._files import replacing
 from ..data import Sequences
-from .curves import COLOURS
 
 FEW_CHANNELS = 8
 

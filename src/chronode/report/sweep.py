@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._colours import COLOURS
 from .._files import replacing
 from ..training._metrics import LOWER_IS_BETTER
-from .curves import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

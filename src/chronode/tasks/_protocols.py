@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -14,33 +13,6 @@ from ._task import Parts
 NAMES = ("train", "valid", "test")
 BLOCKS = (0.75, 0.10, 0.15)
 """Fractions of the rows in training, validation and test: those of LTC's authors."""
-
-
-def liquid(learning_rate: float = 0.01, **own: Any) -> dict[str, dict[str, Any]]:
-    """What LTC's authors used: the rate is LTC's own, all other models learn at 0.001.
-
-    Example:
-        >>> {name: settings["learning_rate"] for name, settings in liquid().items()}
-        {'ltc': 0.01, 'ltc/others': 0.001}
-    """
-    same = {"model": "ltc", "hidden_size": 32, "batch_size": 16, "optimizer": "adam", "clip": 0.0, "epochs": 200, **own}
-    return {"ltc": {**same, "learning_rate": learning_rate}, "ltc/others": {**same, "learning_rate": 1e-3}}
-
-
-def mixed_memory(learning_rate: float, batch_size: int, epochs: int = 200) -> dict[str, Any]:
-    """What mmRNN's authors used for all models: the RMSprop of Keras, which forgets faster than torch's."""
-    optimizer = {"optimizer": "rmsprop", "smoothing": 0.9, "clip": 0.0, "learning_rate": learning_rate}
-    return {"model": "mmrnn", "hidden_size": 64, "batch_size": batch_size, **optimizer, "epochs": epochs}
-
-
-def equilibrium(steps: int, **own: Any) -> dict[str, dict[str, Any]]:
-    """What iRNN and ERNN used on sensors: K = 5 under the paper's name, the smaller ones beside it.
-
-    Their η is one of each time step, so it needs to know how many there are.
-    """
-    same = {"eta_steps": steps, "batch_size": 128, "optimizer": "adam", "learning_rate": 0.01, **own}
-    names = {(paper, K): paper if K == 5 else f"{paper} K={K}" for paper in ("irnn", "ernn") for K in (1, 3, 5)}
-    return {name: {"model": paper, "K": K, **same} for (paper, K), name in names.items()}
 
 
 def blocks(s: Sequences, length: int, strides: Sequence[int], fractions: Sequence[float] = BLOCKS) -> list[Sequences]:

@@ -74,9 +74,6 @@ class Task:
         loss: one of LOSSES.
         metric: one of METRICS, computed on the test part.
         protocols: for "clean" and "paper" what is done; of "paper" also what leaks.
-        settings: by paper (and model where it matters: "unicornn", "ltc", ...) what its authors used, in the words of
-            `chronode.create` and of training: model, hidden_size, num_layers, batch_size, optimizer,
-            learning_rate, epochs, ...
         options: what `load` takes besides, with the defaults.
         data: the data set's name in `chronode data list`; None if the series are made here.
         class_weights: of the loss; None for equal ones.
@@ -91,7 +88,6 @@ class Task:
     loss: str
     metric: str
     protocols: Mapping[str, str]
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     data: str | None = None
     class_weights: tuple[float, ...] | None = None

@@ -41,15 +41,6 @@ def _make(protocol: str, seed: int, *, length: int, train: int, valid: int, test
     return drawn(partial(adding, length=length), seed, train=train, valid=valid, test=test)
 
 
-IRNN = {
-    "model": "irnn",
-    "K": 5,
-    "hidden_size": 128,
-    "batch_size": 128,
-    "optimizer": "adam",
-    "steps": 2_000,
-    "epochs": 40,  # of 50 batches each
-}
 """What iRNN's authors used for the adding problem and for the copy task; they name no learning rate."""
 
 add(
@@ -64,7 +55,6 @@ add(
             "clean": "samples drawn by seed, new ones every epoch; validation and test are fixed",
             "paper": "the same: every sample is new, nothing can leak; lengths 100, 200, 400 and 750",
         },
-        settings={"irnn": IRNN},
         options={"length": 200, "train": 6_400, "valid": 1_000, "test": 1_000},
     )
 )

@@ -93,21 +93,9 @@ _PROTOCOLS = {
     "paper": "windows drawn at random: a window of the test part overlaps those of training by up to 29 of its 32 s, "
     "and every patient is in all parts: a leak. source='archive' takes the TSER archive's 7,949 windows themselves",
 }
-_HEALTHCARE = {
-    "model": "unicornn",
-    "hidden_size": 128,
-    "num_layers": 3,
-    "dropout": 0.1,
-    "batch_size": 32,
-    "optimizer": "adam",
-    "epochs": 500,
-    "schedule": "step",
-    "drop_epochs": (250,),
-    "drop_factor": 0.1,
-}
 
 
-def _add(name: str, what: str, numeric: str, archive: str, sizes: Sizes, **settings: float) -> None:
+def _add(name: str, what: str, numeric: str, archive: str, sizes: Sizes) -> None:
     add(
         Task(
             name=name,
@@ -118,7 +106,6 @@ def _add(name: str, what: str, numeric: str, archive: str, sizes: Sizes, **setti
             metric="rmse",
             own_units=True,
             protocols=_PROTOCOLS,
-            settings={"unicornn": {**_HEALTHCARE, **settings}},
             options={"source": "recordings"},
             data="bidmc",
         )
@@ -128,10 +115,8 @@ def _add(name: str, what: str, numeric: str, archive: str, sizes: Sizes, **setti
 _add(
     "bidmc-rr", "respiratory rate", "RESP", "BIDMC32RR",
     Sizes(train=5_550, valid=1_200, test=1_200, steps=LENGTH, channels=2),
-    learning_rate=3.98e-3, delta_t=0.011, alpha=9.0,
 )  # fmt: skip
 _add(
     "bidmc-hr", "heart rate", "HR", "BIDMC32HR",
     Sizes(train=5_550, valid=1_200, test=1_200, steps=LENGTH, channels=2),
-    learning_rate=2.88e-3, delta_t=0.046, alpha=10.0,
 )  # fmt: skip

@@ -9,7 +9,6 @@ import numpy as np
 from .._checks import flag, one_of, whole
 from ..data import Sequences, from_numpy
 from ._events import encode
-from ._protocols import mixed_memory
 from ._task import Parts, Sizes, Task, add
 
 BLOCK = 32
@@ -68,10 +67,6 @@ add(
             "others to report",
             "paper": "the same. The authors' code draws 2 to 31 bits, their text says exactly 32 (block='text'); they "
             "have no validation part and report the last epoch. Nothing leaks",
-        },
-        settings={
-            "mmrnn": mixed_memory(learning_rate=5e-3, batch_size=256, epochs=500),
-            "mmrnn/code": mixed_memory(learning_rate=5e-4, batch_size=256, epochs=500),
         },
         options={"event": True, "block": "code", "train": 100_000, "valid": 10_000, "test": 10_000},
     )

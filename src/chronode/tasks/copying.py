@@ -12,7 +12,6 @@ from ..data import Sequences, Target
 from ._drawn import drawn
 from ._equal import equal_series
 from ._task import Parts, Sizes, Task, add
-from .adding import IRNN
 
 SYMBOLS = 8
 MEMORY = 10
@@ -73,7 +72,6 @@ add(
             "clean": "samples drawn by seed, new ones every epoch; validation and test are fixed",
             "paper": "the same: every sample is new, nothing can leak; lengths 200 and 500",
         },
-        settings={"irnn": IRNN},
         options={"length": 200, "train": 6_400, "valid": 1_000, "test": 1_000},
     )
 )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..data import Sequences, from_numpy, split
 from ..data._names import counted
 from ..data.sets._download import folder
-from ._protocols import equilibrium, scaled
+from ._protocols import scaled
 from ._publisher import located
 from ._task import Parts, Sizes, Task, add
 from ._text_files import Kind, parse_table, read_table
@@ -120,7 +120,6 @@ add(
             "only, 4560 and 4560), 20 % of training validation. Leaks: all persons, and segments that follow one "
             "another without a pause, are in both halves; validation is inside training",
         },
-        settings=equilibrium(125),
         data="dsa19",
     )
 )

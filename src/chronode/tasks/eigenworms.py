@@ -39,20 +39,6 @@ add(
             "clean": "the archive's parts joined, then 70/15/15 by seed, mutants spread evenly",
             "paper": "the same, drawn without regard to the mutants",
         },
-        settings={
-            "unicornn": {
-                "model": "unicornn",
-                "hidden_size": 32,
-                "num_layers": 2,
-                "delta_t": [2.81e-5, 0.0343],
-                "alpha": 0.0,
-                "dropout": 0.0,
-                "batch_size": 8,
-                "optimizer": "adam",
-                "learning_rate": 8.59e-3,
-                "epochs": 250,
-            }
-        },
         data="eigenworms",
     )
 )

@@ -10,7 +10,7 @@ import numpy as np
 from .._checks import one_of
 from ..data import Scaler, Sequences, from_list, split, windows
 from ..data.sets._download import folder
-from ._protocols import liquid, scaled, shuffled
+from ._protocols import scaled, shuffled
 from ._publisher import located
 from ._task import Parts, Sizes, Task, add
 from ._text_files import Kind, read_table
@@ -72,7 +72,6 @@ add(
             "test. Leaks: neighbouring windows share 16 frames and lie in different parts; mean and spread see the "
             "test frames",
         },
-        settings=liquid(),
         options={"group": "file"},
         data="gesture_phase",
     )

@@ -15,7 +15,6 @@ from ..data.sets._download import folder
 from ._equal import equal_series
 from ._events import encode
 from ._image_files import DIGITS, mnist
-from ._protocols import liquid, mixed_memory
 from ._task import Parts, Sizes, Task, add
 
 SIDE = 28
@@ -139,25 +138,6 @@ PIXEL_PROTOCOLS = {
     "paper": "the same, as UnICORNN's code does it; iRNN's authors scale pixels to mean 0 and variance 1 and name no "
     "validation part",
 }
-UNICORNN = {
-    "model": "unicornn",
-    "num_layers": 3,
-    "dropout": 0.1,
-    "optimizer": "adam",
-    "clip": 0.0,
-    "epochs": 2_600,
-    "schedule": "step",
-    "drop_epochs": (650,),
-    "drop_factor": 0.1,
-}
-UNICORNN_SMALL = {"hidden_size": 128, "learning_rate": 1.14e-3, "batch_size": 64, "delta_t": 0.482, "alpha": 12.53}
-UNICORNN_LARGE = {"hidden_size": 256, "learning_rate": 2.51e-3, "batch_size": 32, "delta_t": 0.19, "alpha": 30.65}
-IRNN = {"model": "irnn", "hidden_size": 128, "batch_size": 128, "optimizer": "adam", "learning_rate": 1e-2}
-PIXEL_SETTINGS = {
-    "unicornn": {**UNICORNN, **UNICORNN_LARGE},
-    "unicornn/128": {**UNICORNN, **UNICORNN_SMALL},
-    "irnn": {**IRNN, "eta_steps": PIXELS},
-}
 
 _add(
     "smnist",
@@ -165,7 +145,6 @@ _add(
     _pixels,
     PIXELS,
     protocols=PIXEL_PROTOCOLS,
-    settings=PIXEL_SETTINGS,
 )
 _add(
     "psmnist",
@@ -173,7 +152,6 @@ _add(
     _pixels,
     PIXELS,
     protocols=PIXEL_PROTOCOLS,
-    settings=PIXEL_SETTINGS,
     options={"permutation": "unicornn"},
 )
 _add(
@@ -186,7 +164,6 @@ _add(
         "clean": "the last 10 % of the training file are to choose by; no random choice",
         "paper": "the same, as LTC's code does it",
     },
-    settings=liquid(learning_rate=5e-3),
 )
 _add(
     "event-mnist",
@@ -197,9 +174,5 @@ _add(
         "clean": "3,000 of the 60,000 training images, drawn by seed, are to choose by; the last run is closed",
         "paper": "all 60,000 to learn from and no closing event, as mmRNN's code does it. It has no validation part: "
         "here the test part is given for it, and a choice by it leaks",
-    },
-    settings={
-        "mmrnn": mixed_memory(learning_rate=5e-3, batch_size=256),
-        "mmrnn/code": mixed_memory(learning_rate=5e-4, batch_size=128),
     },
 )

@@ -61,23 +61,6 @@ add(
             "have reviews in both the training and the validation part",
             "paper": "the same, drawn without regard to the classes",
         },
-        settings={
-            "unicornn": {
-                "model": "unicornn",
-                "hidden_size": 128,
-                "num_layers": 2,
-                "delta_t": [6.6e-3, 0.205],
-                "alpha": 0.0,
-                "dropout": 0.61,
-                "embedding_size": 100,
-                "word_dropout": 0.65,  # their program drops whole words
-                "head_init": "normal",
-                "batch_size": 32,
-                "optimizer": "adam",
-                "learning_rate": 1.67e-4,
-                "epochs": 50,
-            }
-        },
         # The paper does not say that reviews were clipped, and batches by length make it needless.
         options={"words": 25_000, "longest": None, "vectors": True},
         data="imdb",

@@ -93,11 +93,6 @@ add(
             "clean": "trajectories drawn by seed, each part from starts of its own",
             "paper": "the same; start, step and normalisation are not in the paper, nothing is known to leak",
         },
-        settings={
-            "unicornn": {"model": "unicornn", "num_layers": 2, "hidden_size": 90},
-            "unicornn/cornn": {"model": "cornn", "hidden_size": 64},
-            "unicornn/lstm": {"model": "lstm", "hidden_size": 44},
-        },
         options={"force": 8.0, "length": 2000, "ahead": AHEAD, "train": 128, "valid": 128, "test": 128},
     )
 )

@@ -17,7 +17,7 @@ from ..data.sets._download import folder
 from ._equal import equal_series
 from ._image_files import CIFAR_CLASSES, cifar10, mnist
 from ._task import Parts, Sizes, Task, add
-from .images import IRNN, SIDE, VALID, held_out, in_unit, row_series
+from .images import SIDE, VALID, held_out, in_unit, row_series
 
 LENGTH = 1000
 KINDS = ("normal", "uniform")
@@ -129,7 +129,6 @@ add(
             "paper does not say), which can be learnt by heart. iRNN's authors name no validation part: here the test "
             "part is given for it, and a choice by it leaks",
         },
-        settings={"irnn": {**IRNN, "eta_steps": LENGTH}},
         options={"noise": "normal"},
     )
 )
@@ -165,11 +164,6 @@ add(
             "paper": "the same division, but one noise for all images of all parts, as UnICORNN's code does it: it can "
             "be learnt by heart. That paper's text says uniform noise (noise='uniform'), its code and iRNN's text "
             "normal noise",
-        },
-        settings={
-            "unicornn": UNICORNN,
-            "unicornn/text": {**UNICORNN, "learning_rate": 3.14e-2},
-            "irnn": {**IRNN, "eta_steps": LENGTH},
         },
         options={"noise": "normal"},
     )

@@ -9,7 +9,7 @@ import numpy as np
 from .._checks import one_of
 from ..data import Scaler, Sequences, concat, from_list, windows
 from ..data.sets._download import folder
-from ._protocols import blocks, liquid, range_windows, scaled, shuffled
+from ._protocols import blocks, range_windows, scaled, shuffled
 from ._publisher import located
 from ._task import Parts, Sizes, Task, add
 from ._text_files import Kind, read_table
@@ -69,7 +69,6 @@ add(
             "validation; test windows every 8 minutes of both test files; scaled by the training file. Leak: a "
             "validation window shares 15 of its 16 minutes with training windows; the test files leak nothing",
         },
-        settings=liquid(learning_rate=0.005),
         options={"test": "both"},
         data="occupancy",
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..data import Scaler, Sequences, from_list
 from ..data.sets._download import folder
-from ._protocols import blocks, liquid, range_windows, scaled, shuffled
+from ._protocols import blocks, range_windows, scaled, shuffled
 from ._publisher import located
 from ._task import Parts, Sizes, Task, add
 from ._text_files import Kind, read_table
@@ -75,7 +75,6 @@ add(
             "days and lie in different parts; mean and spread see the test days. The authors' code then swaps batch "
             "and time, so that its parts are days of a window; that is not repeated here",
         },
-        settings=liquid(),
         data="ozone",
         class_weights=(0.1, 1.6),
     )

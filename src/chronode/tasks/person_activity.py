@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .._checks import one_of
 from ..data import Scaler, Sequences, from_list, split, windows
 from ..data.sets._download import folder
-from ._protocols import liquid, mixed_memory, range_windows, scaled, shuffled
+from ._protocols import range_windows, scaled, shuffled
 from ._publisher import located
 from ._task import Parts, Sizes, Task, add
 from ._text_files import Kind, read_table
@@ -161,10 +161,6 @@ add(
             "different parts; validation is the test part. features='ltc': no times, RandomState 27731, 10 % "
             "validation, 15 % test. features='latent-ode': windows of 50 every 25, RandomState 42. The authors feed "
             "the few steps back in time as a negative dt; here rows are sorted",
-        },
-        settings={
-            "mmrnn": mixed_memory(learning_rate=0.01, batch_size=128),
-            **liquid(batch_size=64),
         },
         options={"features": "mmrnn"},
         data="person_activity",

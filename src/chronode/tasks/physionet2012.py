@@ -184,7 +184,6 @@ add(
             "are five splits), a fifth of the others validation. Nothing is known to leak, but a patient may have two "
             "stays",
         },
-        settings={"beyond": {"hidden_size": 64, "batch_size": 64, "optimizer": "adam", "learning_rate": 3e-3}},
         data="physionet2012",
     )
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..data import Scaler, Sequences, from_list
 from ..data.sets._download import folder
-from ._protocols import blocks, liquid, range_windows, scaled, shuffled
+from ._protocols import blocks, range_windows, scaled, shuffled
 from ._publisher import located
 from ._task import Parts, Sizes, Task, add
 from ._text_files import Kind, held, read_table
@@ -70,7 +70,6 @@ add(
             "reading is the last one before it. Leaks: windows do not overlap, but those just before and after a test "
             "window are in training; mean and spread see the test minutes",
         },
-        settings=liquid(),
         data="power",
     )
 )

@@ -75,15 +75,6 @@ add(
             "in reading order; all but a stream's first word are predicted",
             "paper": "the same",
         },
-        settings={
-            "irnn": {
-                "model": "irnn",
-                "hidden_size": 256,
-                "K": 1,
-                "embedding_size": 256,
-                "optimizer": "adam",
-            }
-        },
         options={"length": 300},
         data="ptb",
     )

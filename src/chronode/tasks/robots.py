@@ -13,7 +13,6 @@ from .._checks import number, one_of, whole
 from ..data import Sequences, forecast, from_list, windows
 from ..data.sets._download import folder
 from ._gait import walk
-from ._protocols import liquid, mixed_memory
 from ._task import Parts, Sizes, Task, add
 
 OBSERVATIONS = 17
@@ -137,7 +136,6 @@ add(
             "units; the authors' files 25 to 30 are not used, by them neither",
             "paper": "the same",
         },
-        settings=liquid(),
         options={"length": 32, "stride": 10},
         data="half_cheetah",
     )
@@ -157,7 +155,6 @@ add(
             "paper": "the same; the authors' roll-outs came from RLlib's PPO at 562 to 1,104 iterations, ours from "
             "`chronode data build walker2d`",
         },
-        settings={"mmrnn": mixed_memory(learning_rate=5e-3, batch_size=256)},
         options={"length": 64, "stride": 64, "drop": 0.1, "source": "built", "frames": 1000},
         data="walker2d",
     )

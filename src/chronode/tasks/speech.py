@@ -148,17 +148,6 @@ def _make_twelve(protocol: str, seed: int) -> Parts:
     return _parts(clips, (*COMMANDS, SILENCE, UNKNOWN))
 
 
-_IRNN = {
-    "irnn": {
-        "model": "irnn",
-        "hidden_size": 80,
-        "K": 5,
-        "eta_steps": 99,
-        "batch_size": 128,
-        "optimizer": "adam",
-        "learning_rate": 1e-2,
-    }
-}
 add(
     Task(
         name="google-12",
@@ -171,7 +160,6 @@ add(
             "clean": "the publisher's lists (by speaker); every part has its own stretch of the background noise",
             "paper": "the publisher's lists; the background noise of all parts comes from the same recordings: a leak",
         },
-        settings=_IRNN,
         data="speech_commands",
     )
 )
@@ -184,7 +172,6 @@ add(
         loss="cross_entropy",
         metric="accuracy",
         protocols={"clean": "the publisher's lists (by speaker)", "paper": "the same"},
-        settings=_IRNN,
         data="speech_commands",
     )
 )

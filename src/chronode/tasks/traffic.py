@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..data import Scaler, Sequences, from_list
 from ..data.sets._download import folder
-from ._protocols import blocks, liquid, range_windows, scaled, shuffled
+from ._protocols import blocks, range_windows, scaled, shuffled
 from ._publisher import located
 from ._task import Parts, Sizes, Task, add
 from ._text_files import Kind, held, read_table
@@ -109,7 +109,6 @@ add(
             "1 even across months. Leaks: neighbouring windows share 28 rows and lie in different parts; the mean "
             "and spread of the target see the test rows",
         },
-        settings=liquid(),
         data="traffic",
     )
 )

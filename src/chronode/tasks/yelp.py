@@ -62,7 +62,6 @@ add(
             "from the challenge's file are not published as parts",
         },
         # The hidden size follows from the table's parameter counts: 2 x 128 x 128 for a plain RNN.
-        settings={"irnn": {"model": "irnn", "hidden_size": 128, "K": 3, "embedding_size": 128, "optimizer": "adam"}},
         options={"words": 20_000, "longest": 300, "validation": 0.1},
         data="yelp",
     )

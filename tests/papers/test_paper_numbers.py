@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 import chronode
-from chronode.experiments.papers import figures
 from chronode.experiments.summary import CANDIDATES
+from chronode.papers import numbers
 from chronode.tasks import tasks
 from chronode.tasks._task import METRICS
 
@@ -45,11 +45,11 @@ ROWS = {  # rows of each table as printed, data set by data set
 
 
 def test_every_table_has_all_its_rows():
-    assert Counter((f.paper, f.table) for f in figures()) == ROWS
+    assert Counter((f.paper, f.table) for f in numbers()) == ROWS
 
 
 def test_models_and_tasks_are_ours_or_named_as_missing():
-    for figure in figures():
+    for figure in numbers():
         assert figure.model in {*chronode.models(), *CANDIDATES, ""}, figure
         assert figure.task in tasks() or figure.task == "", figure
         if figure.task and figure.table != "2":
@@ -57,19 +57,19 @@ def test_models_and_tasks_are_ours_or_named_as_missing():
 
 
 def test_metrics_are_those_of_the_tasks():
-    for figure in figures():
+    for figure in numbers():
         if figure.task and figure.metric != "computational depth":
             assert figure.metric == tasks()[figure.task].metric, figure
 
 
 def test_a_cell_stands_once():
-    cells = Counter((f.paper, f.table, f.column, f.label, f.hidden, f.variant) for f in figures())
+    cells = Counter((f.paper, f.table, f.column, f.label, f.hidden, f.variant) for f in numbers())
     assert {cell: count for cell, count in cells.items() if count > 1} == {}
 
 
 @pytest.mark.parametrize("unit, least, most", [("%", 5, 100), ("", 0, 1300)])
 def test_numbers_are_in_range(unit, least, most):
-    for figure in figures():
+    for figure in numbers():
         if figure.mean is None:
             assert figure.table.startswith("figure") or figure.paper == "beyond", figure
         elif figure.unit == unit:
@@ -79,15 +79,15 @@ def test_numbers_are_in_range(unit, least, most):
 
 def test_ernn_repeats_what_irnn_repeats():
     """Both papers print the same table of activity recognition under two names."""
-    irnn = {(f.column, f.label.replace("iRNN", "ERNN")): f.mean for f in figures("irnn", "9")}
-    ernn = {(f.column, f.label): f.mean for f in figures("ernn", "3")}
+    irnn = {(f.column, f.label.replace("iRNN", "ERNN")): f.mean for f in numbers("irnn", "9")}
+    ernn = {(f.column, f.label): f.mean for f in numbers("ernn", "3")}
     shared = irnn.keys() & ernn.keys()
     assert len(shared) == 40
     assert all(irnn[key] == ernn[key] for key in shared)
 
 
 def test_the_same_number_in_two_tables_is_the_same():
-    first = {(f.column, f.label): (f.mean, f.hours) for f in figures("irnn", "1")}
-    again = {(f.column, f.label): (f.mean, f.hours) for f in figures("irnn", "7")}
+    first = {(f.column, f.label): (f.mean, f.hours) for f in numbers("irnn", "1")}
+    again = {(f.column, f.label): (f.mean, f.hours) for f in numbers("irnn", "7")}
     assert first.keys() <= again.keys()
     assert all(again[key] == value for key, value in first.items())

@@ -1,0 +1,6 @@
+"""What the papers say: every number of their tables, and the settings behind them, one file per paper."""
+
+from ._numbers import PaperNumber, numbers
+from ._settings import PaperSetting, setting_for, settings
+
+__all__ = ["PaperNumber", "PaperSetting", "numbers", "setting_for", "settings"]

@@ -1,0 +1,65 @@
+"""Packages import from their left, never from their right; docs/architecture.md has the picture."""
+
+import ast
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "src" / "chronode"
+
+# A package may import from the packages of earlier lines, and from itself. Beside each other on one line: neither
+# imports the other.
+ORDER = """
+_version _checks _colours
+_schema _files _limits _machine _deprecation _budget
+_documents
+kernels data papers
+compiler
+nn
+_model bench testing
+tasks
+training
+runs
+search estimators analysis export stream
+experiments report
+cli
+""".strip().splitlines()
+LINE = {name: number for number, line in enumerate(ORDER) for name in line.split()}
+
+
+def package_of(dotted: str) -> str:
+    return dotted.split(".")[1] if "." in dotted else "chronode"
+
+
+def imports(path: Path) -> set[str]:
+    """The packages that a file imports, also inside functions."""
+    module = ("chronode", *path.relative_to(SOURCE).with_suffix("").parts)
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = module[: -node.level]
+            names = [".".join((*base, node.module))] if node.module else [".".join((*base, a.name)) for a in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        found |= {package_of(name) for name in names if name.startswith("chronode.")}
+    return found
+
+
+def test_every_package_has_its_place():
+    packages = {path.parent.name if path.name == "__init__.py" else path.stem for path in SOURCE.glob("*.py")}
+    packages |= {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    assert packages - {"chronode"} <= LINE.keys()
+
+
+def test_packages_import_from_their_left_only():
+    wrong = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        own = package_of(".".join(("chronode", *path.relative_to(SOURCE).with_suffix("").parts)))
+        if own in ("chronode", "__init__"):
+            continue
+        for other in imports(path) - {own}:
+            if other in LINE and LINE[other] >= LINE[own]:
+                wrong.append(f"{path.relative_to(SOURCE)} imports {other}")
+    assert not wrong, "\n".join(wrong)
