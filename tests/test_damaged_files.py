@@ -25,7 +25,7 @@ from chronode.runs._trained import Trained
 MOST_SECONDS = 20.0  # for one file, on a machine that is busy
 MOST_MEMORY = 600 * 2**10  # KiB more than before, over all cases
 FEW = 60
-MANY = 1500
+MANY = 400
 
 
 @pytest.fixture(scope="module")
