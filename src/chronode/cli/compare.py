@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def attach(app: typer.Typer) -> None:
     """Adds the command to `app`."""
-    app.command()(flags.with_settings(compare, without=("model",)))
+    app.command(cls=flags.PanelCommand)(flags.with_settings(compare, without=("model",)))
 
 
 def compare(

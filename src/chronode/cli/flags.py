@@ -1,4 +1,4 @@
-"""Flags from the settings themselves: a field is a flag, its line in the docstring the flag's help."""
+"""Command-line options from the settings themselves: a field is an option, its docstring the help."""
 
 from __future__ import annotations
 
@@ -7,45 +7,63 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 from .._documents import parse_yaml
+from .._options import PANELS
 from ..runs._config import DataConfig, ModelConfig, exponent
 from ..training._settings import Settings
 
 SECTIONS = {"data": DataConfig, "model": ModelConfig, "training": Settings}
 
-# Flags that are not just the field's name with dashes, or have a short form besides.
-_NAMES = {"learning_rate": ("--learning-rate", "--lr"), "settings": ("--set",), "options": ("--option",)}
-_NAMES |= {"missing_values": ("--missing",), "missing": ("--allow-missing/--no-allow-missing",)}
-_LEFT_OUT = ("source",)
-
 
 def parameters(section: type[Any]) -> list[inspect.Parameter]:
-    """A parameter per field of a dataclass, for a Typer command; None means that it was not given.
+    """A parameter per option of a dataclass, for a Typer command; None means that it was not given.
 
     Example:
         >>> from chronode.training import Settings
         >>> [p.name for p in parameters(Settings)][:3]
         ['epochs', 'steps', 'batch_size']
     """
-    helps, kinds = _helps(section), get_type_hints(section)
+    helps, hints = _helps(section), get_type_hints(section)
     found = []
     for field in dataclasses.fields(section):
-        if field.name in _LEFT_OUT:
+        if "panel" not in field.metadata:
             continue
-        kind = _kind(kinds[field.name])
-        dashed = field.name.replace("_", "-")
-        usual = (f"--{dashed}/--no-{dashed}",) if kind is bool else (f"--{dashed}",)
-        text = helps.get(field.name, "")
-        told = f"{text[:1].upper()}{text[1:]}{_default(field)}"
-        names = _NAMES.get(field.name, usual)
-        option = typer.Option(*names, help=told, show_default=False, metavar=_metavar(kinds[field.name]))
+        kind = _kind(hints[field.name])
+        flags = field.metadata["flags"] or _usual_flags(field.name, kind)
+        about = f"{helps[field.name]} [{_default(field)}example: {field.metadata['example']}]"
+        option = typer.Option(
+            *flags,
+            help=about,
+            show_default=False,
+            metavar=_metavar(hints[field.name]),
+            rich_help_panel=field.metadata["panel"],
+        )
         annotation = Annotated[kind | None, option]
         found.append(inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation))
     return found
+
+
+class PanelCommand(TyperCommand):
+    """A command whose --help shows its options in panels."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Writes a section per panel; options of no panel go to the last one."""
+        panels: dict[str, list[tuple[str, str]]] = {"Arguments": [], **{panel: [] for panel in PANELS}}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                own = "Arguments" if parameter.param_type_name == "argument" else PANELS[-1]
+                panels[getattr(parameter, "rich_help_panel", None) or own].append(record)
+        for panel, records in panels.items():
+            if records:
+                with formatter.section(panel):
+                    formatter.write_dl(records)
 
 
 def with_settings(command: Callable[..., None], without: tuple[str, ...] = ()) -> Callable[..., None]:
@@ -77,41 +95,54 @@ def values(section: type[Any], given: dict[str, Any]) -> dict[str, Any]:
         >>> values(Settings, {"epochs": 3, "drop_epochs": ["2,4"], "clip": None})
         {'epochs': 3, 'drop_epochs': [2, 4]}
     """
-    kinds = get_type_hints(section)
-    fields = [field.name for field in dataclasses.fields(section) if given.get(field.name) is not None]
-    return {name: _value(name, given[name], str(kinds[name])) for name in fields}
+    hints = get_type_hints(section)
+    fields = [field for field in dataclasses.fields(section) if given.get(field.name) is not None]
+    return {field.name: _value(field, given[field.name], hints[field.name]) for field in fields}
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    """The types that a hint allows, without None."""
+    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return tuple(member for member in members if member is not NoneType)
+
+
+def _is(hint: Any, kind: type[Any]) -> bool:
+    return (get_origin(hint) or hint) is kind
 
 
 def _kind(hint: Any) -> Any:
     """The type that Typer reads."""
-    told = str(hint)
-    if told.startswith(("tuple", "dict")):
-        return list[str]
-    plain = {"bool": bool, "int": int, "float": float}
-    names = [name.strip() for name in told.replace("<class '", "").replace("'>", "").split("|")]
-    return plain.get(names[0], str)
+    first = _members(hint)[0]
+    return list[str] if _is(first, tuple) or _is(first, dict) else first
+
+
+def _usual_flags(name: str, kind: Any) -> tuple[str, ...]:
+    dashed = name.replace("_", "-")
+    return (f"--{dashed}/--no-{dashed}",) if kind is bool else (f"--{dashed}",)
 
 
 def _metavar(hint: Any) -> str | None:
-    told = str(hint)
-    return "NAME=VALUE" if told.startswith("dict") else "A,B,..." if told.startswith("tuple") else None
+    first = _members(hint)[0]
+    return "NAME=VALUE" if _is(first, dict) else "A,B,..." if _is(first, tuple) else None
 
 
-def _value(name: str, given: Any, kind: str) -> Any:
-    if kind.startswith("dict"):
-        return dict(_pair(name, text) for text in given)
-    if kind.startswith("tuple"):
+def _value(field: dataclasses.Field[Any], given: Any, hint: Any) -> Any:
+    first, *others = _members(hint)
+    if _is(first, dict):
+        return dict(_pair(field, text) for text in given)
+    if _is(first, tuple):
         parts = [part for text in given for part in words(text)]
-        return parts if "str" in kind else [_scalar(part) for part in parts]
-    if "tuple" in kind and "," in given:  # a word, or one number per class
+        return parts if get_args(first)[0] is str else [_scalar(part) for part in parts]
+    if any(_is(other, tuple) for other in others) and "," in given:  # a word, or one number per class
         return [_scalar(part) for part in given.split(",")]
     return given
 
 
-def _pair(name: str, text: str) -> tuple[str, Any]:
+def _pair(field: dataclasses.Field[Any], text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals or not key:
-        raise ValueError(f"{_NAMES[name][0]} {text!r} must be NAME=VALUE, such as dropout=0.1.")
+        flag, example = field.metadata["flags"][0], field.metadata["example"]
+        raise ValueError(f"{flag} {text!r} must be NAME=VALUE, such as {example}.")
     return key, _scalar(value)
 
 
@@ -122,15 +153,16 @@ def _scalar(text: str) -> Any:
 
 def _helps(section: type[Any]) -> dict[str, str]:
     """Field -> its text under "Attributes:" in the docstring."""
-    told = inspect.getdoc(section) or ""
-    block = told.partition("Attributes:\n")[2].partition("\n\n")[0]
+    block = (inspect.getdoc(section) or "").partition("Attributes:\n")[2].partition("\n\n")[0]
     entries = re.split(r"^    (?=\w+: )", block, flags=re.MULTILINE)[1:]
     pairs = (entry.split(": ", 1) for entry in entries)
     return {name: " ".join(text.split()) for name, text in pairs}
 
 
 def _default(field: dataclasses.Field[Any]) -> str:
-    if field.default in (None, (), "", False, dataclasses.MISSING):
+    """The default as --help shows it; what is None or empty is described by the text itself."""
+    default = field.default
+    if default is None or default is dataclasses.MISSING or default in ((), ""):
         return ""
-    shown = ",".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
-    return f" [default: {shown}]"
+    shown = ",".join(map(str, default)) if isinstance(default, tuple) else default
+    return f"default: {'no' if default is False else 'yes' if default is True else shown}; "

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def attach(app: typer.Typer) -> None:
     """Adds the command to `app`."""
-    app.command()(flags.with_settings(sweep))
+    app.command(cls=flags.PanelCommand)(flags.with_settings(sweep))
 
 
 def sweep(

@@ -26,7 +26,7 @@ RUNS = "runs"
 
 def attach(app: typer.Typer) -> None:
     """Adds the command to `app`."""
-    app.command()(flags.with_settings(train))
+    app.command(cls=flags.PanelCommand)(flags.with_settings(train))
 
 
 def train(

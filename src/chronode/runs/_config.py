@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar, get_type_hints
 
 from .._checks import flag, near, one_of, whole
+from .._options import about, option
 from .._schema import parse
 from ..data._split import PARTS
 from ..training._settings import Settings
@@ -22,43 +23,45 @@ class DataConfig:
     """Where the series come from, what is learnt of them, and how they are divided.
 
     Attributes:
-        source: a file, or the name of a task.
-        target: the column(s) to learn.
-        id: the column that tells series apart; without it the file is one series.
-        time: the column of times; without it steps count.
-        group: the column with what no split may divide, such as the hospital; by default the id.
-        columns: the value columns; by default all others.
-        ignore: columns to leave out.
-        time_unit: "hours", "100 ms", or a size for times that are numbers; by default the median gap is about 1.
-        time_format: format of the times, such as "%d/%m/%Y %H:%M", "number" or "epoch ms"; by default it is found.
-        duplicates: rows of one id and time: "merge", "keep" or "error".
-        categorical: text among the value columns: "error", "codes" or "onehot".
-        empty: a column without any value: "drop", "keep" or "error".
-        kind: of the target: "class", "value" or "auto".
-        per_step: a target at every step; by default if it changes within an id.
-        channel: with a row per reading: the column that says what was read.
-        value: and the column with the reading.
-        order: of the values of an .npz file: "NTD" or "NDT"; target, id, time, group and lengths then name arrays.
-        lengths: of an .npz file with padding: the array with the steps of each series.
-        missing_values: texts or numbers that mean a missing value, such as -999 or "<0.5", besides empty cells and NA.
-        row_per_series: every row is a series and the columns are its steps, as in the UCR archive.
-        sheet: sheet of an Excel file; by default the first.
-        delimiter: separator of the cells of a text file; by default it is found.
-        decimal: decimal point of a text file; by default it is found.
-        thousands: thousands separator of a text file; by default it is found.
-        encoding: text encoding of the file; by default it is found.
-        comment: what comment lines of a text file begin with; by default "#" if the first line does.
-        forecast: learn the values of so many next steps instead of a target; 0 for a target.
-        channels: what to forecast; by default all channels.
-        window: cut series into windows of so many steps; 0 for whole series.
-        stride: steps from one window's start to the next; by default the window.
-        split: the shares of training, validation and test.
-        split_by: "group" (no group in two parts), "time" (training comes first), or "auto": by group if there are
-            three or more.
-        scale: bring channels and number targets to mean 0 and deviation 1, as in the training part.
-        scale_time: divide times by the training part's median gap.
-        protocol: of a task: "clean" or "paper".
-        options: of a task: NAME=VALUE.
+        source: File, or name of a task.
+        target: Column(s) to learn.
+        id: Column that identifies the series; without it the file is one series.
+        time: Column of times; without it, steps are counted.
+        group: Column whose groups no split may divide, such as a hospital; the id by default.
+        columns: Value columns; all others by default.
+        ignore: Columns to leave out.
+        time_unit: Unit of time, such as "hours" or "100 ms", or a number if times are numbers; by default the unit that
+            brings the median gap near 1.
+        time_format: Format of the times, such as "%d/%m/%Y %H:%M", "number" or "epoch ms"; detected by default.
+        duplicates: What to do with rows of the same id and time: "merge", "keep" or "error".
+        categorical: What to do with text in value columns: "error", "codes" or "onehot".
+        empty: What to do with a column without any value: "drop", "keep" or "error".
+        kind: Kind of target: "class", "value" or "auto".
+        per_step: Whether every step has a target; by default if it changes within a series.
+        channel: For files with one reading per row: column with the name of the channel.
+        value: For files with one reading per row: column with the reading.
+        order: Axes of an .npz file's values: "NTD" or "NDT"; the options for target, id, time, group and lengths then
+            name arrays.
+        lengths: Array with the number of steps of each series in a padded .npz file.
+        missing_values: Texts or numbers that mean a missing value, such as -999 or "<0.5", besides empty cells and NA.
+        row_per_series: Whether every row is a series and the columns are its steps, as in the UCR archive.
+        sheet: Sheet of an Excel file; the first by default.
+        delimiter: Separator of the cells of a text file; detected by default.
+        decimal: Decimal point of a text file; detected by default.
+        thousands: Thousands separator of a text file; detected by default.
+        encoding: Text encoding of the file; detected by default.
+        comment: What comment lines of a text file begin with; "#" by default if the first line does.
+        forecast: Number of next steps to forecast instead of learning a target; 0 for a target.
+        channels: Channels to forecast; all by default.
+        window: Number of steps of the windows that series are cut into; 0 for whole series.
+        stride: Steps from the start of one window to the next; the window's length by default.
+        split: Shares of training, validation and test.
+        split_by: "group" (no group in two parts), "time" (training comes first), or "auto": by group if there are at
+            least three.
+        scale: Whether channels and numeric targets are scaled to mean 0 and standard deviation 1 of the training part.
+        scale_time: Whether times are divided by the training part's median gap.
+        protocol: Protocol of a task: "clean" or "paper".
+        options: Options of a task: NAME=VALUE.
 
     Example:
         >>> DataConfig("a.csv", target=("outcome",), id="patient").target
@@ -66,41 +69,41 @@ class DataConfig:
     """
 
     source: str = ""
-    target: tuple[str, ...] = ()
-    id: str | None = None
-    time: str | None = None
-    group: str | None = None
-    columns: tuple[str, ...] = ()
-    ignore: tuple[str, ...] = ()
-    time_unit: str | None = None
-    time_format: str | None = None
-    duplicates: str = "merge"
-    categorical: str = "error"
-    empty: str = "drop"
-    kind: str = "auto"
-    per_step: bool | None = None
-    channel: str | None = None
-    value: str | None = None
-    order: str | None = None
-    lengths: str | None = None
-    missing_values: tuple[str, ...] = ()
-    row_per_series: bool = False
-    sheet: str | None = None
-    delimiter: str | None = None
-    decimal: str | None = None
-    thousands: str | None = None
-    encoding: str | None = None
-    comment: str | None = None
-    forecast: int = 0
-    channels: tuple[str, ...] = ()
-    window: int = 0
-    stride: int = 0
-    split: tuple[float, ...] = PARTS
-    split_by: str = "auto"
-    scale: bool = True
-    scale_time: bool = False
-    protocol: str = "clean"
-    options: dict[str, Any] = field(default_factory=dict)
+    target: tuple[str, ...] = option((), "Target", "outcome")
+    id: str | None = option(None, "Data", "patient")
+    time: str | None = option(None, "Time", "charted_at")
+    group: str | None = option(None, "Data", "hospital")
+    columns: tuple[str, ...] = option((), "Data", "hr,temp")
+    ignore: tuple[str, ...] = option((), "Data", "comment")
+    time_unit: str | None = option(None, "Time", "hours")
+    time_format: str | None = option(None, "Time", "%d/%m/%Y")
+    duplicates: str = option("merge", "Data", "keep")
+    categorical: str = option("error", "Data", "onehot")
+    empty: str = option("drop", "Data", "keep")
+    kind: str = option("auto", "Target", "value")
+    per_step: bool | None = option(None, "Target", "--per-step")
+    channel: str | None = option(None, "Data", "parameter")
+    value: str | None = option(None, "Data", "reading")
+    order: str | None = option(None, "Data", "NTD")
+    lengths: str | None = option(None, "Data", "lengths")
+    missing_values: tuple[str, ...] = option((), "Data", "-999,n/a", "--missing")
+    row_per_series: bool = option(False, "Data", "--row-per-series")
+    sheet: str | None = option(None, "Data", "Sheet2")
+    delimiter: str | None = option(None, "Data", ";")
+    decimal: str | None = option(None, "Data", ",")
+    thousands: str | None = option(None, "Data", ".")
+    encoding: str | None = option(None, "Data", "cp1252")
+    comment: str | None = option(None, "Data", "%")
+    forecast: int = option(0, "Target", 28)
+    channels: tuple[str, ...] = option((), "Target", "units")
+    window: int = option(0, "Data", 200)
+    stride: int = option(0, "Data", 100)
+    split: tuple[float, ...] = option(PARTS, "Data", "0.6,0.2,0.2")
+    split_by: str = option("auto", "Data", "time")
+    scale: bool = option(True, "Data", "--no-scale")
+    scale_time: bool = option(False, "Time", "--scale-time")
+    protocol: str = option("clean", "Data", "paper")
+    options: dict[str, Any] = field(default_factory=dict, metadata=about("Data", "length=200", "--option"))
 
     def __post_init__(self) -> None:
         for name in ("forecast", "window", "stride"):
@@ -125,22 +128,22 @@ class ModelConfig:
     """Which model.
 
     Attributes:
-        model: a name of `chronode models`.
-        hidden: units of each layer.
-        layers: stacked on each other.
-        missing: ready for missing values; by default if the data miss some.
-        settings: the layer's (dropout, bidirectional, residual, memory) and the model's own: NAME=VALUE.
+        model: Name of the model (`chronode models` lists them).
+        hidden: Units per layer.
+        layers: Number of layers.
+        missing: Whether values may be missing; by default if some are missing in the data.
+        settings: Settings of the layer (dropout, bidirectional, residual, memory) and of the model: NAME=VALUE.
 
     Example:
         >>> ModelConfig("ltc", hidden=32).hidden
         32
     """
 
-    model: str = "mmrnn"
-    hidden: int = 64
-    layers: int = 1
-    missing: bool | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
+    model: str = option("mmrnn", "Model", "ltc")
+    hidden: int = option(64, "Model", 128)
+    layers: int = option(1, "Model", 2)
+    missing: bool | None = option(None, "Model", "--allow-missing", "--allow-missing/--no-allow-missing")
+    settings: dict[str, Any] = field(default_factory=dict, metadata=about("Model", "dropout=0.1", "--set"))
 
     def __post_init__(self) -> None:
         for name in ("hidden", "layers"):

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .._checks import number, one_of, whole
+from .._options import option
 from .._schema import parse
 
 OPTIMIZERS = ("adam", "adamw", "rmsprop", "sgd")
@@ -22,39 +23,39 @@ class Settings:
     """How to train; the same settings and data give the same weights, bit for bit, on the same machine.
 
     Attributes:
-        epochs: passes over the training series, at most.
-        steps: optimiser steps, at most; None for no limit.
-        batch_size: series per step; with several devices, of all of them together.
+        epochs: Maximum number of passes over the training series.
+        steps: Maximum number of optimiser steps; no limit by default.
+        batch_size: Series per optimiser step, over all devices.
         optimizer: "adam", "adamw", "rmsprop" or "sgd".
-        learning_rate: before the schedule.
-        weight_decay: the optimiser's.
-        momentum: of "sgd" and "rmsprop".
-        smoothing: of "rmsprop": how much of its mean square gradient stays at each step. Torch's own default is 0.99;
-            the inventors, and Keras, have 0.9.
+        learning_rate: Learning rate before the schedule.
+        weight_decay: Weight decay of the optimiser.
+        momentum: Momentum (sgd and rmsprop only).
+        smoothing: Share of the mean square gradient that is kept at each step (rmsprop only). The default of PyTorch is
+            0.99, that of Keras 0.9.
         schedule: "constant"; "step" (times `drop_factor` after each of `drop_epochs`); "plateau" (times `drop_factor`
-            when `plateau_patience` epochs brought nothing better); "cosine" (falls to 0 at the end).
-        drop_epochs: of "step".
-        drop_factor: of "step" and "plateau".
-        plateau_patience: of "plateau".
-        warmup_epochs: the rate rises from 0 over so many epochs (0.5 is half an epoch), whatever the schedule.
-        clip: the largest norm of all gradients together; 0 for any.
-        average: "none"; "ema" (running mean of the weights of all steps); "swa" (mean of the weights at the ends of
-            epochs). The mean is what is validated and kept.
-        average_decay: of "ema".
-        average_start: of "swa": the first epoch that counts, from 1.
-        early_stop: stop after so many epochs without a better validation metric; 0 never.
-        metric: to choose by on the validation series (of equal epochs the one with the lower loss); None: the
-            task's, or the target's default; or "loss".
-        seed: of the weights, the order of batches, dropout and sub-sampling.
-        tbptt: truncated back-propagation: series are cut into pieces of so many steps, gradients end at the cuts, the
-            state goes on; a step of the optimiser per piece. 0: whole series.
-        subsample: keep each step of a series with this probability, anew in every epoch; the time of those left out
-            goes to the next one kept.
-        class_weights: of the loss: "balanced", or one per class; None: the task's, or equal ones.
-        threads: of torch on the CPU; None: one for small batches (more would only wait), else torch's own number.
-        accelerator: Lightning's: "cpu", "gpu" or "auto".
-        devices: how many.
-        strategy: Lightning's: "auto", "ddp", ...
+            after `plateau_patience` epochs without improvement); "cosine" (falls to 0 at the end).
+        drop_epochs: Epochs after which the rate drops (schedule step only).
+        drop_factor: Factor of a drop (schedules step and plateau only).
+        plateau_patience: Epochs without improvement before a drop (schedule plateau only).
+        warmup_epochs: Epochs over which the rate rises from 0 (0.5 is half an epoch), with any schedule.
+        clip: Largest norm of all gradients together; 0 for no limit.
+        average: Average of the weights that is validated and kept: "none", "ema" (running mean over all steps) or "swa"
+            (mean over the ends of epochs).
+        average_decay: Decay of the running mean (average ema only).
+        average_start: First epoch that counts, from 1 (average swa only).
+        early_stop: Epochs without improvement on the validation part before training stops; 0 for never.
+        metric: Metric on the validation part that chooses the best epoch, or "loss"; by default that of the task or of
+            the kind of target. Among equal epochs the one with the lower loss is chosen.
+        seed: Random seed for data, weights, batch order, dropout and sub-sampling.
+        tbptt: Steps per piece for truncated back-propagation through time: gradients end at the cuts, the state is
+            carried on, and each piece is an optimiser step. 0 for whole series.
+        subsample: Probability with which each step of a series is kept, drawn anew in every epoch; the time of dropped
+            steps goes to the next one kept.
+        class_weights: Class weights of the loss: "balanced", or one per class; by default those of the task, or equal.
+        threads: Threads of PyTorch on the CPU; by default one for small batches, else PyTorch's own number.
+        accelerator: "cpu", "gpu" or "auto".
+        devices: Number of devices.
+        strategy: Strategy for several devices: "auto", "ddp" or "ddp_find_unused_parameters_true".
         precision: "32" or "bf16" (mixed).
 
     Example:
@@ -63,34 +64,34 @@ class Settings:
         True
     """
 
-    epochs: int = 20
-    steps: int | None = None
-    batch_size: int = 64
-    optimizer: str = "adam"
-    learning_rate: float = 5e-3
-    weight_decay: float = 0.0
-    momentum: float = 0.0
-    smoothing: float = 0.99
-    schedule: str = "constant"
-    drop_epochs: tuple[int, ...] = ()
-    drop_factor: float = 0.5
-    plateau_patience: int = 5
-    warmup_epochs: float = 0.0
-    clip: float = 1.0
-    average: str = "none"
-    average_decay: float = 0.999
-    average_start: int = 1
-    early_stop: int = 0
-    metric: str | None = None
-    seed: int = 0
-    tbptt: int = 0
-    subsample: float = 1.0
-    class_weights: str | tuple[float, ...] | None = None
-    threads: int | None = None
-    accelerator: str = "cpu"
-    devices: int = 1
-    strategy: str = "auto"
-    precision: str = "32"
+    epochs: int = option(20, "Training", 50)
+    steps: int | None = option(None, "Training", 1000)
+    batch_size: int = option(64, "Training", 32)
+    optimizer: str = option("adam", "Training", "adamw")
+    learning_rate: float = option(5e-3, "Training", "1e-3", "--learning-rate", "--lr")
+    weight_decay: float = option(0.0, "Training", 0.01)
+    momentum: float = option(0.0, "Training", 0.9)
+    smoothing: float = option(0.99, "Training", 0.9)
+    schedule: str = option("constant", "Training", "cosine")
+    drop_epochs: tuple[int, ...] = option((), "Training", "10,20")
+    drop_factor: float = option(0.5, "Training", 0.1)
+    plateau_patience: int = option(5, "Training", 3)
+    warmup_epochs: float = option(0.0, "Training", 1)
+    clip: float = option(1.0, "Training", 0.5)
+    average: str = option("none", "Training", "ema")
+    average_decay: float = option(0.999, "Training", 0.99)
+    average_start: int = option(1, "Training", 10)
+    early_stop: int = option(0, "Training", 5)
+    metric: str | None = option(None, "Training", "auroc")
+    seed: int = option(0, "Training", 1)
+    tbptt: int = option(0, "Training", 100)
+    subsample: float = option(1.0, "Training", 0.5)
+    class_weights: str | tuple[float, ...] | None = option(None, "Training", "balanced")
+    threads: int | None = option(None, "Training", 2)
+    accelerator: str = option("cpu", "Training", "gpu")
+    devices: int = option(1, "Training", 2)
+    strategy: str = option("auto", "Training", "ddp")
+    precision: str = option("32", "Training", "bf16")
 
     def __post_init__(self) -> None:
         for name, least in (

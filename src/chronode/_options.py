@@ -1,0 +1,34 @@
+"""Fields of settings that are options of the command line too: what their help says beside the docstring."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+PANELS = ("Data", "Time", "Target", "Model", "Training", "Output")
+"""The groups of options in --help, in this order."""
+
+
+def option(default: Any, panel: str, example: Any, *flags: str) -> Any:
+    """A dataclass field with a default and what --help needs to know.
+
+    Args:
+        default: Default value.
+        panel: One of PANELS.
+        example: A value as a user would type it.
+        flags: Replace the flag made from the field's name.
+
+    Example:
+        >>> @dataclasses.dataclass
+        ... class Settings:
+        ...     epochs: int = option(20, "Training", 50)
+        >>> Settings().epochs, dataclasses.fields(Settings)[0].metadata["panel"]
+        (20, 'Training')
+    """
+    return dataclasses.field(default=default, metadata=about(panel, example, *flags))
+
+
+def about(panel: str, example: Any, *flags: str) -> dict[str, Any]:
+    """The metadata of a field that is an option; the arguments are those of `option`."""
+    assert panel in PANELS, panel
+    return {"panel": panel, "example": str(example), "flags": flags}
