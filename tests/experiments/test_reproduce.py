@@ -10,6 +10,7 @@ from commands import run
 from entries import entry
 
 from chronode.experiments import engine
+from chronode.experiments import run as run_module
 from chronode.experiments.compare import compare
 from chronode.experiments.drawings import drawings
 from chronode.experiments.engine import Finished, Job, Progress, execute, missing, run_local
@@ -17,6 +18,8 @@ from chronode.experiments.ledger import Ledger
 from chronode.experiments.page import render
 from chronode.experiments.recipe import find
 from chronode.experiments.report import as_markdown, differences
+from chronode.training import TrainingStopped, fit
+from chronode.training.progress import Diverged
 
 
 def _jobs(ledger, *models, recipe="mmrnn/table3", column="event"):
@@ -80,6 +83,26 @@ def test_a_fault_of_one_run_is_told_and_the_others_go_on(tmp_path):
     news = [item for item in run_local([bad, good], ledger) if not isinstance(item, Progress)]
     assert [bool(item.entry) for item in news] == [False, True]
     assert "learning_rate must be greater than 0" in news[0].fault
+
+
+@pytest.mark.parametrize(("error", "counts"), [(Diverged, True), (TrainingStopped, False)])
+def test_a_training_that_diverged_is_a_result_and_one_without_memory_is_not(error, counts, tmp_path, monkeypatch):
+    (job,) = _jobs(Ledger(tmp_path), "mmrnn")
+    whole = execute(job)
+
+    def stops(*arguments, **options):
+        fault = error("the loss is not finite at step 7.")
+        fault.fitted = fit(*arguments, **options)
+        raise fault
+
+    monkeypatch.setattr(run_module, "fit", stops)
+    if not counts:
+        with pytest.raises(TrainingStopped, match="step 7"):
+            execute(job)
+        return
+    entry = execute(job)
+    assert entry.metrics == whole.metrics
+    assert entry.notes == ["mmrnn with learning_rate=0.005, seed 0: the loss is not finite at step 7."]
 
 
 def test_the_plan_tells_runs_and_hours(tmp_path):
