@@ -148,7 +148,7 @@ class Recipe:
             config |= {"model": {}, "training": {}}
         config = json.loads(json.dumps(config))  # tuples become lists, as they are in the ledger
         about = (number, self.name, name, number.model, number.task, self.protocol)
-        return Cell(*about, config, budget.seeds, budget.choices)
+        return Cell(*about, config, budget.seeds, {} if number.model in CANDIDATES else budget.choices)
 
 
 def _papers_settings(paper: str, number: PaperNumber) -> dict[str, dict[str, Any]]:
