@@ -19,7 +19,7 @@ from chronode.experiments.page import render
 from chronode.experiments.recipe import find
 from chronode.experiments.report import as_markdown, differences
 from chronode.training import TrainingStopped, fit
-from chronode.training.progress import Diverged
+from chronode.training._events import Diverged
 
 
 def _jobs(ledger, *models, recipe="mmrnn/table3", column="event"):
