@@ -1,6 +1,14 @@
 """What all tests share."""
 
+import os
+import tempfile
+from pathlib import Path
+
 import torch
 
 # Tests run two processes on two cores; more threads in each would only wait for one another.
 torch.set_num_threads(1)
+
+# Steps compiled in tests: built with little optimisation, once for all processes and runs, in a folder of this user.
+os.environ.setdefault("CHRONODE_CACHE", str(Path(tempfile.gettempdir()) / f"chronode-tests-{os.getuid()}"))
+os.environ.setdefault("CHRONODE_CXXFLAGS", "-O1")

@@ -77,10 +77,10 @@ def test_nor_do_they_for_other_ways_to_run(settings):
 
 
 def test_indexing_in_the_loop_would_be_seen(monkeypatch):
-    def indexing(cell, x, state, dt, valid, last):
-        projected, outputs = cell.project(x), []
-        for n in range(len(x)):
-            y, state = cell(projected[n], state, dt[n])
+    def indexing(cell, state, steps):
+        projected, outputs = cell.project(steps.x), []
+        for n in range(len(steps.x)):
+            y, state = cell(projected[n], state, steps.dt[n])
             outputs.append(y)
         return torch.stack(outputs), state
 

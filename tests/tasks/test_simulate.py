@@ -125,7 +125,7 @@ def test_a_folder_of_something_else_is_refused(built, tmp_path):
     with pytest.raises(ValueError, match="holds roll-outs that were not built here"):
         build("walker2d", **SMALL, output=tmp_path)
     (tmp_path / "build.json").write_text("{")
-    with pytest.raises(ValueError, match="remove the folder and build anew"):
+    with pytest.raises(ValueError, match="Remove the folder and build anew"):
         build("walker2d", **SMALL, output=tmp_path)
 
 

@@ -85,14 +85,16 @@ def _series(files: list[Path]) -> tuple[list[NDArray[np.float32]], list[NDArray[
 
 
 def _content(file: Path) -> bytes:
-    """The lines of a stay without the header, each with a line end."""
+    """The lines of a stay without the header and without empty ones, each with a line end."""
     try:
         header, _, lines = file.read_bytes().replace(b"\r\n", b"\n").partition(b"\n")
     except OSError as error:
         raise ValueError(f"{file}: this file cannot be read: {error}.") from error
     if header.strip() != _HEADER or not lines.strip():
         raise ValueError(f"{file}, line 1: {_HEADER.decode()!r} and readings below it are expected.")
-    return lines.rstrip(b"\n") + b"\n"
+    while b"\n\n" in lines:
+        lines = lines.replace(b"\n\n", b"\n")
+    return lines.strip(b"\n") + b"\n"
 
 
 def _rows(joined: bytes, files: list[Path], contents: list[bytes]) -> dict[str, NDArray[Any]]:
