@@ -24,7 +24,7 @@ STARTED := $(shell date +%s)
 WORKERS := 2
 PYTEST := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q
 
-.PHONY: help setup demo test test-slow test-asan test-tsan lint format bench results wheel lock clean
+.PHONY: help setup demo test test-slow test-asan test-tsan lint format bench results docs gallery wheel lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -37,6 +37,8 @@ help:
 	@echo 'make format     let ruff repair layout and imports'
 	@echo 'make bench      time the models'
 	@echo 'make results    write RESULTS.md from the ledger of runs'
+	@echo 'make docs       build the site into build/site; a broken link or reference fails'
+	@echo 'make gallery    run the examples of the gallery and write their pages'
 	@echo 'make wheel      build a wheel, install it into an empty environment and try it there'
 	@echo 'make setup      only the set-up that the others begin with'
 	@echo 'make lock       resolve the pinned packages anew'
@@ -82,6 +84,13 @@ bench: $(READY)
 
 results: $(READY)
 	@$(BIN)/chronode results
+
+docs: $(READY)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo 'build/site/index.html'
+
+gallery: $(READY)
+	@$(PYTHON) docs/build_gallery.py
 
 # All instruction sets, as a release has them; tried outside the source tree, in an environment of its own.
 wheel: $(READY)

@@ -1,7 +1,7 @@
 """Runs the examples in docs/gallery and writes a page for each: its code, what it printed, its plot.
 
-    python docs/build_gallery.py            # all of them
-    python docs/build_gallery.py stream     # by name
+python docs/build_gallery.py            # all of them
+python docs/build_gallery.py stream     # by name
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def build(name: str, folder: Path = GALLERY) -> Path:
     plt.gcf().tight_layout()
     plt.savefig(folder / f"{name}.png", dpi=110)
     code = source.split('"""', 2)[2].strip()
-    page = f"# {title}\n\n{text}\n\n![{title}]({name}.png)\n\n```python\n{code}\n```\n\n```text\n{printed.getvalue()}```\n"
+    page = (
+        f"# {title}\n\n{text}\n\n![{title}]({name}.png)\n\n```python\n{code}\n```\n\n```text\n{printed.getvalue()}```\n"
+    )
     (folder / f"{name}.md").write_text(page, encoding="utf-8")
     return folder / f"{name}.md"
 

@@ -1,13 +1,11 @@
-"""The README stays true: its examples run, its tables are those that the commands print."""
+"""The README stays true: its commands run, and its numbers are measured. tests/test_docs.py runs its Python."""
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from commands import chronode, run
+from commands import chronode
 
 from chronode.cli.demo import run_demo
 
@@ -18,16 +16,6 @@ def section(name: str) -> str:
     found = re.search(rf"<!-- {name} -->\n(.*?)<!-- /{name} -->", README.read_text(), re.DOTALL)
     assert found, f"README.md has no section {name}"
     return found[1].strip()
-
-
-@pytest.mark.parametrize("number", range(4))
-def test_examples_run(number, tmp_path):
-    examples = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    assert len(examples) == 4
-    script = tmp_path / "example.py"
-    script.write_text(examples[number])
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 def commands() -> list[list[str]]:
@@ -55,15 +43,18 @@ def test_commands_run_as_they_stand(tmp_path, monkeypatch):
             assert accuracy > 0.8
 
 
-def test_table_of_models_is_what_the_command_prints():
-    # In a process of its own: other tests register models too.
-    printed = run("models", "--markdown", OMP_NUM_THREADS="1").stdout.strip()
-    assert section("models") == printed, "run `chronode models --markdown` and put its table into README.md"
+def test_it_is_short_and_shows_a_plot():
+    text = README.read_text()
+    assert len(text.splitlines()) <= 150
+    pictures = re.findall(r"!\[.+\]\((\S+\.png)\)", text)
+    assert len(pictures) == 1
+    assert (README.parent / pictures[0]).exists()
 
 
-def test_table_of_speeds_is_the_last_measured():
-    measured = (README.parent / "benchmarks" / "bench.md").read_text().strip()
-    assert section("bench") == measured, "put benchmarks/bench.md, written by `make bench`, into README.md"
+def test_links_lead_somewhere():
+    links = re.findall(r"\]\(([^)#:]+)\)", README.read_text())
+    assert len(links) > 10
+    assert [link for link in links if not (README.parent / link).exists()] == []
 
 
 def test_commands_exist():
@@ -76,7 +67,7 @@ def test_commands_exist():
 @pytest.mark.slow
 def test_demo_gives_the_figures_of_the_readme(tmp_path):
     outcomes = run_demo(["mmrnn", "lstm-dt", "ode-rnn"], epochs=24, seed=0, output=tmp_path)
-    rows = re.findall(r"^\| `?([\w-]+)`? \| ([\d.]+) % ", section("demo"), re.MULTILINE)
+    rows = re.findall(r"^\| `?([\w-]+)`? \| ([\d.]+)% ", section("demo"), re.MULTILINE)
     assert [name for name, _ in rows] == list(outcomes)
     for name, percent in rows:
         assert 100 * outcomes[name].test_accuracy == pytest.approx(float(percent), abs=5)

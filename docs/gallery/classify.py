@@ -1,7 +1,7 @@
 """Classify irregular series
 
-Each series is a noisy oscillation seen at its own random times; the class is its speed. Values alone say little: what
-tells the classes apart is how much changes in how much time.
+Each series is a noisy oscillation observed at its own random times, and its class is the speed. The values alone
+say little: what matters is how much they change in how much time.
 """
 
 import matplotlib.pyplot as plt
@@ -25,7 +25,7 @@ for name in ("mmrnn", "lstm-dt", "lstm"):
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3), width_ratios=(2, 1))
 for index, colour in ((0, "C0"), (1, "C1")):
     left.plot(times[index], series[index], "o-", color=colour, markersize=3, linewidth=0.8, label=labels[index])
-left.set(xlabel="time", ylabel="value", title="One series of each class")
-left.legend(loc="upper right")
+left.set(xlabel="time", ylabel="value", ylim=(-1.3, 1.7), title="One series of each class")
+left.legend(loc="upper right", ncols=2)
 right.bar(list(scores), [100 * s for s in scores.values()], color="C2")
-right.set(ylabel="test accuracy, %", ylim=(40, 100), title="Who sees the times?")
+right.set(ylabel="test accuracy, %", ylim=(40, 100), title="Three models")

@@ -1,7 +1,7 @@
-"""See why a network forgets
+"""Why a network forgets
 
-How much does the state at an early step still matter at the last one? `gradient_flow` measures the norm of that
-derivative; `chronode analyze flow` does the same from the command line.
+How much does the state at an early step still influence the last one? `gradient_flow` measures the norm of that
+derivative; `chronode analyze flow` does the same on the command line.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,7 @@
 """Learn with missing values
 
-Two sensors follow the same slow process, and each reading is lost with a growing probability. Missing values are NaN in
-the input; every model of chronode takes them, GRU-D with trained decay rates of its own.
+Two sensors follow the same slow process, and a growing share of their readings is lost. Missing values are NaN in
+the input. Every model accepts them; GRU-D has trained decay rates of its own.
 """
 
 import matplotlib.pyplot as plt
@@ -29,4 +29,4 @@ plt.xlabel("missing readings, %")
 plt.ylabel("R² on test series")
 plt.ylim(0, 1)
 plt.legend()
-plt.title("The answer fades slowly as readings are lost")
+plt.title("Predictions from fewer and fewer readings")

@@ -1,7 +1,7 @@
 """Follow live data one observation at a time
 
-`layer.step` takes one observation and the state so far. Its outputs are those of the whole series in one call, whatever
-the gaps between observations.
+`layer.step` takes one observation and the current state. Its outputs are those of one call on the whole series,
+whatever the gaps between observations.
 """
 
 import matplotlib.pyplot as plt
@@ -25,7 +25,7 @@ with torch.no_grad():
 print(f"largest difference between 60 steps and one call: {(whole - stepped).abs().max():.1e}")
 
 figure, (top, bottom) = plt.subplots(2, 1, sharex=True, figsize=(8, 4))
-top.plot(times[0], values[0], "k.", label="observations")
-top.legend(loc="upper right")
+top.plot(times[0], values[0], "k.")
+top.set_title("Observations at irregular times")
 bottom.plot(times[0], stepped[0, :, :4])
 bottom.set(xlabel="time", title="Four of the sixteen units, updated at each observation")

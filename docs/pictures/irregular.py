@@ -7,7 +7,10 @@ import numpy as np
 
 rng = np.random.default_rng(3)
 fine = np.linspace(0, 10, 400)
-times = {"regular: dt = 0.5 everywhere": np.arange(0, 10, 0.5), "irregular: dt from 0.02 to 2": np.sort(rng.uniform(0, 10, 20))}
+times = {
+    "regular: dt = 0.5 everywhere": np.arange(0, 10, 0.5),
+    "irregular: dt from 0.02 to 2": np.sort(rng.uniform(0, 10, 20)),
+}
 figure, axes = plt.subplots(2, 1, sharex=True, figsize=(8, 4), layout="constrained")
 for axis, (title, at) in zip(axes, times.items(), strict=True):
     axis.plot(fine, np.sin(1.5 * fine), color="0.8")

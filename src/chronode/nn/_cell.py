@@ -14,6 +14,7 @@ from ..kernels._backend import constant_to_compilers
 from . import _changes as changes
 
 State = tuple[Tensor, ...]
+"""The state of a cell: tensors of shape `(B, size)`."""
 Step = Callable[[Tensor, State, Tensor], tuple[Tensor, State]]
 
 

@@ -66,6 +66,7 @@ class Note:
 
 
 Event = BatchDone | EpochDone | Note
+"""What `on_event` of `fit` is called with."""
 
 
 @dataclass(frozen=True)
