@@ -22,11 +22,27 @@ def test_models_as_json_lists_every_model_with_its_facts():
 def test_models_as_a_table_names_them():
     told = run("models").stdout
     assert "unicornn" in told
-    assert "native" in told
+    assert "hand-written" in told
+    assert "compiled" in told
 
 
 def test_doctor_says_which_kernels_run():
-    assert "native kernels" in run("doctor").stdout
+    told = run("doctor").stdout
+    assert "native kernels" in told
+    assert "compiler of steps" in told
+
+
+@pytest.mark.parametrize(
+    ("model", "told"), [("unicornn", "a hand-written kernel runs it"), ("gru-d", "GRUDCell: it is compiled on demand")]
+)
+def test_doctor_says_how_a_model_runs(model, told):
+    assert told in run("doctor", "--model", model).stdout
+
+
+def test_compile_fills_the_cache(tmp_path):
+    told = run("compile", "rnn", "--hidden-size", "5", "--set", "activation=relu", CHRONODE_CACHE=str(tmp_path)).stdout
+    assert "rnn: RNNCell is compiled" in told
+    assert list((tmp_path / "compiled").glob("*.so"))
 
 
 def test_demo_trains_prints_a_table_and_draws_a_plot(tmp_path):
@@ -54,6 +70,8 @@ def test_bench_times_single_steps(tmp_path):
     ("arguments", "told"),
     [
         (("demo", "--models", "mmrn"), "Did you mean 'mmrnn'"),
+        (("doctor", "--model", "mmrn"), "Did you mean 'mmrnn'"),
+        (("compile", "rnn", "--hidden-size", "4", "--set", "activation"), "--set takes NAME=VALUE"),
         (("demo", "--models", ","), "--models is empty"),
         (("demo", "--epochs", "0"), "--epochs"),
         (("bench", "--case", "nothing like it"), "fits none of"),

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 import chronode
-from chronode.compiler.compiled import kernel_of
+from chronode.compiler._compiled import kernel_of
 from chronode.nn import _driver as driver
 
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}

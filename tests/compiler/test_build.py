@@ -12,7 +12,8 @@ import torch
 
 import chronode
 from chronode import compiler
-from chronode.compiler import build, compiled
+from chronode.compiler import _build as build
+from chronode.compiler import _choice, _compiled
 
 SOURCE = 'extern "C" __attribute__((visibility("default"))) int answer() { return 42; }\n'
 CHILD = """
@@ -28,8 +29,8 @@ print(float(y.sum()))
 def cache(tmp_path, monkeypatch):
     """An empty cache, and nothing compiled in this process."""
     monkeypatch.setenv("CHRONODE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(compiled, "_kernels", {})
-    monkeypatch.setattr(compiler.choice, "_noted", set())
+    monkeypatch.setattr(_compiled, "_kernels", {})
+    monkeypatch.setattr(_choice, "_noted", set())
     return tmp_path / "cache" / "compiled"
 
 
@@ -65,7 +66,7 @@ def test_a_damaged_library_is_built_anew(cache, damage):
     whole = path.read_bytes()
     path.write_bytes(whole[:-1000] + whole[-999:] if damage is None else damage)
     assert not build.is_built(SOURCE)
-    subprocess.run([sys.executable, "-c", f"from chronode.compiler import build; build.load({SOURCE!r})"], check=True)
+    subprocess.run([sys.executable, "-c", f"from chronode.compiler import _build; _build.load({SOURCE!r})"], check=True)
     assert build.is_built(SOURCE)
 
 

@@ -8,8 +8,8 @@ from torch.nn.utils import parametrizations, prune
 
 import chronode
 from chronode import compiler
-from chronode.compiler.compiled import kernel_of
-from chronode.compiler.trace import Unsupported
+from chronode.compiler._compiled import kernel_of
+from chronode.compiler._trace import Unsupported
 from chronode.nn import Layer
 
 

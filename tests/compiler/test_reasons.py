@@ -8,8 +8,8 @@ from torch import nn
 
 import chronode
 from chronode import compiler
-from chronode.compiler.compiled import step_of
-from chronode.compiler.trace import Unsupported
+from chronode.compiler._compiled import step_of
+from chronode.compiler._trace import Unsupported
 from chronode.nn import Layer
 
 

@@ -80,14 +80,36 @@ def demo(
 
 
 @app.command()
-def doctor() -> None:
+def doctor(
+    model: Annotated[str, typer.Option(help="Say how this model runs, and why.")] = "",
+) -> None:
     """Say what is in use and why: versions, kernels, threads.
 
-    Example: chronode doctor
+    Example: chronode doctor --model gru-d
     """
     from .doctor import run_doctor
 
-    run_doctor()
+    run_doctor(model)
+
+
+@app.command(name="compile")
+def compile_model(
+    model: Annotated[str, typer.Argument(help="Name of the model.")],
+    hidden_size: Annotated[int, typer.Option(min=1, help="Units of each layer.")],
+    input_size: Annotated[int, typer.Option(min=1, help="Features of the input.")] = 1,
+    num_layers: Annotated[int, typer.Option(min=1, help="Layers.")] = 1,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the model; may be repeated.")
+    ] = None,
+    double: Annotated[bool, typer.Option("--float64", help="For float64 instead of float32.")] = False,
+) -> None:
+    """Build a model's kernels now, so that no training has to wait for the C++ compiler.
+
+    Example: chronode compile gru-d --input-size 5 --hidden-size 64
+    """
+    from .compiling import run_compile
+
+    run_compile(model, input_size, hidden_size, num_layers, settings or [], double)
 
 
 @app.command()

@@ -6,6 +6,6 @@ one model, `plan` says whether it pays. See the page "How chronode makes your ce
 
 from __future__ import annotations
 
-from .choice import Decision, Path, cells_of, explain, find, plan, use
+from ._choice import Decision, Path, cells_of, explain, find, plan, use
 
 __all__ = ["Decision", "Path", "cells_of", "explain", "find", "plan", "use"]

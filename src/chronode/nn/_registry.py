@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeVar, cast
 
 import torch
 
+from .. import compiler
 from .._checks import near, one_of
 from ._cell import Cell
 from ._layer import Layer
@@ -40,6 +41,11 @@ class Model:
         """For which settings of this model there is a native kernel, in words; "" if the default ones have none."""
         kernel = cast(Cell, self._example().cells[0]).kernel()
         return kernel.words() if kernel is not None and kernel.native else ""
+
+    def path(self) -> compiler.Path:
+        """How the default settings run where compiling is allowed: hand-written kernel, compiled, or loop and why."""
+        paths = [compiler.explain(cell) for cell in compiler.cells_of(self._example(hidden_size=8))]
+        return next((path for path in paths if path.name == "loop"), paths[-1])
 
     def parameters(self, input_size: int = 1, hidden_size: int = 64) -> int:
         """The number of parameters of one layer with the default settings."""

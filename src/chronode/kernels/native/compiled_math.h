@@ -73,6 +73,9 @@ template <class T> CHRONODE_INLINE Vec<T> remainder(Vec<T> a, Vec<T> b) {
   });
 }
 
+// From here down e^a - 1 is -1 in this precision.
+template <class T> constexpr T kExpm1MinusOne = sizeof(T) == 4 ? T(20) : T(45);
+
 // log(1 + u) for u in [0, 1]: 2 artanh(s) = 2 (s + s^3/3 + s^5/5 + ...), s = u / (2 + u) <= 1/3.
 template <class T> CHRONODE_INLINE Vec<T> log_one_plus_small(Vec<T> u) {
   constexpr int kTerms = sizeof(T) == 4 ? 8 : 17;
@@ -89,7 +92,20 @@ template <class T> CHRONODE_INLINE Vec<T> softplus(Vec<T> a) {
 }
 template <class T> CHRONODE_INLINE Vec<T> log(Vec<T> a) { return each_lane(a, [](T x) { return std::log(x); }); }
 template <class T> CHRONODE_INLINE Vec<T> log1p(Vec<T> a) { return each_lane(a, [](T x) { return std::log1p(x); }); }
-template <class T> CHRONODE_INLINE Vec<T> expm1(Vec<T> a) { return each_lane(a, [](T x) { return std::expm1(x); }); }
+// e^a - 1 = 2^n (e^r - 1) + (2^n - 1) with a = n log 2 + r: where n is 0, no digit of a small a is lost.
+template <class T> CHRONODE_INLINE Vec<T> expm1(Vec<T> a) {
+  using C = MathConstants<T>;
+  const Vec<T> x = at_least(at_most(a, Vec<T>(C::kExpLargest)), Vec<T>(-kExpm1MinusOne<T>));
+  const SplitPower<T> whole(opaque(x * Vec<T>(C::kLog2e)));
+  const SplitPower<T> half(opaque(whole.n * Vec<T>(T(0.5))));
+  const SplitPower<T> rest(whole.n - half.n);
+  Vec<T> r = fnma(whole.n, Vec<T>(C::kLn2High), x);
+  r = opaque(fnma(whole.n, Vec<T>(C::kLn2Low), r));
+  const Vec<T> e = fma(opaque(r * r), polynomial<T>(r, C::kExp), r);
+  // 2^n in two factors: n alone may exceed the exponent range.
+  const Vec<T> shifted = fma(e, half.power, half.power - reciprocal(rest.power));
+  return opaque(shifted * rest.power);
+}
 template <class T> CHRONODE_INLINE Vec<T> sine(Vec<T> a) { return each_lane(a, [](T x) { return std::sin(x); }); }
 template <class T> CHRONODE_INLINE Vec<T> cosine(Vec<T> a) { return each_lane(a, [](T x) { return std::cos(x); }); }
 template <class T> CHRONODE_INLINE Vec<T> error_function(Vec<T> a) { return each_lane(a, [](T x) { return std::erf(x); }); }

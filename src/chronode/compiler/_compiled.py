@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from . import build
-from .emit_cpu import emit
-from .fingerprint import fingerprint
-from .lower import Step, lower
-from .run import Compiled
-from .trace import Unsupported, keeping_buffers, trace
-from .verify import check
+from . import _build as build
+from ._emit_cpu import emit
+from ._fingerprint import fingerprint
+from ._lower import Step, lower
+from ._run import Compiled
+from ._trace import Unsupported, keeping_buffers, trace
+from ._verify import check
 
 _lock = threading.RLock()
 _steps: dict[Any, Step | Unsupported] = {}

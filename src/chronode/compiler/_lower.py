@@ -7,17 +7,18 @@ which must be linear.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import fx
 
-from .arrays import Array, Arrays
-from .graph import Builder, Node
-from .rules import RULES, RowSum
-from .trace import VIEWS, Draw, Traced, Unsupported, is_view, operator
-from .views import View
+from ._arrays import Array, Arrays
+from ._graph import Builder, Node
+from ._rules import RULES, RowSum
+from ._trace import VIEWS, Draw, Traced, Unsupported, is_view, operator
+from ._views import View
 
 _LINEAR = VIEWS | {
     *("sum", "add", "sub", "neg", "mul", "div", "mm", "cat", "stack", "clone", "_to_copy", "slice_backward"),
@@ -192,28 +193,35 @@ class _Lowering:
     def _merged_sums(self) -> list[int]:
         """Lets sums that are only added to each other share an array: a weight that a step uses several times."""
         slot = list(range(len(self.sums)))
+        uses = Counter(node.meta["sum"] for node in self.finish.nodes if "sum" in node.meta)
         terms: dict[fx.Node, tuple[str, int]] = {}  # what is done to a sum, and which one it is
         for node in list(self.finish.nodes):
             inputs = node.all_input_nodes
-            if "sum" in node.meta:
+            if "sum" in node.meta and uses[node.meta["sum"]] == 1:
                 terms[node] = ("", node.meta["sum"])
             elif len(inputs) == 1 and inputs[0] in terms and len(inputs[0].users) == 1:
                 done, index = terms[inputs[0]]
                 rest = fx.node.map_arg((node.args, node.kwargs), lambda _: None)
                 terms[node] = (f"{done} {node.target} {rest}", index)
             elif node.op == "call_function" and operator(node) == "add" and len(inputs) == 2 and not node.kwargs:
-                (a, b) = inputs
-                if all(one in terms and len(one.users) == 1 for one in inputs) and terms[a][0] == terms[b][0]:
-                    first, second = terms[a][1], terms[b][1]
-                    if (self.sums[first].op, self.sums[first].shape) == (self.sums[second].op, self.sums[second].shape):
-                        slot = [slot[first] if one == slot[second] else one for one in slot]
-                        node.replace_all_uses_with(a)
-                        self.finish.erase_node(node)
+                first, second = inputs
+                if self._can_share(first, second, terms):
+                    old, new = slot[terms[second][1]], slot[terms[first][1]]
+                    slot = [new if one == old else one for one in slot]
+                    node.replace_all_uses_with(first)
+                    self.finish.erase_node(node)
         order = {old: new for new, old in enumerate(dict.fromkeys(slot))}
         for node in self.finish.nodes:
             if "sum" in node.meta:
                 node.meta["sum"] = order[slot[node.meta["sum"]]]
         return [order[one] for one in slot]
+
+    def _can_share(self, first: fx.Node, second: fx.Node, terms: dict[fx.Node, tuple[str, int]]) -> bool:
+        """Whether two sums of one kind, to which the same is done, are used for nothing but their sum."""
+        if not all(node in terms and len(node.users) == 1 for node in (first, second)):
+            return False
+        a, b = (self.sums[terms[node][1]] for node in (first, second))
+        return terms[first][0] == terms[second][0] and (a.op, a.shape) == (b.op, b.shape)
 
     def _row_output(self, node: fx.Node) -> View:
         array = self._array(node)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from .graph import Node
-from .schedule import Loop, Scheduler, Store
-from .views import View, dense_strides
+from ._graph import Node
+from ._schedule import Loop, Scheduler, Store
+from ._views import View, dense_strides
 
 OPERATIONS = {
     "add": "{0} + {1}",
@@ -73,11 +73,13 @@ class LoopWriter:
         self.depth = 1
         self.known: dict[Node, str] = {}
         self.loads: dict[tuple[object, ...], str] = {}
+        self.groups = self._groups()
+        self.sizes = [math.prod(loop.space[axis] for axis in group) for group in self.groups]
 
     def text(self) -> str:
         """The loop."""
         if self.loop.guard:
-            self._open(f"if ({target_name(self.loop.guard)} != nullptr) {{")
+            self._open(f"if ({self.loop.guard} != nullptr) {{")
         if not self.loop.space:
             self._rows_in_vectors()
         elif not self.loop.axes:
@@ -90,6 +92,29 @@ class LoopWriter:
             self._close("}")
         return "\n".join(self.lines)
 
+    # ---- axes ------------------------------------------------------------------------------------------
+
+    def _groups(self) -> list[list[int]]:
+        """Axes that run as one, because everything lies in order along them: a long axis fills vectors better."""
+        groups = [[axis] for axis in range(len(self.loop.space))]
+        if self.loop.axes:
+            return groups
+        strides = [store.strides for store in self.loop.stores]
+        for view in [*(store.value for store in self.loop.stores), *(node.args[0] for node in self.loop.sums)]:
+            self._collect_strides(view, strides, set())
+        for axis in range(len(groups) - 1, 0, -1):
+            if all(one[axis - 1] == one[axis] * self.loop.space[axis] for one in strides):
+                groups[axis - 1 : axis + 1] = [groups[axis - 1] + groups[axis]]
+        return groups
+
+    def _collect_strides(self, view: View, found: list[tuple[int, ...]], seen: set[Node]) -> None:
+        if not self.scheduler.inlines(view, self.context):
+            found.append(view.strides)
+        elif view.node not in seen:
+            seen.add(view.node)
+            for arg in view.node.args:
+                self._collect_strides(arg, found, seen)
+
     # ---- the four kinds of loops -----------------------------------------------------------------------
 
     def _rows_in_vectors(self) -> None:
@@ -101,12 +126,12 @@ class LoopWriter:
         self._close("});")
 
     def _elements(self) -> None:
-        outer = self.loop.space[:-1]
+        outer = self.sizes[:-1]
         if not self.loop.sums:
             self._open("for (int64_t r = 0; r < s.m; ++r) {")
         for axis, size in enumerate(outer):
             self._open(f"for (int64_t i{axis} = 0; i{axis} < {size}; ++i{axis}) {{")
-        self._open(_VECTORS.format(size=self.loop.space[-1], index="j"))
+        self._open(_VECTORS.format(size=self.sizes[-1], index="j"))
         if self.loop.sums:
             # Rows inside: their sums stay in registers.
             for node in self.loop.sums:
@@ -200,7 +225,7 @@ class LoopWriter:
             step = store.strides[-1] if store.strides else 1
             if not isinstance(store.to, Node):
                 width = math.prod(store.value.shape)
-                place = f"{target_name(store.to)} + {self._index(store.strides, store.offset, width)}"
+                place = f"{store.to} + {self._index(store.strides, store.offset, width)}"
             else:
                 width = store.to.size
                 name = f"c{store.to.number}" if store.to.op == "input" else self.names[store.to]
@@ -245,13 +270,14 @@ class LoopWriter:
         return f"V::load({place}, lanes)" if step == 1 else f"load_strided({place}, {step}, lanes)"
 
     def _place(self, node: Node, strides: tuple[int, ...], offset: int) -> str:
-        name = f"s.param({node.detail})" if node.op == "param" else self.names[node]
+        name = f"p{node.detail}" if node.op == "param" else self.names[node]
         return f"{name} + {self._index(strides, offset, 0 if node.is_parameter else node.size)}"
 
     def _index(self, strides: tuple[int, ...], offset: int, width: int = 0) -> str:
         terms = [] if not width else ["r" if width == 1 else f"r * {width}"]
-        last = len(self.loop.space) - 1
-        for axis, stride in enumerate(strides):
+        last = len(self.groups) - 1
+        for axis, group in enumerate(self.groups if strides else []):
+            stride = strides[group[-1]]
             if stride:
                 name = "j" if axis == last else f"i{axis}"
                 terms.append(name if stride == 1 else f"{name} * {stride}")
@@ -271,11 +297,6 @@ class LoopWriter:
     def _close(self, text: str) -> None:
         self.depth -= 1
         self._line(text)
-
-
-def target_name(name: str) -> str:
-    """A target in C++: next0 is next[0]."""
-    return f"s.{name.rstrip('0123456789')}[{name.lstrip('nextou')}]" if name[-1].isdigit() else f"s.{name}"
 
 
 def _literal(node: Node) -> str:

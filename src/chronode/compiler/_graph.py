@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .views import Shape, View, compose, dense_strides
+from ._views import Shape, View, compose, dense_strides
 
 EXPENSIVE = frozenset(
     {
@@ -28,6 +28,7 @@ MASKS = COMPARISONS | {"and", "or", "xor", "not"}
 REDUCTIONS = frozenset({"sum", "max"})
 GRADIENTS = frozenset({"row_sum", "outer"})
 """Sums over the rows of the batch and over time."""
+_NARROW = 16  # elements of a last axis below which vectors would stay half empty
 
 
 @dataclass(eq=False)
@@ -41,6 +42,8 @@ class Node:
         shape: its axes without that of the batch.
         kind: "float", "bool" (element-wise only, never stored) or "int" (parameters that hold indices).
         detail: what else the operation needs: a name, a number, axes.
+        forced: it is read through a view that cannot be resolved, so it must be stored.
+        expensive: it, or what is computed together with it, costs more than a load.
     """
 
     number: int
@@ -49,7 +52,12 @@ class Node:
     shape: Shape
     kind: str = "float"
     detail: Any = None
-    forced: bool = False  # it is read through a view that cannot be resolved, so it must be stored
+    forced: bool = False
+    expensive: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        inner = any(arg.node.expensive for arg in self.args)
+        self.expensive = self.is_pointwise and (self.op in EXPENSIVE or inner)
 
     @property
     def size(self) -> int:
@@ -155,37 +163,35 @@ class Builder:
         """The view as one of a stored value, or a value that has just this shape."""
         node = view.node
         if node.op == "concat":
-            return self._in_piece(view)
+            seen = self._in_piece(view)
+            return self._mask_from_storage(seen) if seen.node.op == "concat" and seen.node.kind == "bool" else seen
         if not node.is_pointwise or node.op == "const":
             return view
         if view.is_all():
             return view
         spread = any(stride == 0 and size > 1 for size, stride in zip(view.shape, view.strides, strict=True))
         args = [compose(arg, view) for arg in node.args]
-        if (spread and self.is_expensive(node)) or any(arg is None for arg in args):
+        if (spread and node.expensive) or any(arg is None for arg in args):
             if node.kind == "bool":
-                # Masks are never stored: as 0 and 1 they can be.
-                stored = self.as_float(node.view()).node
-                stored.forced = True
-                seen = View(stored, view.shape, view.strides, view.offset)
-                return self.pointwise("ne", seen, self.constant(0.0, view.shape), kind="bool")
+                return self._mask_from_storage(view)
             node.forced = True
             return view
         made = self.pointwise(node.op, *(arg for arg in args if arg is not None), kind=node.kind)
         # An operation that does nothing gives its argument, still seen through a view.
         return made if made.squeezed().is_all() else self.resolved(made)
 
+    def _mask_from_storage(self, view: View) -> View:
+        """A view of a mask that cannot be resolved: masks are never stored, but as 0 and 1 they can be."""
+        stored = self.as_float(view.node.view()).node
+        stored.forced |= stored.is_pointwise
+        seen = View(stored, view.shape, view.strides, view.offset)
+        return self._node("ne", (seen, self.constant(0.0, view.shape)), view.shape, "bool").view()
+
     def as_float(self, view: View) -> View:
         """1 where a mask is set, else 0."""
         if view.node.kind == "float":
             return view
         return self.pointwise("where", view, self.constant(1.0, view.shape), self.constant(0.0, view.shape))
-
-    def is_expensive(self, node: Node) -> bool:
-        """Whether any operation in it is."""
-        if not node.is_pointwise:
-            return False
-        return node.op in EXPENSIVE or any(self.is_expensive(arg.node) for arg in node.args)
 
     def _in_piece(self, view: View) -> View:
         """A view of a concatenation, as one of the piece that holds all of it."""
@@ -230,7 +236,10 @@ class Builder:
                 flat.append(view)
         shape = list(flat[0].shape)
         shape[axis] = sum(view.shape[axis] for view in flat)
-        return self._node("concat", flat, tuple(shape), detail=axis).view()
+        kind = "bool" if all(view.node.kind == "bool" for view in flat) else "float"
+        if kind == "float":
+            flat = [self.as_float(view) for view in flat]
+        return self._node("concat", flat, tuple(shape), kind, axis).view()
 
     def reduce(self, op: str, view: View, axes: Sequence[int]) -> View:
         """The sum or the maximum over axes, which are dropped."""
@@ -242,7 +251,19 @@ class Builder:
                 view = view.without(axis)
             return view
         shape = tuple(size for size in kept if size != 1)
+        if view.squeezed().shape[-1] < _NARROW:
+            self._store_expensive(view.node)
         return _unsqueezed(self._node(op, (self.resolved(view.squeezed()),), shape, detail=summed).view(), kept)
+
+    def _store_expensive(self, node: Node) -> None:
+        """Stores what a narrow loop would compute in few lanes of a vector; a loop of its own fills them."""
+        pending = [node]
+        while pending:
+            node = pending.pop()
+            if node.op in EXPENSIVE and len(node.shape) > 1:
+                node.forced = True
+            elif node.expensive:
+                pending.extend(arg.node for arg in node.args)
 
     def product(self, a: View, matrix: View, bias: View | None = None) -> View:
         """a (..., k) times a parameter (k, n), plus a bias (n)."""

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from ..kernels import _ops as ops
-from .emit_cpu import Source
-from .lower import Step
+from ._emit_cpu import Source
+from ._lower import Step
 
 _kernels: dict[str, Compiled] = {}
 

@@ -15,7 +15,7 @@ from ..kernels._library import library
 from ..kernels._modes import TRANSFORMED, transformed
 
 if TYPE_CHECKING:
-    from .run import Compiled
+    from ._run import Compiled
 
 _BUILD_SECONDS = 6.0  # to trace and build one kernel
 _OPERATION_SECONDS = 8e-6  # one operation of a step in Python
@@ -106,7 +106,7 @@ def plan(model: nn.Module, steps: int) -> Decision:
 
 
 def _worth(cells: list[Any], paths: dict[Any, Path], steps: int) -> Decision:
-    from .compiled import is_built, step_of
+    from ._compiled import is_built, step_of
 
     able = [cell for cell in cells if paths[cell].name == "compiled"]
     kinds = {id(step_of(cell)): cell for cell in able}
@@ -134,9 +134,9 @@ def explain(cell: Any) -> Path:
         return Path("loop", status())
     if kernel is not None and kernel.native:
         return Path("hand-written")
-    from . import build
-    from .compiled import step_of
-    from .trace import Unsupported
+    from . import _build as build
+    from ._compiled import step_of
+    from ._trace import Unsupported
 
     try:
         step_of(cell)
@@ -164,8 +164,8 @@ def find(cell: Any, x: Tensor, why_not: str | None = None) -> Compiled | None:
         return None
     reason = why_not or _why_not(x)
     if reason is None:
-        from .compiled import kernel_of
-        from .trace import Unsupported
+        from ._compiled import kernel_of
+        from ._trace import Unsupported
 
         try:
             return kernel_of(cell)

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from .graph import EXPENSIVE, GRADIENTS, REDUCTIONS, Node
-from .views import Shape, View, dense_strides
+from ._graph import EXPENSIVE, GRADIENTS, REDUCTIONS, Node
+from ._views import Shape, View, dense_strides
 
 Context = tuple[Shape, tuple[int, ...], str]
 _CHEAP = 3  # operations that are done again rather than stored and loaded
@@ -224,7 +224,7 @@ class Scheduler:
         return {
             node
             for node, marks in where.items()
-            if len(marks) > 1 and node not in self.stored and node.kind == "float" and self._cost(node) > _CHEAP
+            if len(marks) > 1 and node not in self.stored and node.kind == "float" and self._is_costly(node)
         }
 
     def _visit(self, view: View, context: Context, mark: object, where: dict) -> None:
@@ -235,10 +235,16 @@ class Scheduler:
         for arg in node.args:
             self._visit(arg, context, mark, where)
 
-    def _cost(self, node: Node) -> int:
-        if self._is_leaf(node) or not node.is_pointwise or node in self.stored:
-            return 0
-        return (8 if node.op in EXPENSIVE else 1) + sum(self._cost(arg.node) for arg in node.args)
+    def _is_costly(self, node: Node) -> bool:
+        """Whether computing a value once more takes longer than loading it."""
+        inner, pending = {node}, [node]
+        while pending and len(inner) <= _CHEAP:
+            for arg in pending.pop().args:
+                one = arg.node
+                if one.is_pointwise and not self._is_leaf(one) and one not in self.stored and one not in inner:
+                    inner.add(one)
+                    pending.append(one)
+        return len(inner) > _CHEAP or any(one.op in EXPENSIVE for one in inner)
 
     # ---- the program -----------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ The rest, recorded together with its backward, is `joint`: the graph that `lower
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -125,11 +126,12 @@ def _check_state(state: tuple[Tensor, ...], batch: int) -> None:
             raise Unsupported(f"has a state of shape {tuple(part.shape)} and {part.dtype}, not (batch, size) of floats")
 
 
+@functools.cache
 def _decompositions() -> dict[Any, Callable[..., Any]]:
     from torch._decomp import get_decompositions
 
     aten = torch.ops.aten
-    names = """native_layer_norm native_layer_norm_backward gelu gelu_backward silu silu_backward elu elu_backward
+    names = """native_layer_norm_backward gelu gelu_backward silu silu_backward elu elu_backward
         leaky_relu leaky_relu_backward hardtanh hardtanh_backward hardsigmoid hardsigmoid_backward hardswish
         hardswish_backward log_sigmoid_forward log_sigmoid_backward addcmul addcdiv lerp square
         logit mish softshrink softshrink_backward hardshrink celu selu addmv norm linalg_vector_norm dot mv rsqrt
@@ -138,9 +140,9 @@ def _decompositions() -> dict[Any, Callable[..., Any]]:
     return dict(get_decompositions([getattr(aten, name) for name in names.split() if hasattr(aten, name)]))
 
 
-def _recorded(function: Callable[..., Any], *args: Any) -> fx.GraphModule:
+def _recorded(function: Callable[..., Any], *args: Any, decomposed: bool = False) -> fx.GraphModule:
     try:
-        return make_fx(function, decomposition_table=_decompositions())(*args)
+        return make_fx(function, decomposition_table=_decompositions() if decomposed else None)(*args)
     except Unsupported:
         raise
     except Exception as error:
@@ -294,7 +296,8 @@ def _joint(rest: fx.GraphModule, rows: list[Tensor], tensors: list[Tensor]) -> t
         return list(outputs), [next(found) if tensor.requires_grad else None for tensor in inputs]
 
     grads = [torch.randn_like(out) for out in example]
-    return _recorded(joint, rows, tensors, grads), example[0].shape[1]
+    # Only here: what decompositions are made of has no gradients.
+    return _recorded(joint, rows, tensors, grads, decomposed=True), example[0].shape[1]
 
 
 def _named(cell: Any, name: str) -> Tensor:

@@ -10,12 +10,12 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from .emit_loops import LoopWriter, target_name
-from .graph import Node
-from .lower import Step
-from .partition import kept
-from .schedule import Program, Scheduler, Target
-from .views import View
+from ._emit_loops import LoopWriter
+from ._graph import Node
+from ._lower import Step
+from ._partition import kept
+from ._schedule import Program, Scheduler, Target
+from ._views import View
 
 _TYPES = {"float32": "float", "float64": "double"}
 
@@ -124,7 +124,7 @@ class _Pass:
         self.program: Program = scheduler.run()
         self.kept_at, self.kept_size = laid_out(keep)
         self.scratch = _Scratch()
-        self.names: dict[Node, str] = {n: _input_name(n.detail) for n in step.nodes if n.op == "input"}
+        self.names: dict[Node, str] = {n: str(n.detail) for n in step.nodes if n.op == "input"}
         self.declarations: list[str] = []
         self.matrices: dict[tuple[object, ...], str] = {}
         for node in self._products():
@@ -136,6 +136,14 @@ class _Pass:
     def declare(self, name: str, place: str) -> None:
         """A pointer at the top of the pass."""
         self.declarations.append(f"  [[maybe_unused]] T* const {name} = {place};")
+
+    def declare_members(self, names: Iterable[str]) -> None:
+        """Copies of the step's pointers: the compiler cannot know that storing a value does not change them."""
+        for name in names:
+            self.declarations.append(f"  [[maybe_unused]] const auto {name} = {_member(name)};")
+        for i, (_, kind) in enumerate(self.step.params):
+            if kind == "float":
+                self.declarations.append(f"  [[maybe_unused]] const T* const p{i} = s.param({i});")
 
     def in_scratch(self, node: Node) -> str:
         """A place for a value in the memory of the pass."""
@@ -156,7 +164,7 @@ class _Pass:
     def _heavy(self, node: Node) -> str:
         guard = self.scheduler.guard[node]
         text = self._product(node) if node.op == "product" else self._picked(node)
-        return f"  if (s.{guard} != nullptr) {{ {text} }}" if guard else f"  {text}"
+        return f"  if ({guard} != nullptr) {{ {text} }}" if guard else f"  {text}"
 
     def _product(self, node: Node) -> str:
         a = node.args[0]
@@ -184,6 +192,10 @@ class _Pass:
 class _Forward(_Pass):
     def text(self) -> str:
         """The forward step."""
+        states = range(len(self.step.traced.states))
+        draws = range(len(self.step.traced.draws))
+        inputs = ["x", "dt", *(f"draw{i}" for i in draws), *(f"state{i}" for i in states)]
+        self.declare_members([*inputs, "y", *(f"next{i}" for i in states)])
         for node in _ordered(self.program.stored):
             # An input that is kept is copied; everything else reads the original.
             name = f"{'c' if node.op == 'input' else 'n'}{node.number}"
@@ -210,6 +222,10 @@ class _Backward(_Pass):
 
     def text(self, missing: Iterable[str]) -> str:
         """The backward step; `missing` are gradients that are always 0."""
+        states = range(len(self.step.traced.states))
+        draws = range(len(self.step.traced.draws))
+        inputs = ["x", "dt", *(f"draw{i}" for i in draws), "grad_y", *(f"grad_state{i}" for i in states)]
+        self.declare_members([*inputs, "dx", "ddt", *(f"out{i}" for i in states)])
         for node in self.keep:
             self.names[node] = f"n{node.number}"
             self.declare(f"n{node.number}", self.in_kept(node))
@@ -228,8 +244,7 @@ class _Backward(_Pass):
         zeros = []
         for name in missing:
             size = {"dx": self.step.traced.x, "ddt": 1}.get(name) or self.step.traced.states[int(name[3:])]
-            place = target_name(name)
-            zeros.append(f"  if ({place} != nullptr) std::fill_n({place}, s.m * {size}, T(0));")
+            zeros.append(f"  if ({name} != nullptr) std::fill_n({name}, s.m * {size}, T(0));")
         return f"""void backward(const Step<T>& s) {{
 {_lines(self.declarations)}
 {self.stages()}
@@ -266,11 +281,11 @@ def laid_out(nodes: Iterable[Node]) -> tuple[dict[Node, int], int]:
     return places, size
 
 
-def _input_name(name: str) -> str:
-    for prefix, array in (("draw", "s.draws"), ("grad_state", "s.grad"), ("state", "s.state")):
-        if name.startswith(prefix):
-            return f"{array}[{name[len(prefix) :]}]"
-    return f"s.{name}"
+def _member(name: str) -> str:
+    """An input or a target as a member of the step: next0 is next[0]."""
+    letters = name.rstrip("0123456789")
+    member = {"draw": "draws", "grad_state": "grad"}.get(letters, letters)
+    return f"s.{member}" if letters == name else f"s.{member}[{name[len(letters) :]}]"
 
 
 def _matrix_key(node: Node) -> tuple[object, ...]:

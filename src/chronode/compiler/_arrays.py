@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .graph import Builder
-from .trace import Unsupported
-from .views import Shape, View
+from ._graph import Builder
+from ._trace import Unsupported
+from ._views import Shape, View
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from .arrays import Array, Arrays
-from .graph import MASKS, Node
-from .trace import Unsupported
+from ._arrays import Array, Arrays
+from ._graph import MASKS, Node
+from ._trace import Unsupported
 
 Number = float | int | bool
 RULES: dict[str, Callable[..., Any]] = {}
@@ -359,6 +359,31 @@ def _mean(arrays: Arrays, a: Array, axes: Sequence[int] | None = None, keepdim: 
     axes = list(axes) if axes else list(range(a.dim))
     count = math.prod(a.view.shape[a.axis(axis)] for axis in axes)
     return arrays.pointwise("div", arrays.reduced("sum", a, axes, keepdim), float(count))
+
+
+@rule("var")
+def _var(
+    arrays: Arrays, a: Array, axes: Sequence[int] | None = None, correction: Number = 1, keepdim: bool = False
+) -> Array:
+    axes = list(axes) if axes else list(range(a.dim))
+    away = arrays.pointwise("sub", a, _mean(arrays, a, axes, keepdim=True))
+    count = math.prod(a.view.shape[a.axis(axis)] for axis in axes) - correction
+    total = arrays.reduced("sum", arrays.pointwise("mul", away, away), axes, keepdim)
+    return arrays.pointwise("div", total, float(count))
+
+
+@rule("native_layer_norm")
+def _layer_norm(
+    arrays: Arrays, a: Array, shape: Sequence[int], weight: Array | None, bias: Array | None, eps: Number
+) -> list[Array]:
+    axes = list(range(a.dim - len(shape), a.dim))
+    mean = _mean(arrays, a, axes, keepdim=True)
+    spread = arrays.pointwise("add", _var(arrays, a, axes, 0, keepdim=True), float(eps))
+    scale = arrays.pointwise("rsqrt", spread)
+    y = arrays.pointwise("mul", arrays.pointwise("sub", a, mean), scale)
+    if weight is not None:
+        y = arrays.pointwise("mul", y, weight)
+    return [y if bias is None else arrays.pointwise("add", y, bias), mean, scale]
 
 
 @rule("amax")
