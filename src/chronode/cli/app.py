@@ -122,6 +122,9 @@ def bench(
     step: Annotated[
         bool, typer.Option("--step", help="Time single steps (B1 H64) against torch.nn.LSTMCell instead.")
     ] = False,
+    compiled: Annotated[
+        bool, typer.Option("--compiled", help="Time compiled steps against the loop and torch.nn.LSTM instead.")
+    ] = False,
     case: Annotated[str, typer.Option(help="Only shapes whose name contains this.")] = "",
     repeats: Annotated[int, typer.Option(min=1, help="Rounds; the median counts.")] = 7,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
@@ -131,8 +134,11 @@ def bench(
 
     Example: chronode bench --case mmrnn --repeats 3
     """
-    from .bench import run_bench, run_steps
+    from .bench import run_bench, run_compiled, run_steps
 
+    if compiled:
+        run_compiled(pick=case, repeats=repeats, as_json=json, output=output)
+        return
     if step:
         run_steps(pick=case, repeats=repeats, as_json=json, output=output)
         return

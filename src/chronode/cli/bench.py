@@ -8,8 +8,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from ..bench import compiled, steps
 from ..bench import run as bench
-from ..bench import steps
 from ..nn._registry import models
 
 
@@ -37,6 +37,24 @@ def run_bench(
         print(json.dumps(bench.as_dict(rows, used), indent=2))
     else:
         _print(rows, used)
+
+
+def run_compiled(*, pick: str, repeats: int, as_json: bool, output: Path | None) -> None:
+    """Times compiled steps of all models without a hand-written kernel, or of those whose name contains `pick`."""
+    with Console(stderr=True).status("bench") as line:
+        figures = compiled.time_models([name for name in models() if pick.lower() in name], repeats, line.update)
+        if not figures:
+            raise ValueError(f"--case {pick!r} is not part of the name of any model that is compiled.")
+        line.update("lstm and a user's cell")
+        others = [] if pick else [*compiled.time_lstm(repeats), compiled.time_leaky(repeats)]
+    facts = bench.machine()
+    machine = f"{facts['cpu']}, {facts['threads']} threads, torch {facts['torch']}, {facts['date']}."
+    told = compiled.as_dict(figures, others) | {"machine": facts}
+    text = compiled.as_markdown(figures, others, machine)
+    if output is not None:
+        bench.write(output.with_suffix(".json"), json.dumps(told, indent=2) + "\n")
+        bench.write(output.with_suffix(".md"), text + "\n")
+    print(json.dumps(told, indent=2) if as_json else text)
 
 
 def run_steps(*, pick: str, repeats: int, as_json: bool, output: Path | None) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
@@ -19,8 +18,9 @@ if TYPE_CHECKING:
 
 _BUILD_SECONDS = 6.0  # to trace and build one kernel
 _OPERATION_SECONDS = 8e-6  # one operation of a step in Python
+_FUSED_SECONDS = 8e-5  # one step of torch's own loops
+_MOST_OPERATIONS = 300  # of nearly every step, with its backward
 _GAIN = 3  # the loop must take so many times as long as compiling, else compiling is not worth it
-_compiled: WeakSet[nn.Module] = WeakSet()
 _noted: set[str] = set()
 
 
@@ -56,7 +56,8 @@ class Path:
 def use(model: nn.Module, compiled: bool = True) -> None:
     """Lets the cells of a model run compiled from here on, or not.
 
-    What cannot be compiled runs as before, with one note. Cells with a hand-written kernel keep it.
+    What cannot be compiled runs as before, with one note. Cells with a hand-written kernel keep it. The choice is
+    part of the model: copies of it run the same way.
 
     Example:
         >>> import chronode
@@ -64,7 +65,7 @@ def use(model: nn.Module, compiled: bool = True) -> None:
         >>> chronode.compiler.use(layer, compiled=False)
     """
     for cell in cells_of(model):
-        (_compiled.add if compiled else _compiled.discard)(cell)
+        cell.runs_compiled = compiled
 
 
 def cells_of(model: nn.Module) -> list[Any]:
@@ -92,11 +93,12 @@ def plan(model: nn.Module, steps: int) -> Decision:
     """
     if chosen() == "torch":
         return Decision(False, "the torch backend is chosen")
-    cells = [cell for cell in cells_of(model) if explain(cell).name != "hand-written"]
+    cells = [cell for cell in cells_of(model) if not _has_kernel(cell)]
     if not cells:
         return Decision(False, "all cells have a hand-written kernel")
-    # Before anything is traced: a step has at least a dozen operations, with its backward.
-    if chosen() != "native" and steps * len(cells) * 1000 * _OPERATION_SECONDS < _BUILD_SECONDS:
+    # Before anything is traced, which takes a moment itself.
+    most = steps * len(cells) * _MOST_OPERATIONS * _OPERATION_SECONDS
+    if chosen() != "native" and most < _GAIN * _BUILD_SECONDS:
         return Decision(False, "the work ahead is shorter than compiling")
     paths = {cell: explain(cell) for cell in cells}
     loops = [path for path in paths.values() if path.name == "loop"]
@@ -112,11 +114,21 @@ def _worth(cells: list[Any], paths: dict[Any, Path], steps: int) -> Decision:
     kinds = {id(step_of(cell)): cell for cell in able}
     to_build = [cell for cell in kinds.values() if not is_built(cell)]
     building = _BUILD_SECONDS * len(to_build)
-    looping = sum(len(step_of(cell).nodes) for cell in able) * steps * _OPERATION_SECONDS
+    looping = steps * sum(_step_seconds(cell, len(step_of(cell).nodes)) for cell in able)
     if chosen() != "native" and looping < _GAIN * building:
         return Decision(False, f"compiling would take about {building:.0f} s, the loop about {looping:.0f} s")
     what = f"compiled ({building:.0f} s to build)" if to_build else "compiled, from the cache"
     return Decision(True, f"the step runs {what}; as a loop it would take about {looping:.0f} s")
+
+
+def _step_seconds(cell: Any, operations: int) -> float:
+    """What a time step takes without compiling, with its backward."""
+    return operations * _OPERATION_SECONDS if cell.kernel() is None else _FUSED_SECONDS
+
+
+def _has_kernel(cell: Any) -> bool:
+    kernel = cell.kernel()
+    return kernel is not None and kernel.native
 
 
 def explain(cell: Any) -> Path:
@@ -127,12 +139,11 @@ def explain(cell: Any) -> Path:
         >>> print(chronode.compiler.explain(chronode.create("unicornn", 3, 8).cells[0]))
         hand-written
     """
-    kernel = cell.kernel()
     if library() is None:
         from ..kernels._library import status
 
         return Path("loop", status())
-    if kernel is not None and kernel.native:
+    if _has_kernel(cell):
         return Path("hand-written")
     from . import _build as build
     from ._compiled import step_of
@@ -160,7 +171,8 @@ def find(cell: Any, x: Tensor, why_not: str | None = None) -> Compiled | None:
         ValueError: backend "native" was chosen and the cell cannot be compiled.
     """
     backend = chosen()
-    if backend == "torch" or (backend == "auto" and cell not in _compiled) or torch.compiler.is_compiling():
+    wanted = backend == "native" or (backend == "auto" and getattr(cell, "runs_compiled", False))
+    if not wanted or torch.compiler.is_compiling():
         return None
     reason = why_not or _why_not(x)
     if reason is None:

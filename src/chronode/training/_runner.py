@@ -15,11 +15,12 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
+from .. import compiler
 from .._model import SequenceModel
 from .._schema import parse
 from ..data import Sequences
 from ..tasks._task import Parts
-from ._events import Ends, Interrupted, SavedFacts, TrainingStopped
+from ._events import Ends, Interrupted, Note, SavedFacts, TrainingStopped
 from ._faults import out_of_memory
 from ._fitted import Fitted
 from ._loaders import Place, TrainingBatches
@@ -46,11 +47,13 @@ def train(
 ) -> Fitted:
     """Trains `network` in place; see `fit`."""
     batches = TrainingBatches(parts, settings, Place())
-    ends = ends._replace(about=_about(network, settings, parts.train))
     saved = ends.store.latest() if resume and ends.store is not None else None
+    compiled = _compiles(network, settings, parts.train, ends) if saved is None else _compiled_before(saved[1])
+    ends = ends._replace(about=_about(network, settings, parts.train) | ({"compiled": True} if compiled else {}))
     facts = None if saved is None else _facts(ends, saved[1])
     if saved is not None:
         network = network.with_settings_of(under("model", saved[0]))
+    compiler.use(network, compiled)
     run = Training(network, objective, settings, batches, parts.valid, ends)
     if saved is not None and facts is not None:
         _restore(run, saved[0], facts)
@@ -93,6 +96,27 @@ def _fitted(run: Training, parts: Parts, notes: tuple[str, ...]) -> Fitted:
     run.model.zero_grad(set_to_none=True)
     how = (run.best_epoch, run.stopped or "fault", run.seconds, run.cpu_seconds, run.place.step)
     return Fitted(run.model.eval(), run.settings, run.objective, tuple(run.history), *how, parts.scaler, notes)
+
+
+# ---- compiling ---------------------------------------------------------------------------------------------
+
+
+def _compiles(network: SequenceModel, settings: Settings, train: Sequences, ends: Ends) -> bool:
+    """Whether the cells run compiled: decided once, before the first batch, because the bits depend on it."""
+    if settings.accelerator != "cpu" or settings.devices > 1 or settings.precision != "32":
+        return False
+    batches = -(-len(train) // settings.batch_size) * settings.epochs
+    batches = batches if settings.steps is None else min(batches, settings.steps)
+    decision = compiler.plan(network, steps=int(batches * float(train.lengths.mean())))
+    if decision.compiled and ends.on_event is not None:
+        ends.on_event(Note(f"{network.layer.cell_class.__name__}: {decision.text}."))
+    return decision.compiled
+
+
+def _compiled_before(facts: dict[str, Any]) -> bool:
+    """What a run that goes on was begun with."""
+    about = facts.get("about")
+    return isinstance(about, dict) and about.get("compiled") is True
 
 
 # ---- resuming ----------------------------------------------------------------------------------------------
