@@ -411,11 +411,19 @@ def _mm(arrays: Arrays, a: Array, b: Array) -> Array | RowSum:
         return Array(arrays.build.product(a.view, b.view), 0)
     if a.batch == 1 and b.batch == 0:
         # The rows of the batch are summed over: a weight's gradient.
-        return RowSum(arrays.build.outer(a.view, b.view), (a.view.shape[0], b.view.shape[0]))
+        k, n = a.view.shape[0], b.view.shape[0]
+        if _tiles(n, k) < _tiles(k, n):
+            return RowSum(arrays.build.outer(b.view, a.view), (k, n), transposed=True)
+        return RowSum(arrays.build.outer(a.view, b.view), (k, n))
     if a.batch is None and b.batch == 1:
         made = _mm(arrays, arrays.permuted(b, [1, 0]), arrays.permuted(a, [1, 0]))
         return arrays.permuted(made, [1, 0])
     raise Unsupported("multiplies rows of the batch with each other")
+
+
+def _tiles(k: int, n: int) -> int:
+    """Register tiles, of about 8 rows and 32 columns, that a k × n gradient takes."""
+    return math.ceil(k / 8) * math.ceil(n / 32)
 
 
 @rule("addmm")

@@ -100,7 +100,11 @@ struct Vec {
 
 template <class T>
 CHRONODE_INLINE Vec<T> Vec<T>::load_part(const T* p, int count) {
-#if defined(__AVX__) && !defined(__AVX512F__)
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4)
+    return Vec((Native)_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1u), p));
+  else return Vec((Native)_mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << count) - 1u), p));
+#elif defined(__AVX__)
   // A masked load is one micro-operation, while lanes assembled in memory stall on store forwarding.
   typename Vec<T>::Bits index;
   for (int i = 0; i < kLanes; ++i) index[i] = i;
