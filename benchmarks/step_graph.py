@@ -60,7 +60,7 @@ def main() -> None:
     axes.set_xlim(0, 10)
     axes.set_ylim(min(y for _, y in places.values()) - 0.7, 0.5)
     axes.axis("off")
-    figure.savefig(Path(__file__).with_suffix(".png"), dpi=140, bbox_inches="tight")
+    figure.savefig(Path(__file__).parents[1] / "docs" / "pictures" / "step_graph.png", dpi=140, bbox_inches="tight")
 
 
 if __name__ == "__main__":
