@@ -44,24 +44,25 @@ class Case:
     products: Products | None = None
     goals: dict[str, float] = field(default_factory=dict)
 
-    def data(self) -> tuple[Tensor, Tensor]:
+    def data(self, device: str = "cpu") -> tuple[Tensor, Tensor]:
         """x `(B, T, D)` and dt `(B, T)`."""
         dice = torch.Generator().manual_seed(0)
         x = torch.randn(self.batch, self.time, self.features, generator=dice)
-        return x, torch.rand(self.batch, self.time, generator=dice) + 0.5
+        dt = torch.rand(self.batch, self.time, generator=dice) + 0.5
+        return x.to(device), dt.to(device)
 
-    def contenders(self) -> dict[str, Callable[[], Tensor]]:
+    def contenders(self, device: str = "cpu") -> dict[str, Callable[[], Tensor]]:
         """By name, forward passes of what is compared; "chronode" is ours."""
-        x, dt = self.data()
+        x, dt = self.data(device)
         torch.manual_seed(0)
-        layer = create(self.model, self.features, self.hidden, self.layers, **self.settings)
+        layer = create(self.model, self.features, self.hidden, self.layers, **self.settings).to(device)
 
         def loop() -> Tensor:
             with backend("torch"):
                 return layer(x, dt=dt)[0]
 
         found = {"chronode": lambda: layer(x, dt=dt)[0], "loop": loop}
-        lstm = nn.LSTM(self.features, self.hidden, batch_first=True)
+        lstm = nn.LSTM(self.features, self.hidden, batch_first=True).to(device)
         found["lstm"] = lambda: lstm(x)[0]
         if self.model == "ltc":
             found["ncps"] = _ncps(self, x)
@@ -74,6 +75,7 @@ def _ncps(case: Case, x: Tensor) -> Callable[[], Tensor]:
     except ImportError as error:
         raise ImportError("`chronode bench` compares with ncps: pip install 'chronode[dev]'.") from error
     layer = LTC(case.features, case.hidden, ode_unfolds=case.settings.get("unfolds", 6))
+    layer = layer.to(x.device)
     return lambda: layer(x)[0]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from .._checks import one_of
 from .._files import replacing
 from .._machine import cpu_model
 from .._version import __version__
@@ -46,11 +47,16 @@ class Row:
         )
 
 
-def run_cases(cases: Sequence[Case], repeats: int, tell: Tell, only: set[str] | None = None) -> list[Row]:
-    """Times the cases one after the other."""
+def run_cases(
+    cases: Sequence[Case], repeats: int, tell: Tell, only: set[str] | None = None, device: str = "cpu"
+) -> list[Row]:
+    """Times the cases one after the other; the goals and the limit are those of a CPU."""
     rows = []
     for case in cases:
-        times = time_case(case, repeats, tell, only)
+        times = time_case(case, repeats, tell, only, device)
+        if device != "cpu":
+            rows.append(Row(replace(case, goals={}), times))
+            continue
         tell(f"{case.name}: matrix products alone")
         products = limit(case)
         rows.append(Row(case, times if products is None else {**times, "limit": products}))
@@ -64,9 +70,18 @@ def scaled(case: Case) -> list[Case]:
     return longer + wider
 
 
+def check_device(device: str) -> str:
+    """The device to time on; one that torch does not see is refused."""
+    kind = torch.device(one_of("--device", device, ("cpu", "cuda"))).type
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise ValueError("--device cuda: torch sees no CUDA device on this machine. Use --device cpu.")
+    return kind
+
+
 def machine() -> dict[str, Any]:
     """What the figures were measured on."""
-    return {
+    gpu = {"gpu": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}
+    return gpu | {
         "cpu": cpu_model(),
         "threads": torch.get_num_threads(),
         "kernels": status(),
@@ -119,7 +134,8 @@ def as_markdown(rows: Sequence[Row], memory: dict[str, float]) -> str:
     facts = machine()
     lines += [
         "",
-        f"{facts['cpu']}, {facts['threads']} threads, torch {facts['torch']}, {facts['kernels']}, {facts['date']}.",
+        f"{facts.get('gpu', facts['cpu'])}, {facts['threads']} threads, torch {facts['torch']}, {facts['kernels']}, "
+        f"{facts['date']}.",
     ]
     return "\n".join(lines)
 

@@ -24,9 +24,11 @@ class Timing:
 Report = Callable[[str], None]
 
 
-def time_case(case: Case, repeats: int, tell: Report, only: set[str] | None = None) -> dict[str, Timing]:
+def time_case(
+    case: Case, repeats: int, tell: Report, only: set[str] | None = None, device: str = "cpu"
+) -> dict[str, Timing]:
     """Each contender's times; a contender that takes long is repeated less often, at least 3 times."""
-    contenders = {name: run for name, run in case.contenders().items() if only is None or name in only}
+    contenders = {name: run for name, run in case.contenders(device).items() if only is None or name in only}
     train: dict[str, list[float]] = {name: [] for name in contenders}
     inference: dict[str, list[float]] = {name: [] for name in contenders}
     for round_number in range(repeats + 1):
@@ -43,14 +45,20 @@ def time_case(case: Case, repeats: int, tell: Report, only: set[str] | None = No
 
 def _train(run: Callable[[], Tensor]) -> float:
     start = time.perf_counter()
-    run().sum().backward()
-    return time.perf_counter() - start
+    y = run()
+    y.sum().backward()
+    return _seconds_since(start, y)
 
 
 @torch.no_grad()
 def _inference(run: Callable[[], Tensor]) -> float:
     start = time.perf_counter()
-    run()
+    return _seconds_since(start, run())
+
+
+def _seconds_since(start: float, y: Tensor) -> float:
+    if y.is_cuda:  # it has only been told what to do so far
+        torch.cuda.synchronize(y.device)
     return time.perf_counter() - start
 
 

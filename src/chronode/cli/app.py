@@ -125,6 +125,7 @@ def bench(
     compiled: Annotated[
         bool, typer.Option("--compiled", help="Time compiled steps against the loop and torch.nn.LSTM instead.")
     ] = False,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     case: Annotated[str, typer.Option(help="Only shapes whose name contains this.")] = "",
     repeats: Annotated[int, typer.Option(min=1, help="Rounds; the median counts.")] = 7,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
@@ -146,6 +147,7 @@ def bench(
         all_models=all_models,
         scaling=scaling,
         memory=memory,
+        device=device,
         pick=case,
         repeats=repeats,
         as_json=json,

@@ -14,9 +14,18 @@ from ..nn._registry import models
 
 
 def run_bench(
-    *, all_models: bool, scaling: bool, memory: bool, pick: str, repeats: int, as_json: bool, output: Path | None
+    *,
+    all_models: bool,
+    scaling: bool,
+    memory: bool,
+    device: str,
+    pick: str,
+    repeats: int,
+    as_json: bool,
+    output: Path | None,
 ) -> None:
     """Times the chosen cases and prints or writes the outcome."""
+    device = bench.check_device(device)
     cases = list(bench.CASES)
     only = None
     if all_models:
@@ -28,7 +37,7 @@ def run_bench(
         cases, only = [part for case in cases for part in bench.scaled(case)], {"chronode"}
     console = Console(stderr=True)
     with console.status("bench") as line:
-        rows = bench.run_cases(cases, repeats, line.update, only)
+        rows = bench.run_cases(cases, repeats, line.update, only, device)
         used = bench.measure_memory(line.update) if memory else {}
     if output is not None:
         bench.write_json(output.with_suffix(".json"), rows, used)

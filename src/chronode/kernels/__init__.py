@@ -1,18 +1,21 @@
-"""Whole-sequence CPU kernels: C++ sources, the loader of the compiled libraries, their autograd wrappers."""
+"""Whole-sequence kernels: C++ sources and the loader of what is compiled, Triton sources, autograd around both."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from warnings import warn
 
 from torch import Tensor, nn
 
-from ._backend import backend, chosen
+from ._backend import backend, chosen, constant_to_compilers
 from ._bound import Bound
 from ._modes import TRANSFORMED, transformed, why_not
 
-__all__ = ["Bound", "Kernel", "backend", "find", "find_stack"]
+__all__ = ["Bound", "Kernel", "backend", "find", "find_stack", "note_loop"]
+
+_noted: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,7 @@ class Kernel:
         settings: the cell's settings that it knows, each with the values it was written for; others: any value.
         parts: the classes of the cell's submodules, and of other objects that a step calls, that it was written for.
         native: whether it needs chronode's compiled library (and a float32 or float64 tensor on the CPU).
+        gpu: whether it also has a Triton kernel, for tensors on a GPU.
         stack: `(reads of all cells, x, states, dt, masks, residual, plan) -> (y, states)`, if it also runs a whole
             stack of such cells in one call; dropout masks `(B, H)`, one a layer or None, are multiplied onto each
             layer's outputs.
@@ -38,6 +42,7 @@ class Kernel:
     settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     parts: tuple[type, ...] = (nn.Linear,)
     native: bool = True
+    gpu: bool = False
     stack: Callable[..., tuple[Tensor, list[tuple[Tensor, ...]]]] | None = None
     bind: Callable[..., Bound | None] | None = None
 
@@ -53,7 +58,7 @@ def find(cell: Any, x: Tensor) -> Kernel | None:
     kernel: Kernel | None = cell.sequence_kernel
     if kernel is None or cell.why_no_kernel() is not None:
         return None
-    reason = why_not(x) if kernel.native else TRANSFORMED if transformed() else None
+    reason = why_not(x, kernel.gpu) if kernel.native else TRANSFORMED if transformed() else None
     if reason is not None and chosen() == "native":
         raise ValueError(f"backend 'native' was chosen, but {reason}. Choose backend 'auto' or 'torch'.")
     return kernel if reason is None else None
@@ -65,3 +70,17 @@ def find_stack(cells: Sequence[Any], x: Tensor) -> Kernel | None:
     if kernel is None or kernel.stack is None:
         return None
     return kernel if all(find(cell, x) is kernel for cell in cells) else None
+
+
+def note_loop(cell: Any, x: Tensor) -> None:
+    """Tells, once for each kind of cell, why its steps run one after the other on a GPU, and what would change that."""
+    if x.device.type == "cuda" and chosen() == "auto":
+        kernel: Kernel | None = cell.sequence_kernel
+        _note(type(cell).__name__, cell.why_no_kernel() or why_not(x, kernel is not None and kernel.gpu))
+
+
+@constant_to_compilers
+def _note(cell: str, reason: str | None) -> None:
+    if reason is not None and cell not in _noted:
+        _noted.add(cell)
+        warn(f"{cell} runs as a Python loop on the GPU: {reason}.", stacklevel=2)

@@ -1,4 +1,4 @@
-"""IndRNN and SRU over a whole sequence: autograd around native/elementwise.cpp.
+"""IndRNN and SRU over a whole sequence: autograd around native/elementwise.cpp and, on a GPU, triton/_elementwise.py.
 
 The input's share of every step is one product before, see product.py; the transforms of the weights are torch's.
 """
@@ -17,7 +17,7 @@ State = tuple[Tensor, ...]
 _MODELS = ("indrnn", "sru")  # the order that native/elementwise.cpp knows them by
 
 
-@torch.library.custom_op("chronode::elementwise_forward", mutates_args=())
+@torch.library.custom_op("chronode::elementwise_forward", mutates_args=(), device_types="cpu")
 def elementwise_forward(
     a: Tensor,
     h0: Tensor,
@@ -41,9 +41,19 @@ def elementwise_forward(
 
 def _forward_results(a: Tensor, h0: Tensor, model: str, last: bool, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
     steps = (ops.sizes("a", a, 3)[0], *ops.sizes("h0", h0, 2))
-    states = a.new_empty(steps if keep else (0,))
+    # IndRNN's states are its outputs; SRU's are for the backward pass alone.
+    states = a.new_empty(steps if keep else (0,), dtype=a.dtype if model == "indrnn" else ops.state_dtype(a.dtype))
     y = a.new_empty((0,) if model == "indrnn" else h0.shape if last else steps)
     return states, y, torch.empty_like(h0)
+
+
+@elementwise_forward.register_kernel("cuda")
+def _forward_on_gpu(a, h0, weights, scale, lengths, model, last, keep):
+    from .triton import _elementwise as kernels
+
+    results = _forward_results(a, h0, model, last, keep)
+    kernels.forward(a, h0, weights, scale, lengths, model, last, keep, results)
+    return results
 
 
 @elementwise_forward.register_fake
@@ -51,7 +61,7 @@ def _(a, h0, weights, scale, lengths, model, last, keep):
     return _forward_results(a, h0, model, last, keep)
 
 
-@torch.library.custom_op("chronode::elementwise_backward", mutates_args=())
+@torch.library.custom_op("chronode::elementwise_backward", mutates_args=(), device_types="cpu")
 def elementwise_backward(
     a: Tensor,
     h0: Tensor,
@@ -76,6 +86,16 @@ def elementwise_backward(
         None if grad_h is None else grad_h.contiguous(),
         *results,
     )
+    return results
+
+
+@elementwise_backward.register_kernel("cuda")
+def _backward_on_gpu(a, h0, weights, scale, lengths, states, grad_y, grad_h, model, last):
+    from .triton import _elementwise as kernels
+
+    results = torch.empty_like(a), torch.empty_like(h0), torch.empty_like(weights)
+    tensors = (a, h0, weights, scale, lengths, states, grad_y, grad_h)
+    kernels.backward(*tensors, model, last, results)
     return results
 
 
@@ -154,6 +174,6 @@ def _run(
 def _seen(x: Tensor, plan: Any) -> Tensor:
     """The inputs that belong to the outputs: 0 at padding, or of the last valid steps."""
     if plan.last:
-        return x[-1] if plan.lengths is None else x[plan.lengths - 1, torch.arange(x.shape[1])]
+        return x[-1] if plan.lengths is None else x[plan.lengths - 1, torch.arange(x.shape[1], device=x.device)]
     valid = plan.valid(x)
     return x if valid is None else torch.where(valid, x, torch.zeros_like(x))

@@ -120,7 +120,7 @@ def _strided(name: str, dtype: torch.dtype, tensor: Tensor | None) -> _Array:
 def prefer_huge_pages(tensor: Tensor) -> None:
     """Hints that a large array, fresh from the system, is about to be written: fewer page faults, same contents."""
     lib = library()
-    if lib is not None and tensor.nbytes >= LARGE:
+    if lib is not None and tensor.nbytes >= LARGE and tensor.device.type == "cpu":
         lib.chronode_prefer_huge_pages(ctypes.c_void_p(tensor.data_ptr()), ctypes.c_int64(tensor.nbytes))
 
 
@@ -131,6 +131,11 @@ def dense(tensor: Tensor) -> Tensor:
     copy = torch.empty_like(tensor, memory_format=torch.contiguous_format)
     prefer_huge_pages(copy)
     return copy.copy_(tensor)
+
+
+def state_dtype(dtype: torch.dtype) -> torch.dtype:
+    """The dtype in which kernels keep the states of such numbers: at least float32."""
+    return torch.float32 if dtype.itemsize < 4 else dtype
 
 
 def apart(states: Tensor) -> Tensor:

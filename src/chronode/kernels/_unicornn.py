@@ -1,6 +1,6 @@
-"""UnICORNN on the CPU: a whole stack of layers in one call; native/unicornn.h has the algorithm.
+"""UnICORNN, a whole stack of layers in one call. Algorithms: native/unicornn.h; on a GPU, triton/_unicornn.py.
 
-Memory. The backward pass needs the states and tanh(w y + u) of every step.
+Memory on the CPU. The backward pass needs the states and tanh(w y + u) of every step.
 - "fast" keeps tanh(w y + u) of every layer and step and the states at the beginning of every chunk of time (24 steps
   for batches of 9 to 256). The states between follow by stepping forward, without a matrix product.
 - "low" keeps the first and the last states and goes back in time by the recurrence's inverse. Where that would lose
@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from . import _ops as ops
+from . import triton as on_gpu
 from ._bound import Bound, BoundCall, State
 
 KEEP_AT_MOST = 256 * 2**20
@@ -62,7 +63,7 @@ def run_stack(
     all_masks = None if masks is None else torch.stack(list(masks))
     differentiable = ops.needs_backward(x, dt, y0, z0, *weights)
     keep = differentiable and _keeps(plan.memory, x, len(cells), y0.shape[-1])
-    anchor_steps = _segment(plan.memory, keep, *x.shape[:2]) if differentiable else 0
+    anchor_steps = _segment(plan.memory, keep, x) if differentiable else 0
     ys, yn, zn, _, _ = unicornn_forward(
         x, dt, y0, z0, *weights, alpha, all_masks, plan.lengths, residual, not plan.last, keep, anchor_steps
     )
@@ -99,8 +100,11 @@ def _keeps(memory: str, x: Tensor, layers: int, hidden: int) -> bool:
     return hidden >= KEEP_FROM and size <= KEEP_AT_MOST
 
 
-def _segment(memory: str, keep: bool, steps: int, batch: int) -> int:
+def _segment(memory: str, keep: bool, x: Tensor) -> int:
     """Steps between two kept states: a chunk of time, as `Shape` in native/unicornn_chunk.h cuts them, or more."""
+    if on_gpu.takes(x):
+        return on_gpu.CHUNK if keep else on_gpu.SEGMENT
+    steps, batch = x.shape[:2]
     samples = torch.sym_min((batch + 1) // 2, torch.sym_max(4, (batch + 63) // 64))
     chunk: Any = torch.sym_min(steps, torch.sym_max(1, 96 // samples))
     if keep or memory == "low":
@@ -219,9 +223,21 @@ def _forward_results(
     layers, batch, hidden = ops.sizes("y0", y0, 3)
     ys = _new(x, hidden, zero=lengths is not None) if outputs else x.new_empty(0)
     rows = x.shape[0] * batch * layers
-    kept = x.new_empty(rows, _row(hidden, x.dtype)) if keep else x.new_empty(0)
-    anchors = x.new_zeros(-(-x.shape[0] // anchor_steps) + 1, 2, *y0.shape) if anchor_steps else x.new_empty(0)
+    state = {"dtype": ops.state_dtype(x.dtype)}
+    kept = x.new_empty(rows, _row(hidden, state["dtype"]), **state) if keep else x.new_empty(0, **state)
+    segments = -(-x.shape[0] // anchor_steps) if anchor_steps else 0
+    anchors = x.new_zeros(segments + 1, 2, *y0.shape, **state) if segments else x.new_empty(0, **state)
     return ys, y0.new_empty(y0.shape), y0.new_empty(y0.shape), kept, anchors
+
+
+@unicornn_forward.register_kernel("cuda")
+def _forward_on_gpu(x, dt, y0, z0, vt, b, w, e, alpha, masks, lengths, residual, outputs, keep, anchor_steps):
+    from .triton import _unicornn as kernels
+
+    results = _forward_results(_dense(x), y0, lengths, outputs, keep, anchor_steps)
+    tensors = (x, dt, y0, z0, vt, b, w, e, alpha, masks, lengths)
+    kernels.forward(*tensors, residual, keep, anchor_steps, results)
+    return results
 
 
 @unicornn_forward.register_fake
@@ -273,8 +289,19 @@ def _backward_results(
     dx = _new(x, x.shape[-1], padded) if wants_x else x.new_empty(0)
     d_dt = _new(dt, 1, padded) if wants_dt else x.new_empty(0)
     _, _, layers, batch, hidden = anchors.shape
-    dy0, dz0 = (anchors.new_empty(layers, batch, hidden) for _ in "yz")
+    dy0, dz0 = (x.new_empty(layers, batch, hidden) for _ in "yz")
     return dx, d_dt, dy0, dz0, vt.new_empty(vt.numel() + 3 * layers * hidden)
+
+
+@unicornn_backward.register_kernel("cuda")
+def _backward_on_gpu(grad_ys, grad_yn, grad_zn, x, dt, vt, *rest):
+    from .triton import _unicornn as kernels
+
+    b, w, e, alpha, masks, lengths, kept, anchors, residual, _, wants_x, wants_dt = rest
+    results = _backward_results(_dense(x), _dense(dt), anchors, vt, lengths, wants_x, wants_dt)
+    tensors = (x, dt, vt, b, w, e, alpha, masks, lengths, kept, anchors)
+    kernels.backward(grad_ys, grad_yn, grad_zn, *tensors, residual, results)
+    return results
 
 
 @unicornn_backward.register_fake

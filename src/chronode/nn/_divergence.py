@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from torch import Tensor
 
-from ..kernels._modes import has_values
+from ..kernels._modes import may_look
 from ._door import Batch
 
 LONG_GAP = 30.0
@@ -21,7 +21,7 @@ def warn(cell: str, y: Tensor, states: Iterable[tuple[Tensor, ...]], batch: Batc
 
     An explicit step is stable for short gaps only, and the states of some models grow with time by their own equation.
     """
-    if not has_values(y):
+    if not may_look(y):
         return
     gap = _largest(batch.dt)
     suspicious = gap > LONG_GAP or any(_largest(part) >= TOO_LARGE for state in states for part in state)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..kernels._modes import autocasts, has_values
+from ..kernels._modes import autocasts, has_values, may_look
 from ._driver import valid_steps
 
 Times = Tensor | float | int
@@ -117,7 +117,7 @@ def _lengths(lengths: Tensor | Sequence[int] | None, x: Tensor, unbatched: bool)
     if unbatched:
         raise ValueError("lengths goes with a batch; for one sequence of shape (time, features) cut x instead.")
     try:
-        lengths = torch.as_tensor(lengths, device=x.device)
+        lengths = torch.as_tensor(lengths)
     except (TypeError, ValueError, RuntimeError) as error:
         raise TypeError(f"lengths must be a tensor or a list of whole numbers, got {lengths!r}.") from error
     if lengths.dtype.is_floating_point or lengths.dtype == torch.bool:
@@ -125,8 +125,8 @@ def _lengths(lengths: Tensor | Sequence[int] | None, x: Tensor, unbatched: bool)
     if lengths.shape != (batch,):
         raise ValueError(f"lengths must have shape ({batch},), one per sequence, got {tuple(lengths.shape)}.")
     lengths = lengths.long()
-    if not has_values(x) or not has_values(lengths):
-        return lengths
+    if not has_values(x) or not may_look(lengths):
+        return lengths.to(x.device)
     wrong = ((lengths < 1) | (lengths > steps)).nonzero()
     if len(wrong):
         i = int(wrong[0])
@@ -134,7 +134,7 @@ def _lengths(lengths: Tensor | Sequence[int] | None, x: Tensor, unbatched: bool)
             f"lengths[{i}] is {int(lengths[i])}; each must be from 1 to {steps}, the time steps of x. "
             "Leave out empty sequences."
         )
-    return None if bool((lengths == steps).all()) else lengths
+    return None if bool((lengths == steps).all()) else lengths.to(x.device, non_blocking=True)
 
 
 def _gaps(
@@ -229,7 +229,7 @@ def _observed(call: Call, observed: Tensor | None, x: Tensor, unbatched: bool) -
 
 def _refuse(wrong: Tensor, name: str, call: Call, unbatched: bool, what: str, cure: str) -> None:
     """Raises a ValueError that names the first wrong place, in the user's own axes."""
-    if not has_values(wrong) or not bool(wrong.any()):
+    if not may_look(wrong) or not bool(wrong.any()):
         return
     n, b, d = (int(i) for i in wrong.nonzero()[0])
     place = [n] if unbatched else [b, n] if call.batch_first else [n, b]

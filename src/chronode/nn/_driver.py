@@ -53,6 +53,7 @@ def run(cell: Cell, x: Tensor, state: State, dt: Tensor, plan: Plan) -> tuple[Te
     done = None if kernel is None else kernel.run(cell.kernel_reads(), x, state, dt, plan)
     if done is not None:
         return done
+    kernels.note_loop(cell, x)
     valid = plan.valid(x)
     projected = cell.project_sequence(x, valid)
     steps = Steps(x if projected is None else projected, dt, valid, projected is not None, plan.last)

@@ -140,7 +140,7 @@ class Stepper:
             and observed is None
             and not self.layer.missing
             and (self.layer.max_gap is None or dt <= self.layer.max_gap)
-            and math.isfinite(x.sum().item())
+            and (not self._on_cpu or math.isfinite(x.sum().item()))
         )
 
     # ---- the stack --------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ class Stepper:
         with torch.inference_mode(False), torch.no_grad():
             self._encoders = [_LoopUnit(cell, state, self._dt) for cell, state in zip(encoders, states, strict=False)]
             own = list(states[len(encoders) :])
-            whole_stack = kernels.find_stack(cells, self._like) is not None
+            whole_stack = self._on_cpu and kernels.find_stack(cells, self._like) is not None
             groups = [cells] if whole_stack else [[cell] for cell in cells]
             self._stack = [_unit(group, [own.pop(0) for _ in group], self._dt, self.layer.residual) for group in groups]
         self._units = [*self._encoders, *self._stack]
@@ -232,7 +232,7 @@ class _NativeUnit:
 def _unit(cells: list[Cell], states: list[State], dt: Tensor, residual: int) -> _LoopUnit | _NativeUnit:
     x = dt.new_zeros(dt.shape[0], cells[0].input_size)
     kernel = kernels.find(cells[0], x)
-    if kernel is not None and kernel.bind is not None:
+    if x.is_cpu and kernel is not None and kernel.bind is not None:
         reads = [cell.kernel_reads() for cell in cells]
         now = tuple(torch.stack(parts) for parts in zip(*states, strict=True))
         then = tuple(torch.empty_like(part) for part in now)

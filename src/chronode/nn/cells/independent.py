@@ -74,7 +74,7 @@ class IndRNNCell(Cell):
             With "batch", in training, sequences of a batch see each other, and so do past and future.
     """
 
-    sequence_kernel = Kernel(elementwise.run_indrnn, parts=(Product, *NORMS.values()))
+    sequence_kernel = Kernel(elementwise.run_indrnn, gpu=True, parts=(Product, *NORMS.values()))
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class SRUCell(Cell):
         highway_bias: initial b_r.
     """
 
-    sequence_kernel = Kernel(elementwise.run_sru, parts=(Product,))
+    sequence_kernel = Kernel(elementwise.run_sru, gpu=True, parts=(Product,))
 
     def __init__(self, input_size: int, hidden_size: int, highway_bias: float = 0.0):
         super().__init__(input_size, hidden_size)

@@ -1,0 +1,33 @@
+"""The kernels that run on a GPU, written in Triton: UnICORNN's layers and the element-wise recurrences.
+
+They stand behind the operators of `_unicornn.py` and `_elementwise.py`, for CUDA tensors (and
+those of ROCm, which torch calls by the same name). The modules beside this one need the package triton; this one does
+not.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+
+from torch import Tensor
+
+CHUNK = 8
+"""Steps that a kernel unrolls: UnICORNN's states are kept that often if the forces are."""
+SEGMENT = 128
+"""Steps of UnICORNN, whole chunks, between two kept states if the forces are not kept."""
+INSTALL = "pip install 'chronode[gpu]'"
+"""What installs triton."""
+
+
+def takes(x: Tensor) -> bool:
+    """Whether `x` is where these kernels run; ROCm's devices are called the same.
+
+    They have not run on a GPU yet, so they are used only where the environment variable CHRONODE_GPU_KERNELS is 1.
+    """
+    return x.device.type == "cuda" and os.environ.get("CHRONODE_GPU_KERNELS") == "1"
+
+
+def installed() -> bool:
+    """Whether the package triton is there."""
+    return importlib.util.find_spec("triton") is not None

@@ -1,0 +1,90 @@
+"""What the kernels share: tiles of a batch, and functions of a step.
+
+A program takes a tile of `BLOCK_B` sequences and `BLOCK_H` units through all of time: its states stay in registers.
+Time is cut into chunks of `CHUNK` steps, which the compiler unrolls: the loads of a chunk come first, so that they
+are under way together while the steps, which wait for one another, are computed.
+
+Lengths are compared, never used as addresses: wrong ones give wrong numbers, but touch no memory outside.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from .. import triton as sizes
+
+TYPES = {torch.float32: tl.float32, torch.float64: tl.float64}
+"""Of states."""
+WARP = 32
+"""Elements of a tile: one for each thread of a warp, and one warp in a program, because B x H elements are few."""
+
+
+class Tiles(NamedTuple):
+    """How `batch` sequences of `hidden` units are cut into tiles."""
+
+    rows: int
+    columns: int
+    grid: tuple[int, int]
+
+    @property
+    def options(self) -> dict[str, int]:
+        """What every kernel of this module is launched with."""
+        return {"BLOCK_B": self.rows, "BLOCK_H": self.columns, "CHUNK": sizes.CHUNK, "num_warps": 1}
+
+
+def tiles(batch: int, hidden: int) -> Tiles:
+    """As many units of one sequence as fit into a tile: neighbours in memory are read together."""
+    columns = min(WARP, 1 << math.ceil(math.log2(hidden)))
+    rows = WARP // columns
+    return Tiles(rows, columns, (math.ceil(batch / rows), math.ceil(hidden / columns)))
+
+
+def given(tensor: Tensor | None, like: Tensor) -> Tensor:
+    """The tensor, or any other in the place of a pointer that the kernel will not follow."""
+    return like if tensor is None else tensor
+
+
+@triton.jit
+def tile(B, H, BLOCK_B: tl.constexpr, BLOCK_H: tl.constexpr):
+    """The tile's sequences and units, which of its elements there are, and their places in a `(B, H)` array."""
+    rows = tl.program_id(0).to(tl.int64) * BLOCK_B + tl.arange(0, BLOCK_B)[:, None]
+    columns = tl.program_id(1).to(tl.int64) * BLOCK_H + tl.arange(0, BLOCK_H)[None, :]
+    inside = (rows < B) & (columns < H)
+    return rows, columns, inside, rows * H + columns
+
+
+@triton.jit
+def lengths_of(lengths, rows, B, T, RAGGED: tl.constexpr):
+    """The tile's lengths; no step beyond T is one."""
+    if RAGGED:
+        return tl.minimum(tl.load(lengths + rows, mask=rows < B, other=0), T)
+    return rows * 0 + T
+
+
+@triton.jit
+def tanh(x):
+    """In the precision of x.
+
+    1 - e^(-2|x|) would lose the digits of a small x: there a series takes its place, up to a limit at which neither
+    is less exact than the rounding of the other.
+    """
+    magnitude = tl.abs(x)
+    power = tl.exp(-2 * magnitude)
+    large = (1 - power) / (1 + power)
+    square = x * x
+    series = x * (1 + square * (-1 / 3 + square * (2 / 15 + square * (-17 / 315 + square * (62 / 2835)))))
+    limit: tl.constexpr = 0.02 if x.dtype == tl.float64 else 0.3
+    return tl.where(magnitude < limit, series, tl.where(x < 0, -large, large))
+
+
+@triton.jit
+def sigmoid(x):
+    """In the precision of x, without overflow."""
+    power = tl.exp(-tl.abs(x))
+    return tl.where(x < 0, power, 1) / (1 + power)
