@@ -11,6 +11,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,7 @@ from commands import chronode, run
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
-SCRIPTS = sorted(DOCS.rglob("*.py"))
+SCRIPTS = sorted((DOCS / "gallery").glob("*.py"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SLOW = {
     "gallery": "trains for minutes; `make gallery` runs it",
@@ -49,7 +50,10 @@ def cases() -> list:
         if page.name in ELSEWHERE or not blocks(page, "python", "sh", "console", "yaml"):
             continue
         reason = SLOW.get(page.name) or SLOW.get(page.parent.name)
-        found.append(pytest.param(page, id=named(page), marks=[pytest.mark.slow] if reason else []))
+        marks = [pytest.mark.slow] if reason else []
+        if page.name == "compiler.md":
+            marks.append(pytest.mark.skipif(not shutil.which("g++"), reason="it compiles"))
+        found.append(pytest.param(page, id=named(page), marks=marks))
     return found
 
 
@@ -65,6 +69,7 @@ def registry_as_it_was(monkeypatch):
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch, registry_as_it_was):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "svg")
+    monkeypatch.setenv("CHRONODE_CACHE", str(tmp_path / "cache"))
     run_python = _python_runner(page, monkeypatch)
     for language, text in blocks(page, "python", "sh", "console", "yaml"):
         if language == "python":
@@ -182,6 +187,20 @@ def test_the_table_of_models_is_what_the_command_prints():
     assert f"<!-- models -->\n\n{printed}\n\n<!-- /models -->" in page, (
         "put the output of the command into docs/models.md"
     )
+
+
+def test_the_number_of_models_is_right():
+    listed = re.findall(r"^\| `[\w-]+` \|", (DOCS / "models.md").read_text(), re.MULTILINE)
+    for page in (ROOT / "README.md", DOCS / "index.md"):
+        assert re.search(rf"\b{len(listed)}\s+in all\b", page.read_text()), page
+
+
+def test_the_files_that_contributing_names_exist():
+    named_files = re.findall(
+        r"`((?:src|tests|docs|results|benchmarks)/[\w./]+)`", (ROOT / "CONTRIBUTING.md").read_text()
+    )
+    assert len(named_files) > 8
+    assert [name for name in named_files if not (ROOT / name).exists()] == []
 
 
 def test_the_costs_of_models_are_those_measured():

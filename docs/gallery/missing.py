@@ -27,6 +27,6 @@ for name in ("gru-d", "mmrnn"):
 
 plt.xlabel("missing readings, %")
 plt.ylabel("R² on test series")
-plt.ylim(0, 1)
-plt.legend()
+plt.ylim(0.8, 1.01)
+plt.legend(loc="lower left")
 plt.title("Predictions from fewer and fewer readings")
