@@ -1,12 +1,15 @@
 """Estimates of how long runs take."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
+from commands import run
 
 from chronode.experiments import cost
 from chronode.experiments.engine import Job
-from chronode.experiments.recipe import find
+from chronode.experiments.recipe import find, recipes
+from chronode.experiments.summary import CANDIDATES
 
 
 def job(budget="laptop", model="mmrnn", column="event"):
@@ -43,3 +46,17 @@ def test_other_data_models_and_batches_tell_nothing(other, monkeypatch):
     monkeypatch.setattr(cost, "_batch_seconds", lambda *_: 1.0)
     known = [ran(other.cell, steps=1, seconds=1e9)]
     assert cost.seconds(job(), known) == cost.seconds(job(), []) < 1e8
+
+
+def test_classifiers_of_summaries_have_no_network_to_time():
+    cells = [cell for cell in find("beyond/physionet2012").cells("laptop") if cell.model in CANDIDATES]
+    assert {cell.model for cell in cells} == set(CANDIDATES)
+    for cell in cells:
+        assert cost.seconds(Job(cell, 0), []) == cost.SUMMARY_SECONDS
+        assert cost.seconds(Job(cell, 0), [ran(cell, steps=0, seconds=7.5)]) == 7.5
+
+
+def test_every_table_has_a_plan(tmp_path):
+    told = json.loads(run("reproduce", "--all", "--plan", "--json", "--ledger", str(tmp_path / "results")).stdout)
+    assert {line["recipe"] for line in told} == set(recipes())
+    assert all(line["hours"] > 0 for line in told if line["runs"])
