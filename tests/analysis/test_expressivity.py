@@ -22,7 +22,7 @@ from chronode.analysis import (
     _plots_expressivity as plots_expressivity,
 )
 from chronode.analysis._circle import MODELS, Setting
-from chronode.nn.cells.liquid import LTCCell
+from chronode.nn.cells.ltc import LTCCell
 
 few = settings(max_examples=20, deadline=None)
 SMALL = Setting(width=20)

@@ -10,7 +10,7 @@ from kernel_cases import called, calls, make
 import chronode
 from chronode.kernels import _library as library
 from chronode.kernels import _ops as ops
-from chronode.nn.cells.equilibrium import EquilibriumCell
+from chronode.nn.cells.irnn import EquilibriumCell
 
 pytestmark = pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built")
 

@@ -12,7 +12,7 @@ import chronode
 from chronode.nn import _driver as driver
 from chronode.nn._flows import MLPFlow
 from chronode.nn._solvers import Solver
-from chronode.nn.cells.liquid import Synapses
+from chronode.nn.cells.ltc import Synapses
 from chronode.testing import oracle
 
 # Every cell that has a kernel, native or torch's own, with the settings that reach all of its parts.

@@ -23,7 +23,7 @@ def pieces(cell, name):
         return lambda x, h, dt: jump(x, oracles.solve(flow, h, dt)), lambda z, dt: oracles.solve(latent_flow, z, dt)
     # dt is the last input of the encoder.
     encoder = cell.encoder_cell
-    wide = chronode.nn.cells.gated.GRUCell(encoder.input_size + 1, encoder.hidden_size).double()
+    wide = chronode.nn.GRUCell(encoder.input_size + 1, encoder.hidden_size).double()
     with torch.no_grad():
         wide.inputs.weight.copy_(torch.cat([encoder.inputs.weight, encoder.elapsed.weight], 1))
         wide.inputs.bias.copy_(encoder.inputs.bias)

@@ -53,7 +53,7 @@ def test_the_same_class_may_be_registered_again():
 
 
 def test_a_taken_name_is_refused():
-    with pytest.raises(ValueError, match="the name 'ltc' is taken by chronode.nn.cells.liquid.LTCCell"):
+    with pytest.raises(ValueError, match="the name 'ltc' is taken by chronode.nn.cells.ltc.LTCCell"):
         define("ltc")
     assert chronode.models()["ltc"].cell is chronode.nn.LTCCell
 
@@ -165,3 +165,18 @@ def test_models_are_filtered_by_pattern():
 )
 def test_repr_shows_what_differs_from_the_defaults(layer, shown):
     assert shown in repr(layer())
+
+
+VARIANTS = {
+    **{"dense-indrnn": "indrnn", "gated-antisymmetric": "antisymmetric", "relu-gru": "gru", "sirnn": "irnn"},
+    **{"ernn": "irnn", "gru-ode": "ct-rnn", "neural-ode": "ct-rnn"},
+}
+
+
+def test_the_file_of_a_model_has_its_name():
+    """A variant, which has the cell of another model, is in the file of that model."""
+    inside = {name: model for name, model in chronode.models().items() if model.cell.__module__.startswith("chronode.")}
+    assert len(inside) >= 40
+    for name, model in inside.items():
+        plain = VARIANTS.get(name, name.removesuffix("-mmrnn").removesuffix("-dt"))
+        assert model.cell.__module__ == f"chronode.nn.cells.{plain.replace('-', '_')}"

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .._checks import number, whole
 from ..nn._layer import Layer
-from ..nn.cells.equilibrium import EquilibriumCell
+from ..nn.cells.irnn import EquilibriumCell
 from ._instrumented import Inputs, Opened, name_of
 from ._result import Result
 

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from .._checks import whole
 from .._model import SequenceModel
 from ..nn._layer import Layer
-from ..nn.cells.liquid import LTCCell, SynapticBody
+from ..nn.cells.ltc import LTCCell, SynapticBody
 from ._circle import TURN, Array
 from ._expressivity import arc_length, principal
 from ._instrumented import Opened, as_layer, name_of

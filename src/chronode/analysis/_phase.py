@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from .._checks import number, whole
-from ..nn.cells.equilibrium import EquilibriumCell
+from ..nn.cells.irnn import EquilibriumCell
 from ._instrumented import Opened, as_layer, name_of
 from ._result import Result
 

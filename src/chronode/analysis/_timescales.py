@@ -15,10 +15,13 @@ from .._model import SequenceModel
 from ..nn._cell import Cell
 from ..nn._flows import CTRNNFlow, LeakyFlow
 from ..nn._layer import Layer
-from ..nn.cells.decay import CTLSTMCell, GRUDCell, RNNDecayCell
-from ..nn.cells.liquid import LTCCell
-from ..nn.cells.oscillator import CoRNNCell
-from ..nn.cells.timescales import CTGRUCell, PhasedLSTMCell
+from ..nn.cells.cornn import CoRNNCell
+from ..nn.cells.ct_gru import CTGRUCell
+from ..nn.cells.ct_lstm import CTLSTMCell
+from ..nn.cells.gru_d import GRUDCell
+from ..nn.cells.ltc import LTCCell
+from ..nn.cells.phased_lstm import PhasedLSTMCell
+from ..nn.cells.rnn_decay import RNNDecayCell
 from ..nn.cells.unicornn import UnICORNNCell
 from ._instrumented import Inputs, Inside, Opened, as_layer
 from ._result import Result

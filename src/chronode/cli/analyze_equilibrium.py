@@ -26,7 +26,7 @@ def equilibrium(
     from ..analysis._instrumented import as_layer
     from ..analysis._plots_equilibrium import plot_convergence, plot_eigenvalues
     from ..nn._registry import find
-    from ..nn.cells.equilibrium import EquilibriumCell
+    from ..nn.cells.irnn import EquilibriumCell
 
     if not issubclass(find(model).cell, EquilibriumCell):
         raise ValueError(f"--model {model} has no equilibrium recursion: choose irnn, sirnn or ernn.")

@@ -1,22 +1,42 @@
-"""The cells, a family a file: each docstring is the model's equations."""
+"""The cells: the file of a model has the name of the model, and the docstring of the cell is its equations.
 
-from .closed_form import CfCCell
-from .controlled import LogNCDECell, NCDECell
-from .decay import CTLSTMCell, GRUDCell, RNNDecayCell, SubtractingDecayCell
-from .equilibrium import EquilibriumCell
-from .fast import FastGRNNCell, FastRNNCell
-from .flow_jump import HeldInputCell, ODERNNCell, ReciprocalCell
-from .gated import GRUCell, LSTMCell, RNNCell, UGRNNCell
-from .independent import IndRNNCell, SRUCell
-from .latent import LatentODECell, RNNVAECell
-from .liquid import LTCCell
-from .mixed_memory import MixedMemoryCell
-from .orthogonal import ExpRNNCell, SpectralCell, UnitaryCell
-from .oscillator import CoRNNCell
-from .skip import SkipGRUCell, SkipLSTMCell
-from .stable import AntisymmetricCell, LipschitzCell
-from .timescales import CTGRUCell, GapPhasedLSTMCell, PhasedLSTMCell
+A variant is in the file of the model that it varies: `ernn` and `sirnn` in `irnn.py`, `neural-ode` and `gru-ode` in
+`ct_rnn.py`, `lstm-dt` in `lstm.py`. Files that begin with `_` hold what several models share.
+"""
+
+from .antisymmetric import AntisymmetricCell
+from .cfc import CfCCell
+from .cornn import CoRNNCell
+from .ct_gru import CTGRUCell
+from .ct_lstm import CTLSTMCell
+from .ct_rnn import HeldInputCell
+from .exprnn import ExpRNNCell
+from .fastgrnn import FastGRNNCell
+from .fastrnn import FastRNNCell
+from .gru import GRUCell
+from .gru_d import GRUDCell
+from .indrnn import IndRNNCell
+from .irnn import EquilibriumCell
+from .latent_ode import LatentODECell
+from .lipschitz import LipschitzCell
+from .log_ncde import LogNCDECell
+from .lstm import LSTMCell
+from .ltc import LTCCell
+from .mmrnn import MixedMemoryCell
+from .ncde import NCDECell
+from .ode_rnn import ODERNNCell
+from .phased_lstm import GapPhasedLSTMCell, PhasedLSTMCell
+from .reciprocal import ReciprocalCell
+from .rnn import RNNCell
+from .rnn_decay import RNNDecayCell, SubtractingDecayCell
+from .rnn_vae import RNNVAECell
+from .skip_gru import SkipGRUCell
+from .skip_lstm import SkipLSTMCell
+from .spectral import SpectralCell
+from .sru import SRUCell
+from .ugrnn import UGRNNCell
 from .unicornn import UnICORNNCell
+from .urnn import UnitaryCell
 
 __all__ = [
     "AntisymmetricCell",

@@ -1,4 +1,4 @@
-"""CfC: a closed form in place of the liquid time-constant network's differential equation."""
+"""CfC: the closed form of a liquid network."""
 
 from __future__ import annotations
 

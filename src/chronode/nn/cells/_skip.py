@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 from ..._checks import number, one_of
 from .._cell import Cell, State, counter
-from .._registry import register
-from .gated import GRUCell, LSTMCell
 
 PAPER = "Campos et al. 2018, Skip RNN"
 
@@ -65,23 +63,3 @@ class SkipCell(Cell):
     def updates(state: State) -> Tensor:
         """How many updates each sequence has made, `(B, 1)`; their cost, times λ, is the paper's budget loss."""
         return state[-1]
-
-
-@register("skip-lstm", paper=PAPER, time="none")
-class SkipLSTMCell(SkipCell):
-    """Skip LSTM: an LSTM that skips steps.
-
-    State: (h, c, ũ, updates). Equations and arguments: see `SkipCell`.
-    """
-
-    inner = LSTMCell
-
-
-@register("skip-gru", paper=PAPER, time="none")
-class SkipGRUCell(SkipCell):
-    """Skip GRU: a GRU that skips steps.
-
-    State: (h, ũ, updates). Equations and arguments: see `SkipCell`.
-    """
-
-    inner = GRUCell

@@ -1,0 +1,88 @@
+"""What RNN, LSTM, GRU and UGRNN share: weights as in torch.nn, dt as one more input, PyTorch's own loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ..._checks import flag
+from ...kernels._modes import autocasts
+from .._cell import Cell, State
+
+if TYPE_CHECKING:
+    from .._driver import Plan
+
+
+ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu}
+
+
+class TextbookCell(Cell):
+    """What the textbook cells share: `gates` blocks of W (x, dt) + b + U h + d, laid out as torch.nn lays them out.
+
+    `inputs` holds weight_ih and bias_ih of torch.nn's cell, `recurrent` weight_hh and bias_hh; with `sees_dt`,
+    `elapsed` is one more column of weight_ih.
+    """
+
+    gates: ClassVar[int] = 1
+
+    def __init__(self, input_size: int, hidden_size: int, sees_dt: bool = False):
+        super().__init__(input_size, hidden_size)
+        self.inputs = nn.Linear(input_size, self.gates * hidden_size)
+        self.recurrent = nn.Linear(hidden_size, self.gates * hidden_size)
+        self.elapsed = nn.Linear(1, self.gates * hidden_size, bias=False) if flag("sees_dt", sees_dt) else None
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -(hidden_size**-0.5), hidden_size**-0.5)
+
+    def project(self, x: Tensor) -> Tensor:
+        """The gates' share of the input."""
+        return self.inputs(x)
+
+    def with_dt(self, x: Tensor, dt: Tensor) -> Tensor:
+        """The gates' share of (x, dt), from that of x."""
+        return x if self.elapsed is None else x + self.elapsed(dt)
+
+    def fused_loop(self) -> Callable[..., Any]:
+        """torch's own loop over a sequence for this cell."""
+        raise NotImplementedError
+
+    def kernel_reads(self) -> Reads:
+        """torch's loop, its weights, and whether it is training."""
+        weights = [self.inputs.weight, self.recurrent.weight, self.inputs.bias, self.recurrent.bias]
+        elapsed = None if self.elapsed is None else self.elapsed.weight
+        return Reads(self.fused_loop(), weights, elapsed, self.training)
+
+
+class Reads(NamedTuple):
+    """What is read of a textbook cell to run it by torch's `loop`.
+
+    `weights` are weight_ih, weight_hh, bias_ih and bias_hh; `elapsed` is weight_ih's column for dt, if there is one.
+    """
+
+    loop: Callable[..., Any]
+    weights: list[Tensor]
+    elapsed: Tensor | None
+    training: bool
+
+
+def run_fused(reads: Reads, x: Tensor, state: State, dt: Tensor, plan: Plan) -> tuple[Tensor, State] | None:
+    """torch's loop over a whole sequence; None where the driver's must run."""
+    # With lengths torch takes packed sequences, whose backward is quadratic in T: each step slices the whole.
+    own = plan.lengths is None and plan.memory != "low"
+    if not own or torch.compiler.is_compiling() or autocasts(x):
+        return None
+    weights = list(reads.weights)
+    if reads.elapsed is not None:
+        x, weights[0] = torch.cat([x, dt], dim=-1), torch.cat([weights[0], reads.elapsed], dim=-1)
+    # torch's arguments: biases, one layer, no dropout, training or not, one direction, time first.
+    y, *end = reads.loop(x, _torch_state(state), weights, True, 1, 0.0, reads.training, False, False)
+    end = tuple(part.squeeze(0) for part in end)
+    # The output of each of these cells is its h.
+    return (end[0] if plan.last else y), end
+
+
+def _torch_state(state: State) -> Tensor | State:
+    layered = tuple(part.unsqueeze(0) for part in state)
+    return layered if len(layered) > 1 else layered[0]
