@@ -6,8 +6,10 @@ import contextlib
 import csv
 import io
 import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
@@ -27,6 +29,7 @@ def chronode(*arguments: object, code: int = 0, plots: bool = False) -> Done:
 
     words = ["chronode", *map(str, arguments)]
     out, err, found = io.StringIO(), io.StringIO(), 0
+    on_ctrl_c = signal.getsignal(signal.SIGINT)
     with (
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
@@ -38,6 +41,9 @@ def chronode(*arguments: object, code: int = 0, plots: bool = False) -> Done:
             main()
         except SystemExit as end:
             found = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        finally:
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGINT, on_ctrl_c)  # `main` ignores Ctrl-C once its work is done
     done = Done(found, out.getvalue(), err.getvalue())
     assert done.code == code, done
     return done

@@ -30,6 +30,17 @@ def test_ctrl_c_while_modules_are_imported_is_one_line(delay):
     assert "Traceback" not in errors and len(errors.strip().splitlines()) <= 2, errors
 
 
+@pytest.mark.parametrize("delay", [0.0, 0.01, 0.05, 0.2])
+def test_ctrl_c_while_python_shuts_down_keeps_the_exit_code(delay):
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", MAIN, "train", "nothing"], **pipes) as process:
+        assert process.stderr is not None and "no task" in process.stderr.readline()
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors) == (2, "")
+
+
 def test_importing_the_command_line_imports_nothing_large():
     """So there is no time in which Ctrl-C could not be caught."""
     code = "import sys, chronode.cli; print(sorted({'torch', 'numpy', 'typer', 'rich'} & sys.modules.keys()))"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 
 from .._version import __version__
 
@@ -22,18 +23,35 @@ def main() -> None:
         print(f"chronode {__version__}")
         return
     try:
+        code, line = _run()
+    except KeyboardInterrupt:
+        code, line = NOT_DONE, "stopped"
+    # The end is decided. While Python shuts down, Ctrl-C would replace the exit code or print a traceback.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if line is not None:
+        print(f"chronode: {line}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _run() -> tuple[int | str | None, str | None]:
+    """Runs the command.
+
+    Returns:
+        The exit code and the line that says why, if it is not printed yet.
+    """
+    try:
         _import_app()
         from .app import app
 
         app()
     except SystemExit as end:
-        sys.exit(NOT_DONE if end.code == _CTRL_C else end.code)
-    except KeyboardInterrupt:
-        _end("stopped", NOT_DONE)
+        return NOT_DONE if end.code == _CTRL_C else end.code, None
     except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
         if os.environ.get("CHRONODE_DEBUG"):
             raise
-        _end(str(error) or "out of memory", _code(error))
+        return _code(error), str(error) or "out of memory"
+    return None, None
 
 
 def _import_app() -> None:
@@ -62,8 +80,3 @@ def _code(error: Exception) -> int:
     from .._files import DiskFull
 
     return NOT_DONE if isinstance(error, (DiskFull, MemoryError)) else MISTAKE
-
-
-def _end(line: str, code: int) -> None:
-    print(f"chronode: {line}", file=sys.stderr)
-    sys.exit(code)
