@@ -12,7 +12,7 @@ _version _checks _colours
 _schema _files _limits _options _machine _deprecation _budget
 _documents
 kernels data papers
-compiler
+compiler baselines
 nn
 _model bench testing
 tasks

@@ -14,13 +14,25 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import analysis, compiler, data, estimators, nn, runs, search, tasks, testing, training
+    from . import analysis, baselines, compiler, data, estimators, nn, runs, search, tasks, testing, training
     from ._model import ModelSpec, SequenceModel
     from .estimators import SequenceClassifier, SequenceForecaster, SequenceRegressor
     from .kernels import backend
     from .nn._registry import Model, create, models, register
 
-_MODULES = ("analysis", "compiler", "data", "estimators", "nn", "runs", "search", "tasks", "testing", "training")
+_MODULES = (
+    "analysis",
+    "baselines",
+    "compiler",
+    "data",
+    "estimators",
+    "nn",
+    "runs",
+    "search",
+    "tasks",
+    "testing",
+    "training",
+)
 _HOMES = {
     **dict.fromkeys(("Model", "create", "models", "register"), "nn._registry"),
     **dict.fromkeys(("ModelSpec", "SequenceModel"), "_model"),
@@ -38,6 +50,7 @@ __all__ = [
     "__version__",
     "analysis",
     "backend",
+    "baselines",
     "compiler",
     "create",
     "data",

@@ -57,6 +57,26 @@ def split(
     return _with_notes(parts)
 
 
+def folds_of(s: Sequences, count: int, *, seed: int = 0) -> NDArray[np.int64]:
+    """`(N,)` the fold of each series, from 0: no group is in two folds, classes are spread evenly.
+
+    With fewer groups than folds there are fewer folds; the series of a single group are divided into blocks that
+    follow one another.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> folds_of(from_list([[1.0], [2.0], [3.0], [4.0]], groups=[0, 0, 1, 1]), 2).tolist()
+        [0, 0, 1, 1]
+    """
+    member = np.unique(s.groups, return_inverse=True)[1]
+    groups = int(member.max(initial=-1)) + 1
+    if groups < 2:
+        return np.arange(len(s)) * min(count, len(s)) // max(len(s), 1)
+    count = min(count, groups)
+    part = _assign(_strata(s, member, groups), np.full(count, 1 / count), np.random.default_rng(seed))
+    return part[member]
+
+
 def split_by_time(
     s: Sequences, fractions: Sequence[float] = PARTS, *, whole_groups: bool | None = None
 ) -> tuple[Sequences, ...]:

@@ -1,0 +1,166 @@
+"""What a linear model sees of a series: summaries, all its values, or how often patterns occur in it."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ._grid import on_grid
+from ._summaries import OVERALL, PER_CHANNEL, summaries
+
+_TAPS = 9
+_PATTERNS = torch.tensor([[2.0 if i in high else -1.0 for i in range(_TAPS)] for high in combinations(range(_TAPS), 3)])
+_MOST_DILATIONS = 6
+_LEVELS = 2
+# The fractional parts of its multiples are spread evenly.
+_GOLDEN = 0.6180339887498949
+
+
+class Summaries(nn.Module):
+    """Summaries of each channel and of the times; for a target per step, of all steps so far."""
+
+    kind = "summaries"
+    clip = True
+
+    def __init__(self, channels: int, *, every_step: bool = False):
+        super().__init__()
+        self.every_step = every_step
+        self.size = len(PER_CHANNEL) * channels + len(OVERALL)
+
+    def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
+        """`(B, F)`, or `(B, T, F)`."""
+        return summaries(x, **times, every_step=self.every_step)
+
+    def fit(self, x: Tensor, **times: Tensor | None) -> None:
+        """Nothing to learn."""
+
+
+class Values(nn.Module):
+    """All values of series of equal length, step by step; on a regular grid where some are missing."""
+
+    kind = "values"
+    clip = False
+
+    def __init__(self, channels: int, steps: int, gap: float = 1.0):
+        super().__init__()
+        self.channels, self.steps, self.gap = channels, steps, gap
+        self.size = channels * steps
+
+    def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
+        """`(B, F)`; the last `steps` of longer series, NaN before the start of shorter ones."""
+        values, lengths = on_grid(x, **times, gap=self.gap)
+        at = lengths[:, None] - torch.arange(self.steps, 0, -1, device=x.device)
+        index = at.clamp(min=0)[..., None].expand(*at.shape, self.channels)
+        picked = values.double().gather(1, index).masked_fill((at < 0)[..., None], torch.nan)
+        return picked.flatten(1)
+
+    def fit(self, x: Tensor, **times: Tensor | None) -> None:
+        """Nothing to learn."""
+
+
+class Patterns(nn.Module):
+    """How often short patterns occur: 84 fixed patterns of nine values, widened, compared with levels of training.
+
+    A pattern's response is a sum over nine values that lie `dilation` steps apart, weighted by 2 (three of them) and
+    -1; the feature is the share of steps where it exceeds a level. With several channels, each pattern sees the sum
+    of some of them. The patterns are those of MiniRocket (Dempster et al. 2021).
+    """
+
+    kind = "patterns"
+    clip = False
+
+    def __init__(self, channels: int, dilations: tuple[int, ...], gap: float = 1.0):
+        super().__init__()
+        self.channels, self.dilations, self.gap = channels, tuple(dilations), gap
+        self.size = len(self.dilations) * len(_PATTERNS) * _LEVELS
+        self.register_buffer("mix", torch.ones(len(self.dilations), len(_PATTERNS), channels))
+        self.register_buffer("levels", torch.zeros(len(self.dilations), len(_PATTERNS), _LEVELS))
+
+    def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
+        """`(B, F)` shares."""
+        values, lengths = self._regular(x, **times)
+        valid = (torch.arange(values.shape[2], device=x.device) < lengths[:, None]).float()
+        found = []
+        for response, levels in zip(self._responses(values), self._buffer("levels"), strict=True):
+            above = response[..., None] > levels[None, :, None, :]
+            found.append(torch.einsum("bptl,bt->bpl", above.float(), valid).flatten(1))
+        return torch.cat(found, dim=1).double() / lengths[:, None]
+
+    def fit(self, x: Tensor, **times: Tensor | None) -> None:
+        """Draws the channels of each pattern and takes its levels from the responses to these series."""
+        rng = np.random.default_rng(0)
+        if self.channels > 1:
+            self._buffer("mix").copy_(torch.tensor(_draw_mix(rng, self.channels, len(self.dilations))))
+        values, lengths = self._regular(x, **times)
+        valid = torch.arange(values.shape[2]) < lengths[:, None]
+        for place, response in enumerate(self._responses(values)):
+            seen = response.transpose(1, 2)[valid]
+            seen = seen[:: max(1, len(seen) // 20_000)].sort(dim=0).values
+            numbers = torch.arange(1, len(_PATTERNS) * _LEVELS + 1).reshape(len(_PATTERNS), _LEVELS)
+            rows = ((numbers + place) * _GOLDEN % 1 * (len(seen) - 1)).round().long()
+            self._buffer("levels")[place] = seen.gather(0, rows.T).T
+
+    def _regular(self, x: Tensor, **times: Tensor | None) -> tuple[Tensor, Tensor]:
+        """`(B, D, G)` and lengths."""
+        values, lengths = on_grid(x, **times, gap=self.gap)
+        return values.float().nan_to_num(nan=0.0).transpose(1, 2), lengths
+
+    def _responses(self, values: Tensor) -> list[Tensor]:
+        """`(B, 84, G)` of each dilation; nothing but zeros lies before and after a series."""
+        return [self._response(values, d, mix) for d, mix in zip(self.dilations, self._buffer("mix"), strict=True)]
+
+    def _response(self, values: Tensor, dilation: int, mix: Tensor) -> Tensor:
+        reach, steps = dilation * (_TAPS // 2), values.shape[2]
+        padded = nn.functional.pad(values, (reach, reach))
+        shifted = torch.stack([padded[..., i * dilation : i * dilation + steps] for i in range(_TAPS)], dim=1)
+        patterns = _PATTERNS.to(values)
+        if self.channels == 1:
+            return torch.einsum("pi,bit->bpt", patterns, shifted[:, :, 0])
+        mixed = torch.einsum("pd,bidt->bpit", mix, shifted)
+        return torch.einsum("pi,bpit->bpt", patterns, mixed)
+
+    def _buffer(self, name: str) -> Tensor:
+        buffer = getattr(self, name)
+        assert isinstance(buffer, Tensor)
+        return buffer
+
+
+def dilations_for(steps: int) -> tuple[int, ...]:
+    """Powers of two at which a pattern still fits into `steps` steps, spread over the range if there are many.
+
+    Example:
+        >>> dilations_for(24), dilations_for(250), dilations_for(5)
+        ((1, 2), (1, 2, 4, 8, 16), (1,))
+    """
+    most = max(1, (steps - 1) // (_TAPS - 1))
+    powers = [2**i for i in range(most.bit_length()) if 2**i <= most]
+    if len(powers) <= _MOST_DILATIONS:
+        return tuple(powers)
+    return tuple(powers[i] for i in np.linspace(0, len(powers) - 1, _MOST_DILATIONS).round().astype(int))
+
+
+def build_features(told: dict[str, Any]) -> Summaries | Values | Patterns:
+    """What `told` names, as it is stored with a model: kind, channels and the sizes of that kind.
+
+    Example:
+        >>> build_features({"kind": "values", "channels": 2, "steps": 5}).size
+        10
+    """
+    own = {name: value for name, value in told.items() if name != "kind"}
+    if "dilations" in own:
+        own["dilations"] = tuple(own["dilations"])
+    return {"summaries": Summaries, "values": Values, "patterns": Patterns}[told["kind"]](**own)
+
+
+def _draw_mix(rng: np.random.Generator, channels: int, dilations: int) -> np.ndarray:
+    """Which channels each pattern sees: few more often than many."""
+    mix = np.zeros((dilations, len(_PATTERNS), channels), dtype=np.float32)
+    most = np.log2(min(channels, _TAPS) + 1)
+    for row in mix.reshape(-1, channels):
+        count = min(channels, int(2 ** rng.uniform(0, most)))
+        row[rng.choice(channels, count, replace=False)] = 1
+    return mix

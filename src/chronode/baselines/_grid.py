@@ -1,0 +1,77 @@
+"""Irregular or incomplete series on a regular grid of times."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+_MOST_TIMES_THE_STEPS = 4
+
+
+def on_grid(
+    x: Tensor,
+    lengths: Tensor | None = None,
+    dt: Tensor | None = None,
+    observed: Tensor | None = None,
+    *,
+    gap: float = 1.0,
+) -> tuple[Tensor, Tensor]:
+    """Values every `gap` units of time, ending at each series' last step: `(B, G, D)` and the `(B,)` lengths.
+
+    Between two readings of a channel the values lie on a straight line; before the first and after the last one they
+    stay what they are; a channel without any reading is NaN. What is longer than four times the number of steps is
+    cut at its beginning.
+
+    Example:
+        >>> x, dt = torch.tensor([[[0.0], [1.0], [4.0]]]), torch.tensor([[0.0, 1.0, 3.0]])
+        >>> values, lengths = on_grid(x, dt=dt)
+        >>> values[0, :, 0].tolist(), lengths.tolist()
+        ([0.0, 1.0, 2.0, 3.0, 4.0], [5])
+    """
+    size, steps, _ = x.shape
+    if lengths is None:
+        lengths = torch.full((size,), steps, device=x.device)
+    lengths = lengths.to(x.device)
+    if dt is None and observed is None:
+        return x, lengths
+    valid = torch.arange(steps, device=x.device) < lengths[:, None]
+    gaps = torch.ones_like(valid, dtype=torch.float64)
+    if dt is not None:
+        gaps = (dt.squeeze(-1) if dt.dim() == 3 else dt).double()
+    gaps = torch.where(valid, gaps, torch.zeros_like(gaps))
+    times = (gaps.cumsum(1) - gaps[:, :1]) / gap  # padding repeats the last time
+    ends = times[:, -1]
+    counts = (ends.round().long() + 1).clamp(max=_MOST_TIMES_THE_STEPS * steps)
+    place = torch.arange(int(counts.max()), device=x.device)
+    grid = (ends - (counts - 1))[:, None] + place
+    at = torch.searchsorted(times, grid.clamp(max=ends[:, None]) + 1e-6, right=True).sub(1).clamp(min=0)
+    at = torch.minimum(at, lengths[:, None] - 1)
+    seen = valid[..., None].expand_as(x) if observed is None else observed & valid[..., None]
+    values = _interpolated(x, seen, times, grid, at)
+    return values.masked_fill((place >= counts[:, None])[..., None], 0.0), counts
+
+
+def _interpolated(x: Tensor, seen: Tensor, times: Tensor, grid: Tensor, at: Tensor) -> Tensor:
+    """Values `(B, G, D)` at the times `grid (B, G)`, which lie at or after step `at (B, G)`."""
+    steps = x.shape[1]
+    place = torch.arange(steps, device=x.device)[None, :, None].expand_as(x)
+    before = place.masked_fill(~seen, -1).cummax(1).values
+    after = place.masked_fill(~seen, steps).flip(1).cummin(1).values.flip(1)
+    index = at[..., None].expand(*at.shape, x.shape[2])
+    low = before.gather(1, index)
+    exact = times.gather(1, at) >= grid - 1e-6  # a reading at this very time counts itself
+    high = torch.where(exact[..., None], after.gather(1, index), _next(after, index, steps))
+    low, high = torch.where(low < 0, high, low), torch.where(high >= steps, low, high)
+    gone = (low < 0) | (low >= steps) | (high < 0) | (high >= steps)
+    low, high = low.clamp(0, steps - 1), high.clamp(0, steps - 1)
+    clock = times[..., None].expand_as(x)
+    start, end = clock.gather(1, low), clock.gather(1, high)
+    share = ((grid[..., None] - start) / (end - start).clamp(min=1e-12)).clamp(0, 1).to(x.dtype)
+    first, last = x.gather(1, low), x.gather(1, high)
+    return torch.where(gone, torch.full_like(first, torch.nan), first + share * (last - first))
+
+
+def _next(after: Tensor, index: Tensor, steps: int) -> Tensor:
+    """The first reading after step `index`; `steps` if there is none."""
+    later = after.gather(1, (index + 1).clamp(max=steps - 1))
+    return torch.where(index + 1 < steps, later, torch.full_like(later, steps))

@@ -1,0 +1,193 @@
+"""Ridge and logistic regression with the penalty chosen by cross-validation: small, exact, without dependencies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+RIDGE_PENALTIES = tuple(10.0**power for power in range(-7, 4))
+LOGISTIC_PENALTIES = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4)
+_ITERATIONS = 60
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A linear map of features, which may have holes: `z = (features - mean) / std`, 0 where NaN; `z @ weight + bias`.
+
+    Features are kept between `low` and `high` first, so that one impossible value does not decide an answer.
+
+    Attributes:
+        mean: `(F,)`.
+        std: `(F,)`, 1 where a feature is constant.
+        low: `(F,)`.
+        high: `(F,)`.
+        weight: `(F, K)`.
+        bias: `(K,)`.
+    """
+
+    mean: Tensor
+    std: Tensor
+    low: Tensor
+    high: Tensor
+    weight: Tensor
+    bias: Tensor
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """`(..., K)` of features `(..., F)`."""
+        return standardised(features, self.mean, self.std, self.low, self.high) @ self.weight + self.bias
+
+
+def standardised(features: Tensor, mean: Tensor, std: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Mean 0 and standard deviation 1 as in training; what is not known is 0."""
+    return (((features.clamp(low, high)) - mean) / std).nan_to_num(nan=0.0)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A linear model and how it was chosen.
+
+    Attributes:
+        linear: fitted on all training rows.
+        held_out: `(N, K)` outputs of every training row by a model that did not see its fold.
+        penalty: the chosen one.
+        loss: mean loss of the chosen penalty over held-out rows.
+    """
+
+    linear: Linear
+    held_out: Tensor
+    penalty: float
+    loss: float
+
+
+def fit_linear(
+    features: Tensor,
+    target: Tensor,
+    folds: Tensor,
+    *,
+    classes: int = 0,
+    clip: bool = True,
+    judge: tuple[Tensor, Tensor] | None = None,
+    penalties: Sequence[float] | None = None,
+    weight: float = 0.5,
+) -> Choice:
+    """Ridge regression of numbers `(N, K)`, or logistic regression of class numbers `(N,)`.
+
+    The penalty with the lowest loss over all folds is chosen; with `judge`, the loss on those rows counts too.
+
+    Args:
+        features: `(N, F)`, NaN where unknown.
+        target: what is learnt; rows with NaN or a negative class number are left out.
+        folds: `(N,)` fold of each row, from 0.
+        classes: number of classes; 0 for numbers.
+        clip: whether features are kept within the training rows' range (0.5 to 99.5%, widened by half of it).
+        judge: features and target of validation rows.
+        penalties: to choose from; by default a wide range.
+        weight: share of the validation rows in the choice, the folds having the rest.
+
+    Example:
+        >>> x = torch.linspace(-1, 1, 40).double()[:, None]
+        >>> found = fit_linear(x, 3 * x + 1, torch.arange(40) % 5)
+        >>> found.linear(torch.tensor([[0.5]]).double()).round(decimals=3).item()
+        2.5
+    """
+    known = (target >= 0) if classes else ~target.isnan().any(-1)
+    solve = _logistic_path if classes else _ridge_path
+    penalties = tuple(penalties or (LOGISTIC_PENALTIES if classes else RIDGE_PENALTIES))
+
+    def path(rows: Tensor) -> list[Linear]:
+        rows = rows & known
+        about = _moments(features[rows], clip)
+        inputs = standardised(features[rows], *about)
+        solved = solve(inputs, target[rows], penalties, classes)
+        return [Linear(*about, weight, bias) for weight, bias in solved]
+
+    held = features.new_zeros(len(penalties), len(features), classes or target.shape[1])
+    for fold in folds.unique().tolist():
+        inside = folds == fold
+        for found, linear in zip(held, path(~inside), strict=True):
+            found[inside] = linear(features[inside])
+    whole = path(torch.ones_like(known))
+    losses = torch.stack([loss_of(found[known], target[known], classes) for found in held])
+    if judge is not None and len(judge[0]):
+        judged = torch.stack([loss_of(linear(judge[0]), judge[1], classes) for linear in whole])
+        losses = (1 - weight) * losses + weight * judged
+    best = int(losses.nan_to_num(nan=torch.inf).argmin())
+    return Choice(whole[best], held[best], penalties[best], float(losses[best]))
+
+
+def loss_of(output: Tensor, target: Tensor, classes: int) -> Tensor:
+    """Cross entropy of classes, mean squared error of numbers; unknown targets do not count."""
+    if classes:
+        known = target >= 0
+        return torch.nn.functional.cross_entropy(output[known], target[known].long())
+    return (output - target).square().nanmean()
+
+
+def _moments(features: Tensor, clip: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Mean, standard deviation, lowest and highest value to take, of each column."""
+    low, high = features.new_full((2, features.shape[1]), torch.inf)
+    low = -low
+    if clip:
+        # Of many rows a sample of them has the same quantiles.
+        sample = features[:: max(1, len(features) // 20_000)]
+        least, most = torch.nanquantile(sample, features.new_tensor([0.005, 0.995]), dim=0)
+        least, most = least.nan_to_num(nan=0.0), most.nan_to_num(nan=0.0)
+        low, high = least - 0.5 * (most - least), most + 0.5 * (most - least)
+    inside = features.clamp(low, high)
+    mean = inside.nanmean(0).nan_to_num(nan=0.0)
+    std = (inside - mean).square().nanmean(0).nan_to_num(nan=0.0).sqrt()
+    constant = std <= 1e-9 * mean.abs().clamp(min=1e-9)
+    return mean, torch.where(constant, torch.ones_like(std), std), low, high
+
+
+def _ridge_path(x: Tensor, y: Tensor, penalties: Sequence[float], classes: int) -> list[tuple[Tensor, Tensor]]:
+    """For each penalty the least of `mean |y - x w - b|^2 / F + penalty |w|^2`, by one eigenvalue problem."""
+    count, width = x.shape
+    middle, bias = x.mean(0), y.mean(0)
+    x, y = x - middle, y - bias
+    small = width <= count
+    values, vectors = torch.linalg.eigh((x.T @ x if small else x @ x.T) / (count * width))
+    values = values.clamp(min=0)
+    side = vectors.T @ ((x.T @ y) if small else y) / (count * width)
+    found = []
+    for penalty in penalties:
+        solved = vectors @ (side / (values + penalty)[:, None])
+        weight = solved if small else x.T @ solved
+        found.append((weight, bias - middle @ weight))
+    return found
+
+
+def _logistic_path(x: Tensor, y: Tensor, penalties: Sequence[float], classes: int) -> list[tuple[Tensor, Tensor]]:
+    """For each penalty the least of `mean cross entropy + penalty |w|^2 / 2`, by L-BFGS from the solution before."""
+    count, width = x.shape
+    basis = None
+    if width > count:  # the weights lie in the span of the rows: as few numbers as there are rows
+        basis = torch.linalg.qr(x.T).Q
+        x = x @ basis
+    x = x / width**0.5
+    shares = torch.bincount(y.long(), minlength=classes).to(x) + 0.5
+    weight = x.new_zeros(x.shape[1], classes).requires_grad_()
+    bias = (shares / shares.sum()).log().requires_grad_()
+    found = []
+    for penalty in sorted(penalties, reverse=True):
+        _minimise(x, y.long(), weight, bias, penalty)
+        solved = weight.detach() / width**0.5
+        found.append((solved if basis is None else basis @ solved, bias.detach().clone()))
+    return found
+
+
+def _minimise(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, penalty: float) -> None:
+    optimizer = torch.optim.LBFGS([weight, bias], max_iter=_ITERATIONS, line_search_fn="strong_wolfe")
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        fitted = torch.nn.functional.cross_entropy(x @ weight + bias, y)
+        loss = fitted + penalty / 2 * weight.square().sum()
+        loss.backward()
+        return loss
+
+    with torch.enable_grad():
+        optimizer.step(closure)

@@ -1,0 +1,98 @@
+"""Forecasts that need no training: the last value, the value one season ago, and the line through the history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..data import Sequences
+from ._grid import on_grid
+
+_LONGEST_SEASON = 400
+_LEAST_CORRELATION = 0.3
+
+
+def find_season(values: NDArray[Any]) -> int:
+    """The number of steps after which a regular series repeats itself; 1 if it does not.
+
+    It is the lag of the highest peak of the autocorrelation, after a straight line was taken out.
+
+    Args:
+        values: `(T,)`, NaN where missing.
+
+    Example:
+        >>> find_season(np.sin(2 * np.pi * np.arange(120) / 12) + 0.1 * np.arange(120))
+        12
+        >>> find_season(np.arange(50.0))
+        1
+    """
+    known = ~np.isnan(values)
+    if known.sum() < 8:
+        return 1
+    steps = np.arange(len(values))
+    filled = np.interp(steps, steps[known], values[known].astype(np.float64))
+    rest = filled - np.polyval(np.polyfit(steps, filled, 1), steps)
+    power = float(rest @ rest)
+    if power <= 1e-12 * max(float(filled @ filled), 1e-300):
+        return 1
+    longest = min(len(rest) // 3, _LONGEST_SEASON)
+    lags = np.arange(longest + 2)
+    found = np.array([(rest[lag:] @ rest[: len(rest) - lag]) / power * len(rest) / (len(rest) - lag) for lag in lags])
+    peaks = [
+        lag
+        for lag in range(2, longest + 1)
+        if found[lag] >= _LEAST_CORRELATION and found[lag] > found[lag - 1] and found[lag] >= found[lag + 1]
+    ]
+    # A multiple of the season may be a little higher by chance.
+    best = max((found[lag] for lag in peaks), default=0.0)
+    return next((lag for lag in peaks if found[lag] >= 0.9 * best), 1)
+
+
+def last_value(history: Tensor, lengths: Tensor, horizon: int) -> Tensor:
+    """`(B, horizon, C)`: the last value of each channel, again and again.
+
+    Example:
+        >>> last_value(torch.tensor([[[1.0], [5.0]]]), torch.tensor([2]), 3).flatten().tolist()
+        [5.0, 5.0, 5.0]
+    """
+    return _at(history, lengths, torch.zeros(horizon, dtype=torch.int64))
+
+
+def seasonal_naive(history: Tensor, lengths: Tensor, horizon: int, season: int) -> Tensor:
+    """`(B, horizon, C)`: the values of the last season, again and again.
+
+    Example:
+        >>> seasonal_naive(torch.arange(6.0)[None, :, None], torch.tensor([6]), 4, 3).flatten().tolist()
+        [3.0, 4.0, 5.0, 3.0]
+    """
+    return _at(history, lengths, season - 1 - torch.arange(horizon) % season)
+
+
+def drift(history: Tensor, lengths: Tensor, horizon: int) -> Tensor:
+    """`(B, horizon, C)`: the line from the first to the last value, continued.
+
+    Example:
+        >>> drift(torch.tensor([[[1.0], [3.0], [5.0]]]), torch.tensor([3]), 2).flatten().tolist()
+        [7.0, 9.0]
+    """
+    last = last_value(history, lengths, horizon)
+    rise = (last - history[:, :1]) / (lengths[:, None, None] - 1).clamp(min=1)
+    return last + rise * torch.arange(1, horizon + 1)[None, :, None]
+
+
+def histories(windows: Sequences, channels: list[int], gap: float | None) -> tuple[Tensor, Tensor]:
+    """Values `(B, T, C)` of these channels on a regular grid, 0 where a channel has no reading, and the lengths."""
+    batch = windows.batch()
+    observed = None if batch.observed is None else batch.observed[..., channels]
+    x, lengths = on_grid(batch.x[..., channels].double(), batch.lengths, batch.dt, observed, gap=gap or 1.0)
+    return x.nan_to_num(nan=0.0), lengths
+
+
+def _at(history: Tensor, lengths: Tensor, back: Tensor) -> Tensor:
+    """The values so many steps before the last; the first value where the history is shorter."""
+    at = (lengths[:, None] - 1 - back).clamp(min=0)
+    return history.gather(1, at[..., None].expand(*at.shape, history.shape[2]))

@@ -1,0 +1,223 @@
+"""A linear model of a series, as a small module that a network can start from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..data import Sequences
+from ..data._split import folds_of
+from ._features import build_features, dilations_for
+from ._linear import LOGISTIC_PENALTIES, Choice, Linear, fit_linear, loss_of, standardised
+
+FOLDS = 5
+# Beyond these a linear model is fitted to some of the series, and some kinds of features are left out.
+_MOST_SERIES = 20_000
+_MOST_NUMBERS = 40_000_000
+_MOST_PATTERN_STEPS = 1_500_000
+_WIDE = 1_500
+_BATCH_NUMBERS = 2**21
+
+
+class LinearStart(nn.Module):
+    """Features of a series times weights: `weight^T (features - mean) / std + bias`.
+
+    Args:
+        told: what `build_features` takes.
+        outputs: number of logits or values.
+
+    Example:
+        >>> start = LinearStart({"kind": "summaries", "channels": 2}, 3)
+        >>> start(torch.randn(4, 6, 2)).shape
+        torch.Size([4, 3])
+    """
+
+    def __init__(self, told: dict[str, Any], outputs: int):
+        super().__init__()
+        self.features = build_features(told)
+        size = self.features.size
+        for name, value in (("mean", 0.0), ("std", 1.0), ("low", -torch.inf), ("high", torch.inf)):
+            self.register_buffer(name, torch.full((size,), value, dtype=torch.float64))
+        self.register_buffer("weight", torch.zeros(size, outputs, dtype=torch.float64))
+        self.register_buffer("bias", torch.zeros(outputs, dtype=torch.float64))
+
+    def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
+        """`(B, K)`, or `(B, T, K)` for a target per step."""
+        with torch.no_grad():
+            about = [self.get_buffer(name) for name in ("mean", "std", "low", "high")]
+            inputs = standardised(self.features(x, **times), *about)
+            return inputs @ self.get_buffer("weight") + self.get_buffer("bias")
+
+    def take(self, linear: Linear) -> None:
+        """The numbers of a fitted linear map."""
+        for name in ("mean", "std", "low", "high", "weight", "bias"):
+            self.get_buffer(name).copy_(getattr(linear, name))
+
+
+@dataclass(frozen=True)
+class StartFit:
+    """A fitted linear start.
+
+    Attributes:
+        start: the module.
+        told: what it is built from.
+        held_out: `(N, K)` of each training series the output of a model that did not see it; None for a target per
+            step.
+        losses: mean loss over held-out and validation series by kind of features.
+        penalty: the chosen one.
+    """
+
+    start: LinearStart
+    told: dict[str, Any]
+    held_out: Tensor | None
+    losses: dict[str, float]
+    penalty: float
+
+
+def fit_start(train: Sequences, valid: Sequences, *, kinds: Sequence[str] | None = None, seed: int = 0) -> StartFit:
+    """The linear model of the target of `train` with the lowest loss on held-out series.
+
+    Args:
+        train: series with a target.
+        valid: series to choose by, besides folds of the training series.
+        kinds: features to choose from; None: those that suit the series.
+        seed: of the folds.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> s = from_list([[1.0, 2.0], [3.0, 1.0]] * 20, target=["up", "down"] * 20)
+        >>> fitted = fit_start(s, s)
+        >>> fitted.start(s.batch([0, 1]).x).argmax(1).tolist(), fitted.held_out.argmax(1)[:4].tolist()
+        ([1, 0], [1, 0, 1, 0])
+    """
+    assert train.target is not None
+    classes = len(train.target.classes or ())
+    few = train[np.linspace(0, len(train) - 1, min(len(train), _MOST_SERIES)).round().astype(np.int64)]
+    folds = torch.tensor(folds_of(few, FOLDS, seed=seed))
+    candidates = []
+    for told in feature_kinds(train, kinds):
+        start = LinearStart(told, classes or train.target.values.shape[1])
+        _learn_features(start, few)
+        features, goal, fold = _rows(start, few, folds)
+        judge = _rows(start, valid, None)[:2] if len(valid) else None
+        clip = start.features.clip
+        choice = _best(features, goal, fold, classes, clip, judge)
+        start.take(choice.linear)
+        candidates.append((choice, start, told))
+    choice, start, told = min(candidates, key=lambda found: found[0].loss)
+    losses = {told["kind"]: choice.loss for choice, _, told in candidates}
+    held_out = None
+    if not train.target.per_step:
+        held_out = choice.held_out if len(few) == len(train) else outputs_of(start, train)
+    return StartFit(start, told, held_out, losses, choice.penalty)
+
+
+def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """The features that suit these series, as `build_features` takes them; at least the summaries."""
+    assert s.target is not None
+    gap = s.median_gap() or 1.0
+    if s.target.per_step:
+        return [{"kind": "summaries", "channels": s.num_channels, "every_step": True}]
+    found: list[dict[str, Any]] = [{"kind": "summaries", "channels": s.num_channels}]
+    spans = s.lengths if s.base_times is None else _spans(s) / gap + 1
+    steps = round(float(np.median(spans)))
+    fits = len(s) * steps * s.num_channels <= _MOST_NUMBERS
+    if fits and steps >= 2 and np.ptp(spans) <= 0.1 * steps:
+        found.append({"kind": "values", "channels": s.num_channels, "steps": steps, "gap": gap})
+    if steps >= 8 and min(len(s), _MOST_SERIES) * steps <= _MOST_PATTERN_STEPS:
+        told = {"kind": "patterns", "channels": s.num_channels, "dilations": list(dilations_for(steps)), "gap": gap}
+        found.append(told)
+    return [told for told in found if kinds is None or told["kind"] in kinds] or found[:1]
+
+
+def outputs_of(start: LinearStart, s: Sequences) -> Tensor:
+    """`(N, K)` outputs of all series; of a target per step, `(steps, K)`."""
+    found = [start(batch.x, **batch.times) for batch, _ in _batches(s)]
+    if found[0].dim() == 3:
+        found = [out[_inside(batch)] for out, (batch, _) in zip(found, _batches(s), strict=True)]
+    return torch.cat(found)
+
+
+def _best(
+    features: Tensor, goal: Tensor, folds: Tensor, classes: int, clip: bool, judge: tuple[Tensor, Tensor] | None
+) -> Choice:
+    """Ridge for numbers; for classes ridge on 0/1 columns, or logistic regression if that is better."""
+    told: dict[str, Any] = {"clip": clip, "judge": judge}
+    if not classes:
+        return fit_linear(features, goal, folds, **told)
+    found = [_ridge_classes(features, goal, folds, classes, clip, judge)]
+    if features.shape[1] <= _WIDE:
+        found.append(fit_linear(features, goal, folds, classes=classes, penalties=LOGISTIC_PENALTIES, **told))
+    return min(found, key=lambda choice: choice.loss)
+
+
+def _ridge_classes(
+    features: Tensor, goal: Tensor, folds: Tensor, classes: int, clip: bool, judge: tuple[Tensor, Tensor] | None
+) -> Choice:
+    """Ridge on a 0/1 column per class, its outputs made steeper until they are the best logits."""
+    known = goal >= 0
+    columns = torch.nn.functional.one_hot(goal.clamp(min=0).long(), classes).double()
+    columns = columns.masked_fill(~known[:, None], torch.nan)
+    judged = None
+    if judge is not None:
+        mask = (judge[1] < 0)[:, None]
+        own = torch.nn.functional.one_hot(judge[1].clamp(min=0).long(), classes).double().masked_fill(mask, torch.nan)
+        judged = (judge[0], own)
+    found = fit_linear(features, columns, folds, clip=clip, judge=judged)
+    steepness = torch.logspace(0, 2, 41, dtype=torch.float64)
+    losses = torch.stack([loss_of(found.held_out[known] * by, goal[known], classes) for by in steepness])
+    best = int(losses.argmin())
+    by, loss = steepness[best], losses[best]
+    if judge is not None:
+        loss = (loss + loss_of(found.linear(judge[0]) * by, judge[1], classes)) / 2
+    linear = found.linear
+    steeper = Linear(linear.mean, linear.std, linear.low, linear.high, linear.weight * by, linear.bias * by)
+    return Choice(steeper, found.held_out * by, found.penalty, float(loss))
+
+
+def _learn_features(start: LinearStart, s: Sequences) -> None:
+    """Features with levels of their own learn them from some of the series."""
+    some = s[np.linspace(0, len(s) - 1, min(len(s), 200)).round().astype(np.int64)]
+    batch = some.batch()
+    start.features.fit(batch.x, **batch.times)
+
+
+def _rows(start: LinearStart, s: Sequences, folds: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Features, targets and folds: a row per series, or per step."""
+    assert s.target is not None
+    found, goals, parts = [], [], []
+    for batch, rows in _batches(s):
+        features, goal = start.features(batch.x, **batch.times), batch.target
+        assert goal is not None
+        fold = torch.zeros(len(rows), dtype=torch.int64) if folds is None else folds[rows]
+        if s.target.per_step:
+            inside = _inside(batch)
+            fold = fold[:, None].expand(inside.shape)[inside]
+            features, goal = features[inside], goal[inside]
+        found.append(features)
+        goals.append(goal)
+        parts.append(fold)
+    goal = torch.cat(goals)
+    return torch.cat(found), goal.double() if goal.dtype.is_floating_point else goal, torch.cat(parts)
+
+
+def _inside(batch: Any) -> Tensor:
+    return torch.arange(batch.x.shape[1]) < batch.lengths[:, None]
+
+
+def _batches(s: Sequences) -> Iterator[tuple[Any, Tensor]]:
+    """All series in order, in batches of moderate size, with their row numbers."""
+    size = max(1, min(64, int(_BATCH_NUMBERS // (max(1, int(s.lengths.max())) * s.num_channels))))
+    for first in range(0, len(s), size):
+        rows = torch.arange(first, min(first + size, len(s)))
+        yield s.batch(rows), rows
+
+
+def _spans(s: Sequences) -> np.ndarray:
+    assert s.base_times is not None
+    return s.base_times[s.starts + s.lengths - 1] - s.base_times[s.starts]

@@ -1,0 +1,149 @@
+"""Ridge and logistic regression against scikit-learn; held-out outputs against fits without the fold."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from chronode.baselines import fit_linear, fit_start
+from chronode.baselines._linear import _logistic_path, _ridge_path
+from chronode.baselines._start import LinearStart, feature_kinds, outputs_of
+from chronode.data import from_list, from_numpy
+from chronode.data._split import folds_of
+
+
+def drawn(rows=60, width=5, outputs=2, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(rows, width))
+    return x, x @ rng.normal(size=(width, outputs)) + 0.3 * rng.normal(size=(rows, outputs)) + 2
+
+
+@pytest.mark.parametrize("width", [5, 90])
+def test_ridge_is_that_of_scikit_learn(width):
+    x, y = drawn(width=width)
+    penalties = (1e-3, 0.1, 10.0)
+    for penalty, (weight, bias) in zip(penalties, _ridge_path(*map(torch.tensor, (x, y)), penalties, 0), strict=True):
+        theirs = Ridge(alpha=penalty * len(x) * width).fit(x, y)
+        np.testing.assert_allclose(weight.T, theirs.coef_, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(bias, theirs.intercept_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("width", [5, 90])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_logistic_regression_is_that_of_scikit_learn(width, classes):
+    x, _ = drawn(width=width)
+    y = (x[:, 0] + 0.5 * np.random.default_rng(1).normal(size=len(x)) > 0).astype(int) + (x[:, 1] > 0) * (classes - 2)
+    (weight, bias), *_ = _logistic_path(torch.tensor(x), torch.tensor(y), (0.01,), classes)
+    theirs = LogisticRegression(C=1 / (0.01 * len(x) * width), tol=1e-10, max_iter=10_000).fit(x, y)
+    chances = torch.softmax(torch.tensor(x) @ weight + bias, 1).numpy()
+    # Of two classes scikit-learn has one weight vector, half as strongly penalised as our two.
+    if classes == 2:
+        theirs = LogisticRegression(C=2 / (0.01 * len(x) * width), tol=1e-10, max_iter=10_000).fit(x, y)
+    np.testing.assert_allclose(chances, theirs.predict_proba(x), atol=2e-3)
+
+
+def test_held_out_outputs_do_not_depend_on_the_targets_of_their_fold():
+    x, y = map(torch.tensor, drawn())
+    folds = torch.arange(60) % 5
+    one = (1e-2,)
+    poisoned = torch.where((folds == 2)[:, None], y + 1e3, y)
+    before, after = fit_linear(x, y, folds, penalties=one), fit_linear(x, poisoned, folds, penalties=one)
+    torch.testing.assert_close(before.held_out[folds == 2], after.held_out[folds == 2])
+    assert not torch.allclose(before.held_out[folds == 1], after.held_out[folds == 1])
+
+
+def test_the_penalty_grows_with_the_noise():
+    x, _ = drawn(rows=40, width=30)
+    rng = np.random.default_rng(2)
+    signal = x[:, :1] * 2
+    clean = fit_linear(torch.tensor(x), torch.tensor(signal), torch.arange(40) % 5)
+    noisy = fit_linear(torch.tensor(x), torch.tensor(signal + 8 * rng.normal(size=(40, 1))), torch.arange(40) % 5)
+    assert clean.penalty < noisy.penalty
+
+
+def test_holes_count_as_the_mean_and_extremes_are_kept_within_the_range():
+    x, y = map(torch.tensor, drawn())
+    found = fit_linear(x, y, torch.arange(60) % 5).linear
+    hole, middle = x[:1].clone(), x[:1].clone()
+    hole[0, 1], middle[0, 1] = torch.nan, found.mean[1]
+    torch.testing.assert_close(found(hole), found(middle))
+    far, farther = x[:1].clone(), x[:1].clone()
+    far[0, 0], farther[0, 0] = 1e3, 1e9
+    torch.testing.assert_close(found(far), found(farther))
+
+
+def test_unknown_targets_are_left_out():
+    x, y = map(torch.tensor, drawn())
+    folds = torch.arange(60) % 5
+    holes = y.clone()
+    holes[50:, 1] = torch.nan
+    whole, part = (
+        fit_linear(x, holes, folds, penalties=(0.1,)),
+        fit_linear(x[:50], y[:50], folds[:50], penalties=(0.1,)),
+    )
+    torch.testing.assert_close(whole.linear.weight, part.linear.weight)
+
+
+def test_folds_keep_groups_together_and_spread_classes():
+    s = from_list([[float(i)] for i in range(60)], groups=np.repeat(np.arange(20), 3), target=["a", "a", "b"] * 20)
+    folds = folds_of(s, 5)
+    assert sorted(np.unique(folds)) == [0, 1, 2, 3, 4]
+    assert all(len(set(folds[s.groups == group])) == 1 for group in range(20))
+
+
+def test_one_group_is_divided_into_blocks():
+    s = from_list([[float(i)] for i in range(10)], groups=[0] * 10)
+    assert folds_of(s, 5).tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+
+
+def shapes(rows, steps=40, seed=0):
+    """Bumps and dips of one width at any place: summaries and single values hardly tell them apart."""
+    rng = np.random.default_rng(seed)
+    x = 0.3 * rng.normal(size=(rows, steps))
+    labels = np.arange(rows) % 2
+    for row, label in zip(x, labels, strict=True):
+        at = rng.integers(4, steps - 8)
+        row[at : at + 4] += np.array([2, -2, 2, -2]) if label else np.array([2, 2, -2, -2])
+    return from_numpy(x[..., None], order="NTD", target=[str(v) for v in labels])
+
+
+def test_patterns_are_chosen_where_shapes_matter():
+    train, test = shapes(60), shapes(100, seed=1)
+    fitted = fit_start(train, shapes(20, seed=2))
+    assert fitted.told["kind"] == "patterns"
+    assert (outputs_of(fitted.start, test).argmax(1).numpy() == test.target.values).mean() > 0.9
+    assert set(fitted.losses) == {"summaries", "values", "patterns"}
+
+
+def test_values_are_chosen_where_places_matter():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120, 12, 1))
+    y = 2 * x[:, 3, 0] - x[:, 7, 0]
+    s = from_numpy(x, order="NTD", target=y, kind="value")
+    fitted = fit_start(s[:80], s[80:100])
+    assert fitted.told["kind"] == "values"
+    np.testing.assert_allclose(outputs_of(fitted.start, s[100:])[:, 0], y[100:], atol=0.05)
+
+
+def test_a_start_is_built_again_from_what_is_stored():
+    train = shapes(40)
+    fitted = fit_start(train, train)
+    again = LinearStart(fitted.told, 2)
+    again.load_state_dict(fitted.start.state_dict())
+    batch = train.batch()
+    torch.testing.assert_close(again(batch.x), fitted.start(batch.x))
+
+
+def test_a_target_per_step_has_an_output_per_step():
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=(n, 1)) for n in (5, 9, 7, 8, 6, 9)]
+    s = from_list(values, target=[np.cumsum(v[:, 0]) / np.arange(1, len(v) + 1) for v in values], per_step=True)
+    fitted = fit_start(s, s)
+    assert fitted.held_out is None
+    out = outputs_of(fitted.start, s)
+    np.testing.assert_allclose(out[:, 0], s.target.values[s.steps][:, 0], atol=0.05)
+
+
+def test_irregular_series_have_no_single_values():
+    s = from_list([[1.0, 2.0], [1.0, 2.0, 3.0, 4.0, 5.0]] * 5, target=["a", "b"] * 5)
+    assert [told["kind"] for told in feature_kinds(s)] == ["summaries"]

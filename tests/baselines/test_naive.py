@@ -1,0 +1,77 @@
+"""Naive forecasts and nearest neighbours against loops."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chronode.baselines import drift, find_season, last_value, nearest_by_warping, seasonal_naive, warping_distances
+from chronode.data import from_list
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 1000), season=st.integers(1, 5), horizon=st.integers(1, 12))
+def test_naive_forecasts_are_those_of_a_loop(seed, season, horizon):
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(6, 10, size=3)
+    x = rng.normal(size=(3, 9, 2))
+    args = torch.tensor(x), torch.tensor(lengths), horizon
+    for row, length in enumerate(lengths):
+        history = list(x[row, :length])
+        rise = (history[-1] - history[0]) / (length - 1)
+        for ahead in range(horizon):
+            np.testing.assert_allclose(last_value(*args)[row, ahead], history[length - 1])
+            np.testing.assert_allclose(drift(*args)[row, ahead], history[length - 1] + (ahead + 1) * rise)
+            history.append(history[len(history) - season])
+            np.testing.assert_allclose(seasonal_naive(*args, season)[row, ahead], history[-1])
+
+
+@pytest.mark.parametrize("season", [4, 7, 12, 52])
+def test_a_season_is_found_under_trend_noise_and_holes(season):
+    rng = np.random.default_rng(season)
+    steps = np.arange(8 * season)
+    values = np.sin(2 * np.pi * steps / season) + 0.02 * steps + 0.2 * rng.normal(size=len(steps))
+    values[rng.integers(0, len(steps), len(steps) // 10)] = np.nan
+    assert abs(find_season(values) - season) <= 1
+
+
+def test_noise_and_short_series_have_no_season():
+    assert find_season(np.random.default_rng(0).normal(size=400)) == 1
+    assert find_season(np.array([1.0, 2.0, 1.0])) == 1
+    assert find_season(np.full(50, 3.0)) == 1
+
+
+def warped(a, b, reach):
+    table = np.full((len(a) + 1, len(b) + 1), np.inf)
+    table[0, 0] = 0
+    for i in range(len(a)):
+        for j in range(len(b)):
+            if abs(i - j) <= reach:
+                best = min(table[i, j + 1], table[i + 1, j], table[i, j])
+                table[i + 1, j + 1] = best + ((a[i] - b[j]) ** 2).sum()
+    return table[-1, -1]
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("band", [0.1, 0.5, 1.0])
+def test_distances_are_those_of_the_table(channels, band):
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(3, 8, channels)), rng.normal(size=(4, 6, channels))
+    a_lengths, b_lengths = [8, 5, 2], [6, 3, 1, 5]
+    found = warping_distances(*map(torch.tensor, (a, a_lengths, b, b_lengths)), band=band)
+    for i, n in enumerate(a_lengths):
+        for j, m in enumerate(b_lengths):
+            reach = abs(n - m) + max(1, round(band * 8))
+            assert found[i, j].item() == pytest.approx(warped(a[i, :n], b[j, :m], reach), rel=1e-5)
+
+
+def test_a_series_is_its_own_nearest_neighbour():
+    rng = np.random.default_rng(0)
+    s = from_list([rng.normal(size=(n, 2)) for n in (5, 9, 7, 12)])
+    assert nearest_by_warping(s, s).tolist() == [0, 1, 2, 3]
+
+
+def test_what_would_take_too_long_is_left_out():
+    s = from_list([np.zeros(3000)] * 40)
+    assert nearest_by_warping(s, s) is None
