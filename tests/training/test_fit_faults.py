@@ -202,3 +202,10 @@ def test_a_mistake_is_named(name):
     call, told = MISTAKES[name]
     with pytest.raises((ValueError, TypeError), match=told):
         call()
+
+
+@pytest.mark.skipif(torch.cuda.is_available() or torch.backends.mps.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_named_with_what_to_use_instead():
+    with pytest.raises(ValueError, match="accelerator='gpu': torch finds no GPU.*'cpu' or 'auto'"):
+        fit(small(32), settings=Settings(epochs=1, accelerator="gpu"))
+    assert fit(small(32), settings=Settings(epochs=1, accelerator="auto")).stopped == "epochs"

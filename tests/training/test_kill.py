@@ -11,7 +11,7 @@ from victims import victims
 WORK = """
 import contextlib, os, sys, time
 import matplotlib.figure, pandas, pyarrow.compute, pyarrow.csv
-import pytorch_lightning, safetensors.torch, torch, torchmetrics
+import safetensors.torch, torch
 import chronode.cli.app, chronode.training._runner, chronode.runs._train, chronode.report.run_folder
 torch.set_num_threads(1)
 from chronode.cli import main

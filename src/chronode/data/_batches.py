@@ -44,6 +44,13 @@ class Batch(NamedTuple):
         told = {"dt": self.dt, "lengths": self.lengths, "observed": self.observed}
         return {name: tensor for name, tensor in told.items() if tensor is not None}
 
+    def to(self, device: torch.device) -> Batch:
+        """Moves the batch to a device."""
+        if device == self.x.device:
+            return self
+        moved = {name: tensor.to(device) for name, tensor in self._asdict().items() if tensor is not None}
+        return self._replace(**moved)
+
 
 def pad(s: Sequences, rows: NDArray[np.int64]) -> Batch:
     """The series `rows` of `s` as a batch."""

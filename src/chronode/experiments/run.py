@@ -86,7 +86,7 @@ def _entry(
         config_hash=run_hash(cell.model, cell.task, cell.protocol, seed, cell.config),
         data_hash=data_hash(parts),
         commit=commit + ("+" if about.get("changed") else ""),
-        versions={name: str(about[name]) for name in ("chronode", "python", "torch", "numpy", "lightning")},
+        versions={name: str(about[name]) for name in ("chronode", "python", "torch", "numpy")},
         machine={name: about[name] for name in ("os", "cpu", "cores", "threads", "kernels")},
         metrics=metrics,
         **{**took, "seconds": round(took["seconds"], 2)},

@@ -61,7 +61,7 @@ def fit(
         >>> [epoch.number for epoch in fitted.history], sorted(fitted.evaluate(bitstream(64, seed=1)))
         ([1, 2], ['accuracy', 'auroc', 'f1', 'loss'])
     """
-    from ._runner import train  # Lightning is imported when something is trained
+    from ._runner import train
 
     settings = settings or Settings()
     if resume and store is None:

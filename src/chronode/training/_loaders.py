@@ -30,7 +30,7 @@ def batch_seed(seed: int, place: Place, rank: int = 0) -> int:
 
 
 class TrainingBatches:
-    """The batches of the epoch at `place`, from its next batch on; Lightning iterates over it once per epoch.
+    """The batches of the epoch at `place`, from its next batch on; iterated over once per epoch.
 
     With several processes each takes its share of every batch.
 

@@ -1,18 +1,13 @@
-"""Metrics by name, on torchmetrics: each is fed what is known of every batch and computed once at the end."""
+"""Metrics by name: each is given the known targets of every batch and computed once at the end."""
 
 from __future__ import annotations
 
 import math
 import statistics
-import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-
-if TYPE_CHECKING:
-    from torchmetrics import Metric
 
 CLASS_METRICS = ("accuracy", "f1", "auroc", "auprc", "min_se_ppv", "cross_entropy", "perplexity")
 VALUE_METRICS = ("mse", "rmse", "nrmse", "mae", "r2")
@@ -34,9 +29,11 @@ def mean_and_spread(values: Sequence[float]) -> tuple[float, float | None]:
 class Scores:
     """Metrics over any number of batches, as if all had been one.
 
+    Sums are kept in float64; the metrics of ranking keep every probability.
+
     Args:
-        names: of CLASS_METRICS (fed with logits and class numbers) or VALUE_METRICS (fed with values).
-        num_outputs: classes or target columns.
+        names: Metrics of CLASS_METRICS (given logits and class numbers) or VALUE_METRICS (given values).
+        num_outputs: Number of classes or target columns.
 
     Example:
         >>> scores = Scores(("accuracy",), 2)
@@ -46,9 +43,17 @@ class Scores:
     """
 
     def __init__(self, names: tuple[str, ...], num_outputs: int):
-        self.metrics = {name: _make(name, num_outputs) for name in names}
-        self.count = 0
-        self.seen = torch.zeros(num_outputs, dtype=torch.int64)
+        if "min_se_ppv" in names and num_outputs != 2:
+            raise ValueError(f"the metric min_se_ppv needs two classes, not {num_outputs}.")
+        self.names, self.count = names, 0
+        made: list[_Classes | _Ranking | _Values] = []
+        if any(name in CLASS_METRICS and name not in _RANKING for name in names):
+            made.append(_Classes(num_outputs))
+        if any(name in _RANKING for name in names):
+            made.append(_Ranking())
+        if any(name in VALUE_METRICS for name in names):
+            made.append(_Values(num_outputs))
+        self._made = made
 
     def update(self, output: Tensor, target: Tensor) -> None:
         """Adds `output (n, num_outputs)` with known targets: `(n,)` classes, or `(n, num_outputs)` with NaN holes."""
@@ -56,87 +61,144 @@ class Scores:
             return
         self.count += len(output)
         output, target = output.detach().cpu(), target.cpu()
-        if not target.dtype.is_floating_point:
-            self.seen += torch.bincount(target, minlength=len(self.seen))
-        for name, metric in self.metrics.items():
-            metric.update(*_fed(name, output, target))
+        for metrics in self._made:
+            metrics.update(output, target)
 
     def compute(self) -> dict[str, float]:
         """The metrics of all that was added; NaN where nothing was."""
         if not self.count:
-            return dict.fromkeys(self.metrics, float("nan"))
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module="torchmetrics")
-            return {name: self._value(name, metric) for name, metric in self.metrics.items()}
+            return dict.fromkeys(self.names, float("nan"))
+        found = {name: value for metrics in self._made for name, value in metrics.compute(self.names).items()}
+        return {name: found[name] for name in self.names}
 
-    def _value(self, name: str, metric: Metric) -> float:
-        if name == "r2" and self.count < 2:
+
+class _Classes:
+    """Metrics of the predicted classes and of their log-probabilities."""
+
+    def __init__(self, num_classes: int):
+        self.confusion = torch.zeros(num_classes, num_classes, dtype=torch.int64)
+        self.loss = 0.0
+
+    def update(self, output: Tensor, target: Tensor) -> None:
+        count = len(self.confusion)
+        self.confusion += torch.bincount(target * count + output.argmax(-1), minlength=count**2).view(count, count)
+        self.loss += float(torch.nn.functional.cross_entropy(output, target, reduction="none").double().sum())
+
+    def compute(self, names: Sequence[str]) -> dict[str, float]:
+        right, total = self.confusion.diagonal().double(), float(self.confusion.sum())
+        # F1 = 2 TP / (2 TP + FP + FN); of two classes that of the second, of more their mean over those that occur.
+        involved = (self.confusion.sum(0) + self.confusion.sum(1)).double()
+        f1 = (2 * right / involved)[1:2] if len(right) == 2 else (2 * right / involved)[involved > 0]
+        loss = self.loss / total
+        return {
+            "accuracy": float(right.sum()) / total,
+            "f1": float(f1.nan_to_num(0.0).mean()),
+            "cross_entropy": loss,
+            "perplexity": math.exp(min(loss, 700.0)),
+        }
+
+
+class _Ranking:
+    """Metrics of how the classes' probabilities order the examples."""
+
+    def __init__(self) -> None:
+        self.chances: list[Tensor] = []
+        self.targets: list[Tensor] = []
+
+    def update(self, output: Tensor, target: Tensor) -> None:
+        self.chances.append(output.double().softmax(-1))  # float32 would tie probabilities that differ
+        self.targets.append(target)
+
+    def compute(self, names: Sequence[str]) -> dict[str, float]:
+        chances, targets = torch.cat(self.chances), torch.cat(self.targets)
+        numbers = [1] if chances.shape[1] == 2 else range(chances.shape[1])
+        # An area needs examples on both sides.
+        curves = [_Curve(chances[:, k], targets == k) for k in numbers]
+        curves = [curve for curve in curves if curve.defined]
+        measures = {"auroc": _Curve.auroc, "auprc": _Curve.auprc, "min_se_ppv": _Curve.min_se_ppv}
+        return {
+            name: statistics.fmean(measures[name](curve) for curve in curves) if curves else float("nan")
+            for name in measures
+            if name in names
+        }
+
+
+class _Curve:
+    """Counts of true and false positives at every threshold, from the highest probability down.
+
+    Example:
+        >>> curve = _Curve(torch.tensor([0.9, 0.4, 0.4, 0.1]), torch.tensor([True, True, False, False]))
+        >>> curve.auroc(), curve.min_se_ppv()
+        (0.875, 0.6666666666666666)
+    """
+
+    def __init__(self, chance: Tensor, positive: Tensor):
+        order = chance.argsort(descending=True, stable=True)
+        ends = torch.cat([chance[order].diff() != 0, torch.ones(1, dtype=torch.bool)])  # ties share a threshold
+        self.true = positive[order].cumsum(0)[ends].double()
+        self.false = (~positive)[order].cumsum(0)[ends].double()
+        self.defined = bool(self.true[-1] > 0) and bool(self.false[-1] > 0)
+
+    def auroc(self) -> float:
+        """Area under true positive rate over false positive rate."""
+        start = torch.zeros(1, dtype=torch.float64)
+        area = torch.trapezoid(torch.cat([start, self.true]), torch.cat([start, self.false]))
+        return float(area / (self.true[-1] * self.false[-1]))
+
+    def auprc(self) -> float:
+        """Average precision: precision at each threshold, weighted by the recall gained there."""
+        gained = self.true.diff(prepend=torch.zeros(1, dtype=torch.float64)) / self.true[-1]
+        return float((gained * self.true / (self.true + self.false)).sum())
+
+    def min_se_ppv(self) -> float:
+        """The largest minimum of sensitivity and positive predictive value over all thresholds."""
+        return float(torch.minimum(self.true / self.true[-1], self.true / (self.true + self.false)).max())
+
+
+class _Values:
+    """Metrics of numbers; r2 counts only the rows whose targets are all known."""
+
+    def __init__(self, num_columns: int):
+        self.count, self.absolute, self.square, self.target_square = 0, 0.0, 0.0, 0.0
+        # Per column, of whole rows: squared errors, and mean and summed squared deviation of the targets.
+        self.rows = 0
+        self.error, self.mean, self.spread = (torch.zeros(num_columns, dtype=torch.float64) for _ in range(3))
+
+    def update(self, output: Tensor, target: Tensor) -> None:
+        output, target = output.double(), target.double()
+        known = ~target.isnan()
+        error = (output - target)[known]
+        self.count += len(error)
+        self.absolute += float(error.abs().sum())
+        self.square += float(error.square().sum())
+        self.target_square += float(target[known].square().sum())
+        whole = known.all(-1)
+        if whole.any():
+            self._add_rows(output[whole], target[whole])
+
+    def _add_rows(self, output: Tensor, target: Tensor) -> None:
+        self.error += (output - target).square().sum(0)
+        count, mean = len(target), target.mean(0)
+        shift, total = mean - self.mean, self.rows + count
+        # Chan's update: no difference of two large sums.
+        self.spread += (target - mean).square().sum(0) + shift.square() * self.rows * count / total
+        self.mean += shift * count / total
+        self.rows = total
+
+    def compute(self, names: Sequence[str]) -> dict[str, float]:
+        mse = self.square / self.count if self.count else float("nan")
+        return {
+            "mse": mse,
+            "rmse": math.sqrt(mse),
+            "nrmse": math.sqrt(self.square / max(self.target_square, 1e-30)),
+            "mae": self.absolute / self.count if self.count else float("nan"),
+            "r2": self._r2(),
+        }
+
+    def _r2(self) -> float:
+        """The mean over the columns; a column that never changes has 1 if it is predicted exactly, else 0."""
+        if self.rows < 2:
             return float("nan")
-        if name == "perplexity":
-            return math.exp(min(float(metric.compute()), 700.0))
-        if name == "nrmse":
-            return math.sqrt(float(metric.compute()))
-        if name in _RANKING:
-            # torchmetrics counts classes that do not occur as 0; an area needs examples on both sides.
-            occurs = (self.seen > 0) & (self.seen < self.seen.sum())
-            if name == "min_se_ppv":
-                precision, recall, _ = metric.compute()
-                return float(torch.minimum(precision, recall).max()) if occurs.any() else float("nan")
-            areas = metric.compute().expand(len(occurs))
-            return float(areas[occurs].mean())
-        return float(metric.compute())
-
-
-def _fed(name: str, output: Tensor, target: Tensor) -> tuple[Tensor, ...]:
-    """What the metric of that name takes."""
-    if name in ("cross_entropy", "perplexity"):
-        return (torch.nn.functional.cross_entropy(output, target, reduction="none"),)
-    if name in ("accuracy", "f1"):
-        return output.argmax(-1), target
-    if name in _RANKING:
-        chances = output.double().softmax(-1)  # float32 makes ties of chances that differ
-        return (chances[:, 1] if chances.shape[1] == 2 else chances), target
-    output, target, known = output.double(), target.double(), ~target.isnan()
-    if name == "r2":
-        rows = known.all(-1)
-        return output[rows], target[rows]
-    if name == "nrmse":  # the mean of the squared errors, weighted so that the targets' squares divide their sum
-        total = target[known].square().sum().clamp(min=1e-30)
-        return (output[known] - target[known]).square().sum() / total, total
-    return output[known], target[known]
-
-
-def _make(name: str, num_outputs: int) -> Metric:
-    import torchmetrics.classification as by_class
-    import torchmetrics.regression as by_value
-    from torchmetrics.aggregation import MeanMetric
-
-    # Every process measures all series, so nothing is gathered.
-    alone: dict[str, Any] = {"sync_on_compute": False}
-    unchecked: dict[str, Any] = {**alone, "validate_args": False}
-    binary = num_outputs == 2
-    made: Metric
-    if name == "accuracy":
-        made = by_class.MulticlassAccuracy(num_outputs, average="micro", **unchecked)
-    elif name == "f1":
-        made = by_class.BinaryF1Score(**unchecked) if binary else by_class.MulticlassF1Score(num_outputs, **unchecked)
-    elif name == "auroc":
-        areas = by_class.MulticlassAUROC(num_outputs, average="none", **unchecked)
-        made = by_class.BinaryAUROC(**unchecked) if binary else areas
-    elif name == "auprc":
-        areas = by_class.MulticlassAveragePrecision(num_outputs, average="none", **unchecked)
-        made = by_class.BinaryAveragePrecision(**unchecked) if binary else areas
-    elif name == "min_se_ppv":
-        if not binary:
-            raise ValueError(f"the metric min_se_ppv needs two classes, not {num_outputs}.")
-        made = by_class.BinaryPrecisionRecallCurve(**unchecked)
-    elif name in ("cross_entropy", "perplexity", "nrmse"):
-        made = MeanMetric(**alone)
-    elif name in ("mse", "rmse"):
-        made = by_value.MeanSquaredError(squared=name == "mse", **alone)
-    elif name == "mae":
-        made = by_value.MeanAbsoluteError(**alone)
-    else:
-        made = by_value.R2Score(**alone)
-    # Sums over many batches need more digits than the model has.
-    return made.set_dtype(torch.float64)
+        constant = self.spread == 0
+        each = torch.where(constant, (self.error == 0).double(), 1 - self.error / self.spread)
+        return float(each.mean())

@@ -1,12 +1,12 @@
-"""The Lightning module: one batch, one epoch's end, and the whole state of a run as tensors and plain facts."""
+"""A run of training: one batch, the end of an epoch, and its whole state as tensors and plain facts."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, cast
 
-import pytorch_lightning as pl
 import torch
 from torch import Tensor
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
@@ -23,14 +23,12 @@ from ._schedule import Schedule
 from ._settings import Settings
 
 
-class Training(pl.LightningModule):
-    """A run of training. Lightning calls `training_step` for every batch and `on_train_epoch_end` after each epoch.
+class Training:
+    """A run of training: `begin` once, `step` for every batch, `end_epoch` after each epoch.
 
     All that is drawn at random in a batch (dropout, sub-sampling) depends on the seed and the batch's place alone,
     so a run that goes on from a saved state gives the same weights as one that was never stopped.
     """
-
-    automatic_optimization = False
 
     def __init__(
         self,
@@ -41,10 +39,10 @@ class Training(pl.LightningModule):
         valid: Sequences,
         ends: Ends,
     ):
-        super().__init__()
         self.model, self.objective, self.settings = model, objective, settings
         self.batches, self.valid, self.ends = batches, valid, ends
         self.place = batches.place
+        self.device, self.rank = torch.device("cpu"), 0
         limit = settings.epochs if settings.steps is None else settings.steps / len(batches)
         self.schedule = Schedule(settings, min(settings.epochs, limit))
         self.averaged: AveragedModel | None = None
@@ -64,10 +62,10 @@ class Training(pl.LightningModule):
         self._pending: dict[str, Tensor] | None = None
         self._start_clocks()
 
-    # ---- what Lightning calls ---------------------------------------------------------------------------
+    # ---- batches and epochs -----------------------------------------------------------------------------
 
-    def configure_optimizers(self) -> torch.optim.Optimizer:
-        """The optimiser of the settings."""
+    def make_optimizer(self) -> torch.optim.Optimizer:
+        """Builds the optimiser of the settings; the model must be on its device by now."""
         s, parameters = self.settings, [p for p in self.model.parameters() if p.requires_grad]
         told: dict[str, Any] = {"lr": s.learning_rate, "weight_decay": s.weight_decay}
         if s.optimizer in ("sgd", "rmsprop"):
@@ -78,16 +76,17 @@ class Training(pl.LightningModule):
         makers |= {"sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop}
         return makers[s.optimizer](parameters, **told)
 
-    def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
-        """Lightning's own walks through every batch, even when there is nowhere to go."""
-        if device.type == "cpu":
-            return batch
-        there = {name: tensor.to(device) for name, tensor in batch._asdict().items() if tensor is not None}
-        return batch._replace(**there)
+    def begin(
+        self, optimizer: torch.optim.Optimizer, device: torch.device, backward: Callable[[Tensor], object]
+    ) -> None:
+        """Starts the run, or resumes it from the state that `restore` was given.
 
-    def on_train_start(self) -> None:
-        """Gives the optimiser its saved state, now that it is there, and this process its share of the batches."""
-        self.batches.share = (self.global_rank, self.trainer.world_size)
+        Args:
+            optimizer: Of `make_optimizer`.
+            device: Where the model is.
+            backward: Computes the gradients of a loss.
+        """
+        self.optimizer, self.device, self.backward = optimizer, device, backward
         if self.place.step == 0:
             self.untrained_loss = evaluate(self.model, self.objective, self.valid)["loss"]
         self._start_clocks()
@@ -95,11 +94,11 @@ class Training(pl.LightningModule):
             self._restore_optimizer(self._pending)
             self._pending = None
 
-    def training_step(self, batch: Batch, index: int) -> None:
-        """Learns one batch: a step of the optimiser, or one per piece."""
+    def step(self, batch: Batch) -> None:
+        """Learns one batch: one optimiser step, or one per piece with T-BPTT."""
         place = self.place
-        self._seed(batch_seed(self.settings.seed, place, self.global_rank))
-        for group in self._optimizer().param_groups:
+        self._seed(batch_seed(self.settings.seed, place, self.rank))
+        for group in self.optimizer.param_groups:
             group["lr"] = self._rate(place.batch)
         if self.settings.tbptt:
             loss = self._learn_pieces(batch)
@@ -115,8 +114,8 @@ class Training(pl.LightningModule):
         if self.stop_wanted:
             raise Interrupted
 
-    def on_train_epoch_end(self) -> None:
-        """Measures, keeps the best, and decides whether to go on."""
+    def end_epoch(self) -> bool:
+        """Measures, keeps the best weights, and returns whether the run is over."""
         s = self.settings
         if s.average == "swa" and self.averaged is not None and self.place.epoch + 1 >= s.average_start:
             self.averaged.update_parameters(self.model)
@@ -136,7 +135,7 @@ class Training(pl.LightningModule):
         self.history.append(epoch)
         self.place.epoch, self.place.batch = number, 0
         self.sums.zero_()
-        self.trainer.should_stop = self.decide() is not None
+        over = self.decide() is not None
         self._tick()
         self.epoch_seconds = 0.0
         self.save()
@@ -146,6 +145,7 @@ class Training(pl.LightningModule):
             raise faults.explosion(self, valid_loss)
         if self.stop_wanted and self.stopped is None:
             raise Interrupted
+        return over
 
     # ---- learning ---------------------------------------------------------------------------------------
 
@@ -161,11 +161,9 @@ class Training(pl.LightningModule):
 
     def _learn(self, loss: Loss, batch: Batch) -> Tensor:
         """One step of the optimiser; a loss or a gradient that is not finite stops the run before it."""
-        optimizer = self.optimizers()
-        assert not isinstance(optimizer, list)
         mean = loss.mean
-        optimizer.zero_grad()
-        self.manual_backward(mean)
+        self.optimizer.zero_grad()
+        self.backward(mean)
         parameters = [p for p in self.model.parameters() if p.grad is not None]
         norm = get_total_norm([p.grad for p in parameters if p.grad is not None])
         mean = mean.detach()
@@ -173,7 +171,7 @@ class Training(pl.LightningModule):
             raise faults.not_finite(self, mean, batch)
         if self.settings.clip:
             clip_grads_with_norm_(parameters, self.settings.clip, norm)
-        optimizer.step()
+        self.optimizer.step()
         self.place.step += 1
         if self.settings.average == "ema" and self.averaged is not None:
             self.averaged.update_parameters(self.model)
@@ -214,7 +212,7 @@ class Training(pl.LightningModule):
     # ---- telling and saving -----------------------------------------------------------------------------
 
     def _tell(self, event: Event) -> None:
-        if self.ends.on_event is None or self.global_rank:
+        if self.ends.on_event is None or self.rank:
             return
         try:
             self.ends.on_event(event)
@@ -234,7 +232,7 @@ class Training(pl.LightningModule):
 
     def save(self) -> None:
         """Hands the state of the run to the store, if there is one; of several processes the first does."""
-        if self.ends.store is not None and not self.global_rank:
+        if self.ends.store is not None and not self.rank:
             self.ends.store.save(*self.state())
         self._saved = time.perf_counter()
 
@@ -244,7 +242,7 @@ class Training(pl.LightningModule):
         if self.averaged is not None:
             tensors |= {f"average.{name}": tensor for name, tensor in self.averaged.state_dict().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
-        for index, parts in self._optimizer().state_dict()["state"].items():
+        for index, parts in self.optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{index}.{name}": part for name, part in parts.items() if part is not None}
         tensors["sums"] = self.sums
         facts = {name: getattr(self.place, name) for name in ("epoch", "batch", "step")}
@@ -255,7 +253,7 @@ class Training(pl.LightningModule):
         return tensors, facts
 
     def restore(self, tensors: dict[str, Tensor], facts: SavedFacts) -> None:
-        """Goes on from what `state` gave; to be called before Lightning's fit."""
+        """Goes on from what `state` gave; to be called before `begin`."""
         self.model.load_state_dict(under("model", tensors))
         if self.averaged is not None:
             self.averaged.load_state_dict(under("average", tensors))
@@ -270,17 +268,12 @@ class Training(pl.LightningModule):
         self._pending = under("optimizer", tensors)
 
     def _restore_optimizer(self, tensors: dict[str, Tensor]) -> None:
-        optimizer = self._optimizer()
         parts: dict[int, dict[str, Tensor]] = {}
         for name, tensor in tensors.items():
             index, part = name.split(".", 1)
             parts.setdefault(int(index), {})[part] = tensor
-        optimizer.load_state_dict({"state": parts, "param_groups": optimizer.state_dict()["param_groups"]})
-
-    def _optimizer(self) -> torch.optim.Optimizer:
-        optimizer = self.optimizers(use_pl_optimizer=False)
-        assert isinstance(optimizer, torch.optim.Optimizer)
-        return optimizer
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": parts, "param_groups": groups})
 
 
 def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -1,17 +1,14 @@
-"""A run from start to end: Lightning's Trainer, quiet; threads; Ctrl-C; faults in the user's words."""
+"""A run from start to end: the loop over epochs, threads, Ctrl-C, faults in the user's words."""
 
 from __future__ import annotations
 
 import json
-import logging
 import signal
 import threading
-import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
-import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
@@ -59,8 +56,8 @@ def train(
         _restore(run, saved[0], facts)
     try:
         if run.place.batch or run.decide() is None:
-            with _threads(settings, network, parts.train), _quiet(), _stops_when_asked(run):
-                _trainer(settings, run.place.epoch).fit(run, batches)
+            with _threads(settings, network, parts.train), _stops_when_asked(run):
+                _learn(run)
     except Interrupted:
         run.stopped = "interrupted"
         run.save()
@@ -76,18 +73,40 @@ def train(
     return _fitted(run, parts, notes)
 
 
-def _trainer(settings: Settings, epochs_done: int) -> pl.Trainer:
-    return pl.Trainer(
-        accelerator=settings.accelerator,
-        devices=settings.devices,
-        strategy=settings.strategy,
-        precision="bf16-mixed" if settings.precision == "bf16" else "32-true",
-        max_epochs=settings.epochs - epochs_done,
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-    )
+def _learn(run: Training) -> None:
+    """Trains on one device, or with Lightning on several."""
+    settings = run.settings
+    if settings.devices > 1:
+        try:
+            from ._lightning import learn_on_devices
+        except ModuleNotFoundError as error:
+            if error.name != "pytorch_lightning":
+                raise
+            raise ImportError(f"devices={settings.devices} needs Lightning: pip install 'chronode[ddp]'") from error
+        return learn_on_devices(run)
+    device = _device(settings.accelerator)
+    run.model.to(device).train()
+    if run.averaged is not None:
+        run.averaged.to(device)
+    run.begin(run.make_optimizer(), device, Tensor.backward)
+    bf16 = settings.precision == "bf16"
+    over = False
+    while not over:
+        for batch in run.batches:
+            with torch.autocast(device.type, torch.bfloat16) if bf16 else nullcontext():
+                run.step(batch.to(device))
+        over = run.end_epoch()
+
+
+def _device(accelerator: str) -> torch.device:
+    """The device of `Settings.accelerator`."""
+    found = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    if accelerator == "gpu" and found == "cpu":
+        raise ValueError(
+            "accelerator='gpu': torch finds no GPU on this machine. Use accelerator='cpu' or 'auto', or install a "
+            "build of torch for your GPU."
+        )
+    return torch.device("cpu" if accelerator == "cpu" else found)
 
 
 def _fitted(run: Training, parts: Parts, notes: tuple[str, ...]) -> Fitted:
@@ -178,24 +197,6 @@ def _threads(settings: Settings, network: SequenceModel, train: Sequences) -> It
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Without Lightning's greetings and advice."""
-    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric", "lightning")]
-    loggers += [logging.getLogger(f"{log.name}.utilities.rank_zero") for log in loggers]
-    levels = [log.level for log in loggers]
-    for log in loggers:
-        log.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            for module in ("pytorch_lightning", "lightning_fabric", "torchmetrics"):
-                warnings.filterwarnings("ignore", module=module)
-            yield
-    finally:
-        for log, level in zip(loggers, levels, strict=True):
-            log.setLevel(level)
-
-
-@contextmanager
 def _stops_when_asked(run: Training) -> Iterator[None]:
     """The first Ctrl-C (or SIGTERM) ends the run after the batch in hand; the second does what it always does."""
     if threading.current_thread() is not threading.main_thread():
@@ -215,9 +216,5 @@ def _stops_when_asked(run: Training) -> Iterator[None]:
         signal.signal(number, ask)
     try:
         yield
-    except SystemExit as error:
-        if isinstance(error.__context__, KeyboardInterrupt):  # Lightning would end the process
-            raise KeyboardInterrupt from error
-        raise
     finally:
         restore()
