@@ -8,9 +8,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ._lazy import lazy
 from ._version import __version__
 
 if TYPE_CHECKING:
@@ -19,26 +19,6 @@ if TYPE_CHECKING:
     from .estimators import SequenceClassifier, SequenceForecaster, SequenceRegressor
     from .kernels import backend
     from .nn._registry import Model, create, models, register
-
-_MODULES = (
-    "analysis",
-    "baselines",
-    "compiler",
-    "data",
-    "estimators",
-    "nn",
-    "runs",
-    "search",
-    "tasks",
-    "testing",
-    "training",
-)
-_HOMES = {
-    **dict.fromkeys(("Model", "create", "models", "register"), "nn._registry"),
-    **dict.fromkeys(("ModelSpec", "SequenceModel"), "_model"),
-    **dict.fromkeys(("SequenceClassifier", "SequenceForecaster", "SequenceRegressor"), "estimators"),
-    "backend": "kernels",
-}
 
 __all__ = [
     "Model",
@@ -65,15 +45,14 @@ __all__ = [
     "training",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Everything is imported when it is first used, so that the command line can answer before torch is there."""
-    if name in _MODULES:
-        return importlib.import_module(f".{name}", __name__)
-    if name in _HOMES:
-        return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
-    raise AttributeError(f"module 'chronode' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+_MODULES = ("analysis", "baselines", "compiler", "data", "nn", "runs", "search", "tasks", "testing", "training")
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        **dict.fromkeys(_MODULES, ""),
+        "_model": "ModelSpec SequenceModel",
+        "estimators": "estimators SequenceClassifier SequenceForecaster SequenceRegressor",
+        "kernels": "backend",
+        "nn._registry": "Model create models register",
+    },
+)

@@ -41,10 +41,25 @@ def test_ctrl_c_while_python_shuts_down_keeps_the_exit_code(delay):
     assert (process.returncode, errors) == (2, "")
 
 
-def test_importing_the_command_line_imports_nothing_large():
-    """So there is no time in which Ctrl-C could not be caught."""
-    code = "import sys, chronode.cli; print(sorted({'torch', 'numpy', 'typer', 'rich'} & sys.modules.keys()))"
+@pytest.mark.parametrize(
+    ("module", "large"),
+    [
+        ("chronode.cli", {"torch", "numpy", "typer", "rich"}),  # so there is no time in which Ctrl-C is not caught
+        ("chronode.cli.app", {"torch", "numpy", "pandas", "yaml", "pooch"}),  # --help and usage errors answer at once
+    ],
+)
+def test_importing_the_command_line_imports_nothing_large(module, large):
+    code = f"import sys, {module}; print(sorted({large!r} & sys.modules.keys()))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_predicting_imports_neither_torch_dynamo_nor_matplotlib(here, vitals):
+    chronode("train", vitals, *VITALS, *QUICK, "--epochs", 1, "-o", "run")
+    code = "import sys; from chronode.runs import Trained; t = Trained.load('run'); "
+    code += "t.predict(t.series('vitals.csv', labelled=False)); "
+    code += "print(sorted({'torch._dynamo', 'matplotlib', 'scipy', 'sympy'} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,6 @@ def gpu_kernels(monkeypatch):
     if ON_GPU:
         return
     for operator in _OPERATORS:
-        monkeypatch.setitem(operator._backend_fns, "cpu", operator._backend_fns["cuda"])
+        monkeypatch.setitem(operator.kernels, "cpu", operator.kernels["cuda"])
     monkeypatch.setattr(gpu, "takes", lambda x: True)
     monkeypatch.setattr(kernels, "why_not", lambda x, gpu: None)  # 16-bit numbers, which the CPU's kernels do not take

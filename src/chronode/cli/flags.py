@@ -7,6 +7,7 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Callable
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
@@ -21,6 +22,7 @@ from ..training._settings import Settings
 SECTIONS = {"data": DataConfig, "model": ModelConfig, "training": Settings}
 
 
+@cache
 def parameters(section: type[Any]) -> list[inspect.Parameter]:
     """A parameter per option of a dataclass, for a Typer command; None means that it was not given.
 

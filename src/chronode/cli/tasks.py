@@ -5,14 +5,14 @@ from __future__ import annotations
 import json as jsonlib
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from ..papers import settings
-from ..tasks import Parts, Task, find, tasks
+if TYPE_CHECKING:
+    from ..tasks import Parts, Task
 
 tasks_app = typer.Typer(help="The papers' tasks: what each is, its sizes, its settings.", rich_markup_mode=None)
 
@@ -29,6 +29,8 @@ def list_tasks(
     """
     if context.invoked_subcommand:
         return
+    from ..tasks import tasks
+
     if json:
         print(jsonlib.dumps([facts(task) for task in tasks().values()], indent=2, ensure_ascii=False))
     elif markdown:
@@ -50,7 +52,9 @@ def show(
 
     Example: chronode tasks show adding --option length=100
     """
+    from ..papers import settings
     from ..report.series import plot_series
+    from ..tasks import find
 
     task = find(name)
     parts = task.load(protocol, seed, **read_options(task, option or []))
@@ -77,6 +81,8 @@ def show(
 
 def facts(task: Task) -> dict[str, Any]:
     """What is told of a task without loading it."""
+    from ..papers import settings
+
     return {
         "name": task.name,
         "what": task.what,
@@ -137,6 +143,8 @@ def as_markdown() -> str:
 
 
 def _rows() -> list[list[str]]:
+    from ..tasks import tasks
+
     rows = []
     for task in tasks().values():
         sizes = task.sizes

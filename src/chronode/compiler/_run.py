@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ..kernels import _ops as ops
+from ..kernels._operator import operator
 from ._emit_cpu import Source
 from ._lower import Step
 
@@ -108,7 +109,7 @@ def _forward_results(
     return [y, *(torch.empty_like(s) for s in states), kept, *(s.new_empty(marks, *s.shape) for s in states)]
 
 
-@torch.library.custom_op("chronode::compiled_forward", mutates_args=())
+@operator()
 def compiled_forward(
     key: str,
     rows: Sequence[Tensor],
@@ -144,7 +145,7 @@ def _(key, rows, states, params, lengths, last, keep, interval):
     return _forward_results(key, rows, states, lengths, last, keep, interval)
 
 
-@torch.library.custom_op("chronode::compiled_backward", mutates_args=())
+@operator()
 def compiled_backward(
     key: str,
     rows: Sequence[Tensor],

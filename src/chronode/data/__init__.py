@@ -1,20 +1,25 @@
 """Data: files, frames and arrays become Sequences; Sequences become batches."""
 
-from ._arrays import from_list, from_numpy
-from ._batches import Batch, LengthBatches, batches_by_length
-from ._channel_rows import from_channel_rows
-from ._describe import Facts
-from ._files import options_like, read
-from ._npz import load
-from ._scaling import Scaler
-from ._sequences import Sequences, Series
-from ._series_rows import from_series_rows
-from ._split import split, split_by_time
-from ._table import from_long, from_wide
-from ._target import UNKNOWN, Target
-from ._times import Clock
-from ._ts_format import read_ts, write_ts
-from ._windows import concat, forecast, windows
+from typing import TYPE_CHECKING
+
+from .._lazy import lazy
+
+if TYPE_CHECKING:
+    from ._arrays import from_list, from_numpy
+    from ._batches import Batch, LengthBatches, batches_by_length
+    from ._channel_rows import from_channel_rows
+    from ._describe import Facts
+    from ._files import options_like, read
+    from ._npz import load
+    from ._scaling import Scaler
+    from ._sequences import Sequences, Series
+    from ._series_rows import from_series_rows
+    from ._split import split, split_by_time
+    from ._table import from_long, from_wide
+    from ._target import UNKNOWN, Target
+    from ._times import Clock
+    from ._ts_format import read_ts, write_ts
+    from ._windows import concat, forecast, windows
 
 __all__ = [
     "UNKNOWN",
@@ -44,3 +49,24 @@ __all__ = [
     "windows",
     "write_ts",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "_arrays": "from_list from_numpy",
+        "_batches": "Batch LengthBatches batches_by_length",
+        "_channel_rows": "from_channel_rows",
+        "_describe": "Facts",
+        "_files": "options_like read",
+        "_npz": "load",
+        "_scaling": "Scaler",
+        "_sequences": "Sequences Series",
+        "_series_rows": "from_series_rows",
+        "_split": "split split_by_time",
+        "_table": "from_long from_wide",
+        "_target": "UNKNOWN Target",
+        "_times": "Clock",
+        "_ts_format": "read_ts write_ts",
+        "_windows": "concat forecast windows",
+    },
+)

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import number, one_of, whole
+from ._defaults import PARTS
 from ._names import counted, listed
 from ._sequences import Sequences
 
-PARTS = (0.7, 0.15, 0.15)
 # Beyond it the table of groups and classes is not worth its memory.
 _MOST_CELLS = 50_000_000
 

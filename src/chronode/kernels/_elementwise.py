@@ -12,12 +12,13 @@ import torch
 from torch import Tensor
 
 from . import _ops as ops
+from ._operator import operator
 
 State = tuple[Tensor, ...]
 _MODELS = ("indrnn", "sru")  # the order that native/elementwise.cpp knows them by
 
 
-@torch.library.custom_op("chronode::elementwise_forward", mutates_args=(), device_types="cpu")
+@operator("cpu")
 def elementwise_forward(
     a: Tensor,
     h0: Tensor,
@@ -61,7 +62,7 @@ def _(a, h0, weights, scale, lengths, model, last, keep):
     return _forward_results(a, h0, model, last, keep)
 
 
-@torch.library.custom_op("chronode::elementwise_backward", mutates_args=(), device_types="cpu")
+@operator("cpu")
 def elementwise_backward(
     a: Tensor,
     h0: Tensor,

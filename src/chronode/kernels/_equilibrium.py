@@ -10,12 +10,13 @@ from torch import Tensor
 
 from . import _ops as ops
 from ._bound import Bound, BoundCall, State
+from ._operator import operator
 from ._product import product
 
 _ACTIVATIONS = ("relu", "tanh", "sigmoid")  # the order that native/equilibrium.cpp knows them by
 
 
-@torch.library.custom_op("chronode::equilibrium_forward", mutates_args=())
+@operator()
 def equilibrium_forward(
     x: Tensor,
     h0: Tensor,
@@ -53,7 +54,7 @@ def _forward_results(x: Tensor, h0: Tensor, keep: bool) -> tuple[Tensor, Tensor]
     return x.new_empty((steps, batch, hidden) if keep else (0,)), torch.empty_like(h0)
 
 
-@torch.library.custom_op("chronode::equilibrium_backward", mutates_args=())
+@operator()
 def equilibrium_backward(
     x: Tensor,
     h0: Tensor,

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from . import _ops as ops
 from ._bound import Bound, BoundCall, State
+from ._operator import operator
 from ._product import addmm
 
 ACTIVATIONS = ("sigmoid", "tanh", "relu", "hardtanh")
@@ -94,7 +94,7 @@ def _contiguous(*tensors: Tensor | None) -> list[Tensor | None]:
 # ---- synaptic ------------------------------------------------------------------------------------------------------
 
 
-@torch.library.custom_op("chronode::ltc_synaptic_forward", mutates_args=(), device_types="cpu")
+@operator("cpu")
 def ltc_synaptic_forward(
     x: Tensor,
     v: Tensor,
@@ -137,7 +137,7 @@ def _(x, v, dt, recurrent, sensory, neurons, lengths, unfolds, keep):
     return _results(v, len(x), keep)
 
 
-@torch.library.custom_op("chronode::ltc_synaptic_backward", mutates_args=(), device_types="cpu")
+@operator("cpu")
 def ltc_synaptic_backward(
     x: Tensor,
     v: Tensor,
@@ -182,7 +182,7 @@ ops.refuse_double_backward(ltc_synaptic_backward)
 # ---- dense ---------------------------------------------------------------------------------------------------------
 
 
-@torch.library.custom_op("chronode::ltc_dense_forward", mutates_args=(), device_types="cpu")
+@operator("cpu")
 def ltc_dense_forward(
     drive: Tensor,
     v: Tensor,
@@ -210,7 +210,7 @@ def _(drive, v, dt, weight, neurons, lengths, activation, unfolds, keep):
     return _results(v, len(drive), keep)
 
 
-@torch.library.custom_op("chronode::ltc_dense_backward", mutates_args=(), device_types="cpu")
+@operator("cpu")
 def ltc_dense_backward(
     drive: Tensor,
     v: Tensor,

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from . import _ops as ops
 from ._bound import Bound, BoundCall, State
+from ._operator import operator
 from ._product import product
 
 # The orders that native/mixed_memory.h knows them by.
@@ -19,7 +20,7 @@ _WEIGHTS = 10
 _INNER, _PRODUCT, _SCALE, _DRIVE = slice(2, 4), slice(4, 8), 8, 9
 
 
-@torch.library.custom_op("chronode::mixed_memory_forward", mutates_args=())
+@operator()
 def mixed_memory_forward(
     x: Tensor,
     dt: Tensor,
@@ -55,7 +56,7 @@ def _results(x: Tensor, c0: Tensor, h0: Tensor, keep_h: bool, keep_c: bool) -> t
     return y, c, torch.empty_like(c0), torch.empty_like(h0)
 
 
-@torch.library.custom_op("chronode::mixed_memory_backward", mutates_args=())
+@operator()
 def mixed_memory_backward(
     x: Tensor,
     dt: Tensor,

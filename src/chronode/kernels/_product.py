@@ -9,6 +9,7 @@ from torch import Tensor
 
 from . import _ops as ops
 from ._modes import autocasts, why_not
+from ._operator import operator
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
@@ -23,7 +24,7 @@ def addmm(bias: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return product_forward(ops.dense(a), b.contiguous(), bias.contiguous())
 
 
-@torch.library.custom_op("chronode::product_forward", mutates_args=(), device_types="cpu")
+@operator("cpu")
 def product_forward(a: Tensor, b: Tensor, bias: Tensor | None) -> Tensor:
     """a (m, k) times b (k, n) plus bias (n,), all contiguous."""
     m, k, n = _sizes(a, b)
@@ -43,7 +44,7 @@ def _sizes(a: Tensor, b: Tensor) -> tuple[int, int, int]:
     return m, k, n
 
 
-@torch.library.custom_op("chronode::product_backward", mutates_args=(), device_types="cpu")
+@operator("cpu")
 def product_backward(
     a: Tensor, b: Tensor, grad: Tensor, with_da: bool, with_dbias: bool
 ) -> tuple[Tensor, Tensor, Tensor]:

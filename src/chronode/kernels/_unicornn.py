@@ -23,6 +23,7 @@ from torch import Tensor
 from . import _ops as ops
 from . import triton as on_gpu
 from ._bound import Bound, BoundCall, State
+from ._operator import operator
 
 KEEP_AT_MOST = 256 * 2**20
 """With memory="auto", bytes up to which the forward pass keeps what the backward pass can restore ..."""
@@ -154,7 +155,7 @@ def _row(hidden: int, dtype: torch.dtype) -> int:
 # ---- the operators -----------------------------------------------------------------------------------
 
 
-@torch.library.custom_op("chronode::unicornn_forward", mutates_args=(), device_types="cpu")
+@operator("cpu")
 def unicornn_forward(
     x: Tensor,
     dt: Tensor,
@@ -245,7 +246,7 @@ def _(x, dt, y0, z0, vt, b, w, e, alpha, masks, lengths, residual, outputs, keep
     return _forward_results(_dense(x), y0, lengths, outputs, keep, anchor_steps)
 
 
-@torch.library.custom_op("chronode::unicornn_backward", mutates_args=(), device_types="cpu")
+@operator("cpu")
 def unicornn_backward(
     grad_ys: Tensor | None,
     grad_yn: Tensor | None,

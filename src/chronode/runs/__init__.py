@@ -1,12 +1,17 @@
 """Run folders: train into one, resume it, and use the model in it."""
 
-from ._checkpoints import Store
-from ._config import Config, DataConfig, ModelConfig
-from ._folder import Run, run_folders
-from ._prepare import Prepared, prepare
-from ._reading import Reading
-from ._train import Outcome, resume_run, train_run
-from ._trained import Trained
+from typing import TYPE_CHECKING
+
+from .._lazy import lazy
+
+if TYPE_CHECKING:
+    from ._checkpoints import Store
+    from ._config import Config, DataConfig, ModelConfig
+    from ._folder import Run, run_folders
+    from ._prepare import Prepared, prepare
+    from ._reading import Reading
+    from ._train import Outcome, resume_run, train_run
+    from ._trained import Trained
 
 __all__ = [
     "Config",
@@ -23,3 +28,16 @@ __all__ = [
     "run_folders",
     "train_run",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "_checkpoints": "Store",
+        "_config": "Config DataConfig ModelConfig",
+        "_folder": "Run run_folders",
+        "_prepare": "Prepared prepare",
+        "_reading": "Reading",
+        "_train": "Outcome resume_run train_run",
+        "_trained": "Trained",
+    },
+)

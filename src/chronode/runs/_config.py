@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_type_hints
 from .._checks import flag, near, one_of, whole
 from .._options import about, option
 from .._schema import parse
-from ..data._split import PARTS
+from ..data._defaults import PARTS
 from ..training._settings import Settings
 
 Section = TypeVar("Section")

@@ -1,25 +1,23 @@
 """Many trainings: `compare` models over seeds, and `Search` for good settings."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ._compare import Comparison, Result, compare, plan
-from ._ranges import Between, OneOf, ranges_for
+from .._lazy import lazy
 
 if TYPE_CHECKING:
+    from ._compare import Comparison, Result, compare, plan
+    from ._ranges import Between, OneOf, ranges_for
     from ._study import Trial
     from ._sweep import Search
 
 __all__ = ["Between", "Comparison", "OneOf", "Result", "Search", "Trial", "compare", "plan", "ranges_for"]
 
-
-def __getattr__(name: str) -> Any:
-    """What needs Optuna is imported when it is first used."""
-    if name == "Search":
-        from ._sweep import Search
-
-        return Search
-    if name == "Trial":
-        from ._study import Trial
-
-        return Trial
-    raise AttributeError(f"module 'chronode.search' has no attribute {name!r}")
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "_compare": "Comparison Result compare plan",
+        "_ranges": "Between OneOf ranges_for",
+        "_study": "Trial",
+        "_sweep": "Search",
+    },
+)

@@ -1,11 +1,16 @@
 """Training: `fit` a model to a task or to series of your own."""
 
-from ._events import BatchDone, Epoch, EpochDone, Event, Note, TrainingStopped
-from ._fit import fit
-from ._fitted import Fitted
-from ._objective import Objective
-from ._predict import Predictions, evaluate, predict
-from ._settings import Settings
+from typing import TYPE_CHECKING
+
+from .._lazy import lazy
+
+if TYPE_CHECKING:
+    from ._events import BatchDone, Epoch, EpochDone, Event, Note, TrainingStopped
+    from ._fit import fit
+    from ._fitted import Fitted
+    from ._objective import Objective
+    from ._predict import Predictions, evaluate, predict
+    from ._settings import Settings
 
 __all__ = [
     "BatchDone",
@@ -22,3 +27,15 @@ __all__ = [
     "fit",
     "predict",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "_events": "BatchDone Epoch EpochDone Event Note TrainingStopped",
+        "_fit": "fit",
+        "_fitted": "Fitted",
+        "_objective": "Objective",
+        "_predict": "Predictions evaluate predict",
+        "_settings": "Settings",
+    },
+)

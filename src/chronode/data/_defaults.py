@@ -1,0 +1,4 @@
+"""Defaults that the command line shows before anything large is imported."""
+
+PARTS = (0.7, 0.15, 0.15)
+"""Fractions of the training, validation and test part."""
