@@ -124,7 +124,7 @@ except DiskFull as error:
 
 def test_a_file_that_is_too_large_for_the_process_is_named(tmp_path):
     done = subprocess.run([sys.executable, "-c", TOO_LARGE, tmp_path / "a.bin"], capture_output=True, text=True)
-    told = "the file is larger than this process may write (see `ulimit -f`)"
+    told = "the file exceeds the size limit of this process (see `ulimit -f`)"
     assert done.stdout == f"{told}: {tmp_path / 'a.bin'} could not be written\n", done.stderr
     assert os.listdir(tmp_path) == []
 

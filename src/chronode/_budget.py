@@ -1,4 +1,4 @@
-"""A bound on the tensors that are made, for models that are built on a file's word."""
+"""A limit on the size of new tensors, for models that are built from untrusted files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _makers = {getattr(torch, name) for name in _MAKERS}
 
 
 class Budget(TorchFunctionMode):
-    """Within the block no more than `limit` numbers may be made by torch's own functions.
+    """Context in which torch's functions may create at most `limit` numbers.
 
     Example:
         >>> with Budget(1000):
@@ -21,7 +21,7 @@ class Budget(TorchFunctionMode):
         >>> with Budget(1000):
         ...     layer = torch.nn.Linear(10**6, 10**6)
         Traceback (most recent call last):
-        ValueError: it would take more than 1,000 numbers.
+        ValueError: this would create more than 1,000 numbers.
     """
 
     def __init__(self, limit: int) -> None:
@@ -29,17 +29,17 @@ class Budget(TorchFunctionMode):
         self.limit = self.left = limit
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Counts the numbers before they are made."""
+        """Counts the numbers of a call before they are created."""
         kwargs = kwargs or {}
         if func in _makers:
             self.left -= _count(func, args, kwargs)
             if self.left < 0:
-                raise ValueError(f"it would take more than {self.limit:,} numbers.")
+                raise ValueError(f"this would create more than {self.limit:,} numbers.")
         return func(*args, **kwargs)
 
 
 def _count(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """How many numbers a call makes."""
+    """Returns how many numbers a call creates."""
     if func is torch.eye:
         return int(args[0]) * int(args[-1])
     if func in (torch.arange, torch.linspace, torch.randperm):

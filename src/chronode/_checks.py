@@ -1,4 +1,4 @@
-"""Checks of settings: each says which argument is wrong, what it was, and what would be right."""
+"""Checks of settings: errors name the argument, the value it has and the values it may have."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ Choice = TypeVar("Choice", bound=str)
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """The known names close to `name`, as the tail of an error message ("" if none is close)."""
+    """Returns the known names close to `name` as the end of an error message; "" if there are none."""
     close = difflib.get_close_matches(str(name), list(known), n=3, cutoff=0.5)
     return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 def one_of(argument: str, value: Choice, options: Iterable[Choice]) -> Choice:
-    """`value` if it is among `options`, else a ValueError that lists them."""
+    """Returns `value` if it is one of `options`; otherwise raises a ValueError that lists them."""
     options = list(options)
     if value not in options:
         listed = ", ".join(map(repr, options))
-        raise ValueError(f"{argument}={value!r} is not known; choose one of {listed}.{near(value, options)}")
+        raise ValueError(f"{argument}={value!r} is not supported; choose one of {listed}.{near(value, options)}")
     return value
 
 
 def whole(argument: str, value: int, *, at_least: int) -> int:
-    """`value` as an int if it is a whole number of at least `at_least`."""
+    """Returns `value` as an int; raises an error unless it is a whole number of at least `at_least`."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{argument} must be a whole number, got {value!r} ({type(value).__name__}).")
     if value < at_least:
@@ -43,7 +43,7 @@ def number(
     at_least: float | None = None,
     below: float | None = None,
 ) -> float:
-    """`value` as a finite float within the given bounds."""
+    """Returns `value` as a float; raises an error unless it is finite and within the bounds."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{argument} must be a number, got {value!r} ({type(value).__name__}).")
     if not math.isfinite(value):
@@ -58,7 +58,7 @@ def number(
 
 
 def flag(argument: str, value: bool) -> bool:
-    """`value` if it is True or False (a string such as "no" would silently count as true)."""
+    """Returns `value` if it is True or False; a string such as "no" would otherwise count as true."""
     if not isinstance(value, bool):
         raise TypeError(f"{argument} must be True or False, got {value!r}.")
     return value

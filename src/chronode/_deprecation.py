@@ -1,4 +1,4 @@
-"""Names and arguments that are on their way out: they work for one more minor version and say what to use instead."""
+"""Deprecated names and arguments: they work for one more minor version and warn with the replacement."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def deprecated(*, since: str, use: str) -> Callable[[Function], Function]:
-    """Marks a function or class: calling it warns once per place and names the replacement.
+    """Marks a function or class as deprecated: a call warns once per place and names the replacement.
 
     Args:
-        since: Version in which it was deprecated, such as "0.2"; it is removed in the minor version after it.
+        since: Version of the deprecation, such as "0.2"; the name is removed in the following minor version.
         use: What to write instead.
 
     Example:
@@ -40,11 +40,11 @@ def deprecated(*, since: str, use: str) -> Callable[[Function], Function]:
 
 
 def renamed_arguments(since: str, **new_names: str) -> Callable[[Function], Function]:
-    """Accepts arguments under their old names and warns; giving both names is a TypeError.
+    """Accepts arguments under their old names with a warning; passing both names is a TypeError.
 
     Args:
-        since: Version in which they were renamed.
-        new_names: Old name = new name.
+        since: Version in which the arguments were renamed.
+        new_names: Old names as keywords, new names as values.
 
     Example:
         >>> @renamed_arguments("0.2", hidden="hidden_size")
@@ -62,7 +62,7 @@ def renamed_arguments(since: str, **new_names: str) -> Callable[[Function], Func
             for old in new_names.keys() & options.keys():
                 new = new_names[old]
                 if new in options:
-                    raise TypeError(f"{function.__qualname__} got both {new} and {old}, its old name: give {new} only.")
+                    raise TypeError(f"{function.__qualname__} got both {new} and {old}, its old name: pass {new} only.")
                 _warn(f"{function.__qualname__}: {old} is deprecated since chronode {since}: use {new}.")
                 options[new] = options.pop(old)
             return function(*arguments, **options)

@@ -1,4 +1,4 @@
-"""JSON and YAML files, read with limits: a damaged file is a ValueError that names it, and costs little."""
+"""Reading JSON and YAML files with limits: a damaged file costs little and raises a ValueError that names it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ._limits import JSON_BYTES, YAML_BYTES, Limit
 from ._schema import parse
 
 DEEPEST = 64
-"""Lists and mappings within one another; what walks through the data may be recursive."""
+"""Limit on the nesting of lists and mappings, because code that walks through them may be recursive."""
 
-_MOST_NODES = 1_000_000  # of YAML, with every alias counted as what it stands for
+_MOST_NODES = 1_000_000  # in YAML, counting what every alias stands for
 
 
 def read_json(path: Path, kind: Any = Any) -> Any:
-    """The content of a JSON file, checked against the type `kind`; see `chronode._schema.parse`.
+    """Reads a JSON file and checks its content against the type `kind`; see `chronode._schema.parse`.
 
     Raises:
-        ValueError: there is no such file, it is no JSON, or a field is not what it must be; the message begins with
-            the path.
+        ValueError: The file does not exist, is not valid JSON, or has a field of the wrong type; the message begins
+            with the path.
 
     Example:
         >>> import tempfile
@@ -34,7 +34,7 @@ def read_json(path: Path, kind: Any = Any) -> Any:
 
 
 def read_json_lines(path: Path, kind: Any = Any) -> Iterator[tuple[str, Any]]:
-    """(place, value) of every line of a file of JSON lines; a last line without a line break is torn and left out."""
+    """Yields (place, value) for every line of a JSON Lines file; an incomplete last line is skipped."""
     with path.open("rb") as file:
         number = 0
         while line := file.readline(JSON_BYTES.value + 1):
@@ -46,7 +46,7 @@ def read_json_lines(path: Path, kind: Any = Any) -> Iterator[tuple[str, Any]]:
 
 
 def parse_json(content: bytes | str, kind: Any, place: str) -> Any:
-    """The value of a JSON text, checked against the type `kind`; errors begin with `place`."""
+    """Parses a JSON text and checks it against the type `kind`; errors begin with `place`."""
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -59,16 +59,16 @@ def parse_json(content: bytes | str, kind: Any, place: str) -> Any:
 
 
 def read_yaml(path: Path) -> Any:
-    """The content of a YAML file as plain data; None if it is empty.
+    """Reads a YAML file as plain data; None if it is empty.
 
     Raises:
-        ValueError: there is no such file, it is no YAML, or it is too large when its aliases are resolved.
+        ValueError: The file does not exist, is not valid YAML, or is too large once its aliases are resolved.
     """
     return parse_yaml(_content(path, YAML_BYTES), str(path))
 
 
 def parse_yaml(content: bytes | str, place: str) -> Any:
-    """The value of a YAML text; errors begin with `place`.
+    """Parses a YAML text; errors begin with `place`.
 
     Example:
         >>> parse_yaml("{epochs: 3, split: [0.8, 0.1, 0.1]}", "--set")
@@ -87,7 +87,7 @@ def parse_yaml(content: bytes | str, place: str) -> Any:
         finally:
             made.dispose()
         _check_tree(value)
-    except Exception as error:  # foreign bytes: the constructors of dates and numbers raise nearly anything
+    except Exception as error:  # untrusted input: the constructors of dates and numbers raise almost anything
         raise ValueError(f"{place}: this is not valid YAML ({_reason(error)}).") from error
     return value
 
@@ -97,9 +97,9 @@ def _content(path: Path, limit: Limit) -> bytes:
         with path.open("rb") as file:
             content = file.read(limit.value + 1)
     except FileNotFoundError as error:
-        raise ValueError(f"{path}: there is no such file.") from error
+        raise ValueError(f"{path}: no such file.") from error
     except IsADirectoryError as error:
-        raise ValueError(f"{path} is a folder; a file is needed.") from error
+        raise ValueError(f"{path} is a folder, not a file.") from error
     _check_size(len(content), limit, str(path))
     return content
 
@@ -116,7 +116,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _check_tree(value: Any) -> None:
-    """Refuses nesting that json and yaml accept, but what walks through the data cannot bear."""
+    """Rejects nesting that json and yaml accept but recursive code cannot handle."""
     level, depth = [value], 0
     while level:
         depth += 1
@@ -133,7 +133,7 @@ def _check_tree(value: Any) -> None:
 
 
 def _check_nodes(top: Any) -> None:
-    """Refuses YAML whose aliases multiply, or are part of themselves, before it is built."""
+    """Rejects YAML whose aliases multiply, or contain themselves, before it is built."""
     import yaml
 
     sizes: dict[int, int] = {}
@@ -149,7 +149,7 @@ def _check_nodes(top: Any) -> None:
             if sizes[key] > _MOST_NODES:
                 raise ValueError(f"its aliases stand for more than {_MOST_NODES:,} values")
         elif key in open_nodes:
-            raise ValueError("an alias is part of what it stands for")
+            raise ValueError("an alias contains itself")
         elif key not in sizes:
             open_nodes.add(key)
             stack.append((node, True))

@@ -1,4 +1,4 @@
-"""Files that are whole or not there at all."""
+"""Atomic writes: a file is complete or does not exist."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from pathlib import Path
 _DRAFT = re.compile(r"\..+-[a-z0-9_]{8}\.draft(\.[^.]*)?")
 _WHY_FULL = {
     errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "the disk quota is used up",
-    errno.EFBIG: "the file is larger than this process may write (see `ulimit -f`)",
+    errno.EDQUOT: "the disk quota is exceeded",
+    errno.EFBIG: "the file exceeds the size limit of this process (see `ulimit -f`)",
 }
 
 
 class DiskFull(OSError):
-    """No room to write a file; what was there before is still there."""
+    """Not enough space to write a file; the previous file is unchanged."""
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path`; when the block ends well, it is synced and takes `path`'s place.
+    """Yields a temporary path next to `path`; on success it is synced and replaces `path`.
 
-    Once it is done, the file survives a power cut too. Where there is no room for it, `DiskFull` says so. What a
-    killed process left of an earlier attempt is removed.
+    Afterwards the file also survives a power failure. `DiskFull` is raised if there is not enough space. Files left by
+    earlier attempts of killed processes are removed.
 
     Example:
         >>> import tempfile
@@ -45,7 +45,7 @@ def replacing(path: Path) -> Iterator[Path]:
         try:
             yield draft
             sync(draft)
-            # mkstemp makes private files; the user's own default applies to what stays.
+            # mkstemp creates private files; the final file gets the user's default permissions.
             mask = os.umask(0)
             os.umask(mask)
             draft.chmod(0o666 & ~mask)
@@ -57,13 +57,13 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def sweep(folder: Path, target: Path | None = None) -> None:
-    """Removes the drafts that killed processes left in `folder`: all, or those of `target`.
+    """Removes the drafts that killed processes left in `folder`: all of them, or those of `target`.
 
-    A living process holds a lock on its draft, so its drafts stay.
+    A running process holds a lock on its drafts, so they are kept.
     """
     for path in folder.glob(".*" if target is None else f".{_escaped(target.stem)}-*"):
         if _DRAFT.fullmatch(path.name) and (target is None or path.suffix in (target.suffix, ".draft")):
-            with suppress(OSError):  # another process sweeps too, or the file system has no locks
+            with suppress(OSError):  # another process is sweeping, or the file system has no locks
                 handle = os.open(path, os.O_RDWR)
                 try:
                     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -73,23 +73,23 @@ def sweep(folder: Path, target: Path | None = None) -> None:
 
 
 def _new_draft(path: Path) -> tuple[int, Path]:
-    """(handle that holds the lock, path) of a new draft."""
+    """Returns (handle that holds the lock, path) of a new draft."""
     while True:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=f".draft{path.suffix}")
         with suppress(OSError):  # a file system without locks
             fcntl.flock(handle, fcntl.LOCK_EX)
         if os.path.exists(name):
             return handle, Path(name)
-        os.close(handle)  # swept by another process before the lock was ours
+        os.close(handle)  # removed by another process before it was locked
 
 
 def _escaped(text: str) -> str:
-    """`text` as a pattern of `glob` that matches just that."""
+    """Returns a `glob` pattern that matches exactly `text`."""
     return re.sub(r"([*?[])", r"[\1]", text)
 
 
 def sync(path: Path) -> None:
-    """Waits until the file, or the list of names in a folder, is on the disk."""
+    """Waits until a file, or the list of names in a folder, is on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -99,9 +99,9 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def naming_errors(path: Path) -> Iterator[None]:
-    """Turns the system's "no space left" and its kin while writing `path` into `DiskFull`, which names the file.
+    """Converts "no space left" and similar errors while writing `path` into `DiskFull`, which names the file.
 
-    Any other error of the system that names no file gets the name of this one.
+    Other system errors without a file name get the name of this file.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Limits on what a file may cost before it is trusted; an environment variable raises each of them."""
+"""Limits on the cost of reading untrusted files; each can be raised by an environment variable."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 MIB = 2**20
 GIB = 2**30
 
-_MOST_TIMES_THE_FILE = 100  # tables compress 3 to 30 times; gzip at its limit 1,000 times
+_MOST_TIMES_THE_FILE = 100  # tables compress 3 to 30 times, gzip at most about 1,000 times
 
 
 @dataclass(frozen=True)
 class Limit:
-    """A whole number that an environment variable may replace.
+    """Whole number that an environment variable may override.
 
     Attributes:
-        variable: the environment variable.
-        default: the limit without it.
+        variable: Name of the environment variable.
+        default: Limit if the variable is not set.
 
     Example:
         >>> Limit("CHRONODE_MAX_EXAMPLE", 1000).value
@@ -36,7 +36,7 @@ class Limit:
 
     @property
     def given(self) -> int | None:
-        """What the environment variable says; None if it is not set."""
+        """The value of the environment variable; None if it is not set."""
         text = os.environ.get(self.variable, "").strip()
         if not text:
             return None
@@ -46,50 +46,50 @@ class Limit:
 
     @property
     def cure(self) -> str:
-        """How to raise the limit, for the end of an error message."""
+        """Advice on raising the limit, for the end of an error message."""
         return f"Set {self.variable} to raise this limit."
 
 
 JSON_BYTES = Limit("CHRONODE_MAX_JSON", 16 * MIB)
-"""Size of a JSON file, or of one line of a file of JSON lines."""
+"""Size of a JSON file, or of one line of a JSON Lines file."""
 
 YAML_BYTES = Limit("CHRONODE_MAX_YAML", MIB // 4)
 """Size of a YAML file."""
 
 UNPACKED_BYTES = Limit("CHRONODE_MAX_UNPACKED", 256 * MIB)
-"""Bytes that a data file may unpack to; by default also 100 times its own size if that is more."""
+"""Unpacked size of a data file in bytes; by default at least 100 times the size of the file."""
 
 ARCHIVE_BYTES = Limit("CHRONODE_MAX_ARCHIVE", 16 * GIB)
-"""Bytes that a downloaded archive may unpack to."""
+"""Unpacked size of a downloaded archive in bytes."""
 
 DOWNLOAD_BYTES = Limit("CHRONODE_MAX_DOWNLOAD", 16 * GIB)
 """Size of a download."""
 
 DOWNLOAD_SPEED = Limit("CHRONODE_MIN_DOWNLOAD_SPEED", 1000)
-"""Bytes per second, averaged over a minute, below which a download is given up; 0 waits forever."""
+"""Bytes per second, averaged over a minute, below which a download is aborted; 0 waits forever."""
 
 COLUMNS = Limit("CHRONODE_MAX_COLUMNS", 20_000)
-"""Columns of a table; each takes time and memory of its own, however few rows there are."""
+"""Columns of a table; each costs time and memory, however few rows there are."""
 
 LAYERS = Limit("CHRONODE_MAX_LAYERS", 1000)
 """Layers of a model."""
 
 
 def check_columns(path: Path, count: int) -> None:
-    """Refuses a table of very many columns."""
+    """Rejects a table with too many columns."""
     if count > COLUMNS.value:
         raise ValueError(f"{path}: more than {COLUMNS.value:,} columns. {COLUMNS.cure}")
 
 
 def check_grown(size: int, source: int, what: str) -> None:
-    """Refuses `what`, which would take `size` bytes in memory, if that is far more than the `source` bytes it is of."""
+    """Rejects `what` if its `size` bytes in memory are far more than the `source` bytes it was read from."""
     limit = _limit_for(source)
     if size > limit:
         raise ValueError(f"{what} would take more than {limit:,} bytes. {UNPACKED_BYTES.cure}")
 
 
 def unpacked_limit(path: Path) -> int:
-    """The bytes that the data file `path` may unpack to.
+    """Returns the number of bytes that the data file `path` may unpack to.
 
     Example:
         >>> unpacked_limit(Path(__file__))
@@ -104,5 +104,5 @@ def _limit_for(source: int) -> int:
 
 
 def check_unpacked(path: Path, size: int) -> None:
-    """Refuses a data file whose content would take `size` bytes if that is far more than the file has."""
+    """Rejects a data file whose `size` bytes of content are far more than the size of the file."""
     check_grown(size, path.stat().st_size, f"{path} ({path.stat().st_size:,} bytes) unpacked")

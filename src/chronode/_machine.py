@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def cpu_model() -> str:
-    """The CPU's name as its maker spells it, or the architecture where the system does not tell."""
+    """Returns the name of the CPU as given by its manufacturer, or else the architecture."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""SequenceModel: symbols or numbers in, a layer over time, logits or values out; and the spec that builds it."""
+"""SequenceModel (symbols or numbers, a recurrent layer, a linear head) and the spec that builds it."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
     from .data import Sequences
 
 
-# What is made on the way to a model may be more than its weights: masks, tables, scratch.
+# Building a model may create more than its weights: masks, tables, temporary tensors.
 _MOST_TIMES_THE_WEIGHTS = 8
 _FEW_NUMBERS = 2**22
 
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """All that is needed to build a SequenceModel anew, as plain data.
+    """Everything needed to build a SequenceModel, as plain data.
 
     Attributes:
-        model: the name of a registered model.
-        input_size: channels of the data; with `symbols`, 1.
-        num_outputs: logits (one per class) or values.
-        hidden_size: units of each layer.
-        num_layers: cells stacked on each other.
-        per_step: an answer at every step; otherwise one after the last.
-        missing: values may be missing.
-        symbols: how many there are, if the data are symbols: each gets a learnt vector. None for numbers.
-        embedding_size: of these vectors.
-        embedding_dropout: of their entries, in training.
-        word_dropout: share of the symbols whose vectors are 0 in a batch of training, wherever they occur in it.
-        head_init: "uniform" (torch's own for a linear map) or "normal" (He et al. 2015, with biases of 0).
-        settings: the layer's (dropout, bidirectional, residual, memory) and the model's own.
+        model: Name of a registered model.
+        input_size: Channels of the data; 1 with `symbols`.
+        num_outputs: Number of logits (one per class) or values.
+        hidden_size: Units of each layer.
+        num_layers: Number of stacked layers.
+        per_step: Whether there is an output at every step instead of one after the last step.
+        missing: Whether values may be missing.
+        symbols: Number of symbols if the data are symbols, each with a learned vector; None for numbers.
+        embedding_size: Size of these vectors.
+        embedding_dropout: Dropout of their entries in training.
+        word_dropout: Share of the symbols whose vectors are set to 0 throughout a training batch.
+        head_init: "uniform" (PyTorch's default for linear layers) or "normal" (He et al. 2015, with zero biases).
+        settings: Settings of the layer (dropout, bidirectional, residual, memory) and of the model.
 
     Example:
         >>> spec = ModelSpec("ltc", input_size=3, num_outputs=2, hidden_size=8)
@@ -75,7 +75,7 @@ class ModelSpec:
     def __post_init__(self) -> None:
         find(self.model)
         for name in ("input_size", "num_outputs", "hidden_size", "num_layers", "embedding_size"):
-            # Plain ints: NumPy's would not go into JSON.
+            # Plain ints: NumPy integers cannot be written as JSON.
             object.__setattr__(self, name, whole(name, getattr(self, name), at_least=1))
         if self.num_layers > LAYERS.value:
             raise ValueError(f"num_layers={self.num_layers:,} is more than {LAYERS.value:,}. {LAYERS.cure}")
@@ -87,23 +87,23 @@ class ModelSpec:
         if self.symbols is not None:
             whole("symbols", self.symbols, at_least=2)
             if self.input_size != 1:
-                raise ValueError(f"symbols come in one channel, these data have {self.input_size}.")
+                raise ValueError(f"symbols need a single channel; these data have {self.input_size}.")
         taken = {"outputs": "per_step", "missing": "missing"}
         for name in taken.keys() & self.settings.keys():
-            raise ValueError(f"{name!r} is no setting of a model here: it follows from {taken[name]}.")
+            raise ValueError(f"{name!r} cannot be set here: it follows from {taken[name]}.")
 
     @classmethod
     def for_data(
         cls, data: Sequences, model: str = "mmrnn", hidden_size: int = 64, num_layers: int = 1, **settings: Any
     ) -> ModelSpec:
-        """The spec of a model that reads `data` and answers its target.
+        """Returns the spec of a model that reads `data` and predicts its target.
 
         Args:
-            data: with a target; training, validation and test series together if some of them miss values.
-            model: the name of a registered model.
-            hidden_size: units of each layer.
-            num_layers: cells stacked on each other.
-            settings: any other field of ModelSpec; all else goes to the layer and the model.
+            data: Series with a target; all of training, validation and test if some of them have missing values.
+            model: Name of a registered model.
+            hidden_size: Units of each layer.
+            num_layers: Number of stacked layers.
+            settings: Any other field of ModelSpec; the rest is passed to the layer and the model.
 
         Example:
             >>> from chronode.data import from_list
@@ -114,9 +114,9 @@ class ModelSpec:
         """
         target = data.target
         if target is None:
-            raise ValueError("these series have no target: say what is to be learnt when you read them (target=...).")
+            raise ValueError("these series have no target: pass target=... when reading them.")
         own = {name: settings.pop(name) for name in _names() & settings.keys() - {"settings"}}
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "input_size": data.num_channels,
             "num_outputs": target.values.shape[1] if target.classes is None else len(target.classes),
             "per_step": target.per_step,
@@ -124,16 +124,16 @@ class ModelSpec:
             "symbols": None if data.base_values.dtype.kind == "f" else count_symbols(data),
         }
         settings |= own.pop("settings", {})
-        return cls(model, hidden_size=hidden_size, num_layers=num_layers, **{**told, **own}, settings=settings)
+        return cls(model, hidden_size=hidden_size, num_layers=num_layers, **{**fields, **own}, settings=settings)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns the spec as plain data for JSON."""
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, told: dict[str, Any]) -> ModelSpec:
-        """The spec that `as_dict` told."""
-        return parse(cls, told)
+    def from_dict(cls, description: dict[str, Any]) -> ModelSpec:
+        """Returns the spec that `as_dict` described."""
+        return parse(cls, description)
 
 
 def _names() -> set[str]:
@@ -141,29 +141,29 @@ def _names() -> set[str]:
 
 
 def count_symbols(data: Sequences) -> int:
-    """How many symbols there are: those that the data name, else up to the largest that occurs."""
+    """Returns the number of symbols: those named by the data, or else the largest one that occurs plus 1."""
     named = data.categories.get(data.channels[0], ())
     return max(len(named), int(data.base_values.max()) + 1, 2)
 
 
 def check_symbols(model: SequenceModel, data: Sequences) -> None:
-    """Refuses symbols that the model has no vector for."""
+    """Rejects symbols that the model has no vector for."""
     known = None if model.spec is None else model.spec.symbols
     if known is not None and count_symbols(data) > max(known, 2):
         highest = int(data.base_values.max())
-        raise ValueError(f"the model knows {known} symbols, 0 to {known - 1}; these data have symbol {highest}.")
+        raise ValueError(f"the model has {known} symbols, 0 to {known - 1}; these data contain symbol {highest}.")
 
 
 class SequenceModel(nn.Module):
-    """A layer with a linear readout of its output: of the last step (`outputs="last"`) or of every step.
+    """Layer with a linear head on its output: on the last step (`outputs="last"`) or on every step.
 
     Args:
-        layer: made by `chronode.create`.
-        num_outputs: logits or values.
-        embedding: for symbols `(B, T)` or `(B, T, 1)`: gives the layer's input.
+        layer: Layer made by `chronode.create`.
+        num_outputs: Number of logits or values.
+        embedding: Module that turns symbols `(B, T)` or `(B, T, 1)` into the input of the layer.
 
     Attributes:
-        spec: what `build` made it from; None if it was put together by hand.
+        spec: The spec passed to `build`; None for a model assembled by hand.
 
     Example:
         >>> import torch, chronode
@@ -181,19 +181,19 @@ class SequenceModel(nn.Module):
 
     @classmethod
     def build(cls, spec: ModelSpec, vectors: NDArray[Any] | None = None) -> SequenceModel:
-        """The model of a spec, with new weights.
+        """Builds the model of a spec with new weights.
 
         Args:
-            spec: what to build.
-            vectors: `(symbols, embedding_size)` to begin with; rows of NaN are drawn at random, with the mean and
-                spread of the others.
+            spec: What to build.
+            vectors: Initial embedding `(symbols, embedding_size)`; rows of NaN are drawn at random, with the mean and
+                standard deviation of the others.
         """
         embedding, features = None, spec.input_size
         if spec.symbols is not None:
             embedding, features = _embedding(spec, vectors), spec.embedding_size
         outputs = "all" if spec.per_step else "last"
-        told = {"missing": spec.missing, "outputs": outputs, **spec.settings}
-        layer = create(spec.model, features, spec.hidden_size, spec.num_layers, **told)
+        settings = {"missing": spec.missing, "outputs": outputs, **spec.settings}
+        layer = create(spec.model, features, spec.hidden_size, spec.num_layers, **settings)
         model = cls(layer, spec.num_outputs, embedding)
         if spec.head_init == "normal":
             nn.init.kaiming_normal_(model.head.weight)
@@ -202,11 +202,11 @@ class SequenceModel(nn.Module):
         return model
 
     def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
-        """Logits or values; `times` are the layer's dt, t, lengths and observed."""
+        """Returns logits or values; `times` are the dt, t, lengths and observed of the layer."""
         return self.run(x, None, **times)[0]
 
     def run(self, x: Tensor, state: State | None = None, **times: Any) -> tuple[Tensor, State]:
-        """The same from a carried state, and the state after it: for live data and for training in pieces."""
+        """Runs from a given state and returns the final state too: for live data and for training in pieces."""
         if self.embedding is not None:
             x = self.embedding(x.squeeze(-1) if x.dim() == 3 else x)
         elif x.dtype != self.head.weight.dtype:
@@ -215,7 +215,7 @@ class SequenceModel(nn.Module):
         return self.head(y), state
 
     def with_settings_of(self, tensors: dict[str, Tensor]) -> SequenceModel:
-        """This model, or one with new weights and the settings of the saved `tensors` where they are not in the spec.
+        """Returns this model, or a new one with those settings of the saved `tensors` that the spec does not hold.
 
         The default of a setting may have changed since the weights were saved.
         """
@@ -228,14 +228,16 @@ class SequenceModel(nn.Module):
         return self.build(replace(self.spec, settings=self.spec.settings | others))
 
     def save(self, path: str | Path) -> Path:
-        """Writes the weights (`.safetensors`) and, beside them, the spec (`.json`); returns the former's path."""
+        """Writes the weights (`.safetensors`) and the spec (`.json`) next to them; returns the path of the weights."""
         from safetensors.torch import save
 
         if self.spec is None:
-            raise ValueError("this model was put together by hand; one made by SequenceModel.build(spec) can be saved.")
+            raise ValueError(
+                "this model was assembled by hand; only models made by SequenceModel.build(spec) can be saved."
+            )
         path = Path(path).with_suffix(".safetensors")
         with replacing(path) as draft:
-            # By Python's own write: an error of safetensors' would not say that the disk is full.
+            # Written by Python: an error from safetensors would not mention a full disk.
             draft.write_bytes(save({name: tensor.contiguous() for name, tensor in self.state_dict().items()}))
         with replacing(path.with_suffix(".json")) as draft:
             draft.write_text(json.dumps(self.spec.as_dict(), indent=1))
@@ -243,37 +245,37 @@ class SequenceModel(nn.Module):
 
     @classmethod
     def load(cls, path: str | Path) -> SequenceModel:
-        """Reads what `save` wrote; the model is ready to answer (evaluation mode)."""
+        """Reads what `save` wrote and returns the model in evaluation mode."""
         from safetensors.torch import load_file
 
         path = Path(path).with_suffix(".safetensors")
         spec: ModelSpec = read_json(path.with_suffix(".json"), ModelSpec)
         try:
             weights = load_file(path)
-            # A layer has at least one tensor: this is known before the layers are built one by one.
+            # A layer has at least one tensor, so this is checked before the layers are built one by one.
             if spec.num_layers > len(weights):
                 raise ValueError(
-                    f"model.json has {spec.num_layers:,} layers, the weights are {len(weights):,} tensors."
+                    f"model.json has {spec.num_layers:,} layers, but there are only {len(weights):,} weight tensors."
                 )
             most = max(_FEW_NUMBERS, _MOST_TIMES_THE_WEIGHTS * sum(tensor.numel() for tensor in weights.values()))
-            # Weights are drawn only to be replaced.
+            # The initial weights are replaced below.
             with torch.random.fork_rng(devices=[]), Budget(most):
                 model = cls.build(spec).with_settings_of(weights)
             model.load_state_dict(weights)
         except FileNotFoundError:
             raise
-        except Exception as error:  # foreign bytes, and settings that a cell may refuse in any way
+        except Exception as error:  # untrusted bytes, and settings that a cell may reject with any error
             raise ValueError(f"{path}: {_one_line(error)}") from error
         return model.eval()
 
 
 class WordEmbedding(nn.Embedding):
-    """A vector for each symbol; in training, `dropout` of the symbols have vectors of 0 throughout a batch.
+    """Embedding of symbols; in training, a share `dropout` of the symbols has zero vectors throughout a batch.
 
     Example:
         >>> table = WordEmbedding(1000, 4, dropout=0.5)
         >>> words = torch.arange(1000).repeat(2, 1)
-        >>> one, again = table(words).abs().sum(-1) > 0  # a word is there, or is not, wherever it occurs
+        >>> one, again = table(words).abs().sum(-1) > 0  # a word is dropped everywhere or nowhere
         >>> bool((one == again).all()), 400 < int(one.sum()) < 600, bool((table.eval()(words) != 0).all())
         (True, True, True)
     """
@@ -283,7 +285,7 @@ class WordEmbedding(nn.Embedding):
         self.dropout = dropout
 
     def forward(self, input: Tensor) -> Tensor:
-        """`(..., size)` the vectors of `input (...)`."""
+        """Returns the vectors `(..., size)` of `input (...)`."""
         vectors = super().forward(input)
         if not (self.training and self.dropout):
             return vectors
@@ -302,10 +304,12 @@ def _embedding(spec: ModelSpec, vectors: NDArray[Any] | None) -> nn.Module:
         given = torch.as_tensor(vectors, dtype=table.weight.dtype)
         if given.shape != table.weight.shape:
             wanted = f"({spec.symbols}, {spec.embedding_size})"
-            raise ValueError(f"the vectors have shape {tuple(given.shape)}, the model's symbols need {wanted}.")
+            raise ValueError(
+                f"vectors must have shape {wanted} for the symbols of this model, got {tuple(given.shape)}."
+            )
         known = given[~given.isnan().any(1)]
         with torch.no_grad():
-            if len(known) > 1:  # words without a vector are of the others' size
+            if len(known) > 1:  # words without a vector get the scale of the others
                 table.weight.mul_(known.std(0)).add_(known.mean(0))
             table.weight.copy_(torch.where(given.isnan(), table.weight, given))
     return nn.Sequential(table, nn.Dropout(spec.embedding_dropout)) if spec.embedding_dropout else table

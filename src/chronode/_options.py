@@ -1,4 +1,4 @@
-"""Fields of settings that are options of the command line too: what their help says beside the docstring."""
+"""Dataclass fields that are also command-line options: what `--help` shows beside the docstring."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ PANELS = ("Data", "Time", "Target", "Model", "Training", "Output")
 
 
 def option(default: Any, panel: str, example: Any, *flags: str) -> Any:
-    """A dataclass field with a default and what --help needs to know.
+    """Returns a dataclass field with a default and the details that `--help` shows.
 
     Args:
         default: Default value.
         panel: One of PANELS.
         example: A value as a user would type it.
-        flags: Replace the flag made from the field's name.
+        flags: Flags that replace the one made from the name of the field.
 
     Example:
         >>> @dataclasses.dataclass
@@ -29,6 +29,6 @@ def option(default: Any, panel: str, example: Any, *flags: str) -> Any:
 
 
 def about(panel: str, example: Any, *flags: str) -> dict[str, Any]:
-    """The metadata of a field that is an option; the arguments are those of `option`."""
+    """Returns the metadata of a field that is an option; the arguments are those of `option`."""
     assert panel in PANELS, panel
     return {"panel": panel, "example": str(example), "flags": flags}

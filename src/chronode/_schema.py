@@ -1,4 +1,4 @@
-"""One check of plain data against types: what a file says becomes typed values, or an error names the field."""
+"""Conversion of plain data to typed values; errors name the field."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ T = TypeVar("T")
 
 _LARGEST_INTEGER = 2**64  # random seeds go up to here
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text", types.NoneType: "null"}
-_WORDS |= {list: "a list", tuple: "a list", Sequence: "a list", dict: "names with values"}
+_WORDS |= {list: "a list", tuple: "a list", Sequence: "a list", dict: "a mapping"}
 _LISTS = (list, tuple, Sequence)
 
 
 def parse(kind: Any, value: Any, field: str = "") -> Any:
-    """`value`, as JSON or YAML holds it, as the type `kind`: lists become tuples, mappings become dataclasses.
+    """Converts `value`, as read from JSON or YAML, to the type `kind`: lists become tuples, mappings dataclasses.
 
     Args:
-        kind: a type hint: bool, int, float, str, None, Any, unions, list, tuple and dict of them, a dataclass
+        kind: Type hint: bool, int, float, str, None, Any, unions, list, tuple and dict of them, a dataclass
             or a TypedDict.
-        value: plain data.
-        field: what to call the value in an error message, such as "scaler.mean"; "" for the whole.
+        value: Plain data.
+        field: Name of the value in error messages, such as "scaler.mean"; "" for the whole.
 
     Raises:
-        ValueError: the value is of another type, a field is missing or unknown, or the dataclass refuses it.
+        ValueError: The value has another type, a field is missing or unknown, or the dataclass rejects it.
 
     Example:
         >>> parse(dict[str, tuple[float, ...]], {"mean": [1, 2.5]})
@@ -51,7 +51,7 @@ def parse(kind: Any, value: Any, field: str = "") -> Any:
 
 
 def _converted(kind: Any, value: Any, field: str) -> tuple[bool, Any]:
-    """(whether the value has the kind, the value as that kind); an error may come from within."""
+    """Returns (whether the value has the type, the converted value); raises errors of nested values."""
     outer = get_origin(kind) or kind
     if outer in _LISTS:
         if not isinstance(value, (list, tuple)):
@@ -72,7 +72,7 @@ def _converted(kind: Any, value: Any, field: str) -> tuple[bool, Any]:
         if not isinstance(value, Integral if outer is int else Real):
             return False, None
         if isinstance(value, Integral) and abs(int(value)) > _LARGEST_INTEGER:
-            raise ValueError(f"{field or 'it'} is a whole number of more than 64 bits.")
+            raise ValueError(f"{field or 'it'} is a whole number with more than 64 bits.")
         return True, int(value) if isinstance(value, Integral) and outer is int else float(value)
     if outer is str and isinstance(value, str):
         _check_text(value, field)
@@ -80,13 +80,13 @@ def _converted(kind: Any, value: Any, field: str) -> tuple[bool, Any]:
 
 
 def _check_text(text: str, field: str) -> None:
-    """Refuses what no file name or terminal can hold."""
+    """Rejects text that a file name or terminal cannot hold."""
     if "\0" in text or (not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text)):
         raise ValueError(f"{field or 'a name'} has characters that are not text: {_shown(text)}.")
 
 
 def _one_of_union(kind: Any, value: Any, field: str) -> Any:
-    """The first member of the union that the value fits; if only one has its shape, that one's error is told."""
+    """Returns the first member of the union that fits; if only one has the right shape, raises its error."""
     members = get_args(kind)
     for member in members:
         if not _is_nested(member):
@@ -110,17 +110,17 @@ def _shape(kind: Any) -> Any:
     return (list, tuple) if (get_origin(kind) or kind) in _LISTS else Mapping
 
 
-def _build(cls: type[T], told: Any, field: str) -> T:
-    """The dataclass or TypedDict from names and values."""
-    if not isinstance(told, Mapping):
-        raise ValueError(f"{field or 'it'} must be names with values, got {_shown(told)}.")
+def _build(cls: type[T], fields: Any, field: str) -> T:
+    """Builds a dataclass or TypedDict from a mapping."""
+    if not isinstance(fields, Mapping):
+        raise ValueError(f"{field or 'it'} must be a mapping, got {_shown(fields)}.")
     hints, required = _fields(cls)
-    for name in told:
+    for name in fields:
         if name not in hints:
-            raise ValueError(f"{_within(field, str(name))} is not known.{near(str(name), hints)}")
-    if missing := [name for name in required if name not in told]:
+            raise ValueError(f"{_within(field, str(name))} is not a known field.{near(str(name), hints)}")
+    if missing := [name for name in required if name not in fields]:
         raise ValueError(f"{_within(field, missing[0])} is missing.")
-    values = {name: parse(hints[name], value, _within(field, name)) for name, value in told.items()}
+    values = {name: parse(hints[name], value, _within(field, name)) for name, value in fields.items()}
     try:
         return cls(**values)
     except (TypeError, ValueError) as error:
@@ -129,7 +129,7 @@ def _build(cls: type[T], told: Any, field: str) -> T:
 
 @lru_cache
 def _fields(cls: Any) -> tuple[dict[str, Any], list[str]]:
-    """(the type of every field, the fields that must be there)."""
+    """Returns (the type of every field, the required fields)."""
     hints = get_type_hints(cls)
     if is_typeddict(cls):
         return hints, sorted(cls.__required_keys__)
@@ -145,10 +145,10 @@ def _within(field: str, name: str) -> str:
 
 
 def _words(kind: Any) -> str:
-    """A type in words: "a whole number or null"."""
+    """Describes a type in words, such as "a whole number or null"."""
     if get_origin(kind) in (Union, types.UnionType):
         return " or ".join(dict.fromkeys(_words(member) for member in get_args(kind)))
-    return _WORDS.get(get_origin(kind) or kind, "names with values")
+    return _WORDS.get(get_origin(kind) or kind, "a mapping")
 
 
 def _shown(value: Any) -> str:

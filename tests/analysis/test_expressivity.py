@@ -209,10 +209,10 @@ def test_more_processes_give_the_same_numbers():
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"over": "colour", "values": [1]}, "over='colour' is not known"),
+        ({"over": "colour", "values": [1]}, "over='colour' is not supported"),
         ({"over": "width", "values": []}, "values is empty"),
-        ({"over": "solver", "values": ["euler"]}, "solver='euler' is not known"),
-        ({"over": "width", "values": [10], "models": ["lstm"]}, "models='lstm' is not known"),
+        ({"over": "solver", "values": ["euler"]}, "solver='euler' is not supported"),
+        ({"over": "width", "values": [10], "models": ["lstm"]}, "models='lstm' is not supported"),
         ({"over": "width", "values": [10], "tries": 0}, "tries must be at least 1"),
     ],
 )

@@ -125,7 +125,7 @@ def test_what_cannot_be_cut_is_refused():
         studies.random_entries(from_list([[1.0]], target=[0.5]), 0)
     with pytest.raises(ValueError, match="there is no task 'digit'"):
         studies.learned_steps(Trial("digit"))
-    with pytest.raises(ValueError, match="kinds='dense' is not known"):
+    with pytest.raises(ValueError, match="kinds='dense' is not supported"):
         studies.stacking(TINY, kinds=["dense"])
 
 

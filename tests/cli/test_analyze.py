@@ -135,7 +135,7 @@ def test_health_on_another_file_with_missing_values(tmp_path):
         (["flow", "--model", ","], "--model is empty"),
         (["volume", "--model", "lstmm"], "there is no model 'lstmm'. Did you mean 'lstm'"),
         (["equilibrium", "--model", "gru"], "--model gru has no equilibrium recursion: choose irnn, sirnn or ernn"),
-        (["expressivity", "--over", "solver", "--values", "euler"], "solver='euler' is not known"),
+        (["expressivity", "--over", "solver", "--values", "euler"], "solver='euler' is not supported"),
         (["health", "nowhere"], "nowhere"),
         (["flow", "--steps", "1"], "--steps"),
     ],

@@ -94,7 +94,7 @@ def test_sweep_without_any_good_trial_ends_with_code_1(tmp_path):
         (("sweep", "bitstream", "--model", "unicorn"), "Did you mean 'unicornn'"),
         (("sweep", "bitstream", "--model", "gru", "--range", "delta_t=1:2"), "no setting 'delta_t'"),
         (("sweep", "bitstream", "--range", "hidden=1,2", "--hidden", "4"), "hidden is both fixed and searched"),
-        (("sweep", "bitstream", "--pruner", "best", "--option", "train=8"), "pruner='best' is not known"),
+        (("sweep", "bitstream", "--pruner", "best", "--option", "train=8"), "pruner='best' is not supported"),
     ],
 )
 def test_a_mistake_ends_with_one_line_and_code_2(tmp_path, monkeypatch, arguments, told):

@@ -133,5 +133,5 @@ def test_a_row_per_series_and_an_index_of_pandas(here):
     pandas.DataFrame({"t": range(60), "x": rng.normal(size=60)}).to_csv("b.csv")
     out = chronode("train", "b.csv", "--time", "t", "--forecast", 1, *QUICK, "--epochs", 1, "--output", "other").out
     assert "1 channel (x)" in out
-    assert "note: column 'Unnamed: 0' holds row numbers (an index without a name): dropped." in out
+    assert "note: column 'Unnamed: 0' holds row numbers (an unnamed index): dropped." in out
     assert "x+1" in table(chronode("predict", "other", "b.csv").out)[0]

@@ -121,7 +121,7 @@ def test_what_looks_like_another_unit_can_be_allowed(home, tmp_path):
 
 def test_classes_that_training_did_not_see_are_refused_when_measured(home, tmp_path):
     other = write_vitals(tmp_path / "other.csv", patients=6, outcome=lambda row: "dead")
-    assert "classes that training did not see: 'dead'" in chronode("evaluate", home / "run", other, code=2).err
+    assert "classes that did not occur in training: 'dead'" in chronode("evaluate", home / "run", other, code=2).err
     chronode("predict", home / "run", other)
 
 

@@ -3,7 +3,9 @@
 from chronode.data import from_long
 
 nan = float("nan")
-ONCE = "classes of 'y' seen once: 'p' (id a), 'q' (id b): kept; a split puts them into training."  # a note on `made`
+ONCE = (
+    "classes of 'y' that occur once: 'p' (id a), 'q' (id b): kept; a split puts them into training."  # a note on `made`
+)
 
 
 def long(**columns):

@@ -66,14 +66,14 @@ def test_steps_of_one_time_are_kept_unless_asked():
     merged = from_list(series, times=times, duplicates="merge", target=[["a", "b", "a"]])
     assert merged.values[:, 0].tolist() == [1, 4]
     assert merged.target.values.tolist() == [0, 0]
-    with pytest.raises(ValueError, match="1 row at a time that the same series already has"):
+    with pytest.raises(ValueError, match="1 row with a time that the same series already has"):
         from_list(series, times=times, duplicates="error")
 
 
 def test_nan_is_missing_and_empty_channels_stay():
     made = from_list([[[1.0, nan], [nan, nan]]])
     assert made.channels == ("x0", "x1")
-    assert made.notes == ("no value at all in 'x1': kept, missing everywhere.",)
+    assert made.notes == ("no values in 'x1': kept, missing everywhere.",)
     assert from_list([[[1.0, nan], [2.0, nan]]], empty="drop").channels == ("x0",)
 
 
@@ -95,7 +95,7 @@ def test_classes_of_arrays():
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: from_numpy(np.ones((2, 3, 1)), order="TN"), "order='TN' is not known; choose one of 'NTD', 'NDT'"),
+        (lambda: from_numpy(np.ones((2, 3, 1)), order="TN"), "order='TN' is not supported; choose one of 'NTD', 'NDT'"),
         (lambda: from_numpy(np.ones(3), order="NTD"), "must have the axes NTD"),
         (lambda: from_numpy(np.ones((2, 0, 1)), order="NTD"), "values is empty"),
         (lambda: from_numpy([["a", "b"]], order="NTD"), "values must hold numbers"),
@@ -107,7 +107,7 @@ def test_classes_of_arrays():
         (lambda: from_list([]), "series is empty"),
         (lambda: from_list(np.ones((2, 3, 1))), "use from_numpy"),
         (lambda: from_list([[1.0], []]), r"series\[1\] has no observation"),
-        (lambda: from_list([[[1.0, 2.0]], [[1.0]]]), r"series\[1\] has 1 channels, series\[0\] has 2"),
+        (lambda: from_list([[[1.0, 2.0]], [[1.0]]]), r"series\[1\] has 1 channels, but series\[0\] has 2"),
         (lambda: from_list([[1.0], ["a"]]), r"series\[1\] must hold numbers"),
         (lambda: from_list([[[1.0], [2.0, 3.0]]]), r"series\[0\] is not an array of numbers"),
         (lambda: from_list([[1.0]], times=[[1, 2]]), r"times\[0\] must have a row for each of the 1 steps"),
@@ -117,14 +117,14 @@ def test_classes_of_arrays():
         (lambda: from_list([[1.0], [2.0, np.inf]]), r"series\[1\], step 1, channel 'x0' is infinite"),
         (lambda: from_list([[1.0], [2.0, 1e300]]), r"step 1, channel 'x0' is 1e\+300, too large for float32"),
         (lambda: from_list([[1.0]], channels=["a", "b"]), "channels has 2 names for 1 channels"),
-        (lambda: from_list([[[1.0, 2.0]]], channels=["a", "a"]), "channels has a name twice: 'a'"),
-        (lambda: from_list([[1.0]], ids=["a", "b"]), "ids must be one per series: 1"),
+        (lambda: from_list([[[1.0, 2.0]]], channels=["a", "a"]), "channels contains a name twice: 'a'"),
+        (lambda: from_list([[1.0]], ids=["a", "b"]), "ids must have one entry per series \\(1\\)"),
         (lambda: from_list([[1.0], [2.0]], target=[0, 2], classes=["a", "b"]), "is 2 at row 2; 2 classes were given"),
-        (lambda: from_list([[1.0], [2.0]], target=["a", "a"]), "one class only"),
+        (lambda: from_list([[1.0], [2.0]], target=["a", "a"]), "only one class"),
         (lambda: from_list([[1.0], [2.0]], target=[0.5, np.inf]), "target 'target' is infinite or too large at row 2"),
-        (lambda: from_list([[1.0], [2.0]], target=[[0, 1], [1, 0]], per_step=False), "classes must be one per row"),
+        (lambda: from_list([[1.0], [2.0]], target=[[0, 1], [1, 0]], per_step=False), "there must be one class per row"),
         (lambda: from_list([[1.0], [2.0]], target=[0.5, 1.0], target_names=["a", "b"]), "as many target names"),
-        (lambda: from_list([[1.0]], dtype="int8"), "dtype='int8' is not known"),
+        (lambda: from_list([[1.0]], dtype="int8"), "dtype='int8' is not supported"),
     ],
 )  # fmt: skip
 def test_a_wrong_array_is_named(call, told):

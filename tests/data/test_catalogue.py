@@ -79,7 +79,7 @@ def test_partial_copies_say_so():
         ("har", "sha256 of the download"),
         ("glove", "md5 of the download"),
         ("eigenworms", "first download"),
-        ("walker2d", "what was built"),
+        ("walker2d", "built files"),
     ],
 )
 def test_what_decides_is_told(name, told):

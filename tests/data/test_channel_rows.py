@@ -33,7 +33,8 @@ def test_readings_of_one_channel_and_time_are_merged_with_a_note_or_an_error():
     table = rows(what=["hr", "hr", "hr", "hr"])
     s = read_rows(table)
     assert s[0].values[:, 0].tolist() == [48.5, 62]
-    assert s.notes == ("1 reading of a channel that already has one at that time (first: 'hr'): merged by their mean.",)
+    merged = "1 reading of a channel that already has one at that time (first: 'hr'): replaced by their mean."
+    assert s.notes == (merged,)
     with pytest.raises(ValueError, match="remove them, or use duplicates='merge'"):
         read_rows(table, duplicates="error")
     with pytest.raises(ValueError, match="must be 'merge' or 'error'"):
@@ -43,7 +44,7 @@ def test_readings_of_one_channel_and_time_are_merged_with_a_note_or_an_error():
 def test_channels_of_training_keep_their_places():
     s = read_rows(columns=["temp", "spo2"])
     assert s.channels == ("temp", "spo2")
-    assert "channels left out: 'hr'." in s.notes
+    assert "channels dropped: 'hr'." in s.notes
     np.testing.assert_array_equal(s[0].values, [[37, nan], [nan, nan]])
     with pytest.raises(ValueError, match="none of the channels 'spo2' occurs"):
         read_rows(columns=["spo2"])

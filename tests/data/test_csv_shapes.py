@@ -86,7 +86,7 @@ def test_decimal_commas_and_thousands_are_found(tmp_path, text, expected):
 def test_a_comma_that_may_be_either_is_asked_for(tmp_path):
     path = put(tmp_path / "a.csv", "a;b\n1,234;1\n2,345;2\n")
     with pytest.raises(
-        ValueError, match=r"a.csv: '1,234' in column 'a' can be read .*: give decimal=',' or thousands=','"
+        ValueError, match=r"a.csv: '1,234' in column 'a' can be read .*: pass decimal=',' or thousands=','"
     ):
         read(path)
     assert read(path, decimal=",").values[0].tolist() == pytest.approx([1.234, 1])
@@ -176,7 +176,7 @@ def test_an_encoding_that_cannot_be_found_is_named_in_the_error(tmp_path):
         read(path)
     path = put(tmp_path / "b.csv", "温度,x\n1,2\n".encode("shift_jis"))
     assert read(path, encoding="shift_jis").channels == ("温度", "x")
-    with pytest.raises(ValueError, match="not text in the encoding ascii"):
+    with pytest.raises(ValueError, match="text is not in the encoding ascii"):
         read(put(tmp_path / "c.csv", "x,place\n1,Süd\n"), encoding="ascii")
 
 
@@ -207,7 +207,7 @@ def test_what_numpy_writes_is_read(tmp_path):
 def test_comments_in_the_middle_are_named_in_the_error_or_skipped(tmp_path):
     path = put(tmp_path / "a.csv", "t,x\n0,1\n# sensor restarted\n1,2\n")
     with pytest.raises(
-        ValueError, match=r"row 2 has 1 cells instead of 2: '# sensor restarted'. If it is a comment: comment='#'"
+        ValueError, match=r"row 2 has 1 cells instead of 2: '# sensor restarted'. If it is a comment, pass comment='#'"
     ):
         read(path)
     assert read(path, comment="#").values[:, 1].tolist() == [1, 2]
@@ -233,7 +233,7 @@ def test_own_markers_in_frames_and_readings():
 def test_an_unknown_marker_is_named_in_the_error(tmp_path):
     path = put(tmp_path / "a.csv", "x\n1\n2\n3\n<0.5\n5\nbelow\n")
     with pytest.raises(
-        ValueError, match=r"row 4 has '<0.5'. If it means a missing value, give missing_values=\['<0.5', 'below'\]"
+        ValueError, match=r"row 4 has '<0.5'. If it means a missing value, pass missing_values=\['<0.5', 'below'\]"
     ):
         read(path)
     path = put(tmp_path / "b.csv", "t,what,v\n0,a,1\n1,a,<1\n")
@@ -264,7 +264,7 @@ def test_the_index_of_pandas_is_dropped_with_a_note(tmp_path, kind):
         frame.to_csv(path)
     made = read(path, time="t")
     assert made.channels == ("x",)
-    assert any("holds row numbers (an index without a name): dropped" in note for note in made.notes)
+    assert any("holds row numbers (an unnamed index): dropped" in note for note in made.notes)
 
 
 def test_an_index_that_is_used_or_holds_something_else_stays(tmp_path):
@@ -272,7 +272,7 @@ def test_an_index_that_is_used_or_holds_something_else_stays(tmp_path):
     assert read(path, time="Unnamed: 0")[0].dt.tolist() == [0, 1]
     assert read(path, columns=["Unnamed: 0", "x"]).channels == ("Unnamed: 0", "x")
     assert read(put(tmp_path / "b.csv", ",x\n0.5,1\n0.5,2\n")).channels == ("Unnamed: 0", "x")
-    with pytest.raises(ValueError, match="It looks like a time: give time='Unnamed: 0'"):
+    with pytest.raises(ValueError, match="It looks like a time: pass time='Unnamed: 0'"):
         read(put(tmp_path / "c.csv", ",x\n2024-01-01,1\n2024-01-02,2\n"))
 
 

@@ -97,7 +97,7 @@ def test_the_format_is_found_and_said(tmp_path, name):
 )
 def test_an_ambiguous_order_is_asked_for(tmp_path, texts, choices):
     with pytest.raises(
-        ValueError, match=f"a.csv: when: dates such as '{texts[0]}' can be read .* give time_format={choices}"
+        ValueError, match=f"a.csv: when: dates such as '{texts[0]}' can be read .* pass time_format={choices}"
     ):
         one(tmp_path / "a.csv", texts)
     assert seconds(one(tmp_path / "a.csv", ["01/02/2024"], time_format="%d/%m/%Y")) == utc("2024-02-01")
@@ -205,18 +205,18 @@ def test_what_strptime_accepts_works(moment, text_format):
 def test_what_strptime_refuses_is_refused(text_format):
     with pytest.raises(ValueError):
         datetime.datetime.strptime("2024-W05", text_format)
-    with pytest.raises(ValueError, match="t: the time of row 1 is not of the form|is not a format of dates"):
+    with pytest.raises(ValueError, match="t: the time of row 1 does not have the form|is not a date format"):
         from_wide({"t": ["2024-W05"], "x": [1.0]}, time="t", time_format=text_format)
 
 
 @pytest.mark.parametrize("text", ["now", "today", "NaT", "nan"])
 def test_words_of_pandas_are_no_dates(text):
-    with pytest.raises(ValueError, match="row 2 is not of the form"):
+    with pytest.raises(ValueError, match="row 2 does not have the form"):
         from_wide({"t": ["2024", text], "x": [1.0, 2.0]}, time="t", time_format="%Y")
 
 
 def test_a_format_that_is_none_is_named():
-    with pytest.raises(ValueError, match="time_format='iso' is not known; use e.g. '%d/%m/%Y %H:%M' or 'number'"):
+    with pytest.raises(ValueError, match="time_format='iso' is not supported; use e.g. '%d/%m/%Y %H:%M' or 'number'"):
         from_wide({"t": [1], "x": [1.0]}, time="t", time_format="iso")
     with pytest.raises(ValueError, match="t: the time of row 2 is not a number: 'b'"):
         from_wide({"t": ["1", "b"], "x": [1.0, 2.0]}, time="t", time_format="number")
@@ -254,5 +254,5 @@ def test_elapsed_times_are_durations(tmp_path, texts):
     assert made.notes[0] == "when: read as elapsed hours, minutes and seconds."
     assert made.clock.written(made.times) == ["0:00:00", "36:05:00"]
     assert one(tmp_path / "b.csv", ["1:30", "2:00"], **options_like(made)).clock.unit == "hour"
-    with pytest.raises(ValueError, match="row 2 is not of the form elapsed: '1:75'"):
+    with pytest.raises(ValueError, match="row 2 does not have the form elapsed: '1:75'"):
         one(tmp_path / "c.csv", ["0:00", "1:75"])

@@ -42,7 +42,7 @@ def test_a_broken_download_asks_only_for_the_rest(published):
 def test_a_download_that_was_given_up_goes_on_next_time(published, cache, monkeypatch):
     monkeypatch.setattr("chronode.data.sets._resume.ATTEMPTS", 1)
     published.break_after = 500_000
-    with pytest.raises(download.DataError, match="ended after 500,000 of 1,048,576|connection broke"):
+    with pytest.raises(download.DataError, match="stopped after 500,000 of 1,048,576|connection broke"):
         download.folder("numbers")
     assert (cache / "downloads" / "numbers.bin.part").read_bytes() == CONTENT[:500_000]
     assert not (cache / "numbers").exists()

@@ -1,4 +1,4 @@
-"""A download or a copy in the cache that is not what it should be is refused, and the way on is told."""
+"""A download or a cached copy with a wrong hash is rejected, and the error says what to do."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ published = pytest.fixture(numbers_published)
 @pytest.mark.parametrize("bad", [CONTENT[:-1], CONTENT[:-1] + b"x", b""])
 def test_an_altered_or_truncated_download_is_refused_and_removed(published, cache, bad):
     published.files["numbers.bin"] = bad
-    with pytest.raises(download.DataError, match="is not what it should be"):
+    with pytest.raises(download.DataError, match="its hash is wrong"):
         download.folder("numbers")
     assert not (cache / "numbers").exists()
     assert [path.name for path in (cache / "downloads").iterdir()] == []
@@ -42,7 +42,7 @@ def test_an_md5_is_enough_where_only_that_is_published(server, known):
     server.files["numbers.bin"] = CONTENT
     url = server.url("numbers.bin")
     known(numbers(url, hash="md5:" + hashlib.md5(b"other").hexdigest()))
-    with pytest.raises(download.DataError, match="is not what it should be"):
+    with pytest.raises(download.DataError, match="its hash is wrong"):
         download.folder("numbers")
     known(numbers(url, hash="md5:" + hashlib.md5(CONTENT).hexdigest()))
     assert (download.folder("numbers") / "numbers.bin").is_file()
@@ -53,10 +53,10 @@ def test_without_a_published_hash_the_first_download_is_remembered(server, known
     known(numbers(server.url("numbers.bin"), hash=""))
     download.folder("numbers")
     told = capsys.readouterr().err
-    assert f"no hash is published; remembered sha256 {sha256(CONTENT)} from now on" in told
+    assert f"no hash is published; later downloads must have sha256 {sha256(CONTENT)}" in told
     assert (cache / "downloads" / "numbers.bin.sha256").read_text() == f"{sha256(CONTENT)}  numbers.bin\n"
     server.files["numbers.bin"] = b"other"
-    with pytest.raises(download.DataError, match="is not what it should be") as caught:
+    with pytest.raises(download.DataError, match="its hash is wrong") as caught:
         download.fetch("numbers", again=True)
     first = cache / "downloads" / "numbers.bin.sha256"
     assert f"remove {first}" in str(caught.value)
@@ -78,7 +78,7 @@ def test_a_web_page_in_place_of_an_archive_is_not_what_is_remembered(server, kno
 def test_an_archive_without_the_files_is_refused(server, known, cache):
     server.files["n.zip"] = zipped({"other.bin": CONTENT})
     known(Remote("n.zip", (server.url("n.zip"),)))
-    with pytest.raises(download.DataError, match=r"n.zip has none of the files of numbers \(numbers.bin\)"):
+    with pytest.raises(download.DataError, match=r"n.zip contains none of the files of numbers \(numbers.bin\)"):
         download.folder("numbers")
     assert not (cache / "numbers").exists()
 
@@ -119,7 +119,7 @@ def test_a_cached_copy_that_was_changed_is_refused(server, known, cache, change)
             (folder / "a.txt").unlink()
         case "add":
             (folder / "c.txt").write_bytes(b"three")
-    with pytest.raises(download.DataError, match=r"is refused, it is no known copy.*fetch numbers --again"):
+    with pytest.raises(download.DataError, match=r"was rejected: it is not a known copy.*fetch numbers --again"):
         download.folder("numbers")
     download.fetch("numbers", again=True)
     assert (download.folder("numbers") / "a.txt").read_bytes() == b"one"
@@ -133,7 +133,7 @@ def test_a_change_that_keeps_size_and_time_is_found_by_hashing_anew(published):
     path.write_bytes(CONTENT[:-1] + b"x")
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert download.folder("numbers") == path.parent  # remembered: nothing is hashed
-    with pytest.raises(download.DataError, match="joint sha256"):
+    with pytest.raises(download.DataError, match="combined sha256"):
         download.present("numbers", anew=True)
 
 
@@ -142,7 +142,7 @@ def test_a_wrong_file_put_into_the_downloads_is_set_aside(published, cache, caps
     (cache / "downloads" / "numbers.bin").write_bytes(b"wrong")
     assert downloaded() == CONTENT
     assert (cache / "downloads" / "numbers.bin.refused").read_bytes() == b"wrong"
-    assert "numbers.bin is refused: its sha256 is" in capsys.readouterr().err
+    assert "numbers.bin was rejected (its sha256 is" in capsys.readouterr().err
 
 
 def test_a_damaged_memory_only_costs_hashing(published, cache):
@@ -154,5 +154,5 @@ def test_a_damaged_memory_only_costs_hashing(published, cache):
 
 def test_a_damaged_seal_is_no_seal(published):
     (download.folder("numbers") / copies.SEAL).write_text("{}")
-    with pytest.raises(download.DataError, match="is refused"):
+    with pytest.raises(download.DataError, match="was rejected"):
         download.folder("numbers")

@@ -98,7 +98,7 @@ def test_sheets_of_excel(tmp_path):
         pandas.DataFrame({"note": ["read me"]}).to_excel(book, sheet_name="about", index=False)
         pandas.DataFrame(ROWS).to_excel(book, sheet_name="data", index=False, startrow=2, startcol=1)
     made = read(path, sheet="data", **ROLES)
-    assert made.notes[0] == "sheet 'data' of 2 was read."
+    assert made.notes[0] == "read sheet 'data', one of 2."
     assert made.lengths.tolist() == [2, 2]
     with pytest.raises(
         ValueError, match="sheet='dat' is not a sheet; the sheets are 'about', 'data'. Did you mean 'data'"
@@ -200,11 +200,11 @@ def test_npy_files(tmp_path, shape, order, series, channels):
 def test_arrays_whose_order_is_not_told(tmp_path):
     np.save(tmp_path / "a.npy", np.ones((2, 3)))
     with pytest.raises(
-        ValueError, match=r"a.npy: say how its values lie: order='NT' \(a row per series\), 'TD' \(a row per"
+        ValueError, match=r"a.npy: the order of its axes is required: order='NT' \(a row per series\), 'TD' \(a row per"
     ):
         read(tmp_path / "a.npy")
     np.save(tmp_path / "b.npy", np.ones((2, 3, 4)))
-    with pytest.raises(ValueError, match="b.npy: say how its values lie: order='NTD' or 'NDT'."):
+    with pytest.raises(ValueError, match="b.npy: the order of its axes is required: order='NTD' or 'NDT'."):
         read(tmp_path / "b.npy")
     with pytest.raises(ValueError, match="must have the axes TD"):
         read(tmp_path / "b.npy", order="TD")
@@ -277,7 +277,7 @@ def test_a_row_per_series_with_names(tmp_path):
 
 
 def test_a_row_without_values_is_named():
-    with pytest.raises(ValueError, match="row 2 has no value"):
+    with pytest.raises(ValueError, match="row 2 has no values"):
         from_series_rows({"a": [1, None], "b": [2, None]})
 
 

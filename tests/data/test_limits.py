@@ -61,7 +61,7 @@ def test_an_array_whose_header_lies_is_refused_before_memory_is_taken(tmp_path, 
     head = io.BytesIO()
     np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": shape})
     (tmp_path / "a.npz").write_bytes(zipped({"values.npy": head.getvalue() + b"\0" * 56}))
-    with pytest.raises(ValueError, match=r"not a whole \.npz file: values\.npy has 56 bytes instead of"):
+    with pytest.raises(ValueError, match=r"not a valid \.npz file: values\.npy has 56 bytes instead of"):
         read(tmp_path / "a.npz", order="NT")
 
 
@@ -95,11 +95,11 @@ def rewritten(path, **changes):
         ({"lengths": np.array(["3", "2"])}, "lengths must hold whole numbers"),
         ({"lengths": np.array([2**62, 2**62])}, "lengths must be from 0 to 5"),
         ({"starts": np.array([-1, 3])}, "starts must be from 0 to 5"),
-        ({"starts": np.array([4, 3])}, "do not fit together"),
+        ({"starts": np.array([4, 3])}, "do not match"),
         ({"lengths": np.array([3, 0])}, "has no observation"),
         ({"values": np.zeros((5, 1), complex)}, "values must hold numbers or whole numbers in 2 axes, got complex128"),
-        ({"values": np.zeros((5, 1), "f4,f4")}, "not a whole .npz file: values.npy holds"),
-        ({"values": np.zeros((4, 1))}, "lengths|starts|fit together"),
+        ({"values": np.zeros((5, 1), "f4,f4")}, "not a valid .npz file: values.npy holds"),
+        ({"values": np.zeros((4, 1))}, "lengths|starts|do not match"),
         ({"times": np.array([0, 1, np.nan, 0, 2])}, "times must be finite"),
         ({"target": np.array([0, 7], np.int32)}, "target must be from 0 to 1"),
         ({"target": np.zeros((2, 1))}, "target must hold whole numbers in 1 axes"),
@@ -313,5 +313,5 @@ def test_a_member_without_a_name_is_refused(tmp_path, into):
     (tmp_path / "a.zip").write_bytes(nameless)
     with zipfile.ZipFile(tmp_path / "a.zip") as archive:
         assert archive.namelist() == [""]
-    with pytest.raises(unpack.UnsafeArchive, match=r"a\.zip has a file without a name"):
+    with pytest.raises(unpack.UnsafeArchive, match=r"a\.zip contains a file without a name"):
         unpack.unpack(tmp_path / "a.zip", into, lambda path: True)

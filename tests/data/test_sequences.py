@@ -58,7 +58,9 @@ def test_parts_are_chosen_by_slice_numbers_or_mask(rows):
     assert part.target.values.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize(("rows", "told"), [([3], "no series '3'"), ([True], "1 places for 3"), ([0.5], "slice")])
+@pytest.mark.parametrize(
+    ("rows", "told"), [([3], "series '3' does not exist"), ([True], "1 entries for 3"), ([0.5], "slice")]
+)
 def test_a_part_that_is_not_there_is_refused(rows, told):
     with pytest.raises((IndexError, TypeError), match=told):
         three()[rows]
@@ -135,7 +137,7 @@ def test_target_shapes():
 def test_symbols_stay_whole_numbers():
     words = from_list([[3, 1], [2]], dtype="int32", target=[[1, 0], [1]], classes=["the", "cat"])
     assert words.batch().x.dtype == torch.int64
-    with pytest.raises(ValueError, match=r"series\[1\], step 0, channel 'x0': 0.5 is no symbol"):
+    with pytest.raises(ValueError, match=r"series\[1\], step 0, channel 'x0': 0.5 is not a symbol"):
         from_list([[3.0, 1.0], [0.5]], dtype="int32")
 
 
@@ -172,7 +174,7 @@ def test_labelled_leaves_out_series_without_a_target():
 def test_unseen_classes_of_a_test_part_are_named():
     train = from_list([[1.0], [2.0]], target=["a", "b"])
     test = from_list([[1.0], [2.0]], target=["b", "c"])
-    with pytest.raises(ValueError, match="classes that training did not see: 'c'; it saw 'a', 'b'"):
+    with pytest.raises(ValueError, match="classes that did not occur in training: 'c'; training had 'a', 'b'"):
         test.with_classes(train.classes)
     assert test[:1].with_classes(train.classes).target.values.tolist() == [1]
 

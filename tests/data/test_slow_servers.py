@@ -82,7 +82,8 @@ def test_a_server_that_sends_next_to_nothing_is_given_up_on(serve, known, cache,
     monkeypatch.setattr(resume, "WINDOW", 0.5)
     known(numbers(serve(send_slowly)))
     begun = time.monotonic()
-    message = "sends [0-9]+ bytes a second; what came is kept for the next time. Set CHRONODE_MIN_DOWNLOAD_SPEED=0"
+    message = "sends only [0-9]+ bytes per second; the received part is kept for the next attempt. Set "
+    message += "CHRONODE_MIN_DOWNLOAD_SPEED=0"
     with pytest.raises(download.DataError, match=message):
         download.folder("numbers")
     assert time.monotonic() - begun < 20

@@ -57,7 +57,7 @@ def test_windows_copy_nothing_and_know_the_gap_before_them():
 
 def test_windows_say_what_they_leave():
     made = from_list([[1.0] * 5, [2.0]], ids=["a", "b"])
-    assert "windows of 2: 2 steps left over, 1 series too short for one (first: b)." in windows(made, 2).notes
+    assert "windows of 2: 2 steps left over, 1 series too short (first: b)." in windows(made, 2).notes
     assert windows(made, 2, rest="keep").lengths.tolist() == [2, 2, 1, 1]
     with pytest.raises(ValueError, match="stride must be at least 1"):
         windows(made, 2, 0)
@@ -84,7 +84,7 @@ def test_forecasts_of_chosen_channels():
     ahead = forecast(from_list([[[1.0, 5.0], [2.0, 6.0]], [[3.0, 7.0]]], channels=["a", "b"]), channels=["b"])
     assert ahead.target.names == ("b+1",)
     assert ahead[0].target.tolist() == [[6]]
-    assert ahead.notes[-1] == "forecast: 1 series not longer than 1 step left out."
+    assert ahead.notes[-1] == "forecast: 1 series not longer than 1 step dropped."
     with pytest.raises(ValueError, match="channels='c' is not a column"):
         forecast(ahead, channels=["c"])
 
@@ -130,7 +130,7 @@ def test_rare_classes_go_to_training_first():
 def test_a_class_that_training_does_not_see_is_noted():
     made = from_list([[1.0]] * 2, target=["a", "b"])
     cut = split(made, (0.5, 0.5))
-    assert any("part 2 has classes that training (part 1) does not see" in note for note in cut[0].notes)
+    assert any("part 2 has classes that are not in training (part 1)" in note for note in cut[0].notes)
 
 
 def test_a_group_counts_for_its_most_frequent_class():
@@ -182,8 +182,8 @@ def test_a_long_series_is_divided_and_whole_groups_are_left_out_with_a_note():
     train, test = split_by_time(three, (0.5, 0.5))
     assert train.ids.tolist() == [0]
     assert test.ids.tolist() == [2]
-    assert "split by time: 1 group left out that a cut would divide: '1'." in train.notes
-    with pytest.raises(ValueError, match="is empty: every group goes on beyond the cuts; use whole_groups=False"):
+    assert "split by time: 1 group dropped because a cut would divide them: '1'." in train.notes
+    with pytest.raises(ValueError, match="is empty: every group extends beyond the cuts; use whole_groups=False"):
         split_by_time(made, whole_groups=True)
     with pytest.raises(ValueError, match="have no times to split by"):
         split_by_time(no_times, (0.8, 0.2), whole_groups=True)
@@ -253,7 +253,7 @@ def test_a_part_of_windows_sees_only_its_own_steps():
 
 def test_values_too_far_from_training_are_an_error():
     scaler = Scaler.fit(from_list([[1e-20, 2e-20]]))
-    with pytest.raises(ValueError, match="channel 'x0' has values too far from training"):
+    with pytest.raises(ValueError, match="channel 'x0' has values too far from those in training"):
         scaler.transform(from_list([[1e30]]))
 
 
@@ -269,7 +269,7 @@ def test_times_can_be_scaled_by_the_median_gap():
 
 def test_other_channels_or_targets_are_refused():
     scaler = Scaler.fit(from_list([[1.0]], target=[0.5], channels=["a"]))
-    with pytest.raises(ValueError, match="not those of training: here 'b', in training 'a'"):
+    with pytest.raises(ValueError, match="differ from training: here 'b', in training 'a'"):
         scaler.transform(from_list([[1.0]], channels=["b"]))
     with pytest.raises(ValueError, match="the target is 'other', in training it was 'target'"):
         scaler.transform(from_list([[1.0]], target=[0.5], target_names=["other"], channels=["a"]))

@@ -17,7 +17,7 @@ def test_missing_cells_are_not_observed():
 def test_text_among_the_values_is_an_error_with_row_and_text():
     with pytest.raises(ValueError, match="column 'x' is not numeric: row 3 has 'high'. Correct it, or leave"):
         made(long(x=["1", "2", "high", "low"]))
-    with pytest.raises(ValueError, match="'day' is not numeric: row 1 has '2024-01-01'. .* give time='day'"):
+    with pytest.raises(ValueError, match="'day' is not numeric: row 1 has '2024-01-01'. .* pass time='day'"):
         made(long(day=["2024-01-01"] * 4))
     with pytest.raises(ValueError, match="'x' is not numeric: row 2 has 'b'"):
         made(long(x=[1, "b", None, 2.5]))
@@ -48,7 +48,7 @@ def test_categories_of_training_are_kept_and_others_are_missing_with_a_note():
     other = made(long(tag=["red", "green", "green", "red"]), **options_like(train))
     assert other.channels == train.channels
     np.testing.assert_array_equal(other.values[:, 1:], [[0, 1], [nan, nan], [nan, nan], [0, 1]])
-    assert any("did not see ('green'; 2 rows): missing" in note for note in other.notes)
+    assert any("did not occur in training ('green'; 2 rows): treated as missing" in note for note in other.notes)
 
 
 def test_too_many_texts_are_no_category():
@@ -68,9 +68,9 @@ def test_a_channel_without_values_is_dropped_with_a_note_or_an_error_or_kept():
     table = long(gone=[None, None, nan, None])
     s = made(table)
     assert s.channels == ("x",)
-    assert s.notes == ("no value at all in 'gone': dropped.", ONCE)
+    assert s.notes == ("no values in 'gone': dropped.", ONCE)
     assert made(table, empty="keep").channels == ("x", "gone")
-    with pytest.raises(ValueError, match="no value at all in 'gone': leave such columns out"):
+    with pytest.raises(ValueError, match="no values in 'gone': leave these columns out"):
         made(table, empty="error")
     with pytest.raises(ValueError, match="nothing to learn from"):
         made(table, columns=["gone"])
@@ -90,12 +90,12 @@ def test_infinite_values_are_an_error_with_row(value):
         ({"time": "T"}, "time='T' is not a column"),
         ({"target": "yy"}, "target='yy' is not a column.* Did you mean 'y'"),
         ({"columns": ["x", "z"]}, "columns='z' is not a column"),
-        ({"columns": ["w", "z"]}, "columns that are not in the table: 'w', 'z'; it has"),
-        ({"columns": ["x", "y"]}, "one use only: 'y'"),
+        ({"columns": ["w", "z"]}, "columns missing from the table: 'w', 'z'; it has"),
+        ({"columns": ["x", "y"]}, "only one role: 'y'"),
         ({"ignore": ["w"]}, "ignore='w' is not a column"),
-        ({"ignore": ["x"]}, "no value column is left"),
+        ({"ignore": ["x"]}, "is left as a value column"),
         ({"group": "g"}, "group='g' is not a column"),
-        ({"categorical": "hot"}, "categorical='hot' is not known; choose one of 'error', 'codes', 'onehot'"),
+        ({"categorical": "hot"}, "categorical='hot' is not supported; choose one of 'error', 'codes', 'onehot'"),
         ({"empty": "no"}, "empty='no'"),
         ({"kind": "number"}, "kind='number'"),
         ({"dtype": "float16"}, "dtype='float16'"),

@@ -69,8 +69,8 @@ def test_rows_of_one_time_are_merged_with_a_note():
     assert s.lengths.tolist() == [1, 2]
     assert s[0].values.tolist() == [[2.5]]
     assert s.notes[0] == (
-        "1 row at a time that the same id already has (first: rows 1 and 2, id a): merged, numbers by their mean, "
-        "labels by the last."
+        "1 row with a time that the same id already has (first: rows 1 and 2, id a): merged, using the mean of numbers "
+        "and the last label."
     )
     labels = made({**table, "y": ["p", "r", None, "q"]}, per_step=True)
     assert [labels.classes[i] if i >= 0 else None for i in labels.target.values] == ["r", None, "q"]
@@ -90,13 +90,13 @@ def test_the_mean_of_large_numbers_does_not_overflow(big):
 
 def test_rows_of_one_time_can_be_an_error_or_be_kept():
     with pytest.raises(
-        ValueError, match="1 row at a time that the same id already has .first: rows 3 and 4, id b.: remove them"
+        ValueError, match="1 row with a time that the same id already has .first: rows 3 and 4, id b.: remove them"
     ):
         made(long(t=[0, 1, 2, 2]), duplicates="error")
     s = made(long(t=[0, 1, 2, 2]), duplicates="keep")
     assert s[1].dt.tolist() == [0, 0]
     assert "kept, with dt = 0" in s.notes[0]
-    with pytest.raises(ValueError, match="duplicates='drop' is not known; choose one of 'merge', 'error', 'keep'"):
+    with pytest.raises(ValueError, match="duplicates='drop' is not supported; choose one of 'merge', 'error', 'keep'"):
         made(duplicates="drop")
 
 
@@ -138,7 +138,7 @@ def test_other_things_are_no_tables():
 def test_a_wide_table_is_one_series():
     s = from_wide({"t": [0, 2], "x": [1, 2]}, time="t")
     assert len(s) == 1
-    with pytest.raises(ValueError, match="a wide table is one series"):
+    with pytest.raises(ValueError, match="a wide table is a single series"):
         from_wide(long(), id="id")
 
 

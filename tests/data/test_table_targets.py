@@ -22,18 +22,18 @@ def test_infinite_targets_are_an_error_with_row():
 
 
 def test_a_target_with_one_class_is_an_error():
-    with pytest.raises(ValueError, match="target 'y' has one class only .'p'.: there is nothing to learn"):
+    with pytest.raises(ValueError, match="target 'y' has only one class .'p'.: there is nothing to learn"):
         made(long(y=["p"] * 4))
     assert made(long(y=["p"] * 4), classes=["p", "q"]).target.values.tolist() == [0, 0]
 
 
 def test_a_class_seen_once_is_kept_with_a_note():
     s = made(long(id=["a", "b", "c", "d"], y=["p", "p", "q", "p"]))
-    assert s.notes == ("classes of 'y' seen once: 'q' (id c): kept; a split puts them into training.",)
+    assert s.notes == ("classes of 'y' that occur once: 'q' (id c): kept; a split puts them into training.",)
 
 
 def test_classes_that_training_did_not_see_are_an_error():
-    with pytest.raises(ValueError, match="classes that training did not see: 'q'; it saw 'p', 'r'"):
+    with pytest.raises(ValueError, match="classes that did not occur in training: 'q'; training had 'p', 'r'"):
         made(classes=["p", "r"])
     assert made(classes=["q", "r", "p"]).target.values.tolist() == [2, 0]
 
@@ -49,7 +49,7 @@ def test_a_target_that_is_missing_is_unknown_with_a_note():
 def test_a_target_that_changes_within_an_id_is_per_step_with_a_note():
     s = made(long(y=["p", "q", "q", "q"]))
     assert s.target.per_step
-    assert s.notes[0] == "the target 'y' changes within 1 id (first: a): taken as a target per step."
+    assert s.notes[0] == "the target 'y' changes within 1 id (first: a): used as a target per step."
     with pytest.raises(ValueError, match="changes within 1 id .first: a.: per_step=False needs one"):
         made(long(y=["p", "q", "q", "q"]), per_step=False)
     assert made(per_step=True).target.per_step
@@ -79,7 +79,7 @@ def test_many_whole_numbers_are_values_and_few_are_classes_unless_told():
     assert from_wide(table, target="y").target.kind == "value"
     assert len(from_wide(table, target="y", kind="class").classes) == 30
     assert made(long(y=[0, 0, 1, 1]), kind="value").target.values.tolist() == [[0], [1]]
-    with pytest.raises(ValueError, match="the target 'y' is not a number at row 1: 'p'"):
+    with pytest.raises(ValueError, match="the target 'y' at row 1 is not a number: 'p'"):
         made(kind="value")
 
 
@@ -92,7 +92,7 @@ def test_several_targets_are_numbers():
     s = made(long(y=[1.0, 1.0, 2.0, 2.0], w=[3, 3, 4, 4]), target=["y", "w"])
     assert s.target.values.tolist() == [[1, 3], [2, 4]]
     assert s.target.names == ("y", "w")
-    with pytest.raises(ValueError, match="one target column only"):
+    with pytest.raises(ValueError, match="a single target column"):
         made(long(w=[1, 1, 2, 2]), target=["y", "w"], kind="class")
 
 

@@ -92,7 +92,7 @@ def test_writing_numbers_and_no_target(tmp_path):
     assert read_ts(write_ts(from_list([[1.0]]), tmp_path / "b.ts")).target is None
     with pytest.raises(ValueError, match="one target per series"):
         write_ts(from_list([[1.0]], target=[[0.5]]), tmp_path / "c.ts")
-    with pytest.raises(ValueError, match="class 'a b' cannot stand"):
+    with pytest.raises(ValueError, match="class 'a b' cannot be written"):
         write_ts(from_list([[1.0], [2.0]], target=["a b", "c"]), tmp_path / "c.ts")
 
 
@@ -102,22 +102,22 @@ HEAD = "@univariate false\n@dimensions 2\n@classLabel true a b\n@data\n"
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("1,2,3:a\n", "line 1: a .ts file begins with @ lines, this is '1,2,3:a'"),
+        ("1,2,3:a\n", "line 1: a .ts file begins with @ lines, not '1,2,3:a'"),
         ("@classLabel true a b\n", "the file has no @data line"),
-        (HEAD, "there is no series after @data"),
-        (HEAD + "1:2:a\n1,2:a\n", "line 6: 1 dimensions and a label; 2 are expected"),
+        (HEAD, "no series found after @data"),
+        (HEAD + "1:2:a\n1,2:a\n", "line 6: found 1 dimensions and a label; expected 2"),
         (HEAD + "1,x:2,3:a\n", "line 5, dimension 1, value 2: 'x' is not a number"),
         (HEAD + "1,,2:2,3,4:a\n", "line 5, dimension 1, value 2: '' is not a number"),
         (HEAD + "1 2,3:2,3:a\n", "line 5, dimension 1, value 1: '1 2' is not a number"),
         (HEAD + "1,2:2:a\n", r"line 5: the dimensions have unequal lengths: \[1, 2\]"),
-        (HEAD + "1:2:c\n", "line 5: class 'c' is not one of the header's: 'a', 'b'"),
+        (HEAD + "1:2:c\n", "line 5: class 'c' is not in the header: 'a', 'b'"),
         (HEAD + "1:inf:a\n", r"series\[0\], step 0, channel 'x1' is infinite"),
         ("@targetlabel true\n@data\n1:high\n", "line 3: the target 'high' is not a number"),
         ("@timestamps maybe\n@data\n1\n", "line 1: @timestamps needs true or false"),
         ("@dimensions many\n@data\n1\n", "line 1: @dimensions needs a number"),
         ("@timestamps true\n@data\n(1,2),3\n", r"line 3, dimension 1: expected \(time,value\)"),
         ("@timestamps true\n@classLabel true a b\n@data\n:a\n", "line 4: the series has no observation"),
-        ("@classLabel true\n@data\n1:a\n2:a\n", "one class only"),
+        ("@classLabel true\n@data\n1:a\n2:a\n", "only one class"),
     ],
 )
 def test_a_malformed_file_is_refused_with_its_line(tmp_path, content, told):
@@ -129,10 +129,10 @@ def test_a_malformed_file_is_refused_with_its_line(tmp_path, content, told):
 def test_classes_of_training_number_those_of_a_test_file(tmp_path):
     path = text(tmp_path, "@classLabel true b c\n@data\n1:c\n")
     assert read(path, classes=["a", "b", "c"]).target.values.tolist() == [2]
-    with pytest.raises(ValueError, match="training did not see: 'c'"):
+    with pytest.raises(ValueError, match="did not occur in training: 'c'"):
         read(path, classes=["a", "b"])
 
 
 def test_columns_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="has no columns to choose; leave out 'id'"):
+    with pytest.raises(ValueError, match="has no columns to select; omit 'id'"):
         read(text(tmp_path, HEAD + "1:2:a\n"), id="x")

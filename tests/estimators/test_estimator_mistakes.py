@@ -17,7 +17,7 @@ SERIES = list(X.transpose(0, 2, 1))
 @pytest.mark.parametrize(
     ("told", "data", "more", "match"),
     [
-        ({}, (X, np.zeros(24)), {}, "one class only"),
+        ({}, (X, np.zeros(24)), {}, "only one class"),
         ({}, (X, None), {}, "requires y"),
         ({}, (X, np.where(Y == 1, np.nan, 0)), {}, "NaN"),
         ({}, (X, Y[:-1]), {}, "inconsistent"),
@@ -67,7 +67,7 @@ def test_mistakes_in_a_frame_are_told():
         (X[:, :1], {}, "1 channels, those of training 2"),
         (X[:, :, :2].transpose(0, 2, 1)[:, :1], {}, "1 channels"),
         (X.transpose(0, 2, 1), {}, r"9 channels, those of training 2\. Did you mean order='NTD'\?"),
-        (X, {"times": TIMES}, "times of two kinds"),
+        (X, {"times": TIMES}, "different kinds of times"),
     ],
 )
 def test_series_that_are_not_like_those_of_training(fitted, given, more, match):

@@ -31,7 +31,8 @@ def refused(error, parts, call):
     message = str(caught.value)
     missing = [part for part in parts if part not in message]
     assert not missing, f"{missing} not in: {message}"
-    assert not re.search(r"\b(None|object at)\b", message.replace("or None to start anew", "")), message
+    told = message.replace("or None to start from the initial state", "")
+    assert not re.search(r"\b(None|object at)\b", told), message
 
 
 # ---- what is called: id -> (arguments of forward, error, what its message says) ----------------------------------
@@ -49,19 +50,23 @@ X_ROWS = {
     "other dtype": (
         X.double(),
         TypeError,
-        ("x is torch.float64", "weights are torch.float32", "x.to(torch.float32) or layer.to(torch.float64)"),
+        (
+            "x is torch.float64",
+            "weights of the layer are torch.float32",
+            "x.to(torch.float32) or layer.to(torch.float64)",
+        ),
     ),
     "integers": (X.long(), TypeError, ("x is torch.int64", "use x.to(torch.float32).")),
-    "NaN": (put(NAN, (1, 2, 0), X), ValueError, ("x[1, 2, 0]", "1 such place)", *NOT_FINITE)),
+    "NaN": (put(NAN, (1, 2, 0), X), ValueError, ("x[1, 2, 0]", "1 such element)", *NOT_FINITE)),
     "infinity": (put(-INF, (0, 4, 1), X), ValueError, ("x[0, 4, 1]", *NOT_FINITE)),
     "NaN, unbatched": (put(NAN, (2, 1), X[0]), ValueError, ("x[2, 1]", *NOT_FINITE)),
 }
 
 TIME_ROWS = {
-    "dt negative": ({"dt": put(-0.1, (1, 3), DT)}, ValueError, ("dt[1, 3] is negative", "1 such place)", "0 or more")),
+    "dt negative": ({"dt": put(-0.1, (1, 3), DT)}, ValueError, ("dt[1, 3] is negative", "1 such element", "0 or more")),
     "dt NaN": ({"dt": put(NAN, (0, 2), DT)}, ValueError, ("dt[0, 2]", "not finite", "0 or more")),
     "dt infinite": ({"dt": put(INF, (1, 0), DT)}, ValueError, ("dt[1, 0]", "not finite")),
-    "dt a negative number": ({"dt": -1.0}, ValueError, ("dt[0, 0] is negative", "10 such places")),
+    "dt a negative number": ({"dt": -1.0}, ValueError, ("dt[0, 0] is negative", "10 such elements")),
     "dt short": ({"dt": DT[:, :4]}, ValueError, (*DT_SHAPE, "got (2, 4)")),
     "dt transposed": ({"dt": DT.T}, ValueError, (*DT_SHAPE, "got (5, 2)")),
     "dt per feature": ({"dt": torch.ones(2, 5, 3)}, ValueError, (*DT_SHAPE, "got (2, 5, 3)")),
@@ -73,8 +78,8 @@ TIME_ROWS = {
     "t back": ({"t": put(0.5, (1, 2), DT)}, ValueError, ("t[1, 2] goes back in time", "sort each sequence by time")),
     "t NaN": ({"t": put(NAN, (1, 0), DT)}, ValueError, ("t[1, 0] is not finite", "give every step a time")),
     "t transposed": ({"t": DT.T}, ValueError, ("t must have shape (2, 5) (batch, time)", "got (5, 2)")),
-    "t a number": ({"t": 3.0}, TypeError, ("t must be a tensor of times", "dt=number")),
-    "dt and t": ({"dt": 1.0, "t": DT}, ValueError, ("dt and t were both given", "pass one of them")),
+    "t a number": ({"t": 3.0}, TypeError, ("t must be a tensor with one time per step", "dt=number")),
+    "dt and t": ({"dt": 1.0, "t": DT}, ValueError, ("dt and t were both given", "pass only one of them")),
     "lengths 0": ({"lengths": [5, 0]}, ValueError, ("lengths[1] is 0", "from 1 to 5", "Leave out empty sequences")),
     "lengths beyond T": ({"lengths": torch.tensor([6, 5])}, ValueError, ("lengths[0] is 6", "from 1 to 5")),
     "lengths negative": ({"lengths": [5, -1]}, ValueError, ("lengths[1] is -1", "from 1 to 5")),
@@ -120,14 +125,14 @@ def test_places_are_in_the_users_own_axes():
     refused(ValueError, ("dt must have shape (5, 2) (time, batch)", "got (2, 5)"), lambda: time_first(x, dt=DT))
     refused(ValueError, ("dt[3] is negative",), lambda: layer()(X[0], dt=put(-1.0, (3,), DT[0])))
     refused(ValueError, ("dt must have shape (5,) (time,)", "got (2, 5)"), lambda: layer()(X[0], dt=DT))
-    refused(ValueError, ("lengths goes with a batch", "cut x instead"), lambda: layer()(X[0], lengths=[5]))
+    refused(ValueError, ("lengths needs a batch", "shorten x instead"), lambda: layer()(X[0], lengths=[5]))
 
 
 OBSERVED_ROWS = {
     "no mask, NaN": (None, ValueError, ("x[1, 2, 0] is not finite", "pass observed=x.isfinite()")),
     "NaN called observed": (torch.ones_like(X).bool(), ValueError, ("x[1, 2, 0] is not finite", "declare it missing")),
     "numbers": (torch.ones_like(X), TypeError, ("observed must be a bool tensor", "observed=x.isfinite()")),
-    "a list": ([True], TypeError, ("observed must be a bool tensor", "True where a value was seen")),
+    "a list": ([True], TypeError, ("observed must be a bool tensor", "True where a value was observed")),
     "per step": (X[..., 0] > 0, ValueError, ("observed must have the shape of x", "got (2, 5)")),
     "too short": ((X > 0)[:, :2], ValueError, ("observed must have the shape of x", "got (2, 2, 3)")),
 }
@@ -166,18 +171,18 @@ def test_bad_state(row):
 
 
 def test_times_do_not_go_with_a_state():
-    parts = ("t cannot go with a carried state", "Pass dt", "the time since that observation")
+    parts = ("t cannot be combined with a state", "Pass dt", "the time since that observation")
     refused(ValueError, parts, lambda: layer()(X, FITTING, t=DT))
 
 
 # ---- one step ------------------------------------------------------------------------------------------------------
 
 STEP_ROWS = {
-    "a sequence": ({"x": X}, ValueError, ("x of step must have shape (batch, features)", "got (2, 5, 3)")),
-    "a list": ({"x": [1.0]}, ValueError, ("x of step must have shape (batch, features) or (features,)", "got list")),
+    "a sequence": ({"x": X}, ValueError, ("x must have shape (batch, features)", "got (2, 5, 3)")),
+    "a list": ({"x": [1.0]}, ValueError, ("x must have shape (batch, features) or (features,)", "got list")),
     "feature size": ({"x": X[:, 0, :2]}, ValueError, ("x has 2 features", "input_size=3", "x is (batch, features)")),
     "NaN": ({"x": put(NAN, (1, 2), X[:, 0])}, ValueError, ("x[1, 2]", *NOT_FINITE)),
-    "dt shape": ({"dt": DT}, ValueError, ("dt of step must be a number or have shape (2, 1)", "got (2, 5)")),
+    "dt shape": ({"dt": DT}, ValueError, ("dt must be a number or have shape (2, 1)", "got (2, 5)")),
     "dt negative": ({"dt": torch.tensor([1.0, -1.0])}, ValueError, ("dt[1] is negative", "0 or more")),
     "dt a list": ({"dt": [1.0, 1.0]}, TypeError, ("dt must be a tensor or a number, got list",)),
     "observed": ({"observed": X[:, 0] > 0}, ValueError, ("observed was given", "missing=True")),
@@ -191,7 +196,7 @@ def test_bad_step(row):
 
 
 def test_bad_step_of_other_layers():
-    parts = ("step cannot run a bidirectional layer", "use forward")
+    parts = ("step does not support a bidirectional layer", "use forward")
     refused(ValueError, parts, lambda: layer(bidirectional=True).step(X[:, 0]))
     parts = ("observed must be a bool tensor",)
     refused(TypeError, parts, lambda: layer(missing=True).step(X[:, 0], observed=[True]))

@@ -27,7 +27,7 @@ def choice(name, wrong, *options):
     """A setting that takes one of some words; `wrong` is near the first of them."""
     listed = ", ".join(map(repr, options))
     near = f"Did you mean {options[0]!r}"
-    yield {name: wrong}, ValueError, f"{name}={wrong!r} is not known; choose one of {listed}", near
+    yield {name: wrong}, ValueError, f"{name}={wrong!r} is not supported; choose one of {listed}", near
 
 
 def flag(name):
@@ -42,8 +42,8 @@ ROWS = {
         (
             {"residual": 2, "num_layers": 2},
             ValueError,
-            "residual=2 skips nothing in a stack of num_layers=2",
-            "use less",
+            "residual=2 has no effect in a stack of num_layers=2",
+            "use a smaller value",
         ),
         ({"dropout": 1.0}, ValueError, "dropout must be less than 1, got 1.0"),
         ({"dropout": -0.1}, ValueError, "dropout must be at least 0, got -0.1"),
@@ -52,15 +52,15 @@ ROWS = {
         *flag("batch_first"),
         *flag("missing"),
         *flag("sees_dt"),
-        ({"outputs": "al"}, ValueError, "outputs='al' is not known; choose one of 'all', 'last'", "Did you mean 'all'"),
-        ({"memory": "slow"}, ValueError, "memory='slow' is not known; choose one of 'auto', 'fast', 'low'"),
+        ({"outputs": "al"}, ValueError, "outputs='al' is not supported; choose one of 'all'", "Did you mean 'all'"),
+        ({"memory": "slow"}, ValueError, "memory='slow' is not supported; choose one of 'auto', 'fast', 'low'"),
         ({"forget_bais": 1}, TypeError, "LSTMCell has no setting 'forget_bais'", "Did you mean 'forget_bias'?"),
         ({"num_layer": 2}, TypeError, "LSTMCell has no setting 'num_layer'", "Did you mean 'num_layers'"),
         ({"bidirectionnal": True}, TypeError, "no setting 'bidirectionnal'", "Did you mean 'bidirectional'?"),
     ],
     "mmrnn": [
         ({"variant": "papers"}, ValueError, "'gated', 'paper', 'driven'", "Did you mean 'paper'?"),
-        ({"flow": "mpl"}, ValueError, "flow='mpl' is not known; choose one of 'mlp', 'ctrnn'", "Did you mean 'mlp'?"),
+        ({"flow": "mpl"}, ValueError, "flow='mpl' is not supported; choose one of 'mlp'", "Did you mean 'mlp'?"),
         *choice("solver", "eular", "euler", "midpoint", "heun", "rk4", "dopri5", "exponential"),
         *whole("steps", 1),
         *positive("rtol"),
@@ -76,7 +76,7 @@ ROWS = {
         (
             {"delta_t": [0.1, 0.2], "num_layers": 3},
             ValueError,
-            "delta_t has 2 values for num_layers=3; give one a layer",
+            "delta_t has 2 values for num_layers=3; pass one per layer",
         ),
         ({"delta_t": [0.1, -1], "num_layers": 2}, ValueError, "delta_t must be greater than 0, got -1"),
         ({"train_c": [True, False], "num_layers": 2}, TypeError, "train_c must be True or False, got [True, False]"),
@@ -84,16 +84,16 @@ ROWS = {
     "ltc": [
         *choice("form", "synapse", "synaptic", "dense"),
         ({"form": "dense", "activation": "gelu"}, ValueError, "'sigmoid', 'tanh', 'relu', 'hardtanh'"),
-        ({"activation": "relu"}, ValueError, "activation='relu' goes with form='dense'"),
+        ({"activation": "relu"}, ValueError, "activation='relu' needs form='dense'"),
         *choice("wiring", "ful", "full", "sparse", "ncp"),
         *choice("solver", "fuse", "fused", "euler", "midpoint", "heun", "rk4", "dopri5"),
         *whole("unfolds", 1),
         *flag("input_map"),
         *choice("weights", "softplu", "softplus", "clip"),
-        ({"weights": "clip", "form": "dense"}, ValueError, "weights='clip' goes with form='synaptic', not 'dense'"),
+        ({"weights": "clip", "form": "dense"}, ValueError, "weights='clip' needs form='synaptic', got form='dense'"),
         ({"density": 0}, ValueError, "density must be greater than 0, got 0"),
         ({"density": 1.5}, ValueError, "density must be at most 1, got 1.5"),
-        ({"motor": 2}, ValueError, "motor=2 goes with wiring='ncp', not 'full'"),
+        ({"motor": 2}, ValueError, "motor=2 needs wiring='ncp', got wiring='full'"),
         (
             {"wiring": "ncp", "motor": 9},
             ValueError,
@@ -120,7 +120,7 @@ ROWS = {
         ({"solver": "equilibrium"}, ValueError, "solver='equilibrium' needs ‖P U‖ < γ", "use recurrent='full'"),
         ({"K": [1, 2], "num_layers": 2}, TypeError, "K must be a whole number, got [1, 2] (list)"),
     ],
-    "ode-rnn": [({"jump": "lstm"}, ValueError, "jump='lstm' is not known; choose one of 'rnn', 'gru'")],
+    "ode-rnn": [({"jump": "lstm"}, ValueError, "jump='lstm' is not supported; choose one of 'rnn', 'gru'")],
 }
 
 
@@ -159,22 +159,22 @@ def test_bad_sizes(sizes, error, message):
 
 
 def test_unknown_backend(monkeypatch):
-    with pytest.raises(ValueError, match="backend='fast' is not known; choose one of 'auto', 'torch', 'native'"):
+    with pytest.raises(ValueError, match="backend='fast' is not supported; choose one of 'auto', 'torch', 'native'"):
         chronode.backend("fast")
     monkeypatch.setenv("CHRONODE_BACKEND", "fast")
-    with pytest.raises(ValueError, match="CHRONODE_BACKEND='fast' is not known; choose one of 'auto'"):
+    with pytest.raises(ValueError, match="CHRONODE_BACKEND='fast' is not supported; choose one of 'auto'"):
         chronode.create("ltc", 3, 4)(torch.zeros(1, 2, 3))
 
 
 @pytest.mark.parametrize(
     ("saved", "own", "told"),
     [
-        ({"steps": 5}, {}, "saved with steps=5, and this layer has steps=4"),
-        ({"num_layers": 2}, {"num_layers": 3}, "saved with num_layers=2, and this layer has num_layers=3"),
+        ({"steps": 5}, {}, "saved with steps=5, but this layer has steps=4"),
+        ({"num_layers": 2}, {"num_layers": 3}, "saved with num_layers=2, but this layer has num_layers=3"),
         (
             {"variant": "driven", "flow": "mlp"},
             {"flow": "mlp"},
-            "saved with variant='driven', and this layer has variant='gated'",
+            "saved with variant='driven', but this layer has variant='gated'",
         ),
     ],
 )

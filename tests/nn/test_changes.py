@@ -151,7 +151,7 @@ def test_another_submodule_takes_effect(name):
     linears = [part for part in layer.cells[1].modules() if isinstance(part, (nn.Linear, Synapses))]
     linears[-1].__class__ = doubled_class(type(linears[-1]))
     assert_runs_as_written(layer, differs_from=make(name))
-    assert "which its kernel does not know" in layer.cells[1].why_no_kernel()
+    assert "which its kernel does not support" in layer.cells[1].why_no_kernel()
 
 
 def test_a_flow_of_its_own_takes_effect():

@@ -137,9 +137,9 @@ def test_exponential_euler_stays_between_the_state_and_its_targets(flow, gap):
 
 
 def test_exponential_euler_needs_a_flow():
-    with pytest.raises(ValueError, match="solver=.exponential. is not known"):
+    with pytest.raises(ValueError, match="solver=.exponential. is not supported"):
         chronode.create("lipschitz", 2, 3, solver="exponential")
-    with pytest.raises(ValueError, match="solver=.exponential. is not known"):
+    with pytest.raises(ValueError, match="solver=.exponential. is not supported"):
         chronode.create("ncde", 2, 3, solver="exponential")
 
 

@@ -141,7 +141,7 @@ def test_sru(input_size):
 
 
 def test_bad_settings():
-    with pytest.raises(ValueError, match="norm='instance' is not known"):
+    with pytest.raises(ValueError, match="norm='instance' is not supported"):
         chronode.create("indrnn", 2, 3, norm="instance")
     with pytest.raises(ValueError, match="bound must be greater than 0"):
         chronode.create("indrnn", 2, 3, bound=0.0)

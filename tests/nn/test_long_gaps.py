@@ -12,7 +12,7 @@ import chronode
 
 EXPLICIT = {
     "unicornn": "the symplectic step is stable while e √α < 2",
-    "reciprocal-mmrnn": "4 Euler steps, as in the program of the mmRNN paper",
+    "reciprocal-mmrnn": "4 Euler steps, as in the code of the mmRNN paper",
 }
 """Models whose default step diverges after a long gap; all others must not."""
 
@@ -83,7 +83,7 @@ def test_max_gap_is_checked_and_saved_with_the_weights():
         chronode.create("gru-d", 2, 4, max_gap=0.0)
     saved = chronode.create("ode-rnn", 2, 4, max_gap=3.0).state_dict()
     chronode.create("ode-rnn", 2, 4, max_gap=3.0).load_state_dict(saved)
-    with pytest.raises(ValueError, match=r"saved with max_gap=3.0, and this layer has max_gap=None"):
+    with pytest.raises(ValueError, match=r"saved with max_gap=3.0, but this layer has max_gap=None"):
         chronode.create("ode-rnn", 2, 4).load_state_dict(saved)
 
 
@@ -103,7 +103,7 @@ def test_a_divergence_without_a_long_gap_is_reported_too():
     layer = chronode.create("neural-ode", 2, 4)
     with torch.no_grad():
         layer.cells[0].flow.recurrent.weight.fill_(float("nan"))
-    with pytest.warns(RuntimeWarning, match=r"are not finite; the longest gap is dt = 1, the largest input 1\."):
+    with pytest.warns(RuntimeWarning, match=r"are not finite; the longest gap is dt = 1, the largest input is 1\."):
         layer(torch.ones(2, 5, 2))
 
 

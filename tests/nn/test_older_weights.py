@@ -50,7 +50,7 @@ def test_a_layer_with_other_settings_says_which_to_use(name):
     tensors = load_file(OLDER / f"{name}.safetensors")
     weights = {key.removeprefix("layer."): tensor for key, tensor in tensors.items() if key.startswith("layer.")}
     ((setting, value),) = CHANGED[name].items()
-    with pytest.raises(ValueError, match=f"they were saved with {setting}={value!r}, and this layer has {setting}="):
+    with pytest.raises(ValueError, match=f"they were saved with {setting}={value!r}, but this layer has {setting}="):
         chronode.create(name, 2, 2).load_state_dict(weights)
     chronode.create(name, 2, 2, **CHANGED[name]).load_state_dict(weights)
 
@@ -60,7 +60,7 @@ def test_a_setting_of_the_spec_is_not_replaced(tmp_path):
         shutil.copy(OLDER / f"ct-rnn{suffix}", tmp_path / f"model{suffix}")
     spec = json.loads((tmp_path / "model.json").read_text()) | {"settings": {"solver": "euler"}}
     (tmp_path / "model.json").write_text(json.dumps(spec))
-    with pytest.raises(ValueError, match="saved with solver='rk4', and this layer has solver='euler'"):
+    with pytest.raises(ValueError, match="saved with solver='rk4', but this layer has solver='euler'"):
         SequenceModel.load(tmp_path / "model")
 
 

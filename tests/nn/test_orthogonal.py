@@ -127,5 +127,5 @@ def test_a_copy_is_frozen_where_the_original_is():
 def test_bad_settings():
     with pytest.raises(ValueError, match="reflections must be at most hidden_size=3"):
         chronode.create("spectral", 2, 3, reflections=4)
-    with pytest.raises(ValueError, match="form='complex' is not known"):
+    with pytest.raises(ValueError, match="form='complex' is not supported"):
         chronode.create("urnn", 2, 3, form="complex")

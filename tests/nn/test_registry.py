@@ -53,7 +53,7 @@ def test_the_same_class_may_be_registered_again():
 
 
 def test_a_taken_name_is_refused():
-    with pytest.raises(ValueError, match="the name 'ltc' is taken by chronode.nn.cells.ltc.LTCCell"):
+    with pytest.raises(ValueError, match="the name 'ltc' is already used by chronode.nn.cells.ltc.LTCCell"):
         define("ltc")
     assert chronode.models()["ltc"].cell is chronode.nn.LTCCell
 
@@ -79,7 +79,7 @@ def test_only_cells_can_be_registered():
 
 
 def test_how_time_is_used_must_be_said():
-    with pytest.raises(ValueError, match="time='natural' is not known; choose one of 'native', 'feature', 'none'"):
+    with pytest.raises(ValueError, match="time='natural' is not supported; choose one of 'native', 'feature', 'none'"):
         chronode.register("mine", paper="mine", time="natural")
 
 

@@ -89,10 +89,10 @@ def test_a_wrong_segment_is_named(files, change, told):
 
 
 def test_what_is_no_data_set(tmp_path):
-    with pytest.raises(ValueError, match="there is no data in it"):
+    with pytest.raises(ValueError, match="data not found"):
         dsa.read(tmp_path)
     (tmp_path / "data" / "a20" / "p1").mkdir(parents=True)
-    with pytest.raises(ValueError, match="no segment such as"):
+    with pytest.raises(ValueError, match="no segments such as"):
         dsa.read(tmp_path)
     (tmp_path / "data/a20/p1/s01.txt").write_text(lines_of(np.zeros((125, 45))))
     with pytest.raises(ValueError, match=r"s01.txt: the activities are a01 to a19"):

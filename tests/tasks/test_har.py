@@ -113,7 +113,7 @@ def test_features_by_subject(files):
 def test_missing_features_are_told(files):
     folder, _ = files
     (folder / har.FOLDER / "train" / "X_train.txt").unlink()
-    with pytest.raises(ValueError, match=r"X_train.txt is not there: features='handmade' needs it"):
+    with pytest.raises(ValueError, match=r"X_train.txt is missing: features='handmade' needs it"):
         find("har").load(features="handmade")
 
 

@@ -143,9 +143,9 @@ def test_the_archives_files_serve_the_paper_protocol(tmp_path, monkeypatch):
     parts = find("bidmc-rr").load("paper", source="archive")
     check_parts(find("bidmc-rr"), parts)
     assert [len(part) for part in (parts.train, parts.valid, parts.test)] == [14, 3, 3]
-    with pytest.raises(ValueError, match="the archive does not tell recordings"):
+    with pytest.raises(ValueError, match="the archive does not identify recordings"):
         find("bidmc-rr").load("clean", source="archive")
-    with pytest.raises(ValueError, match="source='tser' is not known"):
+    with pytest.raises(ValueError, match="source='tser' is not supported"):
         find("bidmc-rr").load(source="tser")
 
 
@@ -153,7 +153,7 @@ def test_bad_recordings_are_refused_with_their_file(recordings):
     file = recordings / "bidmc_03_Signals.csv"
     lines = file.read_text().splitlines()
     file.write_text("\n".join([lines[0].replace("II", "V"), *lines[1:]]))
-    with pytest.raises(ValueError, match="bidmc_03_Signals.csv, line 1: there is no column 'II'"):
+    with pytest.raises(ValueError, match="bidmc_03_Signals.csv, line 1: column 'II' is missing"):
         find("bidmc-rr").load()
     file.write_text("\n".join(lines[:3000]))
     with pytest.raises(ValueError, match=r"bidmc_03_Signals.csv: 23.992 s of signals and 41 readings; there must be"):

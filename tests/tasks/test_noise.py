@@ -140,7 +140,7 @@ def test_a_slice_keeps_its_noise(small):
 def test_the_kind_of_noise_is_an_option(small):
     x = find("noisy-cifar").load(noise="uniform").train.batch([0]).x
     assert 0 < x[:, 32:].min() < x[:, 32:].max() < 1
-    with pytest.raises(ValueError, match="noise='unifrm' is not known.*'uniform'"):
+    with pytest.raises(ValueError, match="noise='unifrm' is not supported.*'uniform'"):
         find("noisy-cifar").load(noise="unifrm")
 
 

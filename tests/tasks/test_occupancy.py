@@ -41,7 +41,7 @@ def test_occupancy_keeps_the_publishers_test_files(folder):
     assert parts.train.clock.unit == "minute" and set(np.round(gaps[1:] * 60).tolist()) == {59, 61}
     for name, count in (("datatest", 11), ("datatest2", 6)):
         assert len(find("occupancy").load(test=name).test) == count
-    with pytest.raises(ValueError, match="test='datatest3' is not known"):
+    with pytest.raises(ValueError, match="test='datatest3' is not supported"):
         find("occupancy").load(test="datatest3")
     runs_a_batch(parts)
 

@@ -151,7 +151,7 @@ def test_latent_odes_windows(folder):
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("010-000-024-033", "010-000-024-034", r"is no 'tag'; known are"),
+        ("010-000-024-033", "010-000-024-034", r"is not a valid 'tag'; expected one of"),
         ("walking", "wading", r"'wading' is no 'activity'"),
         (str(FIRST_TICK), "soon", r"line 1: 'soon' cannot be the 'ticks'"),
     ],
@@ -161,7 +161,7 @@ def test_what_the_file_cannot_hold(folder, old, new, told):
     file.write_text(file.read_text().replace(old, new, 1))
     with pytest.raises(ValueError, match=rf"ConfLongDemo_JSI.txt, line \d+: .*{told}" if "line" not in told else told):
         read(folder)
-    with pytest.raises(ValueError, match="features='lode' is not known"):
+    with pytest.raises(ValueError, match="features='lode' is not supported"):
         find("person-activity").load(features="lode")
 
 

@@ -100,8 +100,8 @@ def test_training_stays_alone_decide_bounds_and_scale(folder):
         ("01:30", "1:30", r"7.txt, line 10: '1:30' is not a time"),
         ("HR,75", "Pulse,75", r"7.txt, line 8: 'Pulse' is no 'Parameter'"),
         ("HR,75", "HR,high", r"7.txt, line 8: 'high' cannot be the 'Value'"),
-        ("ICUType,4", "ICUType,5", r"7.txt, line 5: ICUType is 5, not 1 to 4"),
-        ("Time,Parameter", "Minute,Parameter", r"7.txt, line 1: 'Time,Parameter,Value' and readings below it"),
+        ("ICUType,4", "ICUType,5", r"7.txt, line 5: ICUType is 5, expected 1 to 4"),
+        ("Time,Parameter", "Minute,Parameter", r"7.txt, line 1: expected 'Time,Parameter,Value' followed by readings"),
     ],
 )
 def test_a_wrong_line_is_named(folder, old, new, told):

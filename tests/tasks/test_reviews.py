@@ -76,9 +76,9 @@ def test_another_seed_gives_another_validation_part(films):
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
-        ("11_7.txt", b" \n ", "11_7.txt: the review has no word"),
+        ("11_7.txt", b" \n ", "11_7.txt: the review has no words"),
         ("12_7.txt", b"good\nfilm \xe9\n", "12_7.txt, line 2: this is not UTF-8"),
-        ("film.txt", b"good", "film.txt: a review's file is named ID_RATING"),
+        ("film.txt", b"good", "film.txt: expected a file name such as ID_RATING"),
     ],
 )
 def test_bad_reviews_are_refused_with_their_file(films, name, content, told):
@@ -90,7 +90,7 @@ def test_bad_reviews_are_refused_with_their_file(films, name, content, told):
 def test_a_missing_folder_is_told(films):
     for file in (films / "test" / "neg").iterdir():
         file.unlink()
-    with pytest.raises(ValueError, match="neg: there are no reviews"):
+    with pytest.raises(ValueError, match="neg: no reviews found"):
         find("imdb").load()
 
 

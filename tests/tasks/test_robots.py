@@ -56,12 +56,12 @@ def test_the_authors_traces():
 @pytest.mark.parametrize(
     ("trace", "told"),
     [
-        (np.zeros((10, 16)), r"two frames or more of 17 numbers are expected, got \(10, 16\)"),
+        (np.zeros((10, 16)), r"at least two frames of 17 numbers, got shape \(10, 16\)"),
         (np.zeros((1, 17)), r"got \(1, 17\)"),
         (np.zeros(17), r"a table of numbers \(frames, 17\)"),
         (np.zeros((5, 17), dtype=np.int64), r"a table of numbers \(frames, 17\)"),
         (np.full((5, 17), np.inf), "number 0 of frame 0 is not finite"),
-        (np.array([[{}] * 17] * 5), "no whole .npy file of numbers"),
+        (np.array([[{}] * 17] * 5), "not a valid .npy file of numbers"),
     ],
 )
 def test_bad_traces_are_refused_with_their_file(traces, trace, told):
@@ -134,7 +134,7 @@ def test_the_seed_draws_what_is_dropped():
     ("options", "told"),
     [
         ({"drop": 1.0}, "drop must be less than 1"),
-        ({"source": "real"}, "source='real' is not known"),
+        ({"source": "real"}, "source='real' is not supported"),
         ({"source": "scripted", "frames": 1}, "frames must be at least 2"),
         ({"source": "scripted", "frames": 40}, "no series is as long as a window of 64"),
         ({"age": 2}, "walker2d has no option 'age'"),

@@ -119,20 +119,20 @@ def test_roll_outs_differ_and_repeat(built):
 
 
 def test_a_folder_of_something_else_is_refused(built, tmp_path):
-    with pytest.raises(ValueError, match="holds a build of .* remove it or choose another output"):
+    with pytest.raises(ValueError, match="contains a build of .* remove it or choose another output"):
         build("walker2d", **{**SMALL, "steps": 600}, output=built)
     np.save(tmp_path / "trace_0000.npy", np.zeros((2, 17)))
-    with pytest.raises(ValueError, match="holds roll-outs that were not built here"):
+    with pytest.raises(ValueError, match="contains roll-outs that were not built by chronode"):
         build("walker2d", **SMALL, output=tmp_path)
     (tmp_path / "build.json").write_text("{")
-    with pytest.raises(ValueError, match="Remove the folder and build anew"):
+    with pytest.raises(ValueError, match="Remove the folder and build again"):
         build("walker2d", **SMALL, output=tmp_path)
 
 
 @pytest.mark.parametrize(
     ("name", "options", "told"),
     [
-        ("walker", {}, "name='walker' is not known.*'walker2d'"),
+        ("walker", {}, "name='walker' is not supported.*'walker2d'"),
         ("walker2d", {"steps": 1}, "steps must be at least"),
         ("walker2d", {"rollouts": 0}, "rollouts must be at least 1"),
         ("walker2d", {"frames": 1}, "frames must be at least 2"),

@@ -85,7 +85,7 @@ def test_samples_come_back_from_a_file(tmp_path):
 @pytest.mark.parametrize("form", [{"channels": 2}, {"rate": 8000}, {"width": 1}])
 def test_another_form_of_sound_is_refused(tmp_path, form):
     write_wave(tmp_path / "a.wav", np.zeros(8), **form)
-    with pytest.raises(ValueError, match="a.wav: one channel of 2 bytes at 16000 Hz is expected"):
+    with pytest.raises(ValueError, match="a.wav: expected one channel of 2 bytes at 16000 Hz"):
         read_wave(tmp_path / "a.wav")
 
 
@@ -171,19 +171,19 @@ def test_the_seed_draws_silences_and_words(sounds):
 
 def test_what_is_missing_is_told(sounds):
     (sounds / "testing_list.txt").write_text("yes/dd44_nohash_0.wav\nyes/ee55_nohash_0.wav\n")
-    with pytest.raises(ValueError, match="testing_list.txt, line 2: there is no file 'yes/ee55"):
+    with pytest.raises(ValueError, match="testing_list.txt, line 2: file 'yes/ee55"):
         find("google-30").load()
     (sounds / "testing_list.txt").write_text("")
     for file in (sounds / "wow").iterdir():
         file.unlink()
     (sounds / "validation_list.txt").write_text("")
-    with pytest.raises(ValueError, match="there are no recordings of 'wow'"):
+    with pytest.raises(ValueError, match="no recordings of 'wow' found"):
         find("google-30").load()
 
 
 def test_noise_too_short_for_every_part_is_told(sounds):
     write_wave(sounds / NOISE / "hiss.wav", np.zeros(3 * RATE))
-    with pytest.raises(ValueError, match="hiss.wav: too short: the valid part needs a whole second"):
+    with pytest.raises(ValueError, match="hiss.wav: too short: the valid part needs a full second"):
         find("google-12").load()
 
 

@@ -247,7 +247,7 @@ def test_both_codes_tell_the_same_block():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"block": "texts"}, "block='texts' is not known.*'text'"),
+        ({"block": "texts"}, "block='texts' is not supported.*'text'"),
         ({"length": 5}, "bitstream has no option 'length'"),
         ({"event": "no"}, "event must be True or False"),
     ],

@@ -116,7 +116,7 @@ def stars(path):
 @pytest.mark.parametrize(
     ("read", "content", "told"),
     [
-        (vectors, b"the 1 2 3\nfilm 1 2\n", "line 2: a word and 3 numbers"),
+        (vectors, b"the 1 2 3\nfilm 1 2\n", "line 2: expected a word and 3 numbers"),
         (vectors, b"the 1 2 x\n", "line 1: could not convert"),
         (vectors, b"film 1 2 3\nthe 1 nan 3\n", "line 2: the vector of 'the' is not finite"),
         (vectors, b"film 1 2 3\n\xff 1 2 3\n", "line 2: this is not UTF-8"),
@@ -125,7 +125,7 @@ def stars(path):
         (stars, b'"5","a\n"4","b"\n', "line 2: "),
         (stars, b'"5","a"\n"4","\xff"\n', "line 2: this is not UTF-8"),
         (stars, b"", "line 1: the file is empty"),
-        (stars, b'"5"," "\n', "train/1: the review has no word"),
+        (stars, b'"5"," "\n', "train/1: the review has no words"),
     ],
 )
 def test_bad_lines_are_refused(tmp_path, read, content, told):

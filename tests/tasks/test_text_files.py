@@ -36,7 +36,7 @@ def test_a_table_is_read_by_kind(tmp_path):
         ("0.5", "nan", r"line 2: nan is no 'level': it must be finite"),
         ("2,?", "2.5,?", r"line 3: '2.5' cannot be the 'count'"),
         ("2,?", "?,?", r"line 3: .* cannot be the 'count'"),
-        (",off", ",of", r"line 3: 'of' is no 'state'; known are 'on', 'off'"),
+        (",off", ",of", r"line 3: 'of' is not a valid 'state'; expected one of 'on', 'off'"),
         (",off", "", r"line 3: 3 cells instead of 4"),
         ("11:00:00", "25:00:00", r"line 3: '2024-01-01 25:00:00' cannot be the 'when'"),
     ],
@@ -54,7 +54,7 @@ def test_a_table_without_rows_is_refused(tmp_path, text, told):
 
 def test_a_file_that_is_not_there(tmp_path):
     for read in (lambda path: read_table(path, COLUMNS), lambda path: read_matrix(path, 2)):
-        with pytest.raises(ValueError, match="gone.txt: there is no such file"):
+        with pytest.raises(ValueError, match="gone.txt: no such file"):
             read(tmp_path / "gone.txt")
 
 
@@ -63,9 +63,9 @@ def test_a_file_that_is_not_there(tmp_path):
     [
         ("1 2\n3\n", "line 2: 1 number instead of 2"),
         ("1 2\n3 4 5\n", "line 2: 3 numbers instead of 2"),
-        ("1 2\n\n3 x\n", "line 3: 'x' is no number"),
-        ("1 nan\n", "line 1: 'nan' is no number"),
-        ("1 2\n1e99 3\n", "line 2: '1e99' is no number"),
+        ("1 2\n\n3 x\n", "line 3: 'x' is not a number"),
+        ("1 nan\n", "line 1: 'nan' is not a number"),
+        ("1 2\n1e99 3\n", "line 2: '1e99' is not a number"),
         ("1\n2\n", "line 1: 1 number instead of 2"),
     ],
 )

@@ -71,7 +71,7 @@ def test_traffic_that_goes_back_in_time_is_refused(folder):
     lines = file.read_text().splitlines()
     lines[10], lines[11] = lines[11], lines[10]
     file.write_text("\n".join(lines))
-    with pytest.raises(ValueError, match=r"Volume.csv, line 12: .* comes before the row above"):
+    with pytest.raises(ValueError, match=r"Volume.csv, line 12: .* is before the previous row"):
         traffic.read(folder)
 
 

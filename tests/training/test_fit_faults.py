@@ -158,7 +158,7 @@ def test_a_class_without_training_series_is_noted():
 
 def test_a_class_that_training_does_not_know_is_refused():
     train = from_list([[0.0], [1.0]], target=["a", "b"])
-    with pytest.raises(ValueError, match="classes that training did not see: 'c'"):
+    with pytest.raises(ValueError, match="classes that did not occur in training: 'c'"):
         fit(train, spec_for(train), valid=from_list([[0.0], [1.0]], target=["a", "c"]))
 
 
@@ -178,7 +178,7 @@ MISTAKES = {
     "missing": (lambda: fit(with_a_gap(), ModelSpec("gru", 1, 2), valid=with_a_gap()), "missing=True"),
     "symbols": (
         lambda: fit(texts(2), spec_for(texts(2)), valid=texts(7)),
-        "0 to 2; these data have symbol 7",
+        "0 to 2; these data contain symbol 7",
     ),
     "other channels": (
         lambda: fit(small(), spec_for(small()), valid=from_list([[1.0]], target=["odd"], classes=["even", "odd"])),

@@ -161,7 +161,7 @@ def test_a_model_put_together_by_hand_says_why_it_cannot_be_saved(tmp_path):
     [
         ({"model": "mmrn"}, "Did you mean 'mmrnn'"),
         ({"hidden_size": 0}, "hidden_size must be at least 1"),
-        ({"symbols": 5, "input_size": 2}, "one channel"),
+        ({"symbols": 5, "input_size": 2}, "a single channel"),
         ({"embedding_dropout": 1.0}, "embedding_dropout must be less than 1"),
         ({"word_dropout": 1.0}, "word_dropout must be less than 1"),
         ({"head_init": "nromal"}, "Did you mean 'normal'"),

@@ -87,7 +87,7 @@ def test_values_have_the_kind_of_the_setting(text, told):
         ("delta_t=2:1", "from a smaller to a larger"),
         ("delta_t=0:1:log", "begins above 0"),
         ("delta_t=1:2:3", "LOW:HIGH"),
-        ("delta_t=a:2", "'a' is no number"),
+        ("delta_t=a:2", "'a' is not a number"),
         ("hidden=1.5,2", "'1.5' is no whole number"),
         ("optimizer=a:b", "LOW:HIGH"),
         ("train_c=1,2", "neither true nor false"),

@@ -46,7 +46,7 @@ def test_a_wrong_setting_is_named(told, message):
 
 
 def test_an_unknown_setting_is_named_with_its_neighbours():
-    with pytest.raises(ValueError, match="learning_rte is not known. Did you mean 'learning_rate'"):
+    with pytest.raises(ValueError, match="learning_rte is not a known field. Did you mean 'learning_rate'"):
         Settings.from_dict({"learning_rte": 1.0})
 
 

@@ -86,7 +86,7 @@ def test_a_full_disk_is_named_and_leaves_the_last_good_checkpoint(tmp_path, monk
         with pytest.raises(DiskFull) as caught:
             store.save({}, {"epoch": 4})
     told = str(caught.value)
-    why = {errno.ENOSPC: "the disk is full: ", errno.EDQUOT: "the disk quota is used up: "}
+    why = {errno.ENOSPC: "the disk is full: ", errno.EDQUOT: "the disk quota is exceeded: "}
     assert told.startswith(why[code]) and told.endswith(f"the last good checkpoint is {before[-1].name} (epoch 3)")
     assert sorted(tmp_path.iterdir()) == before
     assert store.latest()[1] == {"epoch": 3}

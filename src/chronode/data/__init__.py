@@ -1,4 +1,4 @@
-"""Data: files, frames and arrays become Sequences; Sequences become batches."""
+"""Reading files, frames and arrays as Sequences, and splitting, windowing and batching them."""
 
 from typing import TYPE_CHECKING
 

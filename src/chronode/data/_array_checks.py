@@ -1,4 +1,4 @@
-"""Checks of the arrays that a user passes: each says which part is wrong."""
+"""Checks of arrays passed by the user; errors name the wrong part."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def place(step: int, lengths: NDArray[np.int64]) -> str:
-    """Where a step of the flat arrays lies: "series[2], step 5"."""
+    """Returns the position of a step of the flat arrays, such as "series[2], step 5"."""
     ends = np.cumsum(lengths)
     series = int(np.searchsorted(ends, step, side="right"))
     return f"series[{series}], step {step - int(ends[series] - lengths[series])}"
 
 
 def numeric(name: str, given: ArrayLike) -> NDArray[Any]:
-    """`given` as an array of numbers."""
+    """Converts `given` to an array of numbers."""
     try:
         array = np.asarray(given)
         array = array.astype(np.float64) if array.dtype == object else array
@@ -29,18 +29,18 @@ def numeric(name: str, given: ArrayLike) -> NDArray[Any]:
 
 
 def two_axes(index: int, given: ArrayLike) -> NDArray[Any]:
-    """One series as `(steps, channels)`."""
+    """Returns one series as `(steps, channels)`."""
     part = numeric(f"series[{index}]", given)
     part = part[:, None] if part.ndim == 1 else part
     if part.ndim != 2 or part.shape[1] == 0:
         raise ValueError(f"series[{index}] must have shape (steps, channels), got {part.shape}.")
     if not len(part):
-        raise ValueError(f"series[{index}] has no observation: leave it out.")
+        raise ValueError(f"series[{index}] has no observations: remove it.")
     return part
 
 
 def matching(name: str, given: Sequence[Any] | NDArray[Any], lengths: NDArray[np.int64]) -> list[NDArray[Any]]:
-    """One array per series, each with a row per step."""
+    """Returns one array per series, each with a row per step."""
     if len(given) != len(lengths):
         raise ValueError(f"{name} has {len(given)} parts for {len(lengths)} series.")
     pieces = [np.asarray(piece) for piece in given]
@@ -51,13 +51,13 @@ def matching(name: str, given: Sequence[Any] | NDArray[Any], lengths: NDArray[np
 
 
 def is_per_step(target: Sequence[Any] | NDArray[Any], lengths: NDArray[np.int64]) -> bool:
-    """Whether the target has, for each series, as many rows as steps."""
+    """Returns whether the target has, for each series, as many rows as steps."""
     sizes = [-1 if isinstance(row, str) or np.ndim(row) == 0 else len(row) for row in target]
     return sizes == lengths.tolist()
 
 
 def inside_of(lengths: ArrayLike | None, count: int, steps: int) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
-    """(lengths, which steps are no padding, None for all)."""
+    """Returns (lengths, mask of the steps that are not padding, or None for all)."""
     if lengths is None:
         return np.full(count, steps, dtype=np.int64), None
     sizes = np.asarray(lengths)

@@ -28,18 +28,19 @@ def from_numpy(
     per_step: bool = False,
     **options: Any,
 ) -> Sequences:
-    """Sequences from one array; NaN is missing. The options are those of `from_list`.
+    """Creates Sequences from one array; NaN means missing. The options are those of `from_list`.
 
     Args:
-        values: as `order` says; `(T,)` is one series of one channel.
-        order: of the axes, named because a wrong guess would go unnoticed: "NTD" or "NDT" (aeon's and sktime's), for
-            two axes "NT" (series of one channel), "TD" or "DT" (one series). "NTD" and "NDT" take `(N, T)` too.
-        times: `(T,)` for all or `(N, T)`: numbers, datetime64 or ISO text; steps count if None.
+        values: Array with the axes given by `order`; `(T,)` is one series with one channel.
+        order: Order of the axes, required because a wrong guess would go unnoticed: "NTD" or "NDT" (as in aeon and
+            sktime), for two axes "NT" (series with one channel), "TD" or "DT" (one series). "NTD" and "NDT" also accept
+            `(N, T)`.
+        times: `(T,)` for all series or `(N, T)`: numbers, datetime64 or ISO text; if None, the steps are counted.
         dt: `(N, T)` time since the previous observation, instead of times; the first column is kept as it is.
-        lengths: `(N,)` steps of each series; what lies behind is padding.
+        lengths: `(N,)` steps of each series; the rest is padding.
         target: `(N,)` or `(N, K)`; with `per_step` `(N, T)` or `(N, T, K)`.
-        per_step: the target has a row per step.
-        options: as for `from_list`.
+        per_step: Whether the target has a row per step.
+        options: Options of `from_list`.
 
     Example:
         >>> s = from_numpy(np.zeros((4, 3, 50)), order="NDT", target=[0, 1, 1, 0])
@@ -74,11 +75,13 @@ def from_numpy(
 
 
 def _with_axes(array: NDArray[Any], order: str | None) -> NDArray[Any]:
-    """The array with the axes (N, T, D)."""
+    """Returns the array with the axes (N, T, D)."""
     if order is None and array.ndim == 1:
         order = "T"
     if order is None:
-        raise ValueError(f"say how values lie: order='NTD' or 'NDT', or 'NT', 'TD', 'DT'; its shape is {array.shape}.")
+        raise ValueError(
+            f"order is required: 'NTD' or 'NDT', or 'NT', 'TD', 'DT' for two axes; values have shape {array.shape}."
+        )
     one_of("order", order, ("NTD", "NDT", "NT", "TD", "DT", "T"))
     axes = "NT" if array.ndim == 2 and len(order) == 3 else order
     if array.ndim != len(axes):
@@ -107,25 +110,25 @@ def from_list(
     empty: str = "keep",
     dtype: DTypeLike = "float32",
 ) -> Sequences:
-    """Sequences from arrays of unequal length; NaN is missing. Times that go back are sorted, with a note.
+    """Creates Sequences from arrays of unequal length; NaN means missing. Unsorted times are sorted, with a note.
 
     Args:
-        series: arrays `(T_i, D)`, or `(T_i,)` for one channel.
-        times: for each, `(T_i,)` numbers, datetime64 or ISO text; steps count if None.
-        dt: for each, `(T_i,)` time since the previous observation, instead of times; the first is kept as it is.
-        target: a row per series: `(N,)` classes or numbers, `(N, K)` numbers; or for each series an array with a
+        series: Arrays `(T_i, D)`, or `(T_i,)` for one channel.
+        times: For each series, `(T_i,)` numbers, datetime64 or ISO text; if None, the steps are counted.
+        dt: For each series, `(T_i,)` time since the previous observation, instead of times; the first is kept as it is.
+        target: One row per series: `(N,)` classes or numbers, `(N, K)` numbers; or for each series an array with a
             row per step.
-        per_step: the target has a row per step; None: it has if its arrays are as long as the series.
-        kind: of target: "class", "value", or "auto": whole numbers, text and booleans are classes.
-        classes: the classes' names in the order of their numbers; whole-number targets then count into it.
-        target_names: of the targets.
+        per_step: Whether the target has a row per step; by default it has if its arrays are as long as the series.
+        kind: Kind of target: "class", "value", or "auto": whole numbers, text and booleans are classes.
+        classes: Names of the classes in the order of their numbers; whole-number targets are indices into it.
+        target_names: Names of the targets.
         ids: `(N,)` names of the series; 0, 1, ... by default.
-        groups: `(N,)` what no split may divide; the ids by default.
-        channels: the D names; x0, x1, ... by default.
-        unit: of the times: for dates a name such as "hours" or "100 ms", for numbers a size; by default one in
-            which the median gap is of the order of 1 (dt is kept as it is).
-        duplicates: steps of one series at the same time: "keep" (dt = 0), "merge" (mean) or "error".
-        empty: a channel without any value: "keep", "drop" or "error".
+        groups: `(N,)` groups that no split may divide; the ids by default.
+        channels: The D channel names; x0, x1, ... by default.
+        unit: Unit of time: for dates a name such as "hours" or "100 ms", for numbers a size; by default a unit in
+            which the median gap is about 1 (dt is kept as it is).
+        duplicates: Steps of one series at the same time: "keep" (dt = 0), "merge" (mean) or "error".
+        empty: Channels without any value: "keep", "drop" or "error".
         dtype: "float32", "float64"; "int32" or "int64" for symbols (words), which cannot be missing.
 
     Example:
@@ -134,14 +137,16 @@ def from_list(
         ('day', [0.0, 2.0, 1.0], [[4.0]])
     """
     if isinstance(series, np.ndarray) and series.ndim != 1 and series.dtype != object:
-        raise ValueError("series is one array: use from_numpy with its order, or give a list of arrays.")
+        raise ValueError("series is a single array: use from_numpy with order=..., or pass a list of arrays.")
     parts = [two_axes(i, part) for i, part in enumerate(series)]
     if not parts:
-        raise ValueError("series is empty: there must be at least one series.")
+        raise ValueError("series is empty: pass at least one series.")
     width = parts[0].shape[1]
     for i, part in enumerate(parts):
         if part.shape[1] != width:
-            raise ValueError(f"series[{i}] has {part.shape[1]} channels, series[0] has {width}; all need the same.")
+            raise ValueError(
+                f"series[{i}] has {part.shape[1]} channels, but series[0] has {width}; all must have the same number."
+            )
     sizes = np.array([len(part) for part in parts], dtype=np.int64)
     when = None if times is None else np.concatenate(matching("times", times, sizes))
     gaps = None
@@ -189,9 +194,11 @@ def _assemble(
     empty: str = "keep",
     dtype: DTypeLike = "float32",
 ) -> Sequences:
-    """Sequences from flat arrays, one series after the other."""
+    """Creates Sequences from flat arrays that hold one series after the other."""
     if times is not None and gaps is not None:
-        raise ValueError("times and dt were both given; dt is the time since the previous observation: give one.")
+        raise ValueError(
+            "times and dt were both given; dt is the time since the previous observation: pass only one of them."
+        )
     names = names_of(channels, values.shape[1])
     ids_ = ids_of("ids", ids, len(lengths))
     goal = None
@@ -237,7 +244,7 @@ def _timed(
 
 
 def _follow(plan: Plan, values: NDArray[Any], goal: Target | None) -> tuple[NDArray[Any], Target | None]:
-    """Values and targets per step in the order of the plan."""
+    """Returns values and targets per step in the order of the plan."""
     if plan.order is None and plan.firsts is None:
         return values, goal
     if values.dtype.kind == "f":
@@ -256,7 +263,7 @@ def _follow(plan: Plan, values: NDArray[Any], goal: Target | None) -> tuple[NDAr
 def _from_gaps(
     gaps: tuple[NDArray[np.float64], NDArray[np.float64]], lengths: NDArray[np.int64], unit: str | float | None
 ) -> tuple[NDArray[np.float64], Clock, NDArray[np.float64]]:
-    """(times, clock, lead) from (dt, its sums within each series)."""
+    """Returns (times, clock, lead) from (dt, its sums within each series)."""
     dt, sums = gaps
     wrong = ~((dt >= 0) & np.isfinite(dt))
     if wrong.any():
@@ -269,14 +276,16 @@ def _from_gaps(
 def _checked(
     values: NDArray[Any], lengths: NDArray[np.int64], names: Sequence[str], dtype: np.dtype[Any]
 ) -> NDArray[Any]:
-    """A copy of the values in `dtype`."""
+    """Returns a checked copy of the values in `dtype`."""
     if dtype.kind == "i":
         with np.errstate(invalid="ignore"):
             whole = values.astype(dtype)
         if (whole != values).any():
             step, channel = (int(i) for i in np.argwhere(whole != values)[0])
-            told = f"{place(step, lengths)}, channel {names[channel]!r}"
-            raise ValueError(f"{told}: {values[step, channel]} is no symbol; dtype={dtype.name!r} takes whole numbers.")
+            where = f"{place(step, lengths)}, channel {names[channel]!r}"
+            raise ValueError(
+                f"{where}: {values[step, channel]} is not a symbol; dtype={dtype.name!r} needs whole numbers."
+            )
         return whole
     out = np.empty(values.shape, dtype)
     for i, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""Padded batches of torch tensors, and which series go together."""
+"""Padded batches of torch tensors, and the grouping of series into batches."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 class Batch(NamedTuple):
-    """Series padded to the longest, as a layer takes them: `layer(batch.x, **batch.times)`.
+    """Series padded to the longest, as arguments of a layer: `layer(batch.x, **batch.times)`.
 
     Attributes:
-        x: `(B, T, D)`, 0 where missing and at padding; int64 where the values are symbols.
+        x: `(B, T, D)`, 0 where missing and at padding; int64 if the values are symbols.
         lengths: `(B,)` steps of each series.
-        dt: `(B, T)` time since the previous observation, in x's dtype; None where there are no times: then every
-            step is one unit after the one before, which is a layer's default.
-        observed: `(B, T, D)` bool; None if nothing is missing in the sequences that it comes from.
-        target: classes `(B,)` or per step `(B, T)` int64, -100 where unknown and at padding; numbers `(B, K)` or
-            `(B, T, K)`, NaN where unknown and at padding; None if there is none.
-        rows: `(B,)` which series these are.
+        dt: `(B, T)` time since the previous observation, in the dtype of x; None if there are no times: then all
+            steps are one unit apart, the default of a layer.
+        observed: `(B, T, D)` bool; None if no value is missing in the sequences from which the batch was made.
+        target: Classes `(B,)` or per step `(B, T)` int64, -100 where unknown and at padding; numbers `(B, K)` or
+            `(B, T, K)`, NaN where unknown and at padding; None if there is no target.
+        rows: `(B,)` indices of these series.
     """
 
     x: Tensor
@@ -40,9 +40,9 @@ class Batch(NamedTuple):
 
     @property
     def times(self) -> dict[str, Tensor]:
-        """What a layer takes besides x: lengths, and dt and observed where there are any."""
-        told = {"dt": self.dt, "lengths": self.lengths, "observed": self.observed}
-        return {name: tensor for name, tensor in told.items() if tensor is not None}
+        """The arguments of a layer besides x: lengths, and dt and observed if present."""
+        arguments = {"dt": self.dt, "lengths": self.lengths, "observed": self.observed}
+        return {name: tensor for name, tensor in arguments.items() if tensor is not None}
 
     def to(self, device: torch.device) -> Batch:
         """Moves the batch to a device."""
@@ -53,7 +53,7 @@ class Batch(NamedTuple):
 
 
 def pad(s: Sequences, rows: NDArray[np.int64]) -> Batch:
-    """The series `rows` of `s` as a batch."""
+    """Returns the series `rows` of `s` as a padded batch."""
     lengths = s.lengths[rows]
     place = np.arange(int(lengths.max()))
     at = s.starts[rows][:, None] + place
@@ -105,15 +105,15 @@ def _targets(
     return torch.from_numpy(values if s.target.classes is None else values.astype(np.int64))
 
 
-def batches_by_length(lengths: Tensor | NDArray[np.int64], batch_size: int, dice: torch.Generator) -> list[Tensor]:
-    """Row numbers of batches in random order; each holds series of similar length, so little is padding.
+def batches_by_length(lengths: Tensor | NDArray[np.int64], batch_size: int, rng: torch.Generator) -> list[Tensor]:
+    """Returns the row numbers of batches in random order; each batch has series of similar length to limit padding.
 
-    Pools of 16 batches are drawn at random and sorted within, so that batches still differ from epoch to epoch.
+    Pools of 16 batches are drawn at random and sorted internally, so that batches still differ between epochs.
     """
     lengths = _tensor(lengths)
-    pools = torch.randperm(len(lengths), generator=dice).split(16 * batch_size)
+    pools = torch.randperm(len(lengths), generator=rng).split(16 * batch_size)
     batches = [rows for pool in pools for rows in pool[lengths[pool].argsort(stable=True)].split(batch_size)]
-    return [batches[i] for i in torch.randperm(len(batches), generator=dice).tolist()]
+    return [batches[i] for i in torch.randperm(len(batches), generator=rng).tolist()]
 
 
 def _tensor(lengths: Tensor | NDArray[np.int64]) -> Tensor:
@@ -121,13 +121,13 @@ def _tensor(lengths: Tensor | NDArray[np.int64]) -> Tensor:
 
 
 class LengthBatches:
-    """Batches by length for a DataLoader's `batch_sampler`; an epoch depends on (seed, epoch) alone.
+    """Batches by length for the `batch_sampler` of a DataLoader; an epoch depends only on (seed, epoch).
 
     Args:
-        lengths: of the series.
-        batch_size: series per batch.
-        seed: of the order.
-        shuffle: a new order every epoch; otherwise the order is by length, for evaluation.
+        lengths: Lengths of the series.
+        batch_size: Number of series per batch.
+        seed: Seed of the order.
+        shuffle: Whether the order changes every epoch; otherwise it is by length, for evaluation.
 
     Example:
         >>> batches = LengthBatches(np.array([5, 1, 4, 2]), batch_size=2, shuffle=False)
@@ -143,16 +143,16 @@ class LengthBatches:
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Chooses the order; a run that goes on at this epoch sees the same batches."""
+        """Sets the epoch, which determines the order; a run resumed at this epoch sees the same batches."""
         self.epoch = whole("epoch", epoch, at_least=0)
 
     def __len__(self) -> int:
-        # A pool holds whole batches, so only the last batch of all may be short.
+        # A pool consists of full batches, so only the very last batch may be smaller.
         return -(-len(self.lengths) // self.batch_size)
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self.shuffle:
             return iter(self.lengths.argsort(stable=True).split(self.batch_size) if len(self.lengths) else ())
-        # A large odd factor keeps (seed, epoch) pairs apart: seed 0 epoch 1 is not seed 1 epoch 0.
-        dice = torch.Generator().manual_seed((self.seed * 1_000_003 + self.epoch) % 2**63)
-        return iter(batches_by_length(self.lengths, self.batch_size, dice) if len(self.lengths) else ())
+        # A large odd factor separates (seed, epoch) pairs: seed 0, epoch 1 differs from seed 1, epoch 0.
+        rng = torch.Generator().manual_seed((self.seed * 1_000_003 + self.epoch) % 2**63)
+        return iter(batches_by_length(self.lengths, self.batch_size, rng) if len(self.lengths) else ())

@@ -1,4 +1,4 @@
-"""Sequences from rows of single readings (id, time, channel, value): every channel has its own clock."""
+"""Sequences from rows of single readings (id, time, channel, value): every channel has its own times."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ def from_channel_rows(
     missing_values: Sequence[Any] = (),
     dtype: DTypeLike = "float32",
 ) -> Sequences:
-    """Sequences from a table with a row per reading: a series has a step wherever any of its channels was read.
+    """Creates Sequences from a table with one reading per row; a series has a step wherever a channel was read.
 
     Args:
-        table: a pandas or polars frame, a DuckDB relation, an Arrow table or a mapping of columns.
-        time: the column of times.
-        channel: the column that says what was read.
-        value: the column with the reading, a number.
-        id: the column that tells series apart; None: one series.
-        target: a column to learn, or a mapping id -> label or number.
-        columns: the channels, known from training, in their order (others are left out with a note); None: all
+        table: A pandas or polars frame, a DuckDB relation, an Arrow table or a mapping of columns.
+        time: Column of times.
+        channel: Column of channel names.
+        value: Column of readings (numbers).
+        id: Column that identifies the series; None for a single series.
+        target: Target column, or a mapping id -> label or number.
+        columns: The channels, known from training, in their order (others are dropped with a note); by default all
             that occur, sorted.
-        unit: as for `from_long`.
-        time_format: as for `from_long`.
-        duplicates: readings of one id, time and channel: "merge" (mean) or "error".
-        empty: a channel without any reading: "keep", "drop" or "error".
-        kind: as for `from_long`.
-        per_step: as for `from_long`.
-        classes: as for `from_long`.
-        missing_values: as for `from_long`.
+        unit: As for `from_long`.
+        time_format: As for `from_long`.
+        duplicates: Readings of one id, time and channel: "merge" (mean) or "error".
+        empty: Channels without any reading: "keep", "drop" or "error".
+        kind: As for `from_long`.
+        per_step: As for `from_long`.
+        classes: As for `from_long`.
+        missing_values: As for `from_long`.
         dtype: "float32" or "float64".
 
     Example:
@@ -78,7 +78,7 @@ def from_channel_rows(
     if readings is None:
         row, text = first_text(cells[value])
         raise ValueError(
-            f"{value}: the value of row {row:,} is not a number: {text!r}. If it means a missing value, give "
+            f"{value}: the value of row {row:,} is not a number: {text!r}. If it means a missing value, pass "
             f"missing_values=[{text!r}]."
         )
     readings = cast(readings, type_, lambda row: f"{value}: the value of row {row + 1:,}")
@@ -109,17 +109,17 @@ def from_channel_rows(
 def _channels(
     column: Any, name: str, wanted: Sequence[str] | None
 ) -> tuple[NDArray[np.int32], tuple[str, ...], list[str]]:
-    """(each row's channel, -1 missing, -2 left out; the channels; notes)."""
+    """Returns (the channel of each row, -1 if missing, -2 if dropped; the channels; notes)."""
     which, texts = codes(column, name)
     found = [str(text) for text in texts.tolist()]
     if wanted is None:
         return which, tuple(found), []
     place = {text: i for i, text in enumerate(wanted)}
     if not set(found) & set(place):
-        raise ValueError(f"{name}: none of the channels {listed(wanted)} occurs; there are {listed(found)}.")
+        raise ValueError(f"{name}: none of the channels {listed(wanted)} occurs; the channels are {listed(found)}.")
     fresh = [text for text in found if text not in place]
     table = np.array([*(place.get(text, -2) for text in found), -1], dtype=np.int32)
-    return table[which], tuple(wanted), [f"channels left out: {listed(fresh)}."] if fresh else []
+    return table[which], tuple(wanted), [f"channels dropped: {listed(fresh)}."] if fresh else []
 
 
 def _grid(
@@ -130,10 +130,11 @@ def _grid(
     duplicates: str,
     channels: Sequence[str],
 ) -> tuple[NDArray[Any], list[str]]:
-    """(values (steps, D) with NaN where a channel was not read, notes)."""
+    """Returns (values (steps, D) with NaN where a channel was not read, notes)."""
     if duplicates not in ("merge", "error"):
         raise ValueError(
-            f"duplicates={duplicates!r} must be 'merge' or 'error' for readings; {DUPLICATES[2]!r} has no place."
+            f"duplicates={duplicates!r} must be 'merge' or 'error' for single readings; {DUPLICATES[2]!r} is not "
+            f"possible."
         )
     steps = int(plan.lengths.sum())
     rows = len(which)
@@ -152,8 +153,8 @@ def _grid(
     cell, readings = cell[order], readings[order]
     firsts = np.flatnonzero(np.diff(cell, prepend=-1))
     first = channels[int(cell[int(np.flatnonzero(np.diff(cell) == 0)[0])]) % width]
-    told = f"{counted(again, 'reading')} of a channel that already has one at that time (first: {first!r})"
+    count = f"{counted(again, 'reading')} of a channel that already has one at that time (first: {first!r})"
     if duplicates == "error":
-        raise ValueError(f"{told}: remove them, or use duplicates='merge'.")
+        raise ValueError(f"{count}: remove them, or use duplicates='merge'.")
     values[cell[firsts]] = Plan(None, plan.lengths, firsts).mean(readings.astype(np.float64))
-    return values.reshape(steps, width), [f"{told}: merged by their mean."]
+    return values.reshape(steps, width), [f"{count}: replaced by their mean."]

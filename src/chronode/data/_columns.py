@@ -1,4 +1,4 @@
-"""Columns of tables, read through Arrow: as numbers or as codes of distinct values. Errors name the row."""
+"""Columns of tables, read through Arrow as numbers or as codes of distinct values; errors name the row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RATES = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
 def arrow() -> Any:
-    """The pyarrow module; tables need it, arrays do not."""
+    """Imports pyarrow, which is needed for tables but not for arrays."""
     try:
         import pyarrow
         import pyarrow.compute
@@ -32,7 +32,7 @@ def arrow() -> Any:
 
 
 def as_columns(table: Any) -> dict[str, Column]:
-    """Name -> Arrow column of a frame (pandas, polars, DuckDB), an Arrow table or a mapping of columns."""
+    """Returns name -> Arrow column of a frame (pandas, polars, DuckDB), an Arrow table or a mapping of columns."""
     pa = arrow()
     if hasattr(table, "collect") and hasattr(table, "lazy"):  # a lazy frame of polars
         table = table.collect()
@@ -50,23 +50,23 @@ def as_columns(table: Any) -> dict[str, Column]:
         )
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
-        raise ValueError(f"two columns have the same name: {listed(twice)}; rename one.")
+        raise ValueError(f"two columns have the same name: {listed(twice)}; rename one of them.")
     columns = {name: to_arrow(name, column) for name, column in zip(names, raw, strict=True)}
     sizes = {len(column) for column in columns.values()}
     if len(sizes) > 1:
-        told = ", ".join(f"{name!r} {len(column)}" for name, column in list(columns.items())[:5])
-        raise ValueError(f"the columns have unequal lengths: {told}.")
+        sizes = ", ".join(f"{name!r} {len(column)}" for name, column in list(columns.items())[:5])
+        raise ValueError(f"the columns have unequal lengths: {sizes}.")
     if not columns or sizes == {0}:
         raise ValueError("the table has no rows.")
     return columns
 
 
 def to_arrow(name: str, raw: Any) -> Column:
-    """One column as Arrow data; what Arrow cannot take is taken as text."""
+    """Converts one column to Arrow data; anything that Arrow cannot convert is read as text."""
     pa = arrow()
     if isinstance(raw, (pa.Array, pa.ChunkedArray)):
         raw = raw.cast(raw.type.value_type) if pa.types.is_dictionary(raw.type) else raw
-        # Few functions of Arrow take views, which polars gives.
+        # polars exports views, which few Arrow functions accept.
         return raw.cast(pa.large_string()) if raw.type == pa.string_view() else raw
     if np.ndim(raw) != 1:
         raise ValueError(f"column {name!r} must have one axis, got shape {np.shape(raw)}.")
@@ -83,7 +83,7 @@ def to_arrow(name: str, raw: Any) -> Column:
 
 
 def _without_mixed_zones(values: list[Any]) -> list[Any]:
-    """Dates with a zone in UTC; with and without one as ISO text: Arrow would take the first one's zone for all."""
+    """Converts dates with zones to UTC, and mixed ones to ISO text: Arrow would use the first zone for all."""
     dates = [value for value in values if isinstance(value, datetime.datetime) and value == value]
     zoned = [date.tzinfo is not None for date in dates]
     if not any(zoned):
@@ -96,13 +96,13 @@ def _without_mixed_zones(values: list[Any]) -> list[Any]:
 
 
 def is_text(column: Column) -> bool:
-    """Whether a column holds text."""
+    """Returns whether a column holds text."""
     types = arrow().types
     return types.is_string(column.type) or types.is_large_string(column.type)
 
 
 def numbers(column: Column) -> NDArray[np.float64] | None:
-    """`(rows,)` float64, NaN where missing; None if the column is not numeric."""
+    """Returns `(rows,)` float64, NaN where missing; None if the column is not numeric."""
     pa = arrow()
     kind = column.type
     if pa.types.is_null(kind):
@@ -120,7 +120,7 @@ def numbers(column: Column) -> NDArray[np.float64] | None:
 
 
 def is_numeric(column: Column) -> bool:
-    """Whether `numbers` can read the column."""
+    """Returns whether `numbers` can read the column."""
     types = arrow().types
     if is_text(column):
         return as_floats(trimmed(column)) is not None
@@ -129,7 +129,7 @@ def is_numeric(column: Column) -> bool:
 
 
 def as_floats(column: Column) -> Column | None:
-    """A text column as float64; None if a text is not a number."""
+    """Converts a text column to float64; None if a text is not a number."""
     try:
         return column.cast(arrow().float64())
     except arrow().ArrowInvalid:
@@ -137,11 +137,11 @@ def as_floats(column: Column) -> Column | None:
 
 
 def first_text(column: Column, parse: Callable[[Column], Any] | None = None) -> tuple[int, str]:
-    """(row counted from 1, its text) of the first value that `parse` (by default: as a number) refuses."""
+    """Returns (row counted from 1, text) of the first value that `parse` (by default: as a number) rejects."""
     pa = arrow()
     parse = parse or (lambda part: trimmed(part).cast(pa.float64()) if is_text(part) else part.cast(pa.float64()))
     low, high = 0, len(column)
-    while high - low > 1:  # halves: the first part that fails holds the first value that fails
+    while high - low > 1:  # bisection: the first part that fails contains the first value that fails
         middle = (low + high) // 2
         try:
             parse(column.slice(low, middle - low))
@@ -152,7 +152,9 @@ def first_text(column: Column, parse: Callable[[Column], Any] | None = None) -> 
 
 
 def codes(column: Column, name: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """(`(rows,)` numbers into the distinct values, -1 where missing; the distinct values sorted, int64 or text)."""
+    """Returns (`(rows,)` indices into the distinct values, -1 where missing; the sorted distinct values, int64 or
+    text).
+    """
     pa = arrow()
     if pa.types.is_null(column.type):
         return np.full(len(column), -1, dtype=np.int32), np.array([], dtype=str)
@@ -173,7 +175,7 @@ def codes(column: Column, name: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
 
 
 def trimmed(column: Column, nulls: bool = True) -> Column:
-    """Text without space around it; empty text is missing."""
+    """Strips whitespace around texts; empty text is missing."""
     compute = arrow().compute
     column = compute.utf8_trim_whitespace(column)
     if not nulls:
@@ -182,14 +184,14 @@ def trimmed(column: Column, nulls: bool = True) -> Column:
 
 
 def without(column: Column, texts: Sequence[str]) -> Column:
-    """A text column with these texts missing."""
+    """Marks these texts of a text column as missing."""
     pa = arrow()
     gone = pa.compute.is_in(column, value_set=pa.array(texts, column.type))
     return pa.compute.if_else(gone, pa.scalar(None, column.type), column)
 
 
 def absent(column: Column, markers: Sequence[Any]) -> Column:
-    """A column with these values missing: texts as they are, numbers however they are written."""
+    """Marks these values as missing: texts as they are, numbers however they are written."""
     pa = arrow()
     if not len(markers):
         return column
@@ -203,7 +205,7 @@ def absent(column: Column, markers: Sequence[Any]) -> Column:
 
 
 def whole_numbers(column: Column) -> Column:
-    """Text as int64 if every text is just what its number is written as ("7", not "007" or "7.0"), else as it is."""
+    """Converts text to int64 if every text is the plain form of its number ("7", not "007" or "7.0")."""
     pa = arrow()
     try:
         found = column.cast(pa.int64())
@@ -213,7 +215,7 @@ def whole_numbers(column: Column) -> Column:
 
 
 def _values(dictionary: pa.Array) -> NDArray[Any]:
-    """Distinct values as int64 or text; whole floats (a pandas column with gaps) count as whole numbers."""
+    """Converts distinct values to int64 or text; whole floats (a pandas column with gaps) count as whole numbers."""
     types = arrow().types
     if types.is_integer(dictionary.type):
         return plain(dictionary.to_numpy(zero_copy_only=False))

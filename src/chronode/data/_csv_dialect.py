@@ -1,4 +1,4 @@
-"""How a text table is written, found from its beginning: encoding, separator, comment lines, line of column names."""
+"""Detection of the format of a text table: encoding, separator, comment lines and header line."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ _HEAD_LINES = 200
 _DELIMITERS = ",;\t|"
 _BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _FALLBACK = "cp1252"
-# A number with a decimal point or comma, a date or a time, nothing: what most cells of a table are.
+# A number with a decimal point or comma, a date, a time or nothing: most cells of a table.
 _TYPED = re.compile(r"\s*([+-]?[\d.,']*\d([eE][+-]?\d+)?|\d+[-/.:]\d+\S*( \d+:\S+)?|nan|NaN|NA|\?)?\s*")
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text table is written.
+    """Format of a text table.
 
     Attributes:
-        encoding: of the text.
-        delimiter: between cells.
-        comment: what comment lines begin with; "" if there are none.
-        skip: lines before that of the column names: comments and blank lines.
-        header: the cells of the first line of the table; a first column without a name, as R writes it, is "".
-        named: the header holds column names, not numbers.
-        given_names: the line of names is not one that stands for itself: it is a comment or lacks the first name.
-        notes: what was found, where it was a choice.
+        encoding: Text encoding.
+        delimiter: Separator between cells.
+        comment: Prefix of comment lines; "" if there are none.
+        skip: Lines before the header: comments and blank lines.
+        header: Cells of the first line of the table; an unnamed first column, as written by R, is "".
+        named: Whether the header holds column names, not numbers.
+        given_names: Whether the names differ from the header line: it is a comment, or has no name for the first
+            column.
+        notes: Choices that were made.
     """
 
     encoding: str
@@ -46,7 +47,7 @@ class Dialect:
 def find_dialect(
     head: bytes, *, encoding: str | None = None, delimiter: str | None = None, comment: str | None = None
 ) -> Dialect:
-    r"""The dialect of a file that begins with `head`; what is given is not looked for.
+    r"""Detects the dialect of a file that begins with `head`, except for the parts that are given.
 
     Example:
         >>> found = find_dialect(b'# station 7\n"Temp, C";x\n1,5;2\n')
@@ -65,17 +66,17 @@ def find_dialect(
     header = _cells(body[:1], delimiter)
     named = not all(cell and _TYPED.fullmatch(cell) for cell in header)
     before = lines[skip - 1] if skip else ""
-    # numpy.savetxt and others write the column names as the last comment.
+    # numpy.savetxt and others write the column names as the last comment line.
     names = _cells([before.lstrip().removeprefix(comment).strip(" ")], delimiter) if before and comment else ()
     if not named and len(names) == len(header) > 0 and not all(is_number(name) for name in names):
         header, named, skip = names, True, skip - 1
-    short = named and _lacks_a_name(header, body, delimiter)
+    short = named and _first_name_is_missing(header, body, delimiter)
     header = ("", *header) if short else header
     return Dialect(used, delimiter, comment, skip, header, named, short or bool(comment), notes)
 
 
 def find_encoding(head: bytes) -> tuple[str, tuple[str, ...]]:
-    """(the encoding, notes): that of the byte order mark, UTF-8 if it is that, else Windows-1252."""
+    """Returns (encoding, notes): from the byte order mark, otherwise UTF-8 if valid, otherwise Windows-1252."""
     for mark, name in _BOMS.items():
         if head.startswith(mark):
             return name, ()
@@ -87,22 +88,24 @@ def find_encoding(head: bytes) -> tuple[str, tuple[str, ...]]:
 
 
 def fallback_encoding(content: bytes) -> tuple[str, tuple[str, ...]]:
-    """(the encoding, notes) of text that is not UTF-8."""
+    """Returns (encoding, notes) of text that is not UTF-8."""
     try:
         content.decode(_FALLBACK)
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"this is not UTF-8 text, nor {_FALLBACK} (byte {content[error.start]:#04x}): give its encoding, "
+            f"this is not UTF-8 text, nor {_FALLBACK} (byte {content[error.start]:#04x}): pass its encoding, "
             "e.g. encoding='latin-1' or 'shift_jis'."
         ) from None
-    return _FALLBACK, (f"the text is not UTF-8: read as {_FALLBACK} (Western European); encoding=... chooses another.",)
+    return _FALLBACK, (
+        f"the text is not UTF-8: read as {_FALLBACK} (Western European); use encoding=... for another encoding.",
+    )
 
 
 def _decoded(head: bytes, encoding: str) -> str:
     try:
         return codecs.getincrementaldecoder(encoding)(errors="replace").decode(head)
     except LookupError:
-        raise ValueError(f"encoding={encoding!r} is not known; e.g. 'utf-8', 'latin-1'.") from None
+        raise ValueError(f"encoding={encoding!r} is not supported; e.g. 'utf-8', 'latin-1'.") from None
 
 
 def _is_comment(line: str, comment: str) -> bool:
@@ -110,7 +113,7 @@ def _is_comment(line: str, comment: str) -> bool:
 
 
 def _delimiter(lines: Sequence[str]) -> str:
-    """The separator that divides all lines alike, into cells that look like numbers, dates or nothing."""
+    """Returns the separator that splits all lines alike, into cells that look like numbers, dates or nothing."""
     scores = {delimiter: _score(lines, delimiter) for delimiter in _DELIMITERS}
     best = max(scores, key=lambda delimiter: scores[delimiter])
     if scores[best][0] == 0 and _score(lines, " ")[0] == 1:
@@ -119,7 +122,7 @@ def _delimiter(lines: Sequence[str]) -> str:
 
 
 def _score(lines: Sequence[str], delimiter: str) -> tuple[float, float, int]:
-    """(share of lines with as many cells as the first, share of cells that look like data, cells of the first)."""
+    """Returns (share of lines with as many cells as the first, share of typed cells, cells of the first line)."""
     rows = list(_rows(lines, delimiter))
     width = len(rows[0]) if rows else 0
     if width < 2:
@@ -130,8 +133,8 @@ def _score(lines: Sequence[str], delimiter: str) -> tuple[float, float, int]:
     return alike, typed, width
 
 
-def _lacks_a_name(header: Sequence[str], lines: Sequence[str], delimiter: str) -> bool:
-    """Whether every row has one cell more than there are names: R does not name its row names."""
+def _first_name_is_missing(header: Sequence[str], lines: Sequence[str], delimiter: str) -> bool:
+    """Returns whether every row has one cell more than there are names, because R does not name its row names."""
     rows = _rows(lines[1:], delimiter)
     return len(rows) > 0 and all(len(row) == len(header) + 1 for row in rows)
 
@@ -143,5 +146,5 @@ def _cells(lines: Sequence[str], delimiter: str) -> tuple[str, ...]:
 def _rows(lines: Sequence[str], delimiter: str) -> list[list[str]]:
     try:
         return [row for row in csv.reader(lines, delimiter=delimiter) if row]
-    except csv.Error:  # a cell beyond the module's limit
+    except csv.Error:  # a cell exceeds the limit of the csv module
         return [line.rstrip("\r\n").split(delimiter) for line in lines]

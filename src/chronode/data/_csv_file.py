@@ -1,4 +1,4 @@
-"""Text tables: how they are written is found, types are found and corrected, errors have row numbers."""
+"""Text tables: format and column types are detected, and errors name the row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HEAD = 1 << 18
 _LONGEST_LINE = 1 << 24
 _FEW_CHANGES = 3
 _MOST_CHANGES = 100
-_NAMES = ("id", "group", "channel")  # roles whose cells are names: only an empty one is missing
+_NAMES = ("id", "group", "channel")  # roles whose cells are names: only empty cells are missing
 
 
 def read_csv(
@@ -35,19 +35,19 @@ def read_csv(
     missing_values: Collection[Any] = (),
     numbered: bool = False,
 ) -> tuple[Any, tuple[str, ...]]:
-    """(an Arrow table, notes) from a text file with a line of column names. What is None is found.
+    """Reads a text file with a header line as (Arrow table, notes). Options that are None are detected.
 
     Args:
-        path: the file; also compressed, as its suffix says.
-        roles: column -> "id", "group", "channel", "time" or "target". Names and times stay text as it is in the file.
-        delimiter: between cells.
-        decimal: the decimal point.
-        thousands: what groups three digits.
-        encoding: of the text.
-        comment: what comment lines begin with; "" if no line is a comment.
-        names: of the columns, where the file has no line of names.
-        missing_values: more texts that mean a missing value.
-        numbered: a file without column names has the numbers 0, 1, ... for names.
+        path: The file, possibly compressed, according to its suffix.
+        roles: Column -> "id", "group", "channel", "time" or "target". Names and times keep their text.
+        delimiter: Separator between cells.
+        decimal: Decimal point.
+        thousands: Thousands separator.
+        encoding: Text encoding.
+        comment: Prefix of comment lines; "" if no line is a comment.
+        names: Column names, if the file has no header line.
+        missing_values: Additional texts that mean a missing value.
+        numbered: Whether the columns of a file without header are named 0, 1, ...
     """
     dialect = dialect_of(path, encoding, delimiter, comment)
     check_columns(path, len(dialect.header))
@@ -55,7 +55,7 @@ def read_csv(
         names = [str(i) for i in range(len(dialect.header))]
     if names is None and not dialect.named:
         raise ValueError(
-            f"{path}: the first line holds numbers, not column names: add them, or give names=[...]. If every row is a "
+            f"{path}: the first line holds numbers, not column names: add them, or pass names=[...]. If every row is a "
             "series (as in the UCR archive), use row_per_series=True."
         )
     markers = [*MISSING, *map(str, missing_values)]
@@ -72,7 +72,7 @@ def read_csv(
 
 
 class _CsvFile:
-    """A text table that Arrow reads, as often as it takes to find the types of its columns."""
+    """Text table that Arrow reads repeatedly until the column types are known."""
 
     def __init__(
         self, path: Path, dialect: Dialect, names: Sequence[str] | None, markers: Sequence[str], text: Collection[str]
@@ -84,7 +84,7 @@ class _CsvFile:
         self.text = text
 
     def read(self, decimal: str) -> Any:
-        """The table; columns whose cells are not all of one type are text."""
+        """Returns the table; columns with cells of mixed types are text."""
         import pyarrow.csv
 
         pa = arrow()
@@ -94,7 +94,7 @@ class _CsvFile:
         while True:
             options = self._options(decimal, types, breaks)
             try:
-                if types is None:  # the types of the first block; a later one may not fit them
+                if types is None:  # the types of the first block; a later block may not fit them
                     with self._open() as file, pyarrow.csv.open_csv(file, **options) as begun:
                         columns = begun.schema.names
                         types = {field.name: self._wider(field) for field in begun.schema}
@@ -134,7 +134,7 @@ class _CsvFile:
         }
 
     def _wider(self, field: Any) -> Any:
-        """The first block's type, made wide enough for what may follow."""
+        """Widens the type of the first block so that it fits later blocks."""
         types = arrow().types
         texts = (types.is_null, types.is_string, types.is_binary)  # bytes: not in this encoding
         if field.name.strip() in self.text or any(is_kind(field.type) for is_kind in texts):
@@ -142,12 +142,12 @@ class _CsvFile:
         return arrow().float64() if types.is_integer(field.type) else field.type
 
     def _as_text(self, name: str, types: dict[str, Any], changes: int) -> list[str]:
-        """What to read as text now that the column `name` is not what the first block had; its rows are told later.
+        """Returns the columns to read as text now that column `name` has changed its type; its rows are reported later.
 
-        Every change means to read the file again, so after a few of them all numbers come as text.
+        Every change requires reading the file again, so after a few of them all numbers are read as text.
         """
         if changes > _MOST_CHANGES:
-            kinds = f"more than {_MOST_CHANGES} columns begin with dates or true and false, and go on with other text"
+            kinds = f"more than {_MOST_CHANGES} columns begin with dates or booleans and continue with other text"
             raise ValueError(f"{self.path}: {kinds}.")
         plain = [other for other, kind in types.items() if kind == arrow().float64()]
         return [name, *(plain if changes > _FEW_CHANGES else [])]
@@ -165,10 +165,10 @@ class _CsvFile:
         return arrow().BufferReader("".join(kept).encode(self.dialect.encoding))
 
     def _use_other_encoding(self, error: Exception) -> None:
-        """After the whole file has turned out not to be in the encoding that its beginning has."""
+        """Switches the encoding after the rest of the file turned out not to be in the encoding of its beginning."""
         if self.dialect.encoding != "utf-8" or self.dialect.notes:
             raise ValueError(
-                f"{self.path}: this is not text in the encoding {self.dialect.encoding}; give another, e.g. "
+                f"{self.path}: this text is not in the encoding {self.dialect.encoding}; pass another, e.g. "
                 "encoding='latin-1'."
             ) from error
         with opened(self.path) as file:
@@ -179,12 +179,12 @@ class _CsvFile:
         self.dialect = replace(self.dialect, encoding=encoding, notes=(*self.dialect.notes, *notes))
 
     def _error(self, error: Exception, options: dict[str, Any]) -> str:
-        """What is wrong, with the row if a slow second look finds it."""
+        """Describes the error, with the row if a slow second read finds it."""
         import pyarrow.csv
 
         text = (str(error).splitlines() or [type(error).__name__])[0][:200]
         if "Expected" in text:
-            options["read_options"].use_threads = False  # only one thread knows where it is
+            options["read_options"].use_threads = False  # row numbers need a single thread
             try:
                 with self._open() as file:
                     pyarrow.csv.read_csv(file, **options)
@@ -193,22 +193,22 @@ class _CsvFile:
                 if found:
                     named = options["read_options"].column_names == []
                     row = int(found[1]) - (options["read_options"].skip_rows + named)
-                    cure = " If it is a comment: comment='#'." if found[4].lstrip().startswith("#") else ""
+                    cure = " If it is a comment, pass comment='#'." if found[4].lstrip().startswith("#") else ""
                     cells = f"has {found[3]} cells instead of {found[2]}"
                     return f"{self.path}: row {row:,} {cells}: {found[4][:60]!r}.{cure}"
-        return f"{self.path}: this is not a table of text: {text}."
+        return f"{self.path}: this is not a text table: {text}."
 
 
 def dialect_of(
     path: Path, encoding: str | None = None, delimiter: str | None = None, comment: str | None = None
 ) -> Dialect:
-    """How the text file is written."""
+    """Detects the format of a text file."""
     try:
         with opened(path) as file:
             head = file.read(_HEAD)
             while b"\n" not in head.strip() and len(head) < _LONGEST_LINE and (more := file.read(_HEAD)):
                 head += more
-    except Exception as error:  # whatever the decompressors raise
+    except Exception as error:  # decompressors raise many types
         raise ValueError(f"{path}: this file cannot be opened as {path.suffix}: {error}.") from error
     if not head.strip():
         raise ValueError(f"{path}: the file is empty.")
@@ -224,18 +224,18 @@ def dialect_of(
 
 
 def opened(path: Path) -> Any:
-    """The file's bytes, unpacked."""
+    """Opens the file for reading bytes, decompressed."""
     return lzma.open(path) if path.suffix == ".xz" else arrow().input_stream(str(path), compression="detect")
 
 
 def _stripped(table: Any) -> Any:
-    """Names and texts without the space that some files have after commas; a column without a name gets one."""
+    """Strips the whitespace that some files have after commas; unnamed columns get a name."""
     columns = [trimmed(column) if is_text(column) else column for column in table.columns]
     return arrow().table(columns, names=filled_names(table.column_names))
 
 
 def filled_names(header: Iterable[Any]) -> list[str]:
-    """Column names without space around them; "Unnamed: 0" and so on for those that are empty, as in pandas.
+    """Strips column names and names empty ones "Unnamed: 0" and so on, as pandas does.
 
     Example:
         >>> filled_names(["", " x", "Unnamed: 0"])
@@ -251,7 +251,7 @@ def filled_names(header: Iterable[Any]) -> list[str]:
 
 
 def _decimal(path: Path, table: Any, roles: Mapping[str, str], markers: Sequence[str], thousands: str | None) -> str:
-    """The decimal point of the file: a comma if any column can only be read so."""
+    """Returns the decimal point of the file: a comma if some column cannot be read otherwise."""
     styles = {
         name: number_style(without(column, markers))
         for name, column in zip(table.column_names, table.columns, strict=True)
@@ -265,20 +265,20 @@ def _decimal(path: Path, table: Any, roles: Mapping[str, str], markers: Sequence
         example = next(text for text in table[unclear[0]].to_pylist() if text and "," in text)
         raise ValueError(
             f"{path}: {example!r} in column {unclear[0]!r} can be read with a decimal comma or a thousands separator: "
-            "give decimal=',' or thousands=','."
+            "pass decimal=',' or thousands=','."
         )
     return "."
 
 
 def _has_fractions(table: Any) -> bool:
-    """Whether a number of the table has a decimal point."""
+    """Returns whether any number of the table has a decimal point."""
     compute = arrow().compute
     floats = [column for column in table.columns if arrow().types.is_floating(column.type)]
     return any(compute.any(compute.not_equal(column, compute.floor(column))).as_py() for column in floats)
 
 
 def _typed(column: Any, role: str, markers: Sequence[str], decimal: str, thousands: str | None) -> Any:
-    """A text column as its role wants it: names as text, or whole numbers that look the same; others as numbers."""
+    """Converts a text column according to its role: names to text or plain whole numbers, others to numbers."""
     if role in _NAMES:
         return whole_numbers(column)
     column = without(column, markers)
@@ -289,5 +289,5 @@ def _typed(column: Any, role: str, markers: Sequence[str], decimal: str, thousan
     numbers = to_numbers(column, decimal, thousands)
     if numbers is not None:
         return numbers
-    found = as_floats(column) if decimal == "." else None  # "inf" too, which is an error later
+    found = as_floats(column) if decimal == "." else None  # including "inf", which is an error later
     return column if found is None else found

@@ -1,4 +1,4 @@
-"""Formats of dates given as text or as whole numbers: found from the values, parsed, and written back."""
+"""Date formats of text and whole numbers: detection, parsing and writing."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 NUMBER, QUARTER, WEEK, ELAPSED = "number", "quarter", "week", "elapsed"
 EPOCHS = {"epoch s": 1.0, "epoch ms": 1e3, "epoch us": 1e6, "epoch ns": 1e9}
 NAMED = (NUMBER, *EPOCHS, QUARTER, WEEK, ELAPSED)
-"""Formats that are not those of `strptime`: plain numbers, time since 1970, "1970 Q1", "2024-W05", "36:05" (h:mm)."""
+"""Formats besides those of `strptime`: plain numbers, time since 1970, "1970 Q1", "2024-W05", "36:05" (h:mm)."""
 
-# Numbers between these are taken for seconds since 1970: 1990-01-01 to 2100-01-01.
+# Numbers in this range are read as seconds since 1970: 1990-01-01 to 2100-01-01.
 _EPOCH_FROM, _EPOCH_TO = 631_152_000, 4_102_444_800
 # Whole numbers that may be dates, by their number of digits.
 _DIGITS = {6: "%Y%m", 8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
@@ -47,7 +47,7 @@ _QUARTER = re.compile(
 )
 _ELAPSED = re.compile(r"(\d+):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?")
 _WEEK = re.compile(r"(\d{4})[ -]?W(\d{2})", re.IGNORECASE)
-# What the numbers of a date stand for, by which of them have four digits, with and without a month's name.
+# Meanings of the numbers of a date, by which of them have four digits, with and without a month name.
 _Orders = dict[tuple[bool, ...], list[tuple[str, ...]]]
 _WITH_NAME: _Orders = {
     (True,): [("%Y",)],
@@ -63,12 +63,12 @@ _WITHOUT_NAME: _Orders = {
     (False, False, True): [("%d", "%m", "%Y"), ("%m", "%d", "%Y")],
     (False, False, False): [("%d", "%m", "%y"), ("%m", "%d", "%y"), ("%y", "%m", "%d")],
 }
-# pandas takes these for the time of the reading.
+# pandas reads these as the current time.
 _NOT_DATES = ("now", "today")
 
 
 def format_of_numbers(values: NDArray[Any]) -> str | None:
-    """The format of numbers that are dates: all in the range of an epoch, or all valid as digits of a date.
+    """Returns the format of numbers that are dates: all within the range of an epoch, or all valid digits of a date.
 
     Example:
         >>> format_of_numbers(np.array([19580329, 19580405])), format_of_numbers(np.array([1.7e9, 1.7e9 + 60]))
@@ -86,7 +86,7 @@ def format_of_numbers(values: NDArray[Any]) -> str | None:
         unit = 10 ** (digits - 4)
         if not (_YEARS[0] * unit <= low and high < (_YEARS[1] + 1) * unit):
             continue
-        # Counters pass through numbers that no month has; in one year even a short one may not.
+        # Counters contain impossible months, unless they are short and stay within one year.
         if digits == 6 and low // unit == high // unit:
             return None
         distinct = np.unique(values.astype(np.int64))
@@ -102,7 +102,7 @@ def format_of_numbers(values: NDArray[Any]) -> str | None:
 
 
 def formats_of_text(text: str) -> list[str]:
-    """The formats in which `text` may be written, likeliest first; empty if it does not look like a date.
+    """Returns the possible formats of `text`, most likely first; empty if it does not look like a date.
 
     Example:
         >>> formats_of_text("01/02/2024 10:30"), formats_of_text("Jan 1, 2000"), formats_of_text("1970 Q1")
@@ -129,14 +129,14 @@ def formats_of_text(text: str) -> list[str]:
 
 
 def parse_dates(texts: Sequence[str], text_format: str) -> tuple[NDArray[np.int64], float, bool]:
-    """(ticks since 1970, ticks per second, whether they had a zone and are UTC) of texts in one format.
+    """Returns (ticks since 1970, ticks per second, whether they had a zone and are UTC) for texts in one format.
 
     Args:
-        texts: the dates.
-        text_format: a format of Python's `strptime`, or "quarter" or "week".
+        texts: The dates.
+        text_format: A `strptime` format, or "quarter" or "week".
 
     Raises:
-        ValueError: a text is not in this format, or the format is not one.
+        ValueError: A text does not match the format, or the format is invalid.
     """
     import pandas
 
@@ -163,7 +163,7 @@ def parse_dates(texts: Sequence[str], text_format: str) -> tuple[NDArray[np.int6
 
 
 def parse_elapsed(texts: Sequence[str]) -> NDArray[np.int64]:
-    """Microseconds of "36:05" (hours and minutes) or "36:05:07.5" (and seconds).
+    """Returns the microseconds of "36:05" (hours and minutes) or "36:05:07.5" (with seconds).
 
     Example:
         >>> parse_elapsed(["36:05", "0:00:07.5"]).tolist()
@@ -177,7 +177,7 @@ def parse_elapsed(texts: Sequence[str]) -> NDArray[np.int64]:
 
 
 def write_elapsed(seconds: NDArray[np.float64]) -> list[str]:
-    """Seconds as "36:05:07".
+    """Formats seconds as "36:05:07".
 
     Example:
         >>> write_elapsed(np.array([129907.0, 7.5]))
@@ -189,7 +189,7 @@ def write_elapsed(seconds: NDArray[np.float64]) -> list[str]:
 
 
 def write_dates(instants: NDArray[np.datetime64], text_format: str) -> list[Any]:
-    """Instants in the format that they were read in; epochs are numbers.
+    """Formats instants in the format in which they were read; epochs are numbers.
 
     Example:
         >>> write_dates(np.array(["2024-01-31T12:00:00"], "M8[us]"), "%d.%m.%Y %H:%M")
@@ -210,7 +210,7 @@ def write_dates(instants: NDArray[np.datetime64], text_format: str) -> list[Any]
 
 
 def _dates(text: str) -> list[str]:
-    """The formats of a date without its time of day."""
+    """Returns the formats of a date without its time of day."""
     if week := re.fullmatch(r"\d{4}(-?)W\d{2}(-?)[1-7]", text):
         return [f"%G{week[1]}W%V{week[2]}%u"]
     tokens = re.findall(r"\d+|[A-Za-z]+|[^A-Za-z\d]+", text)
@@ -234,7 +234,7 @@ def _dates(text: str) -> list[str]:
 
 
 def _orders(sizes: tuple[int, ...], month_is_named: bool) -> list[tuple[str, ...]]:
-    """What numbers of so many digits may stand for, in their order."""
+    """Returns the possible meanings of numbers with the given digits, in their order."""
     if not month_is_named and sizes in ((8,), (12,), (14,)):
         return [(_DIGITS[sizes[0]],)]
     if not month_is_named and sizes == (8, 6):

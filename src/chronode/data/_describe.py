@@ -1,4 +1,4 @@
-"""The facts of Sequences that a user wants to see before training."""
+"""Summary of Sequences, shown before training."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ MOST_NAMES = 12
 
 @dataclass(frozen=True)
 class Facts:
-    """What `describe` finds; `str` gives it as one line.
+    """Summary made by `describe`; `str` gives it as one line.
 
     Attributes:
-        rows: of the table that the series were read from; otherwise steps of all series.
-        series: their number.
-        shortest: steps of the shortest series.
-        longest: and of the longest.
-        gap: median time between observations, in `unit`; None if there are no times or no gaps.
-        unit: of time.
-        gap_text: the gap with its unit: "47 min".
-        channels: their names.
-        missing: channel -> share of missing values, where any is missing.
-        target: the target in words; "" if there is none.
-        classes: class -> number of series or steps; empty for numbers.
+        rows: Number of rows of the table that was read; otherwise the steps of all series.
+        series: Number of series.
+        shortest: Steps of the shortest series.
+        longest: Steps of the longest series.
+        gap: Median time between observations, in `unit`; None if there are no times or no gaps.
+        unit: Unit of time.
+        gap_text: The gap with its unit, such as "47 min".
+        channels: Names of the channels.
+        missing: Channel -> share of missing values, if any are missing.
+        target: Description of the target; "" if there is none.
+        classes: Class -> number of series or steps; empty for numbers.
     """
 
     rows: int
@@ -47,7 +47,7 @@ class Facts:
     classes: dict[str, int]
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns the summary as plain data for JSON."""
         return {**asdict(self), "channels": list(self.channels)}
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class Facts:
         return f"time unit: {self.unit}" + ("" if self.gap is None else f" (median gap ≈ {self.gap:.2g})")
 
     def _channels(self) -> str:
-        """The channels by name, how much is missing, and which are missing most."""
+        """Lists the channels, the share of missing values and the channels with the most."""
         text = f"{counted(len(self.channels), 'channel')} ({_some(self.channels, MOST_NAMES)})"
         if not self.missing:
             return text
@@ -74,7 +74,7 @@ class Facts:
 
 
 def percent(share: float) -> str:
-    """A share as "49%"; more digits where rounding would give 0% or 100%.
+    """Formats a share as "49%", with more digits where rounding would give 0% or 100%.
 
     Example:
         >>> percent(0.494), percent(0.0004), percent(0.9964), percent(1.0)
@@ -90,7 +90,7 @@ def _some(names: Sequence[str], most: int) -> str:
 
 
 def facts(s: Sequences) -> Facts:
-    """The facts of `s`.
+    """Summarizes `s`.
 
     Example:
         >>> from chronode.data import from_list
@@ -111,7 +111,7 @@ def facts(s: Sequences) -> Facts:
         shortest=int(s.lengths.min(initial=2**62)) if len(s) else 0,
         longest=int(s.lengths.max(initial=0)),
         gap=gap,
-        unit=s.clock.told(),
+        unit=s.clock.unit_text(),
         gap_text="" if gap is None else _in_words(gap, s.clock),
         channels=s.channels,
         missing=missing,
@@ -121,7 +121,7 @@ def facts(s: Sequences) -> Facts:
 
 
 def _target(s: Sequences) -> tuple[str, dict[str, int]]:
-    """(in words, class -> count)."""
+    """Returns (description, class -> count)."""
     target = s.target
     if target is None:
         return "", {}
@@ -145,11 +145,13 @@ def _target(s: Sequences) -> tuple[str, dict[str, int]]:
 
 
 def _in_words(gap: float, clock: Clock) -> str:
-    """A gap of the calendar as "47 min", else the number, with its unit if it has one."""
+    """Formats a calendar gap such as "47 min", otherwise the number with its unit, if any."""
     if not clock.dates and not clock.format:
         named = clock.unit[0].isalpha() or " " in clock.unit
         return (
-            f"{gap:.3g} {clock.unit if f'{gap:.3g}' == '1' else clock.told()}" if named else f"{gap * clock.scale:.3g}"
+            f"{gap:.3g} {clock.unit if f'{gap:.3g}' == '1' else clock.unit_text()}"
+            if named
+            else f"{gap * clock.scale:.3g}"
         )
     seconds = gap * clock.scale
     short = {"year": "years", "week": "weeks", "day": "days", "hour": "h", "minute": "min", "second": "s"}

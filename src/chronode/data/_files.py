@@ -1,4 +1,4 @@
-"""Any file that holds series, opened by its suffix."""
+"""Reading of any supported file; its suffix selects the reader."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ._table import from_long
 from ._table_files import FILE_OPTIONS, LOADERS, PACKED, load_table, suffix_of
 from ._ts_format import read_ts
 
-# What a file begins with, for files that are not what their names say.
+# First bytes of common files, to recognize files with a wrong suffix.
 _MAGIC = {
     b"\x89PNG": "a PNG image",
     b"\xff\xd8\xff": "a JPEG image",
@@ -39,31 +39,32 @@ _MAGIC = {
     b"SQLite format": "an SQLite database",
     b"\x7fELF": "a program",
 }
-# And what files of a kind must begin with.
+# Required first bytes by suffix.
 _EXPECTED = {
     **dict.fromkeys((".parquet", ".pq"), b"PAR1"),
     **dict.fromkeys((".npz", ".xlsx", ".xlsm"), b"PK"),
     ".npy": b"\x93NUMPY",
 }
-_ARROW = (".feather", ".arrow", ".ipc")  # a stream of Arrow data has no mark of its own
-_ARRAYS = {"id": "ids", "time": "times", "group": "groups"}  # a table's words for what an array file has
+_ARROW = (".feather", ".arrow", ".ipc")  # an Arrow stream has no magic bytes
+_ARRAYS = {"id": "ids", "time": "times", "group": "groups"}  # table options -> names of arrays
 
 
 def read(path: str | Path, **options: Any) -> Sequences:
-    r"""Sequences from a file; its suffix says how it is read. docs/files.md shows all shapes of files.
+    r"""Reads a file as Sequences; its suffix selects the reader. docs/files.md shows all supported layouts.
 
     Args:
-        path: the file, or "-" for the standard input:
-            .csv, .tsv, .txt, .data, .dat (also .gz, .xz, .bz2, .zst): a table as text with a line of column names;
+        path: The file, or "-" for the standard input:
+            .csv, .tsv, .txt, .data, .dat (also .gz, .xz, .bz2, .zst): a text table with a header line;
             .parquet, .pq, .feather, .arrow, .xlsx: a table;
-            .jsonl, .ndjson, .json: an object per row;
+            .jsonl, .ndjson, .json: one object per row;
             .ts: a file of the UEA, UCR or TSER archives;
-            .npz: what `Sequences.save` wrote, or arrays; .npy: an array.
-        options: None is as if not given. For tables those of `from_long`; with `channel` and `value` those of
-            `from_channel_rows`; with `row_per_series=True` those of `from_series_rows`. How text is written is
-            found, unless delimiter, decimal, thousands, encoding, comment or names (of the columns) say it; `sheet`
-            chooses that of an Excel file. For .ts those of `read_ts`. For arrays those of `from_numpy`; in .npz,
-            values, target, times, dt, lengths, ids and groups (or time, id and group) name arrays in the file.
+            .npz: a file written by `Sequences.save`, or arrays; .npy: an array.
+        options: None is the same as omitting an option. For tables, the options of `from_long`; with `channel` and
+            `value` those of `from_channel_rows`; with `row_per_series=True` those of `from_series_rows`. The format of
+            text is detected unless delimiter, decimal, thousands, encoding, comment or names (of the columns) are
+            given; `sheet` selects the sheet of an Excel file. For .ts, the options of `read_ts`. For arrays, those of
+            `from_numpy`; in .npz, values, target, times, dt, lengths, ids and groups (or time, id and group) name
+            arrays in the file.
 
     Example:
         >>> import tempfile
@@ -78,10 +79,10 @@ def read(path: str | Path, **options: Any) -> Sequences:
             return _read(file, given)
     path = Path(path)
     if path.is_dir():
-        raise ValueError(f"{path} is a folder; give a file.")
+        raise ValueError(f"{path} is a folder, not a file.")
     if not path.is_file():
         known = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise FileNotFoundError(f"{path}: there is no such file.{near(path.name, known)}")
+        raise FileNotFoundError(f"{path}: no such file.{near(path.name, known)}")
     return _read(path, given)
 
 
@@ -91,14 +92,16 @@ def _read(path: Path, options: dict[str, Any]) -> Sequences:
     if reader is None:
         hint = " Save it as .xlsx." if suffix == ".xls" else ""
         known = listed(_READERS, most=len(_READERS))
-        raise ValueError(f"{path}: files named {suffix or '(no suffix)'} are not known; known are {known}.{hint}")
+        raise ValueError(
+            f"{path}: files with the suffix {suffix or '(none)'} are not supported; use one of {known}.{hint}"
+        )
     if path.suffix.lower() not in PACKED:
         _check_content(path, suffix)
     return reader(path, options)
 
 
 class LikeOptions(TypedDict, total=False):
-    """What `options_like` gives, as JSON holds it."""
+    """Result of `options_like`, as stored in JSON."""
 
     columns: list[str]
     empty: str
@@ -113,9 +116,10 @@ class LikeOptions(TypedDict, total=False):
 
 
 def options_like(train: Sequences) -> dict[str, Any]:
-    """The options with which `read` or `from_long` gives another table the channels, units and classes of `train`.
+    """Returns the options with which `read` or `from_long` gives another table the channels, units and classes of
+    `train`.
 
-    They can be stored as JSON. `read(new, id=..., time=..., **options_like(train))`.
+    They can be stored as JSON. Usage: `read(new, id=..., time=..., **options_like(train))`.
 
     Example:
         >>> from chronode.data import from_long
@@ -143,7 +147,7 @@ def options_like(train: Sequences) -> dict[str, Any]:
 
 
 def _check_content(path: Path, suffix: str) -> None:
-    """Refuses a file whose first bytes are of another kind."""
+    """Rejects a file whose first bytes belong to another format."""
     with path.open("rb") as file:
         head = file.read(16)
     if not head:
@@ -157,7 +161,7 @@ def _check_content(path: Path, suffix: str) -> None:
 
 
 def _check_options(path: Path, options: dict[str, Any], *readers: Callable[..., Sequences]) -> None:
-    """Refuses an option that the functions that make the series of this file do not have."""
+    """Rejects options that the readers of this file do not have."""
     known = {name for reader in readers for name in inspect.signature(reader).parameters}
     wrong = [name for name in options if name not in known]
     if wrong:
@@ -170,7 +174,7 @@ def _table(path: Path, options: dict[str, Any]) -> Sequences:
     reader: Callable[..., Sequences] = from_channel_rows if "channel" in own else from_long
     if options.get("row_per_series"):
         reader = from_series_rows
-        # What `options_like` tells of the channel, which is not a column here.
+        # Entries of `options_like` about the channel, which is not a column here.
         own = {name: value for name, value in own.items() if name not in ("columns", "empty", "per_step")}
     _check_options(path, own, reader)
     try:
@@ -181,13 +185,13 @@ def _table(path: Path, options: dict[str, Any]) -> Sequences:
 
 
 def _ts(path: Path, options: dict[str, Any]) -> Sequences:
-    # `options_like` also tells what the file itself says.
+    # `options_like` also contains what the file itself states.
     known = {"columns": "channels", "kind": "", "per_step": "", "time_format": "", **dict.fromkeys(FILE_OPTIONS, "")}
     own = {known.get(name, name): value for name, value in options.items()}
     own.pop("", None)
     wrong = [name for name in own if name not in ("channels", "classes", "unit", "dtype", "duplicates", "empty")]
     if wrong:
-        raise ValueError(f"{path}: a .ts file has no columns to choose; leave out {listed(wrong)}.")
+        raise ValueError(f"{path}: a .ts file has no columns to select; omit {listed(wrong)}.")
     return read_ts(path, **own)
 
 
@@ -195,7 +199,7 @@ def _npz(path: Path, options: dict[str, Any]) -> Sequences:
     arrays = read_arrays(path)
     if "json" in arrays:
         if options:
-            raise ValueError(f"{path} was written by Sequences.save and takes no options, got {listed(options)}.")
+            raise ValueError(f"{path} was written by Sequences.save and accepts no options, got {listed(options)}.")
         return restored(path, arrays)
     options = {_ARRAYS.get(name, name): value for name, value in options.items()}
     usual = [name for name in ("values", "x", "X") if name in arrays]
@@ -210,8 +214,8 @@ def _npz(path: Path, options: dict[str, Any]) -> Sequences:
 def _npy(path: Path, options: dict[str, Any]) -> Sequences:
     try:
         values = np.load(path, allow_pickle=False)
-    except Exception as error:  # foreign bytes
-        raise ValueError(f"{path}: this is not a whole .npy file: {error}.") from error
+    except Exception as error:  # untrusted bytes
+        raise ValueError(f"{path}: this is not a valid .npy file: {error}.") from error
     return _from_arrays(path, {"values": values}, options, "")
 
 
@@ -221,7 +225,7 @@ def _from_arrays(path: Path, arrays: dict[str, Any], options: dict[str, Any], wh
     orders = {2: "'NT' (a row per series), 'TD' (a row per step) or 'DT'", 3: "'NTD' or 'NDT'"}
     axes = arrays["values"].ndim
     if "order" not in own and axes in orders:
-        raise ValueError(f"{path}: say how its values lie: order={orders[axes]}{what}.")
+        raise ValueError(f"{path}: the order of its axes is required: order={orders[axes]}{what}.")
     try:
         return from_numpy(**arrays, **own)
     except ValueError as error:

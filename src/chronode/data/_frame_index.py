@@ -1,4 +1,4 @@
-"""The index of a pandas frame, kept or left behind in a file: dates are times, row numbers are nothing."""
+"""The index of a pandas frame, in memory or written to a file: dates are times, row numbers are ignored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ._columns import Column, arrow, numbers, to_arrow
 
-# What pandas calls the column of an index without a name in a CSV and in a Parquet file.
+# Names that pandas gives to an unnamed index in CSV and Parquet files.
 _UNNAMED = re.compile(r"|Unnamed: \d+(\.\d+)?|__index_level_\d+__")
 _TIME = "time"
 
@@ -18,9 +18,9 @@ _TIME = "time"
 def with_index(
     table: Any, cells: dict[str, Column], time: str | None, others: Sequence[str | None]
 ) -> tuple[dict[str, Column], str | None]:
-    """(the columns with the levels of a pandas index that are used, the column of times).
+    """Returns (the columns with the index levels that are used, the column of times).
 
-    A level is used if `time` or one of `others` names it. Without `time`, an index of dates is the times.
+    A level is used if `time` or one of `others` names it. Without `time`, an index of dates holds the times.
     """
     index = getattr(table, "index", None)
     if index is None or not hasattr(index, "names"):
@@ -41,7 +41,7 @@ def with_index(
 
 
 def is_row_numbers(name: str, column: Column) -> bool:
-    """Whether a column is an index without a name: whole numbers, each once."""
+    """Returns whether a column is an unnamed index: distinct whole numbers."""
     if not _UNNAMED.fullmatch(name):
         return False
     found = numbers(column) if not arrow().types.is_boolean(column.type) else None
@@ -51,7 +51,7 @@ def is_row_numbers(name: str, column: Column) -> bool:
 
 
 def series_times(part: Any) -> Any:
-    """The times of a pandas frame or Series whose index holds dates; None otherwise."""
+    """Returns the times of a pandas frame or Series whose index holds dates; None otherwise."""
     index = getattr(part, "index", None)
     return _plain(index).to_numpy() if index is not None and hasattr(index, "names") and _is_dated(index) else None
 

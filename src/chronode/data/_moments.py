@@ -1,4 +1,4 @@
-"""Times of a column: numbers, dates, durations, or text in one format that is given or found. Errors name the row."""
+"""Times of a column: numbers, dates, durations, or text in one given or detected format; errors name the row."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from ._times import Moments, is_number
 
 # A time of day followed by Z, +hh, +hhmm or +hh:mm.
 _ZONED = r"[Tt ]\d{1,2}[\d:.,]*\s*([Zz]|[+-]\d{2}(:?\d{2})?)$"
-_SAMPLE = 1000  # values on which formats are tried before the whole column is parsed
+_SAMPLE = 1000  # number of values used to test formats before the whole column is parsed
 _WORDS = {NUMBER: "numbers", QUARTER: "quarters", WEEK: "ISO weeks (their Mondays)"}
 _WORDS |= {ELAPSED: "elapsed hours, minutes and seconds"}
 _WORDS |= dict(zip(EPOCHS, (f"{unit} since 1970" for unit in ("seconds", "ms", "µs", "ns")), strict=True))
 
 
 def moments_of(name: str, given: Any, time_format: str | None = None, unit: str | float | None = None) -> Moments:
-    """Times from numbers, dates, durations or text.
+    """Reads times from numbers, dates, durations or text.
 
     Args:
-        name: of the column, for messages.
-        given: the times.
-        time_format: a format of `strptime`, or one of "number", "epoch s", "epoch ms", "epoch us", "epoch ns",
-            "quarter", "week", "elapsed"; None: found from the values. Times that are stored as dates need none.
-        unit: a size, which only numbers have, says that numbers are not dates.
+        name: Name of the column, for messages.
+        given: The times.
+        time_format: A `strptime` format, or one of "number", "epoch s", "epoch ms", "epoch us", "epoch ns",
+            "quarter", "week", "elapsed"; None: detected from the values. Times stored as dates need none.
+        unit: Unit of time; a size, which only numbers have, means that numbers are not dates.
     """
     if isinstance(given, np.ndarray) and given.dtype.kind in "fiu" and time_format is None:
         return _counted(name, given)
     if time_format is not None and time_format not in NAMED and "%" not in time_format:
-        raise ValueError(f"time_format={time_format!r} is not known; use e.g. '%d/%m/%Y %H:%M' or {listed(NAMED)}.")
+        raise ValueError(f"time_format={time_format!r} is not supported; use e.g. '%d/%m/%Y %H:%M' or {listed(NAMED)}.")
     pa = arrow()
     column = to_arrow(name, given)
     is_size = unit is not None and (not isinstance(unit, str) or is_number(unit))
@@ -71,7 +71,7 @@ def moments_of(name: str, given: Any, time_format: str | None = None, unit: str 
 
 
 def _from_numbers(name: str, moments: Moments, time_format: str | None) -> Moments:
-    """Plain numbers, or the dates that they stand for."""
+    """Returns plain numbers, or the dates that they represent."""
     numbers = moments.ticks
     found = time_format or format_of_numbers(numbers)
     if found is None or found == NUMBER:
@@ -86,19 +86,21 @@ def _from_numbers(name: str, moments: Moments, time_format: str | None) -> Momen
 
 
 def _digits(name: str, numbers: NDArray[Any], text_format: str) -> Column:
-    """Whole numbers as text, with the leading zeros that a number has lost."""
+    """Formats whole numbers as text, with the leading zeros that numbers lose."""
     pa = arrow()
     wrong = numbers != np.floor(numbers)
     if wrong.any():
         row = int(wrong.argmax())
-        raise ValueError(f"{name}: the time of row {row + 1:,} is {numbers[row]:.15g}, not of the form {text_format}.")
+        raise ValueError(
+            f"{name}: the time of row {row + 1:,} is {numbers[row]:.15g}, which does not have the form {text_format}."
+        )
     text = pa.array(numbers.astype(np.int64)).cast(pa.string())
     example = datetime(2024, 12, 31, 23, 59, 59).strftime(text_format)
     return pa.compute.utf8_lpad(text, width=len(example), padding="0") if example.isdigit() else text
 
 
 def _from_text(name: str, column: Column, time_format: str | None, number_format: str | None) -> Moments:
-    """Times given as text: numbers, ISO 8601, or in one other format."""
+    """Reads times given as text: numbers, ISO 8601, or one other format."""
     numbers = None if time_format is not None and "%" in time_format else _as_numbers(column)
     if numbers is not None and time_format not in (QUARTER, WEEK, ELAPSED):
         return _from_numbers(name, _counted(name, numbers), number_format)
@@ -115,10 +117,10 @@ def _from_text(name: str, column: Column, time_format: str | None, number_format
         with_zone, without = int(zoned.argmax()), int(zoned.argmin())
         raise ValueError(
             f"{name}: some times have a time zone and others none (row {with_zone + 1:,}: {column[with_zone]}; row "
-            f"{without + 1:,}: {column[without]}): give all of them a zone, or none."
+            f"{without + 1:,}: {column[without]}): use a zone for all of them or for none."
         )
     zone = "UTC" if zoned.any() else None
-    for unit in ("ns", "us"):  # nanoseconds do not reach all years
+    for unit in ("ns", "us"):  # nanoseconds do not cover all years
         try:
             return Moments(_ticks(column.cast(pa.timestamp(unit, zone))), RATES[unit], True, zone is not None)
         except pa.ArrowInvalid:
@@ -130,7 +132,7 @@ def _from_text(name: str, column: Column, time_format: str | None, number_format
 
 
 def _found(name: str, column: Column, zone: str | None) -> str | None:
-    """The one format of the column; None if its first text is ISO 8601 or no date; an error if there are two."""
+    """Returns the format of the column; None if its first text is ISO 8601 or not a date; an error if ambiguous."""
     if _casts(column.slice(0, 1), zone):
         return None
     formats = formats_of_text(str(column[0]))
@@ -144,7 +146,7 @@ def _found(name: str, column: Column, zone: str | None) -> str | None:
         choices = " or ".join(f"time_format={each!r}" for each in fitting)
         raise ValueError(
             f"{name}: dates such as {str(column[0])!r} can be read in more than one order of day, month and year: "
-            f"give {choices}."
+            f"pass {choices}."
         )
     return next(iter(fitting or formats), None)
 
@@ -170,7 +172,7 @@ def _attempt(texts: list[str], text_format: str) -> NDArray[np.int64] | None:
 
 
 def _dated(name: str, column: Column, text_format: str) -> Moments:
-    """Dates in one format; every distinct text is parsed once."""
+    """Reads dates in one format; every distinct text is parsed once."""
     pa = arrow()
     encoded = pa.compute.dictionary_encode(column)
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
@@ -179,13 +181,13 @@ def _dated(name: str, column: Column, text_format: str) -> Moments:
         ticks, rate, zoned = _parsed(texts, text_format)
     except ValueError as error:
         if "directive" in str(error):
-            raise ValueError(f"time_format={text_format!r} is not a format of dates: {error}.") from None
+            raise ValueError(f"time_format={text_format!r} is not a date format: {error}.") from None
 
         def parse(part: Column) -> None:
             _parsed(part.unique().to_pylist(), text_format)
 
         row, text = first_text(column, parse)
-        raise ValueError(f"{name}: the time of row {row:,} is not of the form {text_format}: {text!r}.") from None
+        raise ValueError(f"{name}: the time of row {row:,} does not have the form {text_format}: {text!r}.") from None
     places = encoded.indices.to_numpy(zero_copy_only=False)
     return Moments(ticks[places], rate, instants=text_format != ELAPSED, zoned=zoned, format=text_format)
 
@@ -193,8 +195,8 @@ def _dated(name: str, column: Column, text_format: str) -> Moments:
 def _not_understood(name: str, column: Column, parse: Callable[[Column], Any]) -> ValueError:
     row, text = first_text(column, parse)
     return ValueError(
-        f"{name}: the time of row {row:,} is not understood: {text!r}. Times may be numbers, ISO 8601 dates "
-        "(2024-01-31 12:00:00, with or without a zone), or anything that time_format describes (%d/%m/%Y %H:%M)."
+        f"{name}: the time of row {row:,} cannot be read: {text!r}. Times may be numbers, ISO 8601 dates "
+        "(2024-01-31 12:00:00, with or without a zone), or in a format given by time_format (such as %d/%m/%Y %H:%M)."
     )
 
 
@@ -211,7 +213,7 @@ def _note(name: str, found: str, example: str) -> str:
 
 
 def _as_numbers(column: Column) -> NDArray[Any] | None:
-    """Text as whole numbers, else as floats; None if it is neither."""
+    """Reads text as whole numbers, otherwise as floats; None if it is neither."""
     pa = arrow()
     for kind in (pa.int64(), pa.float64()):
         try:
@@ -222,13 +224,13 @@ def _as_numbers(column: Column) -> NDArray[Any] | None:
 
 
 def _counted(name: str, array: NDArray[Any]) -> Moments:
-    """Moments of plain numbers."""
+    """Returns the Moments of plain numbers."""
     if array.dtype.kind == "f":
         wrong = ~np.isfinite(array)
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
-            told = "missing" if np.isnan(array[row]) else "infinite"
-            raise ValueError(f"{name}: the time of row {row + 1:,} is {told} ({int(wrong.sum()):,} such rows).")
+            problem = "missing" if np.isnan(array[row]) else "infinite"
+            raise ValueError(f"{name}: the time of row {row + 1:,} is {problem} ({int(wrong.sum()):,} such rows).")
         return Moments(array.astype(np.float64, copy=False))
     if array.dtype == np.uint64 and array.size and array.max() >= 2**63:
         return Moments(array.astype(np.float64))

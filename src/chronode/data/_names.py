@@ -1,4 +1,4 @@
-"""Names in messages: listed, checked, with the near ones."""
+"""Names in messages: listing, checking and suggesting similar ones."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import difflib
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-# Names that have less in common are other names, not misspelt ones.
+# Below this similarity, a name is a different one rather than misspelled.
 _CLOSE = 0.8
 _LEAST_BEGINNING = 3
 
 
 def distinct(argument: str, names: Iterable[str]) -> tuple[str, ...]:
-    """The names as text, refused if one comes twice."""
-    told = tuple(str(name) for name in names)
-    twice = {name for name in told if told.count(name) > 1} if len(told) < 1000 else set()
-    if len(set(told)) < len(told):
-        raise ValueError(f"{argument} has a name twice: {listed(sorted(twice)) or 'see the list'}.")
-    return told
+    """Returns the names as text; rejects duplicates."""
+    texts = tuple(str(name) for name in names)
+    twice = {name for name in texts if texts.count(name) > 1} if len(texts) < 1000 else set()
+    if len(set(texts)) < len(texts):
+        raise ValueError(f"{argument} contains a name twice: {listed(sorted(twice)) or 'see the list'}.")
+    return texts
 
 
 def known_column(name: str, columns: Collection[str], argument: str, what: str = "columns") -> str:
-    """`name` if it is a column (or a sheet, an array), else an error with the names close to it."""
+    """Returns `name` if it is a column (or a sheet, an array); otherwise raises an error with similar names."""
     if name not in columns:
         known = f"; the {what} are {listed(columns)}" if columns else ""
         article = "an" if what[0] in "aeiou" else "a"
@@ -32,10 +32,10 @@ def known_column(name: str, columns: Collection[str], argument: str, what: str =
 
 
 def related(name: str, columns: Iterable[str]) -> str:
-    """The columns that `name` may mean, as the tail of an error message ("" if there is none).
+    """Returns the columns that `name` may mean as the end of an error message ("" if there are none).
 
-    A user's columns may be called anything, so that only those are proposed that differ in a few letters, in case or in
-    separators, that begin with the name, or that hold all of its words (or the reverse).
+    Columns may have any names, so only those are suggested that differ in a few letters, in case or in separators, that
+    begin with the name, or that contain all of its words (or the reverse).
 
     Example:
         >>> related("rate", ["heart_rate", "date"]), related("outcome", ["income"])
@@ -47,7 +47,7 @@ def related(name: str, columns: Iterable[str]) -> str:
 
 
 def _likeness(name: str, other: str) -> float:
-    """From 0 to 1: how much two names have in common."""
+    """Returns the similarity of two names, from 0 to 1."""
     ours, theirs = (re.findall(r"[^\W_]+", text.casefold()) for text in (name, other))
     first, second = "".join(ours), "".join(theirs)
     letters = difflib.SequenceMatcher(None, first, second).ratio()
@@ -58,7 +58,7 @@ def _likeness(name: str, other: str) -> float:
 
 
 def known_columns(names: Iterable[str], columns: Iterable[str], argument: str) -> list[str]:
-    """The names if they are columns; pieces of a name that holds commas (from the command line) are joined again.
+    """Returns the names if they are columns; pieces of a name that contains commas (command line) are joined again.
 
     Example:
         >>> known_columns(["Temp", "C", "x"], ["Temp, C", "x"], "columns")
@@ -75,23 +75,23 @@ def known_columns(names: Iterable[str], columns: Iterable[str], argument: str) -
 
 
 def _joined(pieces: Sequence[str], columns: Collection[str]) -> str:
-    """The column that the pieces make up with commas between them; "" if there is none."""
+    """Returns the column that the pieces form with commas between them; "" if there is none."""
     return next((name for name in (", ".join(pieces), ",".join(pieces)) if name in columns), "")
 
 
 def one_or_more(names: str | Iterable[str]) -> list[str]:
-    """A list of names, also of a single one."""
+    """Returns a list of names, also for a single name."""
     return [names] if isinstance(names, str) else [*names]
 
 
 def listed(names: Iterable[object], most: int = 12) -> str:
-    """Names in quotes, the first few of many."""
+    """Lists names in quotes, only the first few of many."""
     names = [str(name) for name in names]
     more = f", ... ({len(names):,} in all)" if len(names) > most else ""
     return ", ".join(map(repr, names[:most])) + more
 
 
 def counted(count: int, what: str) -> str:
-    """A number with its noun: "1 row", "2,000 rows", "2 classes", "2 series"."""
+    """Returns a number with its noun: "1 row", "2,000 rows", "2 classes", "2 series"."""
     plural = what if what == "series" else f"{what}es" if what.endswith("s") else f"{what}s"
     return f"{count:,} {what if count == 1 else plural}"

@@ -1,4 +1,4 @@
-"""What to do about a value column that is not numeric, as an error message."""
+"""Error messages with advice for value columns that are not numeric."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FEW_MARKERS = 5
 
 
 def numeric_column(name: str, column: Column) -> np.ndarray:
-    """`(rows,)` float64 of a column that must be numeric."""
+    """Returns `(rows,)` float64 of a column that must be numeric."""
     found = numbers(column)
     if found is None:
         raise ValueError(not_numeric(name, column))
@@ -19,14 +19,14 @@ def numeric_column(name: str, column: Column) -> np.ndarray:
 
 
 def not_numeric(name: str, column: Column) -> str:
-    """The error message: the first text that is not a number, and what it may mean."""
+    """Returns the error message: the first text that is not a number, and its likely meaning."""
     row, text = first_text(column)
     cure = "Correct it, or"
     markers = _markers(column)
     if markers:
-        cure = f"If it means a missing value, give missing_values={markers!r}. Or"
+        cure = f"If it means a missing value, pass missing_values={markers!r}. Or"
     elif _is_time(name, column.slice(row - 1, 1)):
-        cure = f"It looks like a time: give time={name!r}. Or"
+        cure = f"It looks like a time: pass time={name!r}. Or"
     return (
         f"column {name!r} is not numeric: row {row:,} has {text[:60]!r}. {cure} leave the column out (ignore), or use "
         "categorical='codes' or 'onehot'."
@@ -34,7 +34,7 @@ def not_numeric(name: str, column: Column) -> str:
 
 
 def _markers(column: Column) -> list[str]:
-    """The few texts of a column that otherwise holds numbers."""
+    """Returns the few texts of a column that otherwise holds numbers."""
     if not is_text(column):
         return []
     distinct = column.unique().drop_null()

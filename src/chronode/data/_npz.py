@@ -1,4 +1,4 @@
-"""Sequences in .npz files: plain arrays and JSON, never a pickle."""
+"""Sequences in .npz files: plain arrays and JSON, no pickles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KINDS = {"f": "numbers", "i": "whole numbers", "U": "text"}
 
 
 def save(s: Sequences, path: str | Path) -> Path:
-    """Writes `s` to `path`, whole or not at all.
+    """Writes `s` to `path` atomically.
 
     Example:
         >>> import tempfile
@@ -39,9 +39,9 @@ def save(s: Sequences, path: str | Path) -> Path:
     """
     path = Path(path)
     if path.suffix != ".npz":
-        raise ValueError(f"{path}: sequences are saved as .npz files; give it that suffix.")
+        raise ValueError(f"{path}: sequences are saved as .npz files; use that suffix.")
     if s.finish is not None:
-        raise ValueError(f"{path}: these series are finished batch by batch (noise), which a file cannot hold.")
+        raise ValueError(f"{path}: these series are completed batch by batch (noise), which cannot be saved.")
     s = s.compact()
     arrays = {"values": s.base_values, "starts": s.starts, "lengths": s.lengths, "ids": s.ids, "groups": s.groups}
     target = s.target
@@ -64,7 +64,7 @@ def save(s: Sequences, path: str | Path) -> Path:
 
 
 def load(path: str | Path) -> Sequences:
-    """Sequences that `save` wrote; a damaged or foreign file is a ValueError."""
+    """Reads Sequences written by `save`; a damaged or different file raises a ValueError."""
     arrays = read_arrays(path)
     if "json" not in arrays:
         raise ValueError(
@@ -74,7 +74,7 @@ def load(path: str | Path) -> Sequences:
 
 
 def restored(path: str | Path, arrays: dict[str, NDArray[Any]]) -> Sequences:
-    """Sequences from the arrays of a file that `save` wrote."""
+    """Restores Sequences from the arrays of a file written by `save`."""
     path = Path(path)
     content = arrays["json"]
     if content.dtype != np.uint8 or content.ndim != 1:
@@ -83,11 +83,13 @@ def restored(path: str | Path, arrays: dict[str, NDArray[Any]]) -> Sequences:
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         raise ValueError(f"{path}: this .npz file has no format {FORMAT!r} in its json.")
     if head.get("version") != VERSION:
-        raise ValueError(f"{path}: it is of version {head.get('version')!r}, this chronode reads version {VERSION}.")
+        raise ValueError(
+            f"{path}: the file has version {head.get('version')!r}, but this chronode reads version {VERSION}."
+        )
     try:
         return _sequences(path, parse(_Head, head, "json"), arrays)
     except ValueError as error:
-        raise ValueError(f"{path}: these are not whole sequences: {error}") from error
+        raise ValueError(f"{path}: these are not valid sequences: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class _TargetHead:
 
 @dataclass(frozen=True)
 class _Head:
-    """The JSON in a file of sequences."""
+    """JSON header of a file of sequences."""
 
     format: str
     version: int
@@ -125,7 +127,7 @@ def _sequences(path: Path, head: _Head, arrays: dict[str, NDArray[Any]]) -> Sequ
     for name, found in (("starts", starts), ("lengths", lengths)):
         if found.size and (found.min() < 0 or found.max() > len(values)):
             raise ValueError(f"{name} must be from 0 to {len(values):,}, the rows of values.")
-    # Series may overlap (windows): what they come to, one after the other, must be in proportion too.
+    # Series may overlap (windows), so their total size must be in proportion too.
     check_unpacked(path, int(lengths.sum(dtype=np.float64)) * max(1, values.shape[1]) * values.itemsize)
     times, lead = (array(name, "f", 1) if name in arrays else None for name in ("times", "lead"))
     for name, found in (("times", times), ("lead", lead)):
@@ -164,27 +166,27 @@ def _target(values: NDArray[Any], head: _TargetHead) -> Target:
 
 
 def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
-    """All arrays of an .npz file; their bytes must be as many as their shapes say, and have the right checksums.
+    """Reads all arrays of an .npz file; their sizes must match their shapes, and their checksums must be right.
 
-    The arrays share the memory that the file was read into, so reading takes no more than the file unpacked.
+    The arrays share the memory into which the file was read, so reading needs no more than the unpacked size.
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: there is no such file.")
+        raise FileNotFoundError(f"{path}: no such file.")
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
             total = sum(member.file_size for member in members)
             if total <= unpacked_limit(path):
                 return {member.filename.removesuffix(".npy"): _read_array(archive, member) for member in members}
-    except Exception as error:  # foreign bytes: the parsers of zip and npy raise nearly anything
-        raise ValueError(f"{path}: this is not a whole .npz file: {_one_line(error)}.") from error
+    except Exception as error:  # untrusted bytes: the zip and npy parsers raise almost anything
+        raise ValueError(f"{path}: this is not a valid .npz file: {_one_line(error)}.") from error
     check_unpacked(path, total)
     raise AssertionError
 
 
 def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
-    """One array; its header is checked before memory is taken for it."""
+    """Reads one array; its header is checked before memory is allocated."""
     with archive.open(member) as file:
         version = np.lib.format.read_magic(file)
         read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
@@ -196,7 +198,7 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[An
         size = math.prod(shape) * dtype.itemsize
         if size != member.file_size - file.tell():
             raise ValueError(f"{member.filename} has {member.file_size - file.tell():,} bytes instead of {size:,}")
-        # To the end, where the checksum is compared.
+        # Read to the end, where the checksum is compared.
         content = file.read()
     if not size:
         return np.empty(shape, dtype)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ._columns import Column, arrow
 
-# Groups of three digits; the first has one to three and does not begin with 0.
+# Groups of three digits; the first has one to three digits and does not begin with 0.
 _GROUPS = r"[1-9][0-9]{{0,2}}([{group}][0-9]{{3}})+"
 _SPACES = " \u00a0\u202f'\u2019"
 _NUMBER = r"^[+-]?({groups}|[0-9]*)({point}[0-9]*)?([eE][+-]?[0-9]+)?$"
@@ -15,7 +15,7 @@ _CODE = r"^0[0-9]+$"
 
 
 def number_style(column: Column) -> str:
-    """How the numbers of a text column with commas are written.
+    """Returns how the numbers of a text column with commas are written.
 
     "comma" (1,5), "point" (1,234.5: the comma groups thousands), "either" (1,234 alone may be both), or "" if they
     are not numbers.
@@ -31,12 +31,12 @@ def number_style(column: Column) -> str:
 
 
 def to_numbers(column: Column, decimal: str, thousands: str | None = None) -> Column | None:
-    """A text column as float64; None if it does not hold numbers that are written so.
+    """Converts a text column to float64; None if it does not hold numbers in this format.
 
     Args:
-        column: of text.
-        decimal: the decimal point.
-        thousands: what groups three digits; None: the other of point and comma, a space or an apostrophe.
+        column: The text column.
+        decimal: The decimal point.
+        thousands: Thousands separator; None: the other one of point and comma, a space or an apostrophe.
     """
     pa = arrow()
     if not _matches(column, decimal, thousands):
@@ -48,7 +48,7 @@ def to_numbers(column: Column, decimal: str, thousands: str | None = None) -> Co
 
 
 def has_leading_zeros(column: Column) -> bool:
-    """Whether some texts are codes such as "007", which a number would not keep."""
+    """Returns whether some texts are codes such as "007", whose zeros a number would lose."""
     return _any(column, _CODE)
 
 

@@ -1,4 +1,4 @@
-"""Pipes: the standard input or a named pipe, copied to a file of the kind that its first bytes tell."""
+"""Pipes: the standard input or a named pipe, copied to a file whose suffix follows from its first bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PACKED = {b"\x1f\x8b": ".csv.gz", b"\xfd7zXZ": ".csv.xz", b"BZh": ".csv.bz2", b
 
 
 def is_pipe(source: str | Path) -> bool:
-    """Whether `source` is "-" or a named pipe, which can be read only once."""
+    """Returns whether `source` is "-" or a named pipe, which can be read only once."""
     if str(source) == STANDARD_INPUT:
         return True
     try:
@@ -33,7 +33,7 @@ def is_pipe(source: str | Path) -> bool:
 
 @contextmanager
 def as_file(source: str | Path) -> Iterator[Path]:
-    """The file `source` itself, or a temporary copy of what a pipe gives.
+    """Yields the file `source` itself, or a temporary copy of the content of a pipe.
 
     Example:
         >>> with as_file("a.csv") as path:
@@ -55,9 +55,9 @@ def as_file(source: str | Path) -> Iterator[Path]:
 
 
 def keep(source: str | Path, folder: str | Path) -> Path:
-    """What a pipe gives as a file in `folder`, named after its content, so that it can be read again.
+    """Stores the content of a pipe as a file in `folder`, named after its content, so that it can be read again.
 
-    The same content is kept once.
+    The same content is stored once.
     """
     with as_file(source) as copy:
         kept = Path(folder) / f"input-{hash_of(copy)[:12]}{''.join(copy.suffixes)}"
@@ -70,12 +70,12 @@ def keep(source: str | Path, folder: str | Path) -> Path:
 
 def _standard_input() -> Any:
     if sys.stdin is None or sys.stdin.isatty():
-        raise ValueError("- reads the standard input, which is a terminal: give a file, or pipe one in.")
+        raise ValueError("'-' reads the standard input, which is a terminal here: pass a file name, or pipe a file in.")
     return sys.stdin.buffer
 
 
 def _suffix(path: Path) -> str:
-    """What the first bytes say the file is; text with commas if they say nothing."""
+    """Returns the suffix that matches the first bytes of the file; .csv by default."""
     with path.open("rb") as file:
         head = file.read(64)
     for magic, suffix in {**_MAGIC, **_PACKED}.items():

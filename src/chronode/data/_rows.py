@@ -1,4 +1,4 @@
-"""From rows in any order to series: grouped by id, sorted by time, rows of one moment merged. No loop over rows."""
+"""Conversion of unordered rows to series: grouped by id, sorted by time, duplicates merged, without loops over rows."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ DUPLICATES = ("merge", "error", "keep")
 
 @dataclass(frozen=True)
 class Plan:
-    """How rows become steps.
+    """Mapping of rows to steps.
 
     Attributes:
-        order: row numbers in the order of the steps; None if the rows are in order.
+        order: Row numbers in the order of the steps; None if the rows are in order.
         lengths: `(N,)` steps of each series.
-        firsts: of the ordered rows, the first of each step; None if every row is a step.
-        notes: what had to be done.
+        firsts: First of the ordered rows of each step; None if every row is a step.
+        notes: What was changed.
     """
 
     order: NDArray[np.int64] | None
@@ -31,28 +31,28 @@ class Plan:
     notes: tuple[str, ...] = ()
 
     def ordered(self, column: NDArray[Any]) -> NDArray[Any]:
-        """A column in the order of the steps, not merged."""
+        """Returns a column in the order of the steps, without merging."""
         return column if self.order is None else column.take(self.order, axis=0)
 
     def first(self, column: NDArray[Any]) -> NDArray[Any]:
-        """Of each step, the first row's value."""
+        """Returns the value of the first row of each step."""
         column = self.ordered(column)
         return column if self.firsts is None else column[self.firsts]
 
     def mean(self, column: NDArray[Any]) -> NDArray[Any]:
-        """Of each step, the mean of the numbers that are not NaN; NaN if there is none."""
+        """Returns the mean of the numbers of each step, ignoring NaN; NaN if there are none."""
         column = self.ordered(column)
         if self.firsts is None:
             return column
         seen = ~np.isnan(column)
         count = np.add.reduceat(seen, self.firsts, dtype=np.int64)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            # Divided before it is added up, so that the mean of large numbers does not overflow.
+            # Divided before summing, so that the mean of large numbers does not overflow.
             share = np.repeat(count, np.diff(self.firsts, append=len(column)))
             return np.where(count > 0, np.add.reduceat(np.where(seen, column / share, 0.0), self.firsts), np.nan)
 
     def last(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """Of each step, the last code that is not negative; -1 if there is none."""
+        """Returns the last non-negative code of each step; -1 if there is none."""
         codes = self.ordered(codes)
         if self.firsts is None:
             return codes
@@ -70,11 +70,11 @@ def make_plan(
     """Groups rows by series, sorts them by time, and finds rows of the same series and time.
 
     Args:
-        codes: `(rows,)` which series each row belongs to, every number below len(names) at least once; None for one.
-        names: of the series, for messages.
+        codes: `(rows,)` index of the series of each row, using every number below len(names); None for one series.
+        names: Names of the series, for messages.
         ticks: `(rows,)` times; None: the rows of a series are in order.
-        duplicates: "merge", "error" or "keep" rows of one series and time.
-        what: what to call a series' name in messages.
+        duplicates: "merge", "error" or "keep" rows with the same series and time.
+        what: Word for the name of a series in messages.
     """
     one_of("duplicates", duplicates, DUPLICATES)
     order, notes = None, []
@@ -84,7 +84,7 @@ def make_plan(
     same = None if codes is None else codes[1:] == codes[:-1]
     lengths = np.bincount(codes, minlength=len(names)) if codes is not None else None
     if ticks is None:
-        assert codes is not None and lengths is not None  # one series without times never comes here
+        assert codes is not None and lengths is not None  # a single series without times has returned above
         return Plan(order, lengths.astype(np.int64), None)
     lengths = np.array([len(ticks)], dtype=np.int64) if lengths is None else lengths.astype(np.int64)
     ticks = ticks if order is None else ticks[order]
@@ -105,7 +105,7 @@ def make_plan(
 
 
 def _by_code(codes: NDArray[Any], count: int) -> NDArray[np.int64]:
-    """The stable order of whole numbers below `count`: 16 bits are sorted by counting, which is far faster."""
+    """Returns the stable order of whole numbers below `count`; 16-bit numbers are sorted much faster, by counting."""
     order = np.argsort((codes & 0xFFFF).astype(np.uint16), kind="stable")
     if count > 1 << 16:
         high = (codes >> 16)[order]
@@ -114,13 +114,13 @@ def _by_code(codes: NDArray[Any], count: int) -> NDArray[np.int64]:
 
 
 def _by_time(codes: NDArray[Any] | None, ticks: NDArray[Any], count: int) -> NDArray[np.int64]:
-    """The stable order by code and then time of rows that are grouped by code."""
+    """Returns the stable order by code and time of rows that are grouped by code."""
     if codes is None:
         return np.argsort(ticks, kind="stable")
     if ticks.dtype == np.int64:
         low = int(ticks.min())
         span = int(ticks.max()) - low + 1
-        if span * count < 2**63:  # one number holds both
+        if span * count < 2**63:  # code and time fit into one number
             return np.argsort(codes * np.int64(span) + (ticks - low), kind="stable")
     by_time = np.argsort(ticks, kind="stable")
     return by_time[_by_code(codes[by_time], count)]
@@ -129,7 +129,7 @@ def _by_time(codes: NDArray[Any] | None, ticks: NDArray[Any], count: int) -> NDA
 def _merged(
     plan: Plan, names: NDArray[Any], ticks: NDArray[Any], same: NDArray[Any] | None, duplicates: str, what: str
 ) -> Plan:
-    """The plan with what is to be done with rows of one series and time."""
+    """Returns the plan with duplicate rows of one series and time handled as requested."""
     again = ticks[1:] == ticks[:-1]
     if same is not None:
         again &= same
@@ -142,12 +142,12 @@ def _merged(
     if len(names) > 1:
         series = int(np.searchsorted(np.cumsum(plan.lengths), at, side="right"))
         place += f", {what} {names[series]!s}"
-    told = f"{counted(count, 'row')} at a time that the same {what} already has (first: {place})"
+    count_text = f"{counted(count, 'row')} with a time that the same {what} already has (first: {place})"
     if duplicates == "error":
-        raise ValueError(f"{told}: remove them, or use duplicates='merge' (mean) or 'keep' (dt = 0).")
+        raise ValueError(f"{count_text}: remove them, or use duplicates='merge' (mean) or 'keep' (dt = 0).")
     if duplicates == "keep":
-        return replace(plan, notes=(*plan.notes, f"{told}: kept, with dt = 0."))
-    note = f"{told}: merged, numbers by their mean, labels by the last."
+        return replace(plan, notes=(*plan.notes, f"{count_text}: kept, with dt = 0."))
+    note = f"{count_text}: merged, using the mean of numbers and the last label."
     firsts = np.flatnonzero(np.concatenate([[True], ~again]))
     lengths = np.diff(np.searchsorted(firsts, np.concatenate([[0], np.cumsum(plan.lengths)])))
     return Plan(plan.order, lengths.astype(np.int64), firsts, (*plan.notes, note))

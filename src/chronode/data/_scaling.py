@@ -1,4 +1,4 @@
-"""Scaling fitted on the training part and stored with the model."""
+"""Scaling that is fitted on the training part and stored with the model."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ Numbers = TypeVar("Numbers", NDArray[Any], torch.Tensor)
 
 @dataclass(frozen=True)
 class Scaler:
-    """`(x - mean) / std` per channel, and the same for number targets; times divided by a median gap.
+    """Scaler: `(x - mean) / std` per channel, the same for number targets, and times divided by a median gap.
 
-    A constant channel has std 1, one without any value mean 0. Missing values stay missing.
+    A constant channel has std 1, a channel without values mean 0. Missing values stay missing.
 
     Attributes:
-        channels: the names, checked whenever it is used.
-        mean: per channel.
-        std: per channel.
-        targets: names of the number targets that are scaled; empty if none.
-        target_mean: per target.
-        target_std: per target.
-        dt: what times are divided by.
+        channels: Names of the channels, checked at every use.
+        mean: Mean of each channel.
+        std: Standard deviation of each channel.
+        targets: Names of the number targets that are scaled; empty if none.
+        target_mean: Mean of each target.
+        target_std: Standard deviation of each target.
+        dt: Divisor of times.
 
     Example:
         >>> from chronode.data import from_list
@@ -60,7 +60,7 @@ class Scaler:
         sizes = [len(self.channels), len(self.mean), len(self.std)]
         goals = [len(self.targets), len(self.target_mean), len(self.target_std)]
         if len(set(sizes)) > 1 or len(set(goals)) > 1:
-            raise ValueError(f"the lists of a scaling must be of equal length, got {sizes} and {goals}.")
+            raise ValueError(f"the lists of a scaler must have equal lengths, got {sizes} and {goals}.")
         if not all(map(math.isfinite, (*self.mean, *self.target_mean))):
             raise ValueError("mean and target_mean must be finite.")
         if not all(math.isfinite(size) and size > 0 for size in (*self.std, *self.target_std, self.dt)):
@@ -68,16 +68,16 @@ class Scaler:
 
     @classmethod
     def fit(cls, train: Sequences, *, target: bool = True, dt: bool = False, skip: Iterable[str] = ()) -> Scaler:
-        """Statistics of the training part; every observation counts once, however many windows show it.
+        """Computes the statistics of the training part; every observation counts once, even in overlapping windows.
 
         Args:
-            train: the training part, and nothing else.
-            target: scale number targets too.
-            dt: divide times by the median gap.
-            skip: channels to leave as they are (0/1 channels of categories are, by themselves).
+            train: The training part only.
+            target: Whether to scale number targets too.
+            dt: Whether to divide times by the median gap.
+            skip: Channels to leave unchanged (0/1 channels of categories always are).
         """
         if not len(train):
-            raise ValueError("the training part is empty: there is nothing to fit a scaling on.")
+            raise ValueError("the training part is empty: a scaler cannot be fitted.")
         used = train.compact()
         left = {known_column(name, train.channels, "skip") for name in skip} | _coded(train)
         symbols = used.base_values.dtype.kind != "f"
@@ -99,10 +99,10 @@ class Scaler:
         )
 
     def transform(self, s: Sequences) -> Sequences:
-        """The same series scaled; other channels than in training are refused."""
+        """Returns the scaled series; rejects channels that differ from training."""
         if s.channels != self.channels:
-            told = f"here {listed(s.channels)}, in training {listed(self.channels)}"
-            raise ValueError(f"the channels are not those of training: {told}.")
+            channels = f"here {listed(s.channels)}, in training {listed(self.channels)}"
+            raise ValueError(f"the channels differ from training: {channels}.")
         s = s.compact()
         values = s.base_values
         if values.dtype.kind == "f":
@@ -112,7 +112,7 @@ class Scaler:
                     values[:, i] = (s.base_values[:, i].astype(np.float64) - mean) / std
                 if np.isinf(values[:, i]).any():
                     raise ValueError(
-                        f"channel {s.channels[i]!r} has values too far from training ({mean:g} ± {std:g})."
+                        f"channel {s.channels[i]!r} has values too far from those in training ({mean:g} ± {std:g})."
                     )
         scaled = replace(s, base_values=values, target=self._target(s.target))
         if self.dt == 1.0 or s.base_times is None:
@@ -122,7 +122,7 @@ class Scaler:
         return replace(scaled, base_times=s.base_times / self.dt, lead=lead, clock=clock)
 
     def inverse_target(self, values: Numbers) -> Numbers:
-        """Predictions `(..., K)` in the target's own units."""
+        """Converts predictions `(..., K)` to the units of the target."""
         if not self.targets:
             return values
         if isinstance(values, torch.Tensor):
@@ -134,21 +134,21 @@ class Scaler:
         if not self.targets or target is None:
             return target
         if target.names != self.targets or target.classes is not None:
-            raise ValueError(f"the target is {listed(target.names)}, in training it was {listed(self.targets)}.")
+            raise ValueError(f"the target is {listed(target.names)}, but in training it was {listed(self.targets)}.")
         values = (target.values.astype(np.float64) - self.target_mean) / np.asarray(self.target_std)
         return replace(target, values=values.astype(target.values.dtype), source=target.given)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; the numbers come back exactly."""
+        """Returns the scaler as plain data for JSON, without loss of precision."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     @classmethod
-    def from_dict(cls, told: dict[str, Any]) -> Scaler:
-        """The scaler that `as_dict` told."""
-        return parse(cls, told)
+    def from_dict(cls, description: dict[str, Any]) -> Scaler:
+        """Returns the scaler that `as_dict` described."""
+        return parse(cls, description)
 
     def save(self, path: str | Path) -> None:
-        """Writes it as JSON."""
+        """Writes the scaler as JSON."""
         with replacing(Path(path)) as draft:
             draft.write_text(json.dumps(self.as_dict(), indent=1))
 
@@ -159,19 +159,19 @@ class Scaler:
 
 
 def _moments(column: NDArray[Any]) -> tuple[float, float]:
-    """(mean, std) of what is there; std 1 if it is constant, mean 0 if there is nothing."""
+    """Returns (mean, std) of the observed values; std 1 if constant, mean 0 if there are none."""
     seen = column[~np.isnan(column)].astype(np.float64)
     if not len(seen):
         return 0.0, 1.0
     size = float(np.abs(seen).max())
     if size == 0:
         return 0.0, 1.0
-    seen /= size  # so that squares of large numbers do not overflow
+    seen /= size  # squares of large numbers would overflow
     mean, std = float(seen.mean()), float(seen.std())
-    # Rounding alone gives a constant channel a tiny spread.
+    # Rounding errors give a constant channel a tiny standard deviation.
     return mean * size, std * size if std > 1e-12 and std * size > 0 else 1.0
 
 
 def _coded(s: Sequences) -> set[str]:
-    """Channels that came from text: codes and 0/1."""
+    """Returns the channels that come from text: codes and 0/1."""
     return {c for c in s.channels if any(c == name or c.startswith(f"{name}=") for name in s.categories)}

@@ -1,4 +1,4 @@
-"""Sequences: ragged series with times, values, targets and ids; the one type that all data become."""
+"""Sequences: ragged series with times, values, targets and ids; the common type of all data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Rows = slice | Sequence[int] | Sequence[bool] | NDArray[Any] | Tensor
 
 
 class Series(NamedTuple):
-    """One series: values `(T, D)` with NaN where missing, times `(T,)`, dt `(T,)`, its target(s), id and group."""
+    """A single series: values `(T, D)` with NaN where missing, times `(T,)`, dt `(T,)`, its target(s), id and group."""
 
     values: NDArray[Any]
     times: NDArray[np.float64]
@@ -36,28 +36,28 @@ class Series(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sequences:
-    """Series of unequal length; made by `from_numpy`, `from_list`, `from_long`, `read`, ..., never changed.
+    """Immutable series of unequal length, made by `from_numpy`, `from_list`, `from_long`, `read`, ...
 
-    All series lie in flat arrays; a series is a start and a length in them. So a part, a split or overlapping
-    windows copy nothing. Missing values are NaN. `len(s)`, `s[3]` (a `Series`), `s[2:5]`, `s[[4, 1]]`, `s[mask]`
-    (Sequences), `for series in s`.
+    All series are stored in flat arrays; a series is a start and a length in them, so that parts, splits and
+    overlapping windows copy nothing. Missing values are NaN. Supports `len(s)`, `s[3]` (a `Series`), `s[2:5]`, `s[[4,
+    1]]`, `s[mask]` (Sequences) and `for series in s`.
 
     Attributes:
-        base_values: `(rows, D)` float32 or float64, or int32/int64 for symbols; the series lie in it.
-        base_times: `(rows,)` in the clock's unit; None where steps just count: dt is then 1 everywhere.
-        starts: `(N,)` each series' first row.
-        lengths: `(N,)` and its number of steps.
+        base_values: `(rows, D)` float32 or float64, or int32/int64 for symbols; contains the values of all series.
+        base_times: `(rows,)` in the unit of the clock; None if there are no times: dt is then 1 everywhere.
+        starts: `(N,)` first row of each series.
+        lengths: `(N,)` number of steps of each series.
         ids: `(N,)` int64 or text.
-        groups: `(N,)` what must not be divided between training and test; the ids if nothing else was given.
-        lead: `(N,)` dt of each first step; None for 0 (nothing came before).
-        target: what is to be learnt; None if nothing.
-        channels: the D names.
-        clock: what the times mean.
-        categories: of text columns that became numbers: column -> its texts.
-        notes: what was done to the data on the way in, a line each.
-        rows: of the table that all these series were read from; None for arrays and for parts.
-        finish: `finish(batch, ids)` gives every batch its last touch (noise that would fill the memory if it were
-            stored); the same ids must always give the same.
+        groups: `(N,)` groups that must not be divided between training and test; the ids by default.
+        lead: `(N,)` dt of the first step of each series; None for 0 (no earlier observation).
+        target: Target; None if there is none.
+        channels: The D channel names.
+        clock: Meaning of the times.
+        categories: For text columns that became numbers: column -> its texts.
+        notes: Changes made to the data while reading, one line each.
+        rows: Number of rows of the table from which all these series were read; None for arrays and for parts.
+        finish: `finish(batch, ids)` completes every batch (with noise that would need too much memory if it were
+            stored); the same ids must always give the same result.
 
     Example:
         >>> from chronode.data import from_list
@@ -95,9 +95,9 @@ class Sequences:
             and target in (None, expected)
         )
         if not fits or (count and (self.starts.min() < 0 or (self.starts + self.lengths).max() > rows)):
-            raise ValueError("the parts of these sequences do not fit together.")
+            raise ValueError("the arrays of these sequences do not match.")
         if count and self.lengths.min() < 1:
-            raise ValueError(f"series {self.ids[int(self.lengths.argmin())]!s} has no observation.")
+            raise ValueError(f"series {self.ids[int(self.lengths.argmin())]!s} has no observations.")
         for array in (self.base_values, self.base_times, self.starts, self.lengths, self.ids, self.groups, self.lead):
             if array is not None:
                 array.flags.writeable = False
@@ -126,7 +126,7 @@ class Sequences:
         return (self._series(row) for row in range(len(self)))
 
     def labelled(self) -> Sequences:
-        """The series with a target; of targets per step, with one at some step."""
+        """Returns the series with a target; for targets per step, with a target at some step."""
         if self.target is None:
             return self[:0]
         known = self.target.known
@@ -136,7 +136,7 @@ class Sequences:
         return self[known]
 
     def with_classes(self, classes: Sequence[str] | None) -> Sequences:
-        """The same series with labels numbered as in `classes` (training's); an unseen class is an error."""
+        """Returns the series with labels numbered as in `classes` (from training); an unseen class is an error."""
         if self.target is None or classes is None:
             return self
         return replace(self, target=self.target.with_classes(classes))
@@ -144,7 +144,7 @@ class Sequences:
     # ---- batches ----------------------------------------------------------------------------------------
 
     def batch(self, rows: Rows | None = None) -> Batch:
-        """These series (all if None) as padded tensors."""
+        """Returns these series (all if None) as padded tensors."""
         picked = self._picked(slice(None) if rows is None else rows)
         if not len(picked):
             raise ValueError("a batch needs at least one series.")
@@ -155,12 +155,14 @@ class Sequences:
 
     @property
     def values(self) -> NDArray[Any]:
-        """`(steps, D)` of all series one after the other, NaN where missing (overlapping windows: repeated)."""
+        """`(steps, D)` values of all series one after the other, NaN where missing (repeated for overlapping
+        windows).
+        """
         return self.base_values[self.steps]
 
     @property
     def times(self) -> NDArray[np.float64]:
-        """`(steps,)` of all series one after the other."""
+        """`(steps,)` times of all series one after the other."""
         if self.base_times is not None:
             return self.base_times[self.steps]
         ends = np.cumsum(self.lengths)
@@ -178,7 +180,7 @@ class Sequences:
 
     @property
     def steps(self) -> NDArray[np.int64] | slice:
-        """Where the steps of all series lie in the base arrays."""
+        """Indices of the steps of all series in the base arrays."""
         ends = np.cumsum(self.lengths)
         if not len(self):
             return slice(0, 0)
@@ -198,7 +200,7 @@ class Sequences:
         return bool((sums[self.starts + self.lengths] > sums[self.starts]).any())
 
     def compact(self) -> Sequences:
-        """The same series with base arrays that hold nothing else (windows still overlap)."""
+        """Returns the series with base arrays that contain nothing else (windows still overlap)."""
         ends = np.zeros(len(self.base_values) + 1, dtype=np.int64)
         np.add.at(ends, self.starts, 1)
         np.add.at(ends, self.starts + self.lengths, -1)
@@ -222,31 +224,33 @@ class Sequences:
 
     @property
     def classes(self) -> tuple[str, ...] | None:
-        """The classes' names, None where the target is a number or there is none."""
+        """The names of the classes; None if the target is a number or there is no target."""
         return None if self.target is None else self.target.classes
 
     def median_gap(self) -> float | None:
-        """The median time between observations, in the clock's unit; None if there are no times or no gaps."""
+        """Returns the median time between observations in the unit of the clock; None if there are no times or no
+        gaps.
+        """
         if self.base_times is None:
             return None
-        # Overlapping windows repeat their steps: the first of them, as many steps as there are rows, are enough.
+        # Overlapping windows repeat their steps: the first ones, up to the number of rows, are enough.
         some = self[: max(1, int(np.searchsorted(np.cumsum(self.lengths), len(self.base_times), side="right")))]
         return median_gap(some.times, some.lengths)
 
     def describe(self) -> Facts:
-        """The facts to print: `print(s.describe())`, `s.describe().as_dict()`."""
+        """Returns a summary: `print(s.describe())`, `s.describe().as_dict()`."""
         from ._describe import facts
 
         return facts(self)
 
     def save(self, path: str | Path) -> Path:
-        """Writes an .npz file (no pickle); `chronode.data.load` reads it."""
+        """Writes an .npz file without pickles; `chronode.data.load` reads it."""
         from ._npz import save
 
         return save(self, path)
 
     def with_notes(self, *notes: str) -> Sequences:
-        """The same with more notes."""
+        """Returns the same series with additional notes."""
         return replace(self, notes=(*self.notes, *notes)) if notes else self
 
     def __repr__(self) -> str:
@@ -258,20 +262,20 @@ class Sequences:
     # ---- inside -----------------------------------------------------------------------------------------
 
     def _picked(self, rows: Rows) -> NDArray[np.int64]:
-        """Row numbers of a slice, a mask or numbers (negative ones count from the end)."""
+        """Returns the row numbers for a slice, a mask or indices (negative ones count from the end)."""
         if isinstance(rows, slice):
             return np.arange(len(self))[rows]
         array = rows.numpy(force=True) if isinstance(rows, Tensor) else np.asarray(rows)
         if array.ndim != 1 or (array.size and array.dtype.kind not in "biu"):
-            raise TypeError(f"choose series by a slice, a list of numbers or a mask, got {type(rows).__name__}.")
+            raise TypeError(f"select series by a slice, a list of indices or a mask, got {type(rows).__name__}.")
         if array.dtype.kind == "b":
             if len(array) != len(self):
-                raise IndexError(f"the mask has {len(array)} places for {len(self)} series.")
+                raise IndexError(f"the mask has {len(array)} entries for {len(self)} series.")
             return np.flatnonzero(array)
         array = array.astype(np.int64)
         if array.size and (array.min() < -len(self) or array.max() >= len(self)):
             wrong = array[(array < -len(self)) | (array >= len(self))]
-            raise IndexError(f"there is no series {listed(wrong[:1])}: there are {len(self)}, counted from 0.")
+            raise IndexError(f"series {listed(wrong[:1])} does not exist: there are {len(self)}, counted from 0.")
         return np.where(array < 0, array + len(self), array)
 
     def _series(self, row: int) -> Series:

@@ -1,4 +1,4 @@
-"""Sequences from a table with a row per series: the columns are its steps, as in the UCR archive."""
+"""Sequences from a table with one series per row, whose columns are the steps, as in the UCR archive."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def from_series_rows(
     missing_values: Sequence[Any] = (),
     dtype: DTypeLike = "float32",
 ) -> Sequences:
-    """Sequences of one channel from a table with a row per series; empty cells at the end of a row are padding.
+    """Creates Sequences with one channel from a table with one series per row; empty cells at the end are padding.
 
     Args:
-        table: a pandas or polars frame, an Arrow table, a DuckDB relation or a mapping of columns.
-        id: the column with the names of the series; None: 0, 1, ...
-        target: the column(s) to learn.
-        group: the column with what no split may divide; None: the id.
-        ignore: columns to leave out. All others are the steps, in their order.
-        kind: as for `from_long`.
-        classes: as for `from_long`.
-        missing_values: as for `from_long`.
+        table: A pandas or polars frame, an Arrow table, a DuckDB relation or a mapping of columns.
+        id: Column with the names of the series; None: 0, 1, ...
+        target: Target column(s).
+        group: Column with the groups that no split may divide; None: the id.
+        ignore: Columns to leave out. All others are the steps, in their order.
+        kind: As for `from_long`.
+        classes: As for `from_long`.
+        missing_values: As for `from_long`.
         dtype: "float32" or "float64".
 
     Example:
@@ -55,15 +55,13 @@ def from_series_rows(
     roles = {known_column(name, list(cells), role) for role, name in (("id", id), ("group", group)) if name is not None}
     steps = [name for name in cells if name not in {*roles, *targets, *known_columns(ignore, cells, "ignore")}]
     if not steps:
-        raise ValueError(f"no column of steps is left among {listed(cells)}.")
+        raise ValueError(f"none of the columns {listed(cells)} is left as a step.")
     cells |= {name: absent(cells[name], missing_values) for name in (*steps, *targets)}
     values = np.stack([numeric_column(name, cells[name]) for name in steps], axis=1)
     lengths = values.shape[1] - np.argmin(np.isnan(values[:, ::-1]), axis=1)
     empty = np.isnan(values).all(axis=1)
     if empty.any():
-        raise ValueError(
-            f"row {int(empty.argmax()) + 1:,} has no value: leave it out ({int(empty.sum()):,} such rows)."
-        )
+        raise ValueError(f"row {int(empty.argmax()) + 1:,} has no values: remove it ({int(empty.sum()):,} such rows).")
     names = {role: _names(cells[name], name) for role, name in (("ids", id), ("groups", group)) if name is not None}
     made = from_numpy(values, order="NT", lengths=lengths, channels=["value"], dtype=dtype, **names)
     made = replace(made, rows=len(made))

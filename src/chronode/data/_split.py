@@ -1,4 +1,4 @@
-"""Splits in which no group crosses, or in which training comes before test."""
+"""Splits by group and splits by time."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from ._defaults import PARTS
 from ._names import counted, listed
 from ._sequences import Sequences
 
-# Beyond it the table of groups and classes is not worth its memory.
+# Above this size, the table of groups and classes would need too much memory.
 _MOST_CELLS = 50_000_000
 
 
 def split(
     s: Sequences, fractions: Sequence[float] = PARTS, *, by: str = "group", stratify: bool = True, seed: int = 0
 ) -> tuple[Sequences, ...]:
-    """Parts of `s` at random, with the given fractions of the groups; no group is in two parts.
+    """Splits `s` at random into parts with the given fractions of the groups; no group is in two parts.
 
-    Classes are spread evenly where they can be; a class with few groups goes to the first part first. Every part
-    whose fraction is not 0 gets a group.
+    Classes are distributed evenly if possible; the groups of a rare class go to the first part first. Every part whose
+    fraction is not 0 gets at least one group.
 
     Args:
-        s: the series.
-        fractions: of the parts, training first; they add up to 1.
-        by: "group", or "series": every series on its own, which leaks where windows overlap (some papers did that).
-        stratify: spread the classes evenly; a group counts for its most frequent class.
-        seed: of the draw.
+        s: The series.
+        fractions: Fractions of the parts, training first; they add up to 1.
+        by: "group", or "series": every series on its own, which leaks if windows overlap (as in some papers).
+        stratify: Whether to distribute the classes evenly; a group counts for its most frequent class.
+        seed: Random seed.
 
     Example:
         >>> from chronode.data import from_list
@@ -48,7 +48,7 @@ def split(
     needed = int((shares > 0).sum())
     if count < needed:
         raise ValueError(
-            f"{needed} parts need at least {needed} {'groups' if by == 'group' else 'series'}, there are {count}; "
+            f"{needed} parts need at least {needed} {'groups' if by == 'group' else 'series'}, but there are {count}; "
             "a single long series can be split by time."
         )
     strata = _strata(s, member, count) if stratify else np.zeros(count, dtype=np.int64)
@@ -80,16 +80,16 @@ def folds_of(s: Sequences, count: int, *, seed: int = 0) -> NDArray[np.int64]:
 def split_by_time(
     s: Sequences, fractions: Sequence[float] = PARTS, *, whole_groups: bool | None = None
 ) -> tuple[Sequences, ...]:
-    """Parts of `s` that follow one another in time: every step of a part is earlier than every step of the next.
+    """Splits `s` into consecutive parts: every step of a part is earlier than every step of the next.
 
-    The instants of the cuts are the same for all series, so their times must be of one calendar or clock.
+    The cuts are at the same times for all series, so the times must share one calendar or clock.
 
     Args:
-        s: the series.
-        fractions: of the steps, training first; they add up to 1.
-        whole_groups: True: no group is in two parts: those that a cut would divide are left out, with a note.
-            False: a series is divided at the cut; its pieces keep id and group. None: True where the target
-            belongs to the whole series, else False.
+        s: The series.
+        fractions: Fractions of the steps, training first; they add up to 1.
+        whole_groups: True: no group is in two parts; groups that a cut would divide are dropped, with a note.
+            False: series are divided at the cuts; the pieces keep their id and group. None: True if the target
+            belongs to the whole series, otherwise False.
 
     Example:
         >>> from chronode.data import from_list
@@ -108,20 +108,20 @@ def split_by_time(
     parts = _whole(s, cuts) if whole_groups else _cut(s, cuts)
     for i, (part, share) in enumerate(zip(parts, shares.tolist(), strict=True)):
         if share > 0 and not len(part):
-            told = (
-                "every group goes on beyond the cuts; use whole_groups=False" if whole_groups else "use other fractions"
+            message = (
+                "every group extends beyond the cuts; use whole_groups=False" if whole_groups else "use other fractions"
             )
-            raise ValueError(f"part {i + 1} of the split by time is empty: {told}.")
+            raise ValueError(f"part {i + 1} of the split by time is empty: {message}.")
     return _with_notes(parts)
 
 
 def _cut(s: Sequences, cuts: NDArray[np.float64]) -> tuple[Sequences, ...]:
-    """Every series divided at the cuts."""
+    """Divides every series at the cuts."""
     before = [np.zeros(len(s), dtype=np.int64)]
     for cut in cuts.tolist():
         if s.base_times is None:
             steps = np.minimum(s.lengths, np.ceil(min(cut, 2.0**62)).astype(np.int64))
-        else:  # times rise within a series: the early steps are its first ones
+        else:  # times increase within a series: the early steps come first
             sums = np.concatenate([[0], np.cumsum(s.base_times < cut)])
             steps = sums[s.starts + s.lengths] - sums[s.starts]
         before.append(steps)
@@ -135,7 +135,7 @@ def _cut(s: Sequences, cuts: NDArray[np.float64]) -> tuple[Sequences, ...]:
 
 
 def _whole(s: Sequences, cuts: NDArray[np.float64]) -> tuple[Sequences, ...]:
-    """Whole groups between the cuts."""
+    """Assigns whole groups to the intervals between the cuts."""
     if s.base_times is None:
         raise ValueError("these series have no times to split by.")
     groups, member = np.unique(s.groups, return_inverse=True)
@@ -149,19 +149,21 @@ def _whole(s: Sequences, cuts: NDArray[np.float64]) -> tuple[Sequences, ...]:
     gone = int(divided.sum())
     if not gone:
         return parts
-    told = f"{counted(gone, 'group')} left out that a cut would divide: {listed(groups[divided], 5)}."
-    return tuple(part.with_notes(f"split by time: {told}") for part in parts)
+    message = f"{counted(gone, 'group')} dropped because a cut would divide them: {listed(groups[divided], 5)}."
+    return tuple(part.with_notes(f"split by time: {message}") for part in parts)
 
 
 def _fractions(fractions: Sequence[float]) -> NDArray[np.float64]:
     shares = np.array([number("fractions", share, at_least=0.0) for share in fractions])
     if len(shares) < 2 or abs(shares.sum() - 1) > 1e-6 or shares[0] == 0:
-        raise ValueError(f"fractions must be two or more that add up to 1, training first; got {list(fractions)}.")
+        raise ValueError(
+            f"fractions must be two or more numbers that add up to 1, training first; got {list(fractions)}."
+        )
     return shares
 
 
 def _strata(s: Sequences, member: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Each group's most frequent class; 0 for all where the target is no class."""
+    """Returns the most frequent class of each group; 0 for all if the target is not a class."""
     target = s.target
     if target is None or target.classes is None or count * len(target.classes) > _MOST_CELLS:
         return np.zeros(count, dtype=np.int64)
@@ -173,25 +175,25 @@ def _strata(s: Sequences, member: NDArray[np.int64], count: int) -> NDArray[np.i
     return cells.reshape(count, width).argmax(axis=1)
 
 
-def _assign(strata: NDArray[np.int64], shares: NDArray[np.float64], dice: np.random.Generator) -> NDArray[np.int64]:
-    """Each group's part."""
+def _assign(strata: NDArray[np.int64], shares: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Assigns each group to a part."""
     part = np.empty(len(strata), dtype=np.int64)
     owed = np.zeros(len(shares))
-    shuffled = dice.permutation(len(strata))
+    shuffled = rng.permutation(len(strata))
     shuffled = shuffled[np.argsort(strata[shuffled], kind="stable")]
     bounds = np.flatnonzero(np.diff(strata[shuffled], prepend=-1, append=-1))
     for low, high in pairwise(bounds):
         wanted = (high - low) * shares
         counts = np.floor(wanted + 1e-9).astype(np.int64)
         for _ in range(int(high - low - counts.sum())):
-            # What the fractions still owe, over all classes so far; training is served first.
+            # The number of groups still missing from each part, over all classes so far; training comes first.
             best = 0 if counts[0] == 0 else int(np.argmax(np.where(shares > 0, owed + wanted - counts, -np.inf)))
             counts[best] += 1
         owed += wanted - counts
         part[shuffled[low:high]] = np.repeat(np.arange(len(shares)), counts)
     sizes = np.bincount(part, minlength=len(shares))
     for empty in np.flatnonzero((sizes == 0) & (shares > 0)):
-        # From the part and the class that miss a group the least.
+        # Taken from the part and the class that can best spare a group.
         giver = np.flatnonzero(part == np.bincount(part, minlength=len(shares)).argmax())
         frequent = np.bincount(strata[giver]).argmax()
         part[giver[strata[giver] == frequent][-1]] = empty
@@ -199,7 +201,7 @@ def _assign(strata: NDArray[np.int64], shares: NDArray[np.float64], dice: np.ran
 
 
 def _with_notes(parts: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
-    """Says which classes are in a later part but not in training."""
+    """Adds notes about classes that are in a later part but not in training."""
     target = parts[0].target
     if target is None or target.classes is None:
         return parts
@@ -208,5 +210,5 @@ def _with_notes(parts: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
     for i, found in enumerate(seen[1:], start=2):
         gone = [target.classes[c] for c in np.setdiff1d(found, seen[0]).tolist() if c >= 0]
         if gone:
-            notes.append(f"split: part {i} has classes that training (part 1) does not see: {listed(gone)}.")
+            notes.append(f"split: part {i} has classes that are not in training (part 1): {listed(gone)}.")
     return tuple(part.with_notes(*notes) for part in parts)

@@ -1,4 +1,4 @@
-"""Sequences from tables: long (a row per id and time) and wide (a row per time, one series)."""
+"""Sequences from tables: long (a row per id and time) and wide (a row per time, a single series)."""
 
 from __future__ import annotations
 
@@ -47,31 +47,31 @@ def from_long(
     missing_values: Sequence[Any] = (),
     dtype: DTypeLike = "float32",
 ) -> Sequences:
-    """Sequences from a table with a row per id and time; empty cells are missing values.
+    """Creates Sequences from a table with a row per id and time; empty cells are missing values.
 
-    Series come sorted by id, their rows by time, whatever the order of the rows. The rules are in docs/data.md.
+    Series are sorted by id and their rows by time, whatever the order of the rows. docs/data.md explains the rules.
 
     Args:
-        table: a pandas or polars frame, a DuckDB relation, an Arrow table or a mapping of columns.
-        id: the column that tells series apart; None: the table is one series.
-        time: the column of times: numbers, dates, text; None: the index of a pandas frame if it holds dates, else the
-            rows of a series are one step apart.
-        target: the column(s) to learn; or a mapping id -> label or number.
-        group: the column with what no split may divide, one value for an id; None: the id.
-        columns: the value columns; None: all others.
-        ignore: columns to leave out.
-        unit: of time: for dates a name such as "hours", for numbers a size; None: the median gap is of the order of 1.
-        time_format: a format of `strptime` such as "%d/%m/%Y %H:%M", or "number", "epoch s" (ms, us, ns), "quarter",
-            "week"; None: found from the column, with a note if it is not ISO 8601.
-        duplicates: rows of one id and time: "merge" (mean of numbers, last label), "keep" (dt = 0) or "error".
-        categorical: text among the value columns: "error", "codes" (0, 1, ...) or "onehot" (a channel per text).
-        categories: the texts of such columns, known from training; others count as missing.
-        empty: a column without any value: "drop", "keep" or "error".
-        kind: of target: "class", "value" or "auto": text, booleans and whole numbers with at most 20 different
+        table: A pandas or polars frame, a DuckDB relation, an Arrow table or a mapping of columns.
+        id: Column that identifies the series; None: the table is a single series.
+        time: Column of times: numbers, dates or text; None: the index of a pandas frame if it holds dates, otherwise
+            the rows of a series are one step apart.
+        target: Target column(s), or a mapping id -> label or number.
+        group: Column with the groups that no split may divide, one value per id; None: the id.
+        columns: Value columns; None: all others.
+        ignore: Columns to leave out.
+        unit: Unit of time: for dates a name such as "hours", for numbers a size; None: the median gap is about 1.
+        time_format: A `strptime` format such as "%d/%m/%Y %H:%M", or "number", "epoch s" (ms, us, ns), "quarter",
+            "week"; None: detected from the column, with a note if it is not ISO 8601.
+        duplicates: Rows with the same id and time: "merge" (mean of numbers, last label), "keep" (dt = 0) or "error".
+        categorical: Text in value columns: "error", "codes" (0, 1, ...) or "onehot" (one channel per text).
+        categories: Texts of such columns, known from training; others count as missing.
+        empty: Columns without any value: "drop", "keep" or "error".
+        kind: Kind of target: "class", "value" or "auto": text, booleans and whole numbers with at most 20 different
             values are classes.
-        per_step: one target per step, or (False) per id; None: per step if it changes within an id.
-        classes: known from training; another class is then an error.
-        missing_values: values and texts that mean a missing value or target, such as -999 or "<0.5".
+        per_step: Whether there is one target per step or (False) per id; None: per step if it changes within an id.
+        classes: Classes known from training; any other class is then an error.
+        missing_values: Values and texts that mean a missing value or target, such as -999 or "<0.5".
         dtype: "float32" or "float64".
 
     Example:
@@ -116,14 +116,14 @@ def from_long(
 
 
 def _hint(lengths: NDArray[np.int64], columns: int) -> list[str]:
-    """Where no series has a second step, the columns may be the steps."""
+    """Suggests row_per_series if no series has a second step."""
     if columns < _MANY_STEPS or len(lengths) < 2 or lengths.max() > 1:
         return []
-    return ["every series has one row: if its columns are the steps of one channel, use row_per_series=True."]
+    return ["every series has a single row: if the columns are the steps of one channel, use row_per_series=True."]
 
 
 def from_wide(table: Any, *, time: str | None = None, **options: Any) -> Sequences:
-    """Sequences of one series from a table with a row per time; the options are those of `from_long`.
+    """Creates Sequences with a single series from a table with a row per time; the options are those of `from_long`.
 
     Example:
         >>> s = from_wide({"t": [0.0, 1.0, 2.5], "a": [1, 2, 3], "b": [4, 5, 6]}, time="t")
@@ -131,28 +131,28 @@ def from_wide(table: Any, *, time: str | None = None, **options: Any) -> Sequenc
         (1, ('a', 'b'), [0.0, 1.0, 1.5])
     """
     if options.get("id") is not None:
-        raise ValueError("a wide table is one series and has no id column; use from_long.")
+        raise ValueError("a wide table is a single series without an id column; use from_long.")
     return from_long(table, time=time, **options)
 
 
 def _inputs(cells: Mapping[str, Column], columns: Sequence[str] | None, taken: set[str]) -> tuple[list[str], list[str]]:
-    """(the value columns, notes on those that were dropped)."""
+    """Returns (the value columns, notes on dropped columns)."""
     if columns is None:
         left = [name for name in cells if name not in taken]
         dropped = [name for name in left if is_row_numbers(name, cells[name])]
         inputs = [name for name in left if name not in dropped]
-        notes = [f"column {name!r} holds row numbers (an index without a name): dropped." for name in dropped]
+        notes = [f"column {name!r} holds row numbers (an unnamed index): dropped." for name in dropped]
     else:
         columns, notes = one_or_more(columns), []
         gone = [name for name in columns if name not in cells]
         if len(gone) > 1 and not any("," in name for name in cells):
-            raise ValueError(f"columns that are not in the table: {listed(gone)}; it has {listed(cells)}.")
+            raise ValueError(f"columns missing from the table: {listed(gone)}; it has {listed(cells)}.")
         inputs = known_columns(columns, cells, "columns")
         both = [name for name in inputs if name in taken]
         if both or len(set(inputs)) < len(inputs):
-            raise ValueError(f"a column can have one use only: {listed(both or inputs)}.")
+            raise ValueError(f"a column can have only one role: {listed(both or inputs)}.")
     if not inputs:
-        raise ValueError(f"no value column is left among {listed(cells)}.")
+        raise ValueError(f"none of the columns {listed(cells)} is left as a value column.")
     return inputs, notes
 
 
@@ -164,7 +164,7 @@ def _steps(
     time_format: str | None,
     duplicates: str,
 ) -> tuple[NDArray[Any], Plan, NDArray[np.float64] | None, Clock]:
-    """(ids, plan, times, clock) from the id and the time column."""
+    """Returns (ids, plan, times, clock) from the id and the time column."""
     rows = len(next(iter(cells.values())))
     ids, series = np.array([0]), None
     if id is not None:
@@ -191,7 +191,7 @@ def _values(
     categorical: str,
     categories: Mapping[str, Sequence[str]] | None,
 ) -> tuple[NDArray[Any], tuple[str, ...], dict[str, tuple[str, ...]], list[str]]:
-    """(values (steps, D), channel names, categories in use, notes)."""
+    """Returns (values (steps, D), channel names, categories in use, notes)."""
     one_of("categorical", categorical, CATEGORICAL)
     used: dict[str, tuple[str, ...]] = {}
     coded: dict[str, NDArray[Any]] = {}
@@ -205,7 +205,7 @@ def _values(
         coded[name], used[name], note = _categories(name, cells[name], known)
         notes += note
     width = sum(len(used[name]) if name in used and categorical == "onehot" else 1 for name in inputs)
-    # Filled column by column, so that a large table is not in memory once more.
+    # Filled column by column, so that a large table is not copied in memory.
     values, channels = np.empty((int(plan.lengths.sum()), width), dtype), []
     for name in inputs:
         if name in coded:
@@ -219,9 +219,9 @@ def _values(
 
 
 def _ordered(name: str, column: Column, plan: Plan, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """A column of numbers in the order of the steps."""
+    """Returns a column of numbers in the order of the steps."""
     found = numbers(column)
-    assert found is not None  # `is_numeric` said so
+    assert found is not None  # checked by `is_numeric`
     fit = cast(found, dtype, lambda row: f"{name}: the value of row {row + 1:,}")
     return plan.ordered(fit) if plan.firsts is None else plan.mean(found).astype(dtype)
 
@@ -229,12 +229,12 @@ def _ordered(name: str, column: Column, plan: Plan, dtype: np.dtype[Any]) -> NDA
 def _categories(
     name: str, column: Column, known: Sequence[str] | None
 ) -> tuple[NDArray[Any], tuple[str, ...], list[str]]:
-    """(codes, -1 where missing; texts; notes) of a text column."""
+    """Returns (codes, -1 where missing; texts; notes) of a text column."""
     found, texts = codes(column, name)
     names = tuple(str(text) for text in texts.tolist())
     if len(names) > MOST_CATEGORIES:
         raise ValueError(
-            f"column {name!r} has {len(names):,} different texts; more than {MOST_CATEGORIES:,} is no category."
+            f"column {name!r} has {len(names):,} different texts; a category may have at most {MOST_CATEGORIES:,}."
         )
     if known is None:
         return found, names, []
@@ -242,14 +242,15 @@ def _categories(
     table = np.array([*(place.get(text, -1) for text in names), -1], dtype=np.int32)
     fresh = [text for text in names if text not in place]
     rows = int(np.isin(found, [i for i, text in enumerate(names) if text not in place]).sum())
-    note = f"column {name!r} has texts that training did not see ({listed(fresh)}; {counted(rows, 'row')}): missing."
+    note = f"column {name!r} has texts that did not occur in training ({listed(fresh)}; {counted(rows, 'row')})"
+    note = f"{note}: treated as missing."
     return table[found], tuple(known), [note] if fresh else []
 
 
 def _coded(
     name: str, found: NDArray[Any], texts: Sequence[str], how: str, dtype: np.dtype[Any]
 ) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Channels of a text column: its codes, or one 0/1 channel per text."""
+    """Returns the channels of a text column: its codes, or one 0/1 channel per text."""
     missing = found < 0
     if how == "codes":
         yield name, np.where(missing, np.nan, found).astype(dtype)
@@ -259,7 +260,7 @@ def _coded(
 
 
 def _groups(column: Column, name: str, plan: Plan, ids: NDArray[Any]) -> NDArray[Any]:
-    """One group per series."""
+    """Returns one group per series."""
     found, texts = codes(column, name)
     found = plan.ordered(found)
     sizes = (
@@ -271,6 +272,6 @@ def _groups(column: Column, name: str, plan: Plan, ids: NDArray[Any]) -> NDArray
     least, most = np.minimum.reduceat(found, starts), np.maximum.reduceat(found, starts)
     if (least < most).any() or (least < 0).any():
         series = int(((least < most) | (least < 0)).argmax())
-        told = "no group" if least[series] < 0 else "more than one group"
-        raise ValueError(f"{name}: id {ids[series]!s} has {told}; every row of an id needs the same.")
+        problem = "no group" if least[series] < 0 else "more than one group"
+        raise ValueError(f"{name}: id {ids[series]!s} has {problem}; all rows of an id must have the same group.")
     return texts[least]

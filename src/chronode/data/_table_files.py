@@ -1,4 +1,4 @@
-"""Files that hold one table: text, Parquet, Feather, Excel, JSON lines; each becomes columns of Arrow."""
+"""Files that contain a single table (text, Parquet, Feather, Excel, JSON Lines), read as Arrow columns."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _BYTES_OF_A_CELL = 8
 PACKED = (".gz", ".xz", ".bz2", ".zst")
 TEXT_OPTIONS = ("delimiter", "decimal", "thousands", "encoding", "comment", "names")
 FILE_OPTIONS = (*TEXT_OPTIONS, "sheet")
-"""Options that say how a table is written; files of other kinds ignore them."""
+"""Options for the format of a table; other files ignore them."""
 
 Options = Mapping[str, Any]
 Loaded = tuple[Any, tuple[str, ...]]
 
 
 def suffix_of(path: Path) -> str:
-    """The suffix that says how a file is read, without that of its compression.
+    """Returns the suffix that selects the reader, without that of the compression.
 
     Example:
         >>> suffix_of(Path("a.CSV.gz"))
@@ -34,7 +34,7 @@ def suffix_of(path: Path) -> str:
 
 
 def roles_of(options: Options) -> dict[str, str]:
-    """Column -> what it is used for, of the columns that have a name of their own in the options."""
+    """Returns column -> role, for the columns that the options name."""
     target = options.get("target")
     targets = [target] if isinstance(target, str) else target if isinstance(target, Sequence) else []
     roles = {str(name): "target" for name in targets}
@@ -42,7 +42,7 @@ def roles_of(options: Options) -> dict[str, str]:
 
 
 def column_names(path: Path, options: Options) -> list[str] | None:
-    """The columns of a table; None for files of other kinds, and for those that `load_table` will refuse."""
+    """Returns the columns of a table; None for other files, and for those that `load_table` will reject."""
     if suffix_of(path) not in LOADERS:
         return None
     if LOADERS[suffix_of(path)] is not _text:
@@ -58,13 +58,13 @@ def column_names(path: Path, options: Options) -> list[str] | None:
 
 
 def load_table(path: Path, options: Options) -> Loaded:
-    """(a table that `from_long` takes, notes) from a file of any of the `LOADERS`."""
+    """Reads a file with one of the `LOADERS` as (a table for `from_long`, notes)."""
     _check_unpacked(path)
     return LOADERS[suffix_of(path)](path, options)
 
 
 def _check_unpacked(path: Path) -> None:
-    """Refuses a compressed file that unpacks to far more than a table would."""
+    """Rejects a compressed file that unpacks to an implausible size."""
     size, limit = 0, unpacked_limit(path)
     try:
         if path.suffix.lower() in PACKED:
@@ -74,7 +74,7 @@ def _check_unpacked(path: Path) -> None:
         elif zipfile.is_zipfile(path):  # Excel
             with zipfile.ZipFile(path) as archive:
                 size = sum(member.file_size for member in archive.infolist())
-    except Exception as error:  # whatever the decompressors raise
+    except Exception as error:  # decompressors raise many types
         raise ValueError(f"{path}: this file cannot be opened as {path.suffix}: {_first_line(error)}.") from error
     check_unpacked(path, size)
 
@@ -92,8 +92,8 @@ def _parquet(path: Path, options: Options) -> Loaded:
 
     try:
         file = pyarrow.parquet.ParquetFile(path)
-    except Exception as error:  # foreign bytes
-        raise ValueError(f"{path}: this is not a whole Parquet file: {_first_line(error)}.") from error
+    except Exception as error:  # untrusted bytes
+        raise ValueError(f"{path}: this is not a valid Parquet file: {_first_line(error)}.") from error
     with file:
         names, chosen = file.schema_arrow.names, options.get("columns")
         if chosen is not None and "channel" not in options:
@@ -101,12 +101,12 @@ def _parquet(path: Path, options: Options) -> Loaded:
             wanted |= {*options.get("ignore", ())}
             names = [name for name in names if name in wanted]
         check_columns(path, len(names))
-        # A column of equal values takes next to nothing in the file, whatever its length.
+        # A column of equal values needs almost no space in the file, whatever its length.
         check_unpacked(path, _BYTES_OF_A_CELL * file.metadata.num_rows * len(names))
         try:
             return file.read(columns=names), ()
-        except Exception as error:  # foreign bytes
-            raise ValueError(f"{path}: this is not a whole Parquet file: {_first_line(error)}.") from error
+        except Exception as error:  # untrusted bytes
+            raise ValueError(f"{path}: this is not a valid Parquet file: {_first_line(error)}.") from error
 
 
 def _feather(path: Path, options: Options) -> Loaded:
@@ -120,8 +120,8 @@ def _feather(path: Path, options: Options) -> Loaded:
             with pa.ipc.open_stream(str(path)) as reader:
                 return reader.read_all(), ()
         return pyarrow.feather.read_table(path), ()
-    except Exception as error:  # foreign bytes
-        raise ValueError(f"{path}: this is not a whole Arrow (Feather) file: {_first_line(error)}.") from error
+    except Exception as error:  # untrusted bytes
+        raise ValueError(f"{path}: this is not a valid Arrow (Feather) file: {_first_line(error)}.") from error
 
 
 def _excel(path: Path, options: Options) -> Loaded:
@@ -131,8 +131,8 @@ def _excel(path: Path, options: Options) -> Loaded:
         raise ImportError(f"{path}: Excel files need openpyxl: pip install openpyxl") from None
     try:
         book = load_workbook(path, read_only=True, data_only=True)
-    except Exception as error:  # foreign bytes
-        raise ValueError(f"{path}: this is not a whole .xlsx file: {_first_line(error)}.") from error
+    except Exception as error:  # untrusted bytes
+        raise ValueError(f"{path}: this is not a valid .xlsx file: {_first_line(error)}.") from error
     try:
         sheet = known_column(options.get("sheet") or book.sheetnames[0], book.sheetnames, "sheet", "sheets")
         rows = [row for row in book[sheet].iter_rows(values_only=True) if any(cell is not None for cell in row)]
@@ -150,10 +150,10 @@ def _excel(path: Path, options: Options) -> Loaded:
     table: dict[str, list[Any]] = {}
     for name, i in zip(names, used, strict=True):
         if name in table:
-            raise ValueError(f"{path}: two columns have the same name: {name!r}; rename one.")
+            raise ValueError(f"{path}: two columns have the same name: {name!r}; rename one of them.")
         gone = {""} if roles.get(name) in ("id", "group", "channel") else markers
         table[name] = [_cell(row[i] if i < len(row) else None, gone) for row in body]
-    return table, (f"sheet {sheet!r} of {len(book.sheetnames)} was read.",) if len(book.sheetnames) > 1 else ()
+    return table, (f"read sheet {sheet!r}, one of {len(book.sheetnames)}.",) if len(book.sheetnames) > 1 else ()
 
 
 def _cell(value: Any, missing: set[str]) -> Any:
@@ -164,7 +164,7 @@ def _cell(value: Any, missing: set[str]) -> Any:
 
 
 def _json(path: Path, options: Options) -> Loaded:
-    """An object per line, or one list of objects."""
+    """Reads one object per line, or one list of objects."""
     with opened(path) as file:
         content = file.read()
     try:

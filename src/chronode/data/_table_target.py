@@ -27,23 +27,23 @@ def column_target(
     classes: Sequence[str] | None = None,
     dtype: Any = np.float32,
 ) -> tuple[Target, list[str]]:
-    """(the target, notes) from columns of the table.
+    """Returns (the target, notes) from columns of the table.
 
     Args:
-        columns: of the table.
-        names: of the target columns; several must be numbers.
-        plan: how rows become steps.
-        ids: of the series.
+        columns: Columns of the table.
+        names: Names of the target columns; several must be numbers.
+        plan: Mapping of rows to steps.
+        ids: Ids of the series.
         kind: "class", "value" or "auto": text, booleans and whole numbers with at most 20 different values are
             classes.
-        per_step: a target per step, or (False) per series; None: per step if it changes within a series or if
-            there is one series only.
-        classes: names known from training; None: those that occur.
-        dtype: of numbers.
+        per_step: Whether there is a target per step or (False) per series; None: per step if it changes within a
+            series or if there is only one series.
+        classes: Names known from training; None: those that occur.
+        dtype: Type of numbers.
     """
     one_of("kind", kind, ("auto", "class", "value"))
     if kind == "class" and len(names) > 1:
-        raise ValueError(f"classes can come from one target column only, got {listed(names)}.")
+        raise ValueError(f"classes need a single target column, got {listed(names)}.")
     wanted = kind if kind != "auto" else "value" if len(names) > 1 else _kind(columns[names[0]])
     if wanted == "class":
         found, labels = _labels(columns[names[0]], names[0])
@@ -66,12 +66,12 @@ def column_target(
 def mapped_target(
     given: Mapping[Any, Any], ids: NDArray[Any], kind: str, classes: Sequence[str] | None, dtype: Any
 ) -> Target:
-    """The target of each series from a mapping id -> label or number; both sides must have the same ids."""
+    """Returns the target of each series from a mapping id -> label or number; both must have the same ids."""
     own, theirs = {str(i): i for i in ids.tolist()}, {str(i): value for i, value in given.items()}
-    for told, fewer, more in (("has no rows", own, theirs), ("has no target", theirs, own)):
+    for problem, fewer, more in (("has no rows", own, theirs), ("has no target", theirs, own)):
         gone = [name for name in more if name not in fewer]
         if gone:
-            raise ValueError(f"id {gone[0]!r} {told} ({len(gone)} such): {listed(gone)}.")
+            raise ValueError(f"id {gone[0]!r} {problem} ({len(gone)} such ids): {listed(gone)}.")
     values = np.array([theirs[name] for name in own])
     return array_target(values, kind=kind, classes=classes, dtype=dtype)
 
@@ -81,7 +81,7 @@ def _kind(column: Column) -> str:
     if values is None or str(column.type) == "bool":
         return "class"
     seen = values[~np.isnan(values)]
-    for part in (seen[:100_000], seen):  # most columns of numbers show it at once
+    for part in (seen[:100_000], seen):  # the beginning is enough for most number columns
         found = np.unique(part)
         if len(found) > FEW or not np.isfinite(found).all() or (found != np.floor(found)).any():
             return "value"
@@ -102,7 +102,7 @@ def _values(name: str, column: Column) -> NDArray[np.float64]:
     values = numbers(column)
     if values is None:
         row, text = first_text(column)
-        raise ValueError(f"the target {name!r} is not a number at row {row:,}: {text!r}; use kind='class'.")
+        raise ValueError(f"the target {name!r} at row {row:,} is not a number: {text!r}; use kind='class'.")
     return cast(values, np.dtype(np.float64), lambda row: f"the target {name!r} at row {row + 1:,}")
 
 
@@ -113,36 +113,37 @@ def _per_series(
     names: Sequence[str],
     ids: NDArray[Any],
 ) -> tuple[NDArray[Any], bool, list[str]]:
-    """(rows per series or step, whether per step, notes) from a row per step; codes are -1 where unknown."""
+    """Returns (rows per series or step, whether per step, notes) from a row per step; unknown codes are -1."""
     if per_step or (per_step is None and len(lengths) == 1):
         return steps, True, []
     starts = np.cumsum(lengths) - lengths
     number = steps.dtype.kind == "f"
     highest = (np.fmax if number else np.maximum).reduceat(steps, starts, axis=0)
-    # Unknown codes are -1: for the least they must be the greatest.
+    # Unknown codes are -1; for the minimum they must be the largest.
     least = np.fmin.reduceat(steps if number else np.where(steps < 0, np.iinfo(steps.dtype).max, steps), starts, axis=0)
     changing = (least < highest).any(axis=1)
     if not changing.any():
         return highest, False, []
     first = ids[int(changing.argmax())]
-    told = f"the target {listed(names)} changes within {counted(int(changing.sum()), 'id')} (first: {first!s})"
+    change = f"the target {listed(names)} changes within {counted(int(changing.sum()), 'id')} (first: {first!s})"
     if per_step is False:
-        raise ValueError(f"{told}: per_step=False needs one target for each id.")
-    return steps, True, [f"{told}: taken as a target per step."]
+        raise ValueError(f"{change}: per_step=False needs one target per id.")
+    return steps, True, [f"{change}: used as a target per step."]
 
 
 def _seen_once(target: Target, ids: NDArray[Any], lengths: NDArray[np.int64]) -> list[str]:
     classes = target.classes or ()
     counts = np.bincount(target.values[target.values != UNKNOWN], minlength=len(classes))
     once = np.flatnonzero(counts == 1).tolist()
-    told = []
+    examples = []
     for code in once[:5]:
         row = int(np.flatnonzero(target.values == code)[0])
         series = int(np.searchsorted(np.cumsum(lengths), row, side="right")) if target.per_step else row
-        told.append(f"{classes[code]!r} (id {ids[series]!s})")
-    if not told:
+        examples.append(f"{classes[code]!r} (id {ids[series]!s})")
+    if not examples:
         return []
-    more = f", ... ({len(once):,} in all)" if len(once) > len(told) else ""
+    more = f", ... ({len(once):,} in all)" if len(once) > len(examples) else ""
     return [
-        f"classes of {target.names[0]!r} seen once: {', '.join(told)}{more}: kept; a split puts them into training."
+        f"classes of {target.names[0]!r} that occur once: {', '.join(examples)}{more}: kept; a split puts them into "
+        f"training."
     ]

@@ -1,4 +1,4 @@
-"""What is to be learnt of each series or of each step: classes or numbers."""
+"""Targets of series or steps: classes or numbers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .._checks import one_of
 from ._names import distinct, listed
 
 UNKNOWN = -100
-"""The class number of an unknown label and of padding: what torch's cross entropy ignores."""
+"""Class number of unknown labels and of padding, ignored by the cross entropy of torch."""
 
 FEW = 20
-"""Whole numbers in a table with at most so many different values are taken for classes."""
+"""Whole numbers in a table with at most this many different values are classes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,11 +24,11 @@ class Target:
     """Targets of series or steps.
 
     Attributes:
-        values: classes: `(rows,)` int32, UNKNOWN where there is no label; numbers: `(rows, targets)`, NaN where none.
-        per_step: a row is a step; otherwise a series.
-        classes: the classes' names by number; None for numbers.
-        names: of the target columns.
-        source: of numbers, as they were given, where `values` are rounded or scaled; None where they are not.
+        values: Classes: `(rows,)` int32, UNKNOWN where there is no label; numbers: `(rows, targets)`, NaN where none.
+        per_step: Whether a row is a step; otherwise it is a series.
+        classes: Names of the classes by number; None for numbers.
+        names: Names of the target columns.
+        source: Original numbers, if `values` are rounded or scaled; otherwise None.
     """
 
     values: NDArray[Any]
@@ -44,7 +44,7 @@ class Target:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """`(rows,)` whether there is a target; of several numbers, all."""
+        """`(rows,)` whether the target is known; for several numbers, all of them."""
         if self.classes is not None:
             return np.asarray(self.values != UNKNOWN)
         return np.asarray(~np.isnan(self.values).any(axis=1))
@@ -55,14 +55,14 @@ class Target:
         return self.values if self.source is None else self.source
 
     def take(self, rows: NDArray[Any] | slice) -> Target:
-        """The targets of these rows."""
+        """Returns the targets of these rows."""
         source = None if self.source is None else self.source[rows]
         return replace(self, values=self.values[rows], source=source)
 
     def with_classes(self, classes: Sequence[str]) -> Target:
-        """The same labels numbered as in `classes`; a label that is not among them is an error."""
+        """Returns the labels numbered as in `classes`; any other label is an error."""
         if self.classes is None:
-            raise ValueError(f"the target {self.names[0]!r} is a number and has no classes.")
+            raise ValueError(f"the target {self.names[0]!r} is a number, so it has no classes.")
         if tuple(classes) == self.classes:
             return self
         numbers = {name: i for i, name in enumerate(classes)}
@@ -71,8 +71,9 @@ class Target:
         if (values == UNKNOWN - 1).any():
             fresh = sorted({self.classes[i] for i in self.values[values == UNKNOWN - 1].tolist()})
             raise ValueError(
-                f"the target {self.names[0]!r} has classes that training did not see: {listed(fresh)}; it saw "
-                f"{listed(classes)}. Add examples of them to the training part or leave these series out."
+                f"the target {self.names[0]!r} has classes that did not occur in training: {listed(fresh)}; training "
+                f"had "
+                f"{listed(classes)}. Add examples of them to the training part, or remove these series."
             )
         return replace(self, values=values, classes=tuple(classes))
 
@@ -80,9 +81,10 @@ class Target:
 def class_target(
     codes: NDArray[Any], names: Sequence[str], *, per_step: bool, classes: Sequence[str] | None = None, name: str
 ) -> Target:
-    """Labels given as numbers into `names` (negative: unknown), numbered as in `classes` if given.
+    """Creates a target from labels given as indices into `names` (negative: unknown), numbered as in `classes` if
+    given.
 
-    Without `classes` one class alone is an error: there is nothing to learn.
+    Without `classes`, a single class is an error: there is nothing to learn.
     """
     values = np.where(codes < 0, UNKNOWN, codes).astype(np.int32)
     target = Target(values, per_step, tuple(names), (name,))
@@ -92,8 +94,8 @@ def class_target(
         raise ValueError(f"the target {name!r} is missing everywhere.")
     if len(names) == 1:
         raise ValueError(
-            f"the target {name!r} has one class only ({names[0]!r}): there is nothing to learn. "
-            "Give classes=[...] if these are data to predict, or kind='value' if it is a number."
+            f"the target {name!r} has only one class ({names[0]!r}): there is nothing to learn. "
+            "Pass classes=[...] if these are data to predict, or kind='value' if the target is a number."
         )
     return target
 
@@ -101,7 +103,7 @@ def class_target(
 def value_target(
     columns: NDArray[Any], *, per_step: bool, names: Sequence[str], dtype: Any = np.float32, finite: bool = True
 ) -> Target:
-    """Numbers `(rows,)` or `(rows, targets)`, NaN where unknown."""
+    """Creates a target from numbers `(rows,)` or `(rows, targets)`, NaN where unknown."""
     values = np.asarray(columns, dtype=dtype)
     values = values[:, None] if values.ndim == 1 else values
     if values.shape[1] != len(names):
@@ -123,15 +125,15 @@ def array_target(
     names: Sequence[str] | None = None,
     dtype: Any = np.float32,
 ) -> Target:
-    """Targets from an array: whole numbers, text and booleans are classes, other numbers are values.
+    """Creates a target from an array: whole numbers, text and booleans are classes, other numbers are values.
 
     Args:
-        given: one row per series, or per step of all series one after the other.
+        given: One row per series, or per step of all series one after the other.
         kind: "class", "value" or "auto".
-        per_step: the rows are steps.
-        classes: the classes' names; whole numbers then count into it.
-        names: of the targets.
-        dtype: of values.
+        per_step: Whether the rows are steps.
+        classes: Names of the classes; whole numbers are then indices into it.
+        names: Names of the targets.
+        dtype: Type of values.
 
     Example:
         >>> array_target(["walk", "sit", "walk"]).values.tolist(), array_target([0.5, 1.5]).values.tolist()
@@ -147,7 +149,7 @@ def array_target(
         return value_target(array, per_step=per_step, names=names, dtype=dtype)
     name = names[0] if names else "target"
     if array.ndim != 1:
-        raise ValueError(f"classes must be one per row, got shape {array.shape}; several targets must be numbers.")
+        raise ValueError(f"there must be one class per row, got shape {array.shape}; several targets must be numbers.")
     if classes is not None and array.dtype.kind in "iu":
         return _numbered(array, distinct("classes", classes), per_step, name)
     codes, found = labels(array)
@@ -155,7 +157,7 @@ def array_target(
 
 
 def labels(array: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
-    """(codes, sorted names); None, NaN, "" and UNKNOWN are unknown (-1)."""
+    """Returns (codes, sorted names); None, NaN, "" and UNKNOWN are unknown (-1)."""
     unknown = np.zeros(len(array), dtype=bool)
     if array.dtype.kind == "f":
         unknown = np.isnan(array)
@@ -171,7 +173,7 @@ def labels(array: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
 
 
 def number_names(found: NDArray[Any]) -> list[str]:
-    """Names of distinct values; whole numbers without a decimal point."""
+    """Returns names of distinct values; whole numbers have no decimal point."""
     if found.dtype.kind == "f" and np.isfinite(found).all() and (found == np.floor(found)).all():
         return [str(int(v)) for v in found.tolist()]
     return [str(v) for v in found.tolist()]

@@ -1,4 +1,4 @@
-"""Times of observations: from numbers or instants to float64 in a unit that suits them."""
+"""Times of observations: conversion of numbers or instants to float64 in a suitable unit."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _LEAST, _MOST = 0.1, 10.0
 
 
 class Moments(NamedTuple):
-    """Times as they were given, exactly.
+    """Times exactly as given.
 
     Attributes:
         ticks: `(rows,)` int64 or float64.
-        rate: ticks per second; None where the times are plain numbers.
-        instants: the ticks count from 1970-01-01 (they are dates), not from anywhere.
-        zoned: the instants came with a time zone and are UTC.
-        format: of dates that were not ISO 8601; see `chronode.data._dates`.
-        notes: how the times were understood, where that was a choice.
+        rate: Ticks per second; None where the times are plain numbers.
+        instants: Whether the ticks count from 1970-01-01 (dates) instead of an arbitrary origin.
+        zoned: Whether the instants had a time zone and are UTC.
+        format: Format of dates that are not ISO 8601; see `chronode.data._dates`.
+        notes: How the times were interpreted, if there was a choice.
     """
 
     ticks: NDArray[Any]
@@ -51,14 +51,14 @@ class Moments(NamedTuple):
 
 @dataclass(frozen=True)
 class Clock:
-    """What the times of `Sequences` mean: `time = origin + t * scale`.
+    """Meaning of the times of `Sequences`: `time = origin + t * scale`.
 
     Attributes:
-        unit: its name: "hour", "10 milliseconds", "100000" (of plain numbers), "step" (no times: steps count).
-        scale: the unit's size: seconds for dates and durations, else in the numbers that were given.
-        origin: what t = 0 means: an ISO date (with Z if UTC), or a number.
-        format: in which dates that are not ISO 8601 were read: that of `strptime`, or "epoch s", "quarter", ...; of
-            durations as text, "elapsed".
+        unit: Name of the unit: "hour", "10 milliseconds", "100000" (plain numbers), "step" (no times).
+        scale: Size of the unit: in seconds for dates and durations, otherwise in the given numbers.
+        origin: Meaning of t = 0: an ISO date (with Z if UTC), or a number.
+        format: Format in which dates that are not ISO 8601 were read: a `strptime` format, or "epoch s", "quarter",
+            ...; "elapsed" for durations as text.
 
     Example:
         >>> Clock("hour", 3600.0, "2024-01-31T12:00:00Z").at(36.0)
@@ -72,18 +72,19 @@ class Clock:
 
     @property
     def dates(self) -> bool:
-        """The times are instants of the calendar."""
+        """Whether the times are calendar dates."""
         return isinstance(self.origin, str)
 
     def at(self, t: float) -> str | float:
-        """The source's own time of `t`: an ISO date (to the millisecond) or a number."""
+        """Returns the original time of `t`: an ISO date (to the millisecond) or a number."""
         if not isinstance(self.origin, str):
             return self.origin + t * self.scale
         instant = _instant(self.origin) + np.timedelta64(round(t * self.scale * 1e6), "us")
         return f"{np.datetime_as_string(instant, 'ms')}{'Z' if self.origin.endswith('Z') else ''}"
 
     def written(self, times: NDArray[np.float64]) -> list[Any]:
-        """Times as the source had them: numbers, ISO dates to the second or the millisecond, or in its own format.
+        """Formats times as in the source: numbers, ISO dates to the second or millisecond, or in the source's own
+        format.
 
         Example:
             >>> Clock("hour", 3600.0, "2024-01-31T12:00:00Z").written(np.array([0.0, 1.5]))
@@ -94,7 +95,7 @@ class Clock:
 
             return write_elapsed(self.origin + times * self.scale)
         if not isinstance(self.origin, str):
-            # The last digit is that of the division by the unit.
+            # The last digit is an artifact of the division by the unit.
             return [float(f"{self.origin + t * self.scale:.15g}") for t in times.tolist()]
         instants = _instant(self.origin).astype("M8[us]") + np.round(times * self.scale * 1e6).astype("m8[us]")
         if self.format:
@@ -106,18 +107,20 @@ class Clock:
         return [f"{text}{zone}" for text in np.datetime_as_string(instants, "s" if whole else "ms").tolist()]
 
     def offset(self, other: Clock) -> tuple[float, float]:
-        """(factor, shift) that bring times of `other` to this clock: `t * factor + shift`."""
+        """Returns (factor, shift) that convert times of `other` to this clock: `t * factor + shift`."""
         if self.dates != other.dates or (self.unit == "step") != (other.unit == "step"):
-            raise ValueError(f"times of two kinds cannot go together: {self.told()} and {other.told()}.")
+            raise ValueError(
+                f"different kinds of times cannot be combined: {self.unit_text()} and {other.unit_text()}."
+            )
         if isinstance(self.origin, str) and isinstance(other.origin, str):
             if self.origin.endswith("Z") != other.origin.endswith("Z"):
-                raise ValueError("dates with a time zone cannot go together with dates without one.")
+                raise ValueError("dates with a time zone cannot be combined with dates without one.")
             between = (_instant(other.origin) - _instant(self.origin)) / np.timedelta64(1, "us") * 1e-6
             return other.scale / self.scale, float(between) / self.scale
         return other.scale / self.scale, float(int(other.origin) - int(self.origin)) / self.scale
 
-    def told(self) -> str:
-        """The unit in words: "hours", "1e+05 of the given numbers"."""
+    def unit_text(self) -> str:
+        """Describes the unit: "hours", "1e+05 of the given numbers"."""
         if self.unit == "step":
             return "steps"
         if is_number(self.unit):
@@ -129,7 +132,7 @@ STEPS = Clock()
 
 
 def seconds_of(unit: str) -> tuple[str, float]:
-    """The full name and the seconds of a unit such as "hours", "h", "100 ms".
+    """Returns the full name and the length in seconds of a unit such as "hours", "h", "100 ms".
 
     Example:
         >>> seconds_of("100 ms")
@@ -139,21 +142,21 @@ def seconds_of(unit: str) -> tuple[str, float]:
     word = found[2] if found else ""
     name = _SHORT.get(word) or next((full for full in SECONDS if word in (full, full + "s")), None)
     if not found or name is None:
-        raise ValueError(f"unit={unit!r} is no unit of time; use e.g. {', '.join(SECONDS)}.{near(word, SECONDS)}")
+        raise ValueError(f"unit={unit!r} is not a unit of time; use e.g. {', '.join(SECONDS)}.{near(word, SECONDS)}")
     count = float(found[1]) if found[1] else 1.0
     if not (math.isfinite(count) and count > 0):
-        raise ValueError(f"unit={unit!r} must be longer than nothing.")
+        raise ValueError(f"unit={unit!r} must be greater than 0.")
     return (name if count == 1 else f"{count:g} {name}s"), count * SECONDS[name]
 
 
 def to_clock(moments: Moments, gap: float | None, unit: str | float | None = None) -> tuple[NDArray[np.float64], Clock]:
-    """The times as float64 in `unit`, or in one whose median gap is of the order of 1.
+    """Converts times to float64 in `unit`, or in a unit in which the median gap is about 1.
 
     Args:
-        moments: the times as given.
-        gap: their median gap in ticks, None if there is none.
-        unit: a name such as "hours" or "100 ms" for dates and durations; for plain numbers a size (a name then
-            only says what the numbers are).
+        moments: The times as given.
+        gap: Median gap in ticks; None if there is none.
+        unit: A name such as "hours" or "100 ms" for dates and durations; for plain numbers a size (a name then
+            only describes the numbers).
 
     Example:
         >>> days = np.array(["2024-01-01T00:00", "2024-01-01T00:47"], "datetime64[ns]").astype(np.int64)
@@ -166,11 +169,11 @@ def to_clock(moments: Moments, gap: float | None, unit: str | float | None = Non
     if ticks.dtype == np.int64 and len(ticks):
         low, high = int(ticks.min()), int(ticks.max())
         if high - low >= 2**63:
-            raise ValueError("the times span more than 64-bit numbers can tell apart.")
+            raise ValueError("the range of the times exceeds 64-bit numbers.")
         if moments.instants:
             clock = replace(clock, origin=_iso(low, moments))
             ticks = ticks - low
-        elif max(-low, high) > 2**53:  # beyond it float64 skips whole numbers
+        elif max(-low, high) > 2**53:  # beyond this, float64 cannot represent all whole numbers
             clock = replace(clock, origin=low)
             ticks = ticks - low
     times = ticks.astype(np.float64)
@@ -179,7 +182,7 @@ def to_clock(moments: Moments, gap: float | None, unit: str | float | None = Non
 
 
 def median_gap(ticks: NDArray[Any], lengths: NDArray[np.int64]) -> float | None:
-    """The median of the gaps greater than 0 within series that follow one another in `ticks`."""
+    """Returns the median of the positive gaps within consecutive series in `ticks`."""
     gaps = np.diff(ticks)
     if not len(gaps):
         return None
@@ -190,7 +193,7 @@ def median_gap(ticks: NDArray[Any], lengths: NDArray[np.int64]) -> float | None:
 
 
 def _pick(moments: Moments, gap: float | None, unit: str | float | None) -> Clock:
-    """The unit that is asked for or that suits the median gap."""
+    """Returns a clock with the requested unit, or with one that suits the median gap."""
     if moments.rate is None:
         if isinstance(unit, str) and not is_number(unit):
             return Clock(seconds_of(unit)[0], 1.0)
@@ -226,7 +229,7 @@ def _instant(text: str) -> np.datetime64:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a number."""
+    """Returns whether a text is a number."""
     try:
         float(text)
     except ValueError:

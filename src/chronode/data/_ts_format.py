@@ -20,13 +20,13 @@ from ._names import listed
 from ._sequences import Sequences
 from ._target import UNKNOWN
 
-_BETWEEN = re.compile(r":(?![^()]*\))")  # a colon outside brackets: times have colons too
+_BETWEEN = re.compile(r":(?![^()]*\))")  # a colon outside brackets, because times contain colons too
 _READING = re.compile(r"\(([^(),]+),([^(),]+)\)")
 
 
 @dataclass
 class _Content:
-    """What a .ts file says; `where` holds each series' line number."""
+    """Content of a .ts file; `where` holds the line number of each series."""
 
     timestamps: bool = False
     dimensions: int | None = None
@@ -40,15 +40,15 @@ class _Content:
 def read_ts(
     path: str | Path, *, classes: Sequence[str] | None = None, channels: Sequence[str] | None = None, **options: Any
 ) -> Sequences:
-    r"""Sequences from a .ts file: equal or unequal, '?' for missing values, with or without timestamps.
+    r"""Reads a .ts file as Sequences: equal or unequal lengths, '?' for missing values, with or without timestamps.
 
-    With timestamps a series has a step wherever one of its dimensions has a reading.
+    With timestamps, a series has a step wherever one of its dimensions has a reading.
 
     Args:
-        path: the file.
-        classes: names known from training; None: those of the header, or those that occur.
-        channels: names of the dimensions; x0, x1, ... by default.
-        options: unit, duplicates and dtype, as for `from_list`.
+        path: The file.
+        classes: Names known from training; None: those of the header, or those that occur.
+        channels: Names of the dimensions; x0, x1, ... by default.
+        options: Unit, duplicates and dtype, as for `from_list`.
 
     Example:
         >>> import tempfile
@@ -74,14 +74,14 @@ def read_ts(
 
 
 def _parse(path: Path) -> _Content:
-    """The header and the lines of the series, split at their colons."""
+    """Parses the header and the lines of the series, split at their colons."""
     content, begun = _Content(), False
     with path.open(encoding="utf-8", errors="replace") as file:
-        for number, line in _told(file):
+        for number, line in _content_lines(file):
             where = f"line {number:,}"
             if not begun:
                 if not line.startswith("@"):
-                    raise ValueError(f"{path}, {where}: a .ts file begins with @ lines, this is {line[:40]!r}.")
+                    raise ValueError(f"{path}, {where}: a .ts file begins with @ lines, not {line[:40]!r}.")
                 begun = _header(content, line.split(), f"{path}, {where}")
                 continue
             parts = [part.strip() for part in (_BETWEEN.split(line) if content.timestamps else line.split(":"))]
@@ -89,17 +89,17 @@ def _parse(path: Path) -> _Content:
                 content.labels.append(parts.pop())
             content.dimensions = content.dimensions or len(parts)
             if len(parts) != content.dimensions or not parts:
-                told = f"{len(parts)} dimensions{' and a label' if content.label else ''}"
-                raise ValueError(f"{path}, {where}: {told}; {content.dimensions or 'some'} are expected.")
+                found = f"{len(parts)} dimensions{' and a label' if content.label else ''}"
+                raise ValueError(f"{path}, {where}: found {found}; expected {content.dimensions or 'some'}.")
             content.cases.append(parts)
             content.where.append(where)
     if not content.cases:
-        raise ValueError(f"{path}: there is no series{' after @data' if begun else ': the file has no @data line'}.")
+        raise ValueError(f"{path}: no series found{' after @data' if begun else ': the file has no @data line'}.")
     return content
 
 
-def _told(file: Any) -> Iterator[tuple[int, str]]:
-    """(line number, line) without comments and empty lines."""
+def _content_lines(file: Any) -> Iterator[tuple[int, str]]:
+    """Yields (line number, line) without comments and empty lines."""
     for number, line in enumerate(file, start=1):
         line = line.strip().lstrip("\ufeff")
         if line and not line.startswith(("#", "%")):
@@ -107,7 +107,7 @@ def _told(file: Any) -> Iterator[tuple[int, str]]:
 
 
 def _header(content: _Content, words: list[str], where: str) -> bool:
-    """Takes in one @ line; True at @data."""
+    """Processes one @ line; returns True at @data."""
     tag, said = words[0].lower(), [word.strip() for word in words[1:]]
     yes = bool(said) and said[0].lower() == "true"
     if tag == "@data":
@@ -130,14 +130,14 @@ def _header(content: _Content, words: list[str], where: str) -> bool:
 
 
 def _target(content: _Content) -> NDArray[Any] | None:
-    """The labels or numbers of all series."""
+    """Returns the labels or numbers of all series."""
     if not content.label:
         return None
     if content.label == "class":
         known = set(content.classes)
         for where, label in zip(content.where, content.labels, strict=True):
             if known and label not in known and label != "?":
-                raise ValueError(f"{where}: class {label!r} is not one of the header's: {listed(content.classes)}.")
+                raise ValueError(f"{where}: class {label!r} is not in the header: {listed(content.classes)}.")
         return np.array([None if label == "?" else label for label in content.labels], dtype=object)
     numbers = np.empty(len(content.labels))
     for i, (where, label) in enumerate(zip(content.where, content.labels, strict=True)):
@@ -149,7 +149,7 @@ def _target(content: _Content) -> NDArray[Any] | None:
 
 
 def _values(content: _Content, i: int) -> NDArray[np.float64]:
-    """`(T, D)` of one series; its text is given up on the way."""
+    """Returns `(T, D)` of one series and releases its text."""
     parts, content.cases[i] = content.cases[i], []
     columns = [_numbers(part, f"{content.where[i]}, dimension {d + 1}") for d, part in enumerate(parts)]
     lengths = {len(column) for column in columns}
@@ -159,10 +159,10 @@ def _values(content: _Content, i: int) -> NDArray[np.float64]:
 
 
 def _numbers(text: str, where: str) -> NDArray[np.float64]:
-    """Numbers with commas between them; '?' is missing."""
+    """Parses comma-separated numbers; '?' is missing."""
     expected = text.count(",") + 1
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # older NumPy warns and stops at what it cannot read
+        warnings.simplefilter("ignore", DeprecationWarning)  # older NumPy warns and stops at text that it cannot read
         try:
             found = np.fromstring(text.replace("?", "nan"), sep=",")
         except ValueError:
@@ -174,11 +174,11 @@ def _numbers(text: str, where: str) -> NDArray[np.float64]:
             float("nan" if word.strip() == "?" else word)
         except ValueError:
             raise ValueError(f"{where}, value {place:,}: {word[:40]!r} is not a number.") from None
-    raise ValueError(f"{where}: not {expected:,} numbers with commas between them.")
+    raise ValueError(f"{where}: expected {expected:,} comma-separated numbers.")
 
 
 def _timed(content: _Content, names: Sequence[str], target: NDArray[Any] | None, options: dict[str, Any]) -> Sequences:
-    """Series whose dimensions are lists of (time, value)."""
+    """Creates series whose dimensions are lists of (time, value)."""
     columns: dict[str, list[Any]] = {"id": [], "time": [], "channel": [], "value": []}
     for i, (parts, where) in enumerate(zip(content.cases, content.where, strict=True)):
         found = [_READING.findall(part) for part in parts]
@@ -197,24 +197,24 @@ def _timed(content: _Content, names: Sequence[str], target: NDArray[Any] | None,
 
 
 def write_ts(s: Sequences, path: str | Path, *, name: str = "chronode") -> Path:
-    """Writes series with at most one target each as a .ts file; times, if there are any, as timestamps."""
+    """Writes series with at most one target each as a .ts file; times, if any, become timestamps."""
     path, target = Path(path), s.target
     if target is not None and (target.per_step or len(target.names) > 1):
-        raise ValueError("a .ts file holds one target per series.")
+        raise ValueError("a .ts file can only hold one target per series.")
     for label in s.classes or ():
         if re.search(r"[\s:,()?#@%]", label) or not label:
             raise ValueError(
-                f"class {label!r} cannot stand in a .ts file: no spaces, colons, commas or brackets there."
+                f"class {label!r} cannot be written to a .ts file: spaces, colons, commas and brackets are not allowed."
             )
-    told = {"problemName": re.sub(r"\s+", "-", name), "timestamps": str(s.base_times is not None).lower()}
-    told |= {"missing": str(s.has_missing).lower(), "univariate": str(s.num_channels == 1).lower()}
-    told |= {"dimensions": str(s.num_channels), "equalLength": str(len(set(s.lengths.tolist())) <= 1).lower()}
+    header = {"problemName": re.sub(r"\s+", "-", name), "timestamps": str(s.base_times is not None).lower()}
+    header |= {"missing": str(s.has_missing).lower(), "univariate": str(s.num_channels == 1).lower()}
+    header |= {"dimensions": str(s.num_channels), "equalLength": str(len(set(s.lengths.tolist())) <= 1).lower()}
     if target is not None and target.classes is not None:
-        told["classLabel"] = " ".join(["true", *target.classes])
+        header["classLabel"] = " ".join(["true", *target.classes])
     else:
-        told["targetlabel" if target is not None else "classLabel"] = str(target is not None).lower()
+        header["targetlabel" if target is not None else "classLabel"] = str(target is not None).lower()
     with replacing(path) as draft, draft.open("w", encoding="utf-8") as file:
-        file.writelines(f"@{tag} {value}\n" for tag, value in told.items())
+        file.writelines(f"@{tag} {value}\n" for tag, value in header.items())
         file.write("@data\n")
         for series in s:
             cells = np.where(np.isnan(series.values), "?", series.values.astype(str)).T

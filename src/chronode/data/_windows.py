@@ -1,4 +1,4 @@
-"""Pieces of series: windows, targets from the future, and series put together."""
+"""Windows, forecasting targets and concatenation of series."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from ._target import Target
 def windows(
     s: Sequences, length: int, stride: int | None = None, *, rest: str = "drop", lead: str = "zero"
 ) -> Sequences:
-    """Windows of `length` steps, every `stride` steps of each series; none crosses into another series.
+    """Cuts each series into windows of `length` steps, one every `stride` steps; no window crosses series.
 
-    They copy nothing, and keep the group of their series, so that a split by group divides no series. Split by time
-    before, not after.
+    Windows copy nothing and keep the group of their series, so that a split by group divides no series. Split by time
+    before making windows, not after.
 
     Args:
-        s: the series.
-        length: steps of a window.
-        stride: steps from one window's start to the next; `length` if None.
-        rest: what is left at a series' end, or a series that is too short: "drop" (with a note), or "keep" as a
+        s: The series.
+        length: Steps of a window.
+        stride: Steps between the starts of consecutive windows; `length` if None.
+        rest: Handling of leftover steps and of series that are too short: "drop" (with a note), or "keep" as a
             shorter window.
-        lead: dt of a window's first step: "zero" (nothing came before) or "gap" (the time since the step before it).
+        lead: dt of the first step of a window: "zero" (no earlier observation) or "gap" (the time since the previous
+            step).
 
     Example:
         >>> from chronode.data import from_list
@@ -44,7 +45,7 @@ def windows(
     count = np.where(s.lengths >= length, (s.lengths - length) // stride + 1, 0)
     covered = np.where(count > 0, (count - 1) * stride + length, 0)
     if rest == "keep":
-        # The window after the last whole one is kept if it sees a step that no other does.
+        # The window after the last full one is kept if it has a step that is in no other window.
         count = count + ((covered < s.lengths) & (count * stride < s.lengths))
     if not count.sum():
         raise ValueError(
@@ -57,11 +58,7 @@ def windows(
     notes = []
     if rest == "drop" and (covered < s.lengths).any():
         gone = int((count == 0).sum())
-        short = (
-            f", {counted(gone, 'series')} too short for one (first: {s.ids[int((count == 0).argmax())]!s})"
-            if gone
-            else ""
-        )
+        short = f", {counted(gone, 'series')} too short (first: {s.ids[int((count == 0).argmax())]!s})" if gone else ""
         notes.append(
             f"windows of {length}: {counted(int((s.lengths - covered).clip(0).sum()), 'step')} left over{short}."
         )
@@ -74,7 +71,7 @@ def windows(
 
 
 def _lead(own: Sequences, starts: NDArray[np.int64], place: NDArray[np.int64], lead: str) -> NDArray[np.float64] | None:
-    """dt of the windows' first steps; a window at its series' start keeps that of the series."""
+    """Returns dt of the first steps; a window at the start of its series keeps that of the series."""
     if own.base_times is None:
         return None
     first = np.zeros(len(own)) if own.lead is None else own.lead
@@ -85,15 +82,15 @@ def _lead(own: Sequences, starts: NDArray[np.int64], place: NDArray[np.int64], l
 
 
 def forecast(s: Sequences, horizon: int = 1, channels: Sequence[str] | None = None) -> Sequences:
-    """The series with a target per step: the values of the next `horizon` steps.
+    """Returns the series with a target per step: the values of the next `horizon` steps.
 
-    The last `horizon` steps of a series have no full future and go; a series that is not longer than that goes too,
-    with a note. Targets are named "x+1", "x+2", ...: step by step, channel by channel.
+    The last `horizon` steps of a series have no complete future and are removed, as are series that are not longer than
+    that, with a note. Targets are named "x+1", "x+2", ...: step by step, channel by channel.
 
     Args:
-        s: the series; a target it has is replaced.
-        horizon: how many steps ahead.
-        channels: what to forecast; None: all channels.
+        s: The series; an existing target is replaced.
+        horizon: Number of steps ahead.
+        channels: Channels to forecast; None: all channels.
 
     Example:
         >>> from chronode.data import from_list
@@ -103,7 +100,7 @@ def forecast(s: Sequences, horizon: int = 1, channels: Sequence[str] | None = No
     """
     horizon = whole("horizon", horizon, at_least=1)
     if s.base_values.dtype.kind != "f":
-        raise ValueError("symbols have no forecast in numbers; give the next symbols as a target per step.")
+        raise ValueError("symbols cannot be forecast as numbers; pass the next symbols as a target per step.")
     chosen = list(s.channels if channels is None else channels)
     at = [s.channels.index(known_column(name, s.channels, "channels")) for name in chosen]
     rows, width = len(s.base_values), len(at)
@@ -116,12 +113,12 @@ def forecast(s: Sequences, horizon: int = 1, channels: Sequence[str] | None = No
         raise ValueError(f"no series is longer than the horizon of {horizon} steps.")
     own = replace(s, target=Target(future, True, None, names))[enough]
     gone = int((~enough).sum())
-    note = f"forecast: {counted(gone, 'series')} not longer than {counted(horizon, 'step')} left out."
+    note = f"forecast: {counted(gone, 'series')} not longer than {counted(horizon, 'step')} dropped."
     return replace(own, lengths=own.lengths - horizon).with_notes(*([note] if gone else []))
 
 
 def concat(parts: Iterable[Sequences]) -> Sequences:
-    """All series of the parts, one after the other; channels must agree, units and class numbers are brought together.
+    """Concatenates the series of all parts; channels must agree, while units and class numbers are converted.
 
     Example:
         >>> from chronode.data import from_list
@@ -130,21 +127,21 @@ def concat(parts: Iterable[Sequences]) -> Sequences:
     """
     parts = [part.compact() for part in parts]
     if not parts:
-        raise ValueError("there is nothing to put together.")
+        raise ValueError("there is nothing to concatenate.")
     first = parts[0]
     for part in parts[1:]:
         same_channels(first, part)
     rows = np.cumsum([0, *(len(part.base_values) for part in parts)])
     names: dict[str, list[NDArray[Any]]] = {key: [getattr(part, key) for part in parts] for key in ("ids", "groups")}
-    told = {key: np.concatenate(_alike(arrays)) for key, arrays in names.items()}
+    joined = {key: np.concatenate(_alike(arrays)) for key, arrays in names.items()}
     times, lead = _times(parts)
     return Sequences(
         base_values=np.concatenate([part.base_values for part in parts]),
         base_times=times,
         starts=np.concatenate([part.starts + row for part, row in zip(parts, rows, strict=False)]),
         lengths=np.concatenate([part.lengths for part in parts]),
-        ids=told["ids"],
-        groups=told["groups"],
+        ids=joined["ids"],
+        groups=joined["groups"],
         lead=lead,
         target=_targets(parts),
         channels=first.channels,
@@ -155,15 +152,15 @@ def concat(parts: Iterable[Sequences]) -> Sequences:
 
 
 def same_channels(one: Sequences, other: Sequences) -> None:
-    """Refuses other channels, with what differs."""
+    """Rejects different channels and names the differences."""
     if one.channels == other.channels:
         if dict(one.categories) != dict(other.categories):
-            raise ValueError("text columns have other categories here; read both with the same categories.")
+            raise ValueError("the categories of text columns differ; read both with the same categories.")
         return
     gone = [name for name in one.channels if name not in other.channels]
     fresh = [name for name in other.channels if name not in one.channels]
-    told = [f"missing: {listed(gone)}"] * bool(gone) + [f"not known: {listed(fresh)}"] * bool(fresh)
-    raise ValueError(f"the channels differ: {'; '.join(told) or 'their order'}. Expected {listed(one.channels)}.")
+    problems = [f"missing: {listed(gone)}"] * bool(gone) + [f"unknown: {listed(fresh)}"] * bool(fresh)
+    raise ValueError(f"the channels differ: {'; '.join(problems) or 'their order'}. Expected {listed(one.channels)}.")
 
 
 def _times(parts: Sequence[Sequences]) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
@@ -178,7 +175,7 @@ def _times(parts: Sequence[Sequences]) -> tuple[NDArray[np.float64] | None, NDAr
 
 
 def _alike(arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-    """Ids of one kind: text where any is."""
+    """Converts ids to a common type: text if any is text."""
     return [array.astype(str) for array in arrays] if any(a.dtype.kind == "U" for a in arrays) else list(arrays)
 
 
@@ -190,7 +187,7 @@ def _targets(parts: Sequence[Sequences]) -> Target | None:
     if len(targets) < len(parts) or any(
         (t.per_step, t.kind, t.names) != (first.per_step, first.kind, first.names) for t in targets
     ):
-        raise ValueError("the parts have targets of different kinds; they cannot be put together.")
+        raise ValueError("the parts have targets of different kinds and cannot be concatenated.")
     if first.classes is not None:
         classes = tuple(dict.fromkeys(name for t in targets for name in t.classes or ()))
         targets = [t.with_classes(classes) for t in targets]

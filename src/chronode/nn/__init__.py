@@ -1,4 +1,4 @@
-"""Cells, layers, solvers: what a network is built from."""
+"""Cells, layers and solvers: the parts of recurrent networks."""
 
 from . import cells
 from ._cell import Cell, State

@@ -1,4 +1,4 @@
-"""The Cell contract: one pure step of a recurrent network."""
+"""The base class of cells: one pure step of a recurrent network."""
 
 from __future__ import annotations
 
@@ -19,32 +19,35 @@ Step = Callable[[Tensor, State, Tensor], tuple[Tensor, State]]
 
 
 class Cell(nn.Module):
-    """One step `(x, state, dt) -> (y, state)`; everything over time is the driver's and the layer's job.
+    """Base class of one step `(x, state, dt) -> (y, state)`; the driver and the layer handle everything over time.
 
-    A cell is pure: it reads its parameters and arguments, writes to neither, keeps nothing between
-    calls and never branches on the values of tensors. Rows of a batch do not see each other.
+    A cell is pure: it reads its parameters and arguments, modifies neither, keeps nothing between calls and never
+    branches on the values of tensors. The rows of a batch are independent.
 
-    Set `state_parts` or write `initial_state` if the state is more than one zero vector, write `project` if part
-    of the step depends on the input alone, and `forward`; or, in its place, `prepare` if part of it depends on
-    the parameters alone.
+    Subclasses define `forward`, or `prepare` instead if part of the step depends on the parameters alone. They set
+    `state_parts` or override `initial_state` if the state is not a single zero vector, and override `project` if part
+    of the step depends on the input alone.
 
     Attributes:
-        input_size: features D of `x`.
-        hidden_size: units H.
-        output_size: features of `y`; `hidden_size` unless the cell sets another after `__init__`.
-        state_parts: vectors of `hidden_size` in the state, all 0 at the start, unless `initial_state` says otherwise.
-        sequence_kernel: what runs this class over a whole sequence at once, if there is such a kernel; it is used
-            where `why_no_kernel` has nothing against it. A class that sets it also writes `kernel_reads`.
-        per_layer: names of settings for which a stack takes a list, one value a layer.
-        encoder: makes the cell that prepares D inputs with missing values, if it is not the usual one.
-        for_reader: of an encoder: settings for the cell that reads its output.
-        older_settings: values that hold for weights saved before the settings of these names existed, where they are
-            not the defaults.
+        input_size: Number of features D of `x`.
+        hidden_size: Number of units H.
+        output_size: Number of features of `y`; `hidden_size` unless the cell sets it after `__init__`.
+        state_parts: Number of vectors of `hidden_size` in the state, all initially 0, unless `initial_state` is
+            overridden.
+        sequence_kernel: The kernel that runs this class over a whole sequence, if there is one; it is used where
+            `why_no_kernel` returns None. A class that sets it must also define `kernel_reads`.
+        per_layer: Names of settings for which a stack accepts a list with one value per layer.
+        encoder: Makes the cell that prepares D inputs with missing values, if it is not the default one.
+        for_reader: Of an encoder: settings for the cell that reads its output.
+        older_settings: Values that hold for weights saved before these settings existed, where they differ from
+            the defaults.
     """
 
     state_parts: ClassVar[int] = 1
     sequence_kernel: ClassVar[Kernel | None] = None
-    written: ClassVar[Mapping[type, changes.Methods]] = {}  # the class that sequence_kernel is for, and its parts
+    written: ClassVar[
+        Mapping[type, changes.Methods]
+    ] = {}  # the class for which sequence_kernel was written, and its parts
     per_layer: ClassVar[tuple[str, ...]] = ()
     encoder: ClassVar[Callable[[int], Cell] | None] = None
     for_reader: ClassVar[dict[str, Any]] = {}
@@ -64,19 +67,23 @@ class Cell(nn.Module):
         self.output_size = self.hidden_size
 
     def initial_state(self, batch: int, like: Tensor) -> State:
-        """The state before the first step: a tuple of `(batch, size)` tensors with `like`'s dtype and device."""
+        """Returns the state before the first step: a tuple of `(batch, size)` tensors with the dtype and device of
+        `like`.
+        """
         return (like.new_zeros(batch, self.hidden_size),) * self.state_parts
 
     def project(self, x: Tensor) -> Tensor:
-        """What depends on the input alone: `x (..., D)`, often a whole sequence at once; becomes `forward`'s `x`."""
+        """Computes what depends on the input alone: `x (..., D)`, often a whole sequence; becomes the `x` of
+        `forward`.
+        """
         return x
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step.
+        """Performs one step.
 
         Args:
-            x: `(B, D)` input, or what `project` made of it.
-            state: as from `initial_state` or the previous step.
+            x: `(B, D)` input, or the result of `project`.
+            state: State from `initial_state` or from the previous step.
             dt: `(B, 1)` time since the previous observation of the same sequence, never negative.
 
         Returns:
@@ -87,18 +94,18 @@ class Cell(nn.Module):
         return self.prepare()(x, state, dt)
 
     def prepare(self) -> Step:
-        """The step as a function, with what depends on the parameters alone computed: once for a whole sequence."""
+        """Returns the step as a function in which everything that depends on the parameters alone is computed once."""
         return self
 
     def project_sequence(self, x: Tensor, valid: Tensor | None) -> Tensor | None:
-        """`project` of a whole sequence at once, for a projection in which steps see each other.
+        """Applies `project` to a whole sequence, for projections in which a step depends on other steps.
 
         Args:
             x: `(T, B, D)`.
-            valid: `(T, B, 1)`, false at padding; None where nothing is padded.
+            valid: `(T, B, 1)`, False at padding; None if nothing is padded.
 
         Returns:
-            What `project` would give, made once for each call of a layer; None where `project` treats each step
+            What `project` would return, computed once per call of a layer; None if `project` treats each step
             on its own, so that it may be called for pieces of a sequence.
         """
         return None
@@ -106,7 +113,9 @@ class Cell(nn.Module):
     # ---- constants --------------------------------------------------------------------------------------
 
     def constant(self, name: str, value: float | list[list[float]]) -> Tensor:
-        """For the buffer `name`: the value, exact in any precision: `cell.double()` has 0.1, not 0.10000000149."""
+        """Returns the value for the buffer `name`, exact in any precision: after `cell.double()` it is 0.1, not
+        0.10000000149.
+        """
         self._constants[name] = value
         return torch.tensor(value)
 
@@ -129,7 +138,7 @@ class Cell(nn.Module):
         return [name for name in self._constants if self._is_constant(name, self._buffers[name])]
 
     def _is_constant(self, name: str, tensor: Tensor | None) -> bool:
-        """Whether the tensor holds the constant to the precision that it has."""
+        """Returns whether the tensor holds the constant, up to its precision."""
         if tensor is None or tensor.is_meta or not tensor.is_floating_point():
             return False
         return torch.equal(tensor, torch.tensor(self._constants[name], dtype=tensor.dtype, device=tensor.device))
@@ -143,19 +152,21 @@ class Cell(nn.Module):
     # ---- the kernel -------------------------------------------------------------------------------------
 
     def kernel(self) -> Kernel | None:
-        """The kernel that runs exactly this cell over a whole sequence at once, if there is one."""
+        """Returns the kernel that runs exactly this cell over a whole sequence, if there is one."""
         return self.sequence_kernel if self.why_no_kernel() is None else None
 
     def why_no_kernel(self) -> str | None:
-        """Why no kernel runs exactly this cell, in words; None if one does."""
+        """Explains why no kernel runs exactly this cell; None if there is one."""
         return _why_no_kernel(self)
 
     def kernel_reads(self) -> Any:
-        """All that the kernel reads of this cell: the typed tuple of its module, with weights as they are now."""
+        """Returns everything that the kernel reads from this cell, with the current weights, as a typed tuple."""
         raise NotImplementedError(f"{type(self).__name__} sets sequence_kernel, so it must define kernel_reads()")
 
     def setting(self, name: str) -> Any:
-        """The value of a setting; a cell that keeps a part made from it under that name keeps it as `<name>_name`."""
+        """Returns the value of a setting; a cell that stores an object under that name keeps the value in
+        `<name>_name`.
+        """
         return getattr(self, f"{name}_name", None) or getattr(self, name)
 
 
@@ -171,9 +182,9 @@ def _why_no_kernel(cell: Cell) -> str | None:
 
 
 def counter(like: Tensor, batch: int, features: int = 1, value: float = 0.0) -> Tensor:
-    """A part of a state `(batch, features)` that is added up over time, in at least float32.
+    """Returns a part of a state, `(batch, features)`, that accumulates over time, in at least float32.
 
-    In bfloat16 256 + 1 is 256: clocks and counters would stop there.
+    In bfloat16, 256 + 1 is 256: clocks and counters would stop there.
     """
     dtype = torch.promote_types(like.dtype, torch.float32)
     return torch.full((batch, features), value, dtype=dtype, device=like.device)

@@ -1,8 +1,8 @@
-"""Is a cell's step exactly the one its class was written with? Asked of every cell before a kernel runs it.
+"""Checks whether the step of a cell is exactly the one its class was written with, before a kernel runs it.
 
-A kernel does not call the cell: it would not see a method that a subclass, a monkeypatch or an instance attribute
-replaced, a submodule of another class, or a hook. Pruned and parametrised weights are no change: a kernel reads what
-they are at the call.
+A kernel does not call the cell, so it would ignore a method replaced by a subclass, a monkeypatch or an instance
+attribute, a submodule of another class, or a hook. Pruned and parametrised weights are fine: a kernel reads their
+current values at each call.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_
 
 
 class Methods:
-    """What a step of a class may use, as it is now: all attributes but those of every module and descriptions.
+    """Attributes that a step of a class may use: all except those common to every module and docstrings.
 
     Attributes:
-        by_name: the attributes.
+        by_name: The attributes by name.
     """
 
     def __init__(self, cls: type):
@@ -39,7 +39,7 @@ class Methods:
         self._values = self._get(cls)
 
     def unchanged_in(self, cls: type) -> bool:
-        """Whether a class, the same or a subclass, has them all; false also where only a closer look can tell."""
+        """Returns whether `cls`, the class or a subclass, has them all; also False if only a closer check can tell."""
         return self._get(cls) == self._values
 
 
@@ -49,12 +49,12 @@ def _attribute(cls: type, name: str) -> Any:
 
 
 def why_changed(cell: nn.Module, written: Mapping[type, Methods]) -> str | None:
-    """Why a step of `cell` is not the one that its kernel was written for, in words; None if it is.
+    """Explains why the step of `cell` is not the one that its kernel was written for; None if it is.
 
     Args:
-        cell: the cell.
-        written: the class that the kernel was written for, then those of its parts (submodules, and other callable
-            attributes such as a solver), each with its methods.
+        cell: The cell.
+        written: The class that the kernel was written for, followed by those of its parts (submodules, and other
+            callable attributes such as a solver), each with its methods.
     """
     if _surely_as_written(cell, written, next(iter(written))) and not torch_module._has_any_global_hook():
         return None
@@ -69,7 +69,7 @@ def why_changed(cell: nn.Module, written: Mapping[type, Methods]) -> str | None:
 
 
 def _surely_as_written(part: Any, written: Mapping[type, Methods], expected: type | None = None) -> bool:
-    """A quick look, for every call of a layer: whether nothing is replaced, parametrised or hooked."""
+    """Checks quickly, at every call of a layer, that nothing is replaced, parametrised or hooked."""
     methods = written.get(expected or type(part))
     if methods is None or not methods.unchanged_in(type(part)):
         return False
@@ -85,16 +85,16 @@ def _surely_as_written(part: Any, written: Mapping[type, Methods], expected: typ
 
 
 def _why_replaced(place: str, part: Any, written: Mapping[type, Methods], expected: type | None = None) -> str | None:
-    """Why `part` is not an unchanged object of the expected class, by default of one of those in `written`."""
+    """Explains why `part` is not an unchanged object of the expected class, by default one of those in `written`."""
     cls = type(part)
     if isinstance(part, nn.Module) and cls not in written:
         cls = parametrize.type_before_parametrizations(part)
     methods = written.get(expected or cls)
     if methods is None:
-        return f"{place} is a {cls.__name__}, which its kernel does not know"
+        return f"{place} is a {cls.__name__}, which its kernel does not support"
     own = vars(part)
     for name, method in methods.by_name.items():
-        # torch.export puts its own __call__ into every module meanwhile: that is no change of this class.
+        # torch.export temporarily replaces __call__ of every module: that does not change this class.
         same = _attribute(cls, name) is method or getattr(cls, name) is getattr(nn.Module, name, None)
         if name in own or not same:
             return f"{place} has its own {name}"
@@ -102,7 +102,7 @@ def _why_replaced(place: str, part: Any, written: Mapping[type, Methods], expect
 
 
 def _modules(module: nn.Module, place: str) -> Iterator[tuple[str, nn.Module]]:
-    """The module and its submodules with their places, but for those that make parametrised weights."""
+    """Yields the module and its submodules with their names, except those of parametrised weights."""
     yield place, module
     for name, child in module._modules.items():
         if child is not None and name != "parametrizations":
@@ -111,9 +111,9 @@ def _modules(module: nn.Module, place: str) -> Iterator[tuple[str, nn.Module]]:
 
 @constant_to_compilers
 def why_hooked(module: nn.Module) -> str | None:
-    """Which hook wants to see the calls of `module` or of a submodule, in words; None if there is none.
+    """Names the hook that observes calls of `module` or a submodule; None if there is none.
 
-    Pre-hooks that only make a weight (torch.nn.utils.prune and weight_norm) do not count: see `remake_weights`.
+    Pre-hooks that only compute a weight (torch.nn.utils.prune and weight_norm) are ignored: see `remake_weights`.
     """
     if torch_module._has_any_global_hook():
         return "a hook on all modules is registered"
@@ -126,7 +126,9 @@ def why_hooked(module: nn.Module) -> str | None:
 
 
 def remake_weights(modules: Iterable[nn.Module]) -> None:
-    """Makes pruned and weight-normed weights anew, as calling the module would: they may be read without a call."""
+    """Recomputes pruned and weight-normed weights, as calling the module would, because they may be read without a
+    call.
+    """
     for module in modules:
         if _has_made_weights(module):
             for part in module.modules():
@@ -141,7 +143,7 @@ def _has_made_weights(module: nn.Module) -> bool:
 
 
 def _makes_a_weight(hook: Any) -> bool:
-    from torch.nn.utils.prune import BasePruningMethod  # here: few have such hooks
+    from torch.nn.utils.prune import BasePruningMethod  # imported here because such hooks are rare
     from torch.nn.utils.weight_norm import WeightNorm
 
     return isinstance(hook, (BasePruningMethod, WeightNorm))

@@ -1,4 +1,4 @@
-"""Outputs that have grown beyond all use are reported with the longest gap of their batch."""
+"""Warns about diverging outputs and names the longest gap of the batch."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ..kernels._modes import may_look
 from ._door import Batch
 
 LONG_GAP = 30.0
-"""Gaps up to this length are short: after them only the final states are looked at, which is cheap."""
+"""Gaps up to this length count as short: then only the final states are checked, which is cheap."""
 TOO_LARGE = 1e9
-"""Times the largest input (or 1): outputs beyond this say nothing, and their gradients soon overflow."""
+"""Multiple of the largest input (or 1) beyond which outputs are useless and gradients soon overflow."""
 
 
 def warn(cell: str, y: Tensor, states: Iterable[tuple[Tensor, ...]], batch: Batch) -> None:
-    """A RuntimeWarning that names the longest gap if the outputs are not finite, or far larger than the inputs.
+    """Emits a RuntimeWarning with the longest gap if the outputs are not finite or far larger than the inputs.
 
-    An explicit step is stable for short gaps only, and the states of some models grow with time by their own equation.
+    An explicit step is only stable for short gaps, and the states of some models grow with time by design.
     """
     if not may_look(y):
         return
@@ -32,8 +32,9 @@ def warn(cell: str, y: Tensor, states: Iterable[tuple[Tensor, ...]], batch: Batc
         return
     what = "are more than 1e9 times larger than its inputs" if largest < float("inf") else "are not finite"
     warnings.warn(
-        f"the outputs of {cell} {what}; the longest gap is dt = {gap:.2g}, the largest input {inputs:.2g}. If the gap "
-        "is the cause, divide all times by a constant so that a usual gap is about 1, build the layer with "
+        f"the outputs of {cell} {what}; the longest gap is dt = {gap:.2g}, the largest input is {inputs:.2g}. If the "
+        f"gap "
+        "is the cause, divide all times by a constant so that a typical gap is about 1, build the layer with "
         "max_gap=..., or choose a solver that stays bounded (solver='exponential', where the model has it). "
         "Otherwise scale the inputs, or train with a lower learning rate.",
         RuntimeWarning,
@@ -42,7 +43,7 @@ def warn(cell: str, y: Tensor, states: Iterable[tuple[Tensor, ...]], batch: Batc
 
 
 def _largest(values: Tensor) -> float:
-    """The largest magnitude; infinity where a value is not a number."""
+    """Returns the largest magnitude; infinity if a value is NaN."""
     low, high = values.detach().aminmax()
     found = max(abs(float(low)), abs(float(high)))
     return found if found == found else float("inf")

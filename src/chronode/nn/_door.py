@@ -1,6 +1,6 @@
-"""The door of every layer: what a user may pass, checked once and brought into the driver's form.
+"""Checks of the arguments of every layer, done once, and their conversion to the form that the driver uses.
 
-Behind the door everything is batched, time-major, finite and of one dtype; nothing checks again.
+After these checks everything is batched, time-major, finite and of one dtype; no other code checks again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ Times = Tensor | float | int
 
 
 class Batch(NamedTuple):
-    """A checked batch: `x (T, B, D)`, `dt (T, B, 1)`, `lengths (B,)` or None, observed as `x`'s second half."""
+    """Checked batch: `x (T, B, D)`, `dt (T, B, 1)`, `lengths (B,)` or None; the second half of `x` is the observed
+    mask.
+    """
 
     x: Tensor
     dt: Tensor
@@ -26,7 +28,7 @@ class Batch(NamedTuple):
 
 
 class Call(NamedTuple):
-    """How the layer is called: what the checks need to know about it."""
+    """Properties of a layer that the checks need."""
 
     input_size: int
     batch_first: bool
@@ -52,7 +54,7 @@ def enter(
     observed: Tensor | None,
     has_state: bool,
 ) -> Batch:
-    """Checks a layer's arguments and brings them into the driver's form."""
+    """Checks the arguments of a layer and converts them to the form that the driver uses."""
     _check_x(call, x)
     unbatched = x.dim() == 2
     x = _time_major(x, call, unbatched)
@@ -63,7 +65,7 @@ def enter(
         gaps = gaps.clamp(max=call.max_gap)
     mask = _observed(call, observed, x, unbatched)
     if valid is not None:
-        # Padding may hold anything, NaN included; behind the door it is 0.
+        # Padding may hold anything, even NaN; it is set to 0.
         x = torch.where(valid, x, torch.zeros_like(x))
         gaps = torch.where(valid, gaps, torch.zeros_like(gaps))
     if mask is not None:
@@ -77,9 +79,11 @@ def enter(
 
 _CURE_FOR_NAN = (
     "replace it, or declare missing values: build the layer with missing=True and pass "
-    "observed=x.isfinite() (True where a value was seen)"
+    "observed=x.isfinite() (True where a value was observed)"
 )
-_CURE_FOR_OBSERVED_NAN = "replace it, or declare it missing: pass observed=x.isfinite() (True where a value was seen)"
+_CURE_FOR_OBSERVED_NAN = (
+    "replace it, or declare it missing: pass observed=x.isfinite() (True where a value was observed)"
+)
 
 
 def _check_x(call: Call, x: Tensor) -> None:
@@ -91,17 +95,19 @@ def _check_x(call: Call, x: Tensor) -> None:
         )
     if x.shape[-1] != call.input_size:
         raise ValueError(
-            f"x has {x.shape[-1]} features in its last axis, this layer was built with "
+            f"x has {x.shape[-1]} features in its last axis, but this layer was built with "
             f"input_size={call.input_size}; x is {call.layout}."
         )
     if 0 in x.shape:
-        raise ValueError(f"x is empty: shape {tuple(x.shape)}; a batch needs a sequence and a sequence a step.")
-    # autocast brings floating-point tensors of other precision together, but not float64.
+        raise ValueError(f"x is empty: shape {tuple(x.shape)}; it needs at least one sequence and one step.")
+    # autocast converts between floating-point types, except float64.
     cast = autocasts(x) and x.dtype.is_floating_point
     if x.dtype != call.dtype and not (cast and torch.float64 not in (x.dtype, call.dtype)):
         other = f" or layer.to({x.dtype})" if x.dtype.is_floating_point else ""
-        told = " (autocast leaves float64 as it is)" if cast else ""
-        raise TypeError(f"x is {x.dtype}, the layer's weights are {call.dtype}{told}; use x.to({call.dtype}){other}.")
+        note = " (autocast leaves float64 as it is)" if cast else ""
+        raise TypeError(
+            f"x is {x.dtype}, but the weights of the layer are {call.dtype}{note}; use x.to({call.dtype}){other}."
+        )
 
 
 def _time_major(values: Tensor, call: Call, unbatched: bool) -> Tensor:
@@ -115,7 +121,7 @@ def _lengths(lengths: Tensor | Sequence[int] | None, x: Tensor, unbatched: bool)
         return None
     steps, batch = x.shape[:2]
     if unbatched:
-        raise ValueError("lengths goes with a batch; for one sequence of shape (time, features) cut x instead.")
+        raise ValueError("lengths needs a batch; for one sequence of shape (time, features), shorten x instead.")
     try:
         lengths = torch.as_tensor(lengths)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -146,20 +152,22 @@ def _gaps(
     unbatched: bool,
     has_state: bool,
 ) -> Tensor:
-    """`(T, B, 1)` time since the previous observation, from dt, from t, or 1."""
+    """Returns the time since the previous observation, `(T, B, 1)`: from dt, from t, or 1."""
     if t is not None:
         if dt is not None:
-            raise ValueError("dt and t were both given; t holds absolute times and dt the gaps: pass one of them.")
+            raise ValueError("dt and t were both given; t holds absolute times and dt the gaps: pass only one of them.")
         if has_state:
             raise ValueError(
-                "t cannot go with a carried state: the time of the last observation before this piece is not "
+                "t cannot be combined with a state: the time of the last observation before this piece is not "
                 "known here. Pass dt, whose first column is the time since that observation."
             )
         if not isinstance(t, Tensor) or t.dim() == 0:
-            raise TypeError("t must be a tensor of times, one per step; a common gap between all steps is dt=number.")
+            raise TypeError(
+                "t must be a tensor with one time per step; for the same gap between all steps pass dt=number."
+            )
         times = _per_step("t", t, call, x, unbatched)
         if not times.dtype.is_floating_point:
-            times = times.long()  # the difference of narrow or unsigned numbers wraps around
+            times = times.long()  # differences of narrow or unsigned integers would overflow
         unknown = ~torch.isfinite(times)
         cure = "give every step a time, or leave the step out"
         _refuse(
@@ -176,8 +184,12 @@ def _gaps(
         name = "t"
     else:
         gaps = _per_step("dt", 1.0 if dt is None else dt, call, x, unbatched)
-        what, cure, name = "is negative or not finite", "dt is the time since the previous observation, 0 or more", "dt"
-    # In this order: some devices have no float64, in which times are often given.
+        what, cure, name = (
+            "is negative or not finite",
+            "dt is the time since the previous observation and must be 0 or more",
+            "dt",
+        )
+    # In this order, because some devices do not support float64, which is common for times.
     gaps = gaps.to(x.dtype).to(x.device)
     wrong = ~((gaps >= 0) & torch.isfinite(gaps))
     _refuse(wrong if valid is None else wrong & valid, name, call, unbatched, what, cure)
@@ -185,7 +197,7 @@ def _gaps(
 
 
 def _per_step(name: str, values: Times, call: Call, x: Tensor, unbatched: bool) -> Tensor:
-    """One value per step and sequence, `(T, B, 1)`, in the dtype and on the device that the user gave."""
+    """Returns one value per step and sequence, `(T, B, 1)`, in the dtype and on the device given by the user."""
     steps, batch = x.shape[:2]
     if isinstance(values, (int, float)) and not isinstance(values, bool):
         return torch.full((steps, batch, 1), float(values), dtype=x.dtype, device=x.device)
@@ -215,20 +227,23 @@ def _observed(call: Call, observed: Tensor | None, x: Tensor, unbatched: bool) -
     if not call.takes_missing:
         if observed is not None:
             raise ValueError(
-                "observed was given, but this layer was built without missing=True: build it so, or leave observed out."
+                "observed was given, but this layer was built without missing=True: build it with missing=True, or "
+                "omit observed."
             )
         return None
     if observed is None:
         return torch.ones_like(x, dtype=torch.bool)
     if not isinstance(observed, Tensor) or observed.dtype != torch.bool:
-        raise TypeError("observed must be a bool tensor, True where a value was seen; use e.g. observed=x.isfinite().")
+        raise TypeError(
+            "observed must be a bool tensor, True where a value was observed; use e.g. observed=x.isfinite()."
+        )
     if observed.dim() != (2 if unbatched else 3) or _time_major(observed, call, unbatched).shape != x.shape:
         raise ValueError(f"observed must have the shape of x; got {tuple(observed.shape)}.")
     return _time_major(observed, call, unbatched).to(x.device)
 
 
 def _refuse(wrong: Tensor, name: str, call: Call, unbatched: bool, what: str, cure: str) -> None:
-    """Raises a ValueError that names the first wrong place, in the user's own axes."""
+    """Raises a ValueError that names the first wrong element, by its index in the user's tensor."""
     if not may_look(wrong) or not bool(wrong.any()):
         return
     n, b, d = (int(i) for i in wrong.nonzero()[0])
@@ -239,9 +254,9 @@ def _refuse(wrong: Tensor, name: str, call: Call, unbatched: bool, what: str, cu
         place.append(d)
     where = f"{name}[{', '.join(map(str, place))}]" if place else name
     count = int(wrong.sum())
-    raise ValueError(f"{where} {what} ({count} such place{'s' if count > 1 else ''}): {cure}.")
+    raise ValueError(f"{where} {what} ({count} such element{'s' if count > 1 else ''}): {cure}.")
 
 
 def shape(x: object) -> str:
-    """The shape of a tensor, or what else it is, for error messages."""
+    """Describes the shape of a tensor, or the type of anything else, for error messages."""
     return str(tuple(x.shape)) if isinstance(x, Tensor) else type(x).__name__

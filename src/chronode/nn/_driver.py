@@ -1,7 +1,7 @@
-"""The loop over time: the only one in the project.
+"""The loop over time, the only one in the package.
 
-Everything here is time-major, `x (T, B, D)` and `dt (T, B, 1)`, and trusts its arguments: the door
-(`door.py`) has checked them, zeroed padded inputs and set padded `dt` to 0.
+Everything here is time-major, `x (T, B, D)` and `dt (T, B, 1)`, and trusts its arguments: `_door.py` has checked
+them, set padded inputs to 0 and padded `dt` to 0.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ._cell import Cell, State
 
 
 class Plan(NamedTuple):
-    """How a sequence is to be run.
+    """How a sequence is processed.
 
     Attributes:
-        lengths: `(B,)` valid steps of each sequence, or None where all are full.
-        reverse: from the last valid step to the first.
-        last: give `y (B, H)` of each sequence's last step instead of all, `(T, B, H)`.
-        memory: "fast" keeps what the backward needs; "low" recomputes it chunk by chunk; "auto" chooses.
+        lengths: `(B,)` valid steps of each sequence, or None if all are full.
+        reverse: Process from the last valid step to the first.
+        last: Return `y (B, H)` of the last step of each sequence instead of all steps, `(T, B, H)`.
+        memory: "fast" keeps what the backward pass needs; "low" recomputes it chunk by chunk; "auto" chooses.
     """
 
     lengths: Tensor | None = None
@@ -34,12 +34,12 @@ class Plan(NamedTuple):
     memory: str = "auto"
 
     def valid(self, x: Tensor) -> Tensor | None:
-        """`(T, B, 1)`: true up to each sequence's length; None where all steps of `x` are valid."""
+        """Returns `(T, B, 1)`, True up to the length of each sequence; None if all steps of `x` are valid."""
         return valid_steps(self.lengths, x)
 
 
 def run(cell: Cell, x: Tensor, state: State, dt: Tensor, plan: Plan) -> tuple[Tensor, State]:
-    """Runs a cell over a sequence: the outputs (0 at padding) and the state after each last valid step."""
+    """Runs a cell over a sequence; returns the outputs (0 at padding) and the state after each last valid step."""
     if plan.reverse:
         forward_plan = plan._replace(reverse=False)
         y, state = run(cell, flip(x, plan.lengths), state, reversed_gaps(dt, plan.lengths), forward_plan)
@@ -63,7 +63,7 @@ def run(cell: Cell, x: Tensor, state: State, dt: Tensor, plan: Plan) -> tuple[Te
 
 
 class Steps(NamedTuple):
-    """The steps of a sequence, or of a piece of it, on their way through the loop; `valid` is as `Plan.valid`."""
+    """Inputs of the loop for a sequence or a piece of it; `valid` is that of `Plan.valid`."""
 
     x: Tensor
     dt: Tensor
@@ -72,7 +72,7 @@ class Steps(NamedTuple):
     last: bool
 
     def pieces(self, size: int) -> list[Steps]:
-        """Pieces of `size` steps."""
+        """Splits the steps into pieces of `size` steps."""
         xs, dts = self.x.split(size), self.dt.split(size)
         valids = [None] * len(xs) if self.valid is None else self.valid.split(size)
         return [self._replace(x=x, dt=dt, valid=valid) for x, dt, valid in zip(xs, dts, valids, strict=True)]
@@ -80,10 +80,10 @@ class Steps(NamedTuple):
 
 def _loop(cell: Cell, state: State, steps: Steps) -> tuple[Tensor, State]:
     x = steps.x if steps.projected else cell.project(steps.x)
-    # Who looks at calls of the cell, by a hook, sees them.
+    # The cell is called as a module so that its hooks run.
     step = cell.prepare() if changes.why_hooked(cell) is None else cell
     outputs: list[Tensor] = []
-    # unbind, not x[n]: each index would give the backward a gradient the size of the whole sequence.
+    # unbind, not x[n]: in the backward pass, each index would create a gradient as large as the whole sequence.
     for x_n, dt_n, valid_n in zip(x.unbind(0), steps.dt.unbind(0), _unbound(steps.valid, len(x)), strict=True):
         y, new = step(x_n, state, dt_n)
         if valid_n is not None:
@@ -97,7 +97,7 @@ def _loop(cell: Cell, state: State, steps: Steps) -> tuple[Tensor, State]:
 
 
 def _loop_in_chunks(cell: Cell, state: State, steps: Steps, lengths: Tensor | None) -> tuple[Tensor, State]:
-    """As `_loop`, keeping only the states between about √T chunks for the backward."""
+    """Runs `_loop` but keeps only the states between about √T chunks for the backward pass."""
     size = math.isqrt(len(steps.x) - 1) + 1
     outputs: list[Tensor] = []
     for piece in steps.pieces(size):
@@ -116,7 +116,7 @@ def _unbound(valid: Tensor | None, length: int) -> list[Tensor | None]:
 
 
 def valid_steps(lengths: Tensor | None, x: Tensor) -> Tensor | None:
-    """`(T, B, 1)`: true up to each sequence's length; None where all steps are valid."""
+    """Returns `(T, B, 1)`, True up to the length of each sequence; None if all steps are valid."""
     if lengths is None:
         return None
     steps = torch.arange(len(x), device=x.device)
@@ -124,7 +124,7 @@ def valid_steps(lengths: Tensor | None, x: Tensor) -> Tensor | None:
 
 
 def flip(x: Tensor, lengths: Tensor | None) -> Tensor:
-    """Each sequence's valid steps in reverse order; padding stays where it is."""
+    """Reverses the valid steps of each sequence; padding stays where it is."""
     if lengths is None:
         return x.flip(0)
     n = torch.arange(len(x), device=x.device)[:, None]
@@ -133,10 +133,10 @@ def flip(x: Tensor, lengths: Tensor | None) -> Tensor:
 
 
 def reversed_gaps(dt: Tensor, lengths: Tensor | None) -> Tensor:
-    """The gaps met on the way back.
+    """Returns the gaps for reading a sequence backwards.
 
-    Going back, the time since the previously read observation of step n is the gap before step n + 1. The
-    first one read (the last in time) gets the gap before step 0, the only one that is left.
+    Backwards, the time since the previously read observation of step n is the gap before step n + 1. The first step
+    read (the last in time) gets the gap before step 0, the only one that is left.
     """
     first, rest = dt[:1], dt[1:]
     if lengths is None:

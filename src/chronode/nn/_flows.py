@@ -1,6 +1,6 @@
-"""Fields of ordinary differential equations, dh/dt = f(h) or, driven by an input u that is held, f(h, u).
+"""Vector fields of ordinary differential equations: dh/dt = f(h), or f(h, u) with an input u that is held constant.
 
-A flow receives the contribution of u once per step (`drive`), then gives dh/dt many times (`forward`) or takes
+A flow computes the contribution of u once per step (`drive`), then evaluates dh/dt many times (`forward`) or takes
 exponential Euler steps (`advance`).
 """
 
@@ -14,7 +14,7 @@ from .._checks import one_of
 
 
 class Flow(nn.Module):
-    """dh/dt of `size` units, driven by `drive_size` inputs (0: autonomous)."""
+    """Vector field dh/dt of `size` units, driven by `drive_size` inputs (0: autonomous)."""
 
     def __init__(self, size: int, drive_size: int = 0, gates: int = 1):
         super().__init__()
@@ -23,7 +23,7 @@ class Flow(nn.Module):
         self.drive_in = nn.Linear(drive_size, self.drive_width, bias=False) if drive_size else None
 
     def drive(self, u: Tensor) -> Tensor:
-        """What the held input contributes; computed once per step."""
+        """Returns the contribution of the held input, computed once per step."""
         assert self.drive_in is not None
         return self.drive_in(u)
 
@@ -32,19 +32,19 @@ class Flow(nn.Module):
         raise NotImplementedError
 
     def advance(self, h: Tensor, step: Tensor, drive: Tensor | None = None) -> Tensor:
-        """The state `step` later by exponential Euler; without a leak that is Euler's step."""
+        """Takes an exponential Euler step; without a leak it is an Euler step."""
         return h + step * self(h, drive)
 
 
 class Approach(Flow):
-    """A flow with a leak: the state approaches a target at a rate, dh/dt = rate ⊙ (target - h), rate ≥ 0.
+    """Flow with a leak: the state approaches a target at a rate, dh/dt = rate ⊙ (target - h), rate ≥ 0.
 
     An exponential Euler step is exact while target and rate are held: h' = h + (1 - exp(-rate step)) (target - h)
     lies between h and the target, however long the step.
     """
 
     def approach(self, h: Tensor, drive: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """(target, rate) at h."""
+        """Returns (target, rate) at h."""
         raise NotImplementedError
 
     def forward(self, h: Tensor, drive: Tensor | None = None) -> Tensor:
@@ -53,7 +53,7 @@ class Approach(Flow):
         return rate * (target - h)
 
     def advance(self, h: Tensor, step: Tensor, drive: Tensor | None = None) -> Tensor:
-        """The state `step` later by exponential Euler."""
+        """Takes an exponential Euler step."""
         target, rate = self.approach(h, drive)
         return h - torch.expm1(-rate * step) * (target - h)
 
@@ -96,7 +96,7 @@ class CTRNNFlow(Approach):
         self.scale = nn.Parameter(torch.ones(size))
 
     def approach(self, h: Tensor, drive: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """(s ⊙ tanh(.), 1)."""
+        """Returns (s ⊙ tanh(.), 1)."""
         return self.scale * torch.tanh(_plus(self.recurrent(h), drive)), torch.ones_like(self.scale)
 
 
@@ -126,7 +126,7 @@ class GRUFlow(Approach):
         self.candidate = nn.Linear(size, size)
 
     def approach(self, h: Tensor, drive: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """(g, 1 - z)."""
+        """Returns (g, 1 - z)."""
         for_gates, for_candidate = (None, None) if drive is None else drive.split([2 * self.size, self.size], -1)
         r, z = torch.sigmoid(_plus(self.gates(h), for_gates)).chunk(2, dim=-1)
         return torch.tanh(_plus(self.candidate(r * h), for_candidate)), 1 - z
@@ -142,7 +142,7 @@ class LTCFlow(Approach):
         self.target = nn.Parameter(torch.empty(size).uniform_(-1, 1))
 
     def approach(self, h: Tensor, drive: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """(f A / (1/τ + f), 1/τ + f)."""
+        """Returns (f A / (1/τ + f), 1/τ + f)."""
         f = torch.sigmoid(_plus(self.recurrent(h), drive))
         rate = F.softplus(self.rate) + f
         return f * self.target / rate, rate
@@ -159,10 +159,10 @@ FLOWS: dict[str, type[Flow]] = {
 
 
 def make_flow(name: str, size: int, drive_size: int = 0) -> Flow:
-    """The flow of that name."""
+    """Returns a new flow of the given kind."""
     return FLOWS[one_of("flow", name, FLOWS)](size, drive_size)
 
 
 def inverse_softplus(value: float) -> float:
-    """The raw parameter whose softplus is `value`."""
+    """Returns the raw parameter whose softplus is `value`."""
     return float(torch.tensor(value, dtype=torch.float64).expm1().log())

@@ -24,24 +24,24 @@ from ._stepper import Stepper, enter_step
 
 
 class Layer(nn.Module):
-    """A stack of recurrent cells over time.
+    """Stack of recurrent cells over time.
 
     Args:
-        cell_class: the Cell to run.
-        input_size: features D of the input.
-        hidden_size: units H of each cell.
-        num_layers: cells stacked on each other.
-        dropout: variational dropout after every layer: one mask per sequence, shared over time.
-        bidirectional: a second stack reads each sequence backwards; outputs are concatenated.
-        batch_first: x is `(B, T, D)` if True, `(T, B, D)` if False.
-        residual: S >= 1: layer l > S also sees the output of layer l - S - 1, where layer 0 is the input, so
-            its input matrix is (V, Λ) in `V y[l-1] + Λ y[l-S-1]`. 0: plain stacking.
-        missing: values of x may be missing; then pass `observed` with x.
-        outputs: "all" gives y of every step, "last" only that of each sequence's last valid step.
-        memory: "fast" keeps what the backward needs, "low" recomputes it, "auto" chooses.
-        max_gap: gaps longer than this count as this long; None: all count in full. A `RuntimeWarning` names the
-            longest gap where outputs have grown beyond all use.
-        settings: the cell's own settings; those named in `cell_class.per_layer` also as a list, one a layer.
+        cell_class: The Cell to run.
+        input_size: Number of input features D.
+        hidden_size: Number of units H of each cell.
+        num_layers: Number of stacked layers.
+        dropout: Variational dropout after every layer: one mask per sequence, shared over time.
+        bidirectional: Whether a second stack reads each sequence backwards; the outputs are concatenated.
+        batch_first: Whether x is `(B, T, D)` (True) or `(T, B, D)` (False).
+        residual: S >= 1: layer l > S also receives the output of layer l - S - 1, where layer 0 is the input, so
+            its input matrix is (V, Λ) in `V y[l-1] + Λ y[l-S-1]`. 0: no skip connections.
+        missing: Whether values of x may be missing; then pass `observed` with x.
+        outputs: "all" returns y of every step, "last" only that of the last valid step of each sequence.
+        memory: "fast" keeps what the backward pass needs, "low" recomputes it, "auto" chooses.
+        max_gap: Upper limit for gaps: longer gaps are replaced by it. None means no limit. A `RuntimeWarning` names
+            the longest gap if the outputs diverge.
+        settings: Settings of the cell; those named in `cell_class.per_layer` may be lists with one value per layer.
 
     Example:
         >>> import torch, chronode
@@ -79,7 +79,9 @@ class Layer(nn.Module):
         self.batch_first = flag("batch_first", batch_first)
         self.residual = whole("residual", residual, at_least=0)
         if self.residual and self.residual >= self.num_layers:
-            raise ValueError(f"residual={residual} skips nothing in a stack of num_layers={num_layers}: use less.")
+            raise ValueError(
+                f"residual={residual} has no effect in a stack of num_layers={num_layers}: use a smaller value."
+            )
         self.missing = flag("missing", missing)
         self.outputs = one_of("outputs", outputs, ("all", "last"))
         self.memory = one_of("memory", memory, ("auto", "fast", "low"))
@@ -90,7 +92,7 @@ class Layer(nn.Module):
 
     def _build(self) -> None:
         directions = 2 if self.bidirectional else 1
-        sizes = [self.input_size]  # features that leave the input (0) and each layer
+        sizes = [self.input_size]  # output features of the input (0) and of each layer
         encoder_class = self.cell_class.encoder or ForwardFill
         encoders = [encoder_class(self.input_size) for _ in range(directions if self.missing else 0)]
         if encoders:
@@ -125,18 +127,18 @@ class Layer(nn.Module):
 
         Args:
             x: `(B, T, D)`, or `(T, D)` for one sequence; `(T, B, D)` if not `batch_first`.
-            state: what an earlier call returned, to go on from there.
-            dt: time since the previous observation of the same sequence: `(B, T)`, `(B, T, 1)` or a number; 1
+            state: State returned by an earlier call, to continue from.
+            dt: Time since the previous observation of the same sequence: `(B, T)`, `(B, T, 1)` or a number; 1
                 if neither `dt` nor `t` is given.
-            t: absolute times instead of `dt`; the first step then has `dt = 0`.
+            t: Absolute times instead of `dt`; the first step then has `dt = 0`.
             lengths: `(B,)` valid steps of each sequence.
-            observed: True where a value of x was seen; goes with `missing=True`.
+            observed: True where a value of x was observed; requires `missing=True`.
 
         Returns:
-            y: `(B, T, output_size)`, 0 at padding, or `(B, output_size)` with `outputs="last"` (of each direction
-            the output after its last step); and the state after each sequence's last valid step, a tuple of
-            `(num_layers * directions, B, size)` tensors (with `missing`, the encoders' come first; where cells differ
-            in size, narrower states have zeros behind them).
+            y: `(B, T, output_size)`, 0 at padding, or `(B, output_size)` with `outputs="last"` (for each direction
+            the output after its last step); and the state after the last valid step of each sequence, a tuple of
+            `(num_layers * directions, B, size)` tensors (with `missing`, those of the encoders come first; where cells
+            differ in size, smaller states are padded with zeros).
         """
         unbatched = isinstance(x, Tensor) and x.dim() == 2
         batch = door.enter(self.call(), x, dt, t, lengths, observed, state is not None)
@@ -160,9 +162,10 @@ class Layer(nn.Module):
         *,
         observed: Tensor | None = None,
     ) -> tuple[Tensor, State]:
-        """One step of live data: `x (B, D)` or `(D,)`, `dt (B,)`, `(B, 1)` or a number; the numbers of `forward`.
+        """Performs one step on live data, `x (B, D)` or `(D,)`, `dt (B,)`, `(B, 1)` or a number; same results as
+        `forward`.
 
-        Variational dropout, if training, draws a new mask at every call.
+        In training, variational dropout draws a new mask at every call.
         """
         if observed is None and (done := self._steps.step(self, x, state, dt)) is not None:
             return done
@@ -174,10 +177,10 @@ class Layer(nn.Module):
         return (y.squeeze(0) if unbatched else y), self.pack(states, unbatched)
 
     def stepper(self, batch: int | None = None) -> Stepper:
-        """For live data at full speed: keeps the state and the prepared weights; `Stepper` has the details.
+        """Returns a `Stepper` for live data at full speed: it keeps the state and the prepared weights.
 
         Args:
-            batch: sequences that are stepped together; None for a single one without a batch axis.
+            batch: Number of sequences processed together; None for a single one without a batch axis.
 
         Example:
             >>> import torch, chronode
@@ -188,7 +191,7 @@ class Layer(nn.Module):
         return Stepper(self, batch)
 
     def initial_state(self, batch: int) -> State:
-        """The state before the first step, as `forward` takes it."""
+        """Returns the state before the first step, in the form that `forward` takes."""
         like = next(self.parameters())
         cells = [cell.initial_state(batch, like) for cell in self.all_cells()]
         return self.pack(cells, unbatched=False)
@@ -208,7 +211,7 @@ class Layer(nn.Module):
             how = plan._replace(last=self.outputs == "last")
             y, states = kernel.stack(reads, below[0], states, batch.dt, masks, self.residual, how)
             return y, after + states
-        levels = [below]  # per level the input of each direction
+        levels = [below]  # for each level, the input of each direction
         for index in range(self.num_layers):
             inputs = levels[index]
             if self._skips(index):
@@ -229,7 +232,7 @@ class Layer(nn.Module):
         return levels[-1][0], after
 
     def _encode(self, batch: door.Batch, states: list[State], plan: driver.Plan) -> tuple[list[Tensor], list[State]]:
-        """What each direction's first cell sees, and the encoders' states."""
+        """Returns the input of the first cell of each direction, and the states of the encoders."""
         if not self.encoders:
             return [batch.x] * (2 if self.bidirectional else 1), []
         runs = [
@@ -250,17 +253,17 @@ class Layer(nn.Module):
     # ---- state in and out ------------------------------------------------------------------------------
 
     def all_cells(self) -> list[Cell]:
-        """The encoders, then the cells of all layers."""
+        """Returns the encoders, then the cells of all layers."""
         return cast(list[Cell], [*self.encoders, *self.cells])
 
     def pack(self, states: list[State], unbatched: bool) -> State:
-        """Per component one tensor over cells, as wide as the widest: the encoders' components, then the cells'."""
+        """Stacks the states: one tensor per component, as wide as the widest; first the encoders, then the cells."""
         groups = [states[: len(self.encoders)], states[len(self.encoders) :]]
         packed = [_stack(parts) for group in groups if group for parts in zip(*group, strict=True)]
         return tuple(part.squeeze(1) for part in packed) if unbatched else tuple(packed)
 
     def unpack(self, state: State | None, x: Tensor, unbatched: bool) -> list[State]:
-        """A state as a user passes it, checked, as one of each cell; that before the first step if it is None."""
+        """Checks a state passed by the user and splits it by cell; returns the initial state for None."""
         fresh = [cell.initial_state(x.shape[1], x) for cell in self.all_cells()]
         if state is None:
             return fresh
@@ -272,12 +275,13 @@ class Layer(nn.Module):
         if shapes != expected:
             raise ValueError(
                 f"state does not fit this {name}: it has shapes {shapes}, expected {expected}. "
-                "Pass the state that this same layer returned for the same batch, or None to start anew."
+                "Pass the state that this same layer returned for the same batch, or None to start from the initial "
+                "state."
             )
         for i, part in enumerate(state):
             if part.dtype != wanted[i].dtype or part.device != x.device:
-                told = f"state[{i}] is {part.dtype} on {part.device}, expected {wanted[i].dtype} on {x.device}"
-                raise TypeError(f"{told}: use state[{i}].to({str(x.device)!r}, {wanted[i].dtype}).")
+                message = f"state[{i}] is {part.dtype} on {part.device}, expected {wanted[i].dtype} on {x.device}"
+                raise TypeError(f"{message}: use state[{i}].to({str(x.device)!r}, {wanted[i].dtype}).")
         parts = [part.unsqueeze(1) for part in state] if unbatched else list(state)
         count = len(fresh[0]) if self.encoders else 0
         states = [*zip(*(part.unbind(0) for part in parts[:count]), strict=True)]
@@ -290,28 +294,28 @@ class Layer(nn.Module):
     # ---- what is saved ----------------------------------------------------------------------------------
 
     def get_extra_state(self) -> Tensor:
-        """The settings as JSON bytes, so that a state_dict cannot be loaded into another model unnoticed."""
+        """Returns the settings as JSON bytes, so that a state_dict is not loaded into a different model unnoticed."""
         return torch.frombuffer(
             bytearray(json.dumps(self._facts(), sort_keys=True, default=str).encode()), dtype=torch.uint8
         )
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Refuses the weights of a layer with other settings (buffers such as Δt are loaded, not compared)."""
+        """Rejects the weights of a layer with other settings (buffers such as Δt are loaded, not compared)."""
         saved = self.other_settings(state)
         if saved:
             own = self._facts()
             there = ", ".join(f"{name}={value!r}" for name, value in saved.items())
             here = ", ".join(f"{name}={own.get(name)!r}" for name in saved)
             raise ValueError(
-                f"these weights belong to a layer with other settings: they were saved with {there}, and this layer "
+                f"these weights belong to a layer with other settings: they were saved with {there}, but this layer "
                 f"has {here}. Build the layer with the settings they were saved with."
             )
 
     def other_settings(self, state: Tensor) -> dict[str, Any]:
-        """Where weights were saved with other settings than this layer's, those (`state`: their `get_extra_state`).
+        """Returns the settings in which saved weights differ from this layer (`state`: their `get_extra_state`).
 
-        A setting that is younger than the weights has the value that it stands for: `older_settings` of the cell, or
-        its default.
+        A setting that did not exist when the weights were saved has the value from `older_settings` of the cell, or its
+        default.
         """
         defaults = cell_settings(self.cell_class, {}, 0, 1, defaults=True)
         own, younger = _read(self.get_extra_state()), {"max_gap": None} | defaults | self.cell_class.older_settings
@@ -319,7 +323,7 @@ class Layer(nn.Module):
         return {name: saved[name] for name in sorted(saved) if saved[name] != own.get(name)}
 
     def _facts(self) -> dict[str, Any]:
-        """The settings that decide what the weights mean and that are not themselves in the state_dict."""
+        """Returns the settings that determine the meaning of the weights and are not part of the state_dict."""
         own = {"cell": self.cell_class.__name__, "num_layers": self.num_layers, "residual": self.residual}
         own |= {"max_gap": self.max_gap}
         buffers = {name for name, _ in self.cells[0].named_buffers()}
@@ -327,12 +331,12 @@ class Layer(nn.Module):
         return own | {key: value for key, value in described.items() if key not in buffers}
 
     def call(self) -> door.Call:
-        """What the door needs to know about this layer."""
+        """Returns the properties of this layer that the argument checks need."""
         dtype = next(self.parameters()).dtype
         return door.Call(self.input_size, self.batch_first, dtype, self.missing, max_gap=self.max_gap)
 
     def extra_repr(self) -> str:
-        """The sizes, and every setting that differs from its default."""
+        """Returns the sizes and every setting that differs from its default."""
         sizes = f"{self.input_size}, {self.hidden_size}"
         cell = [self.cell_class.__name__] if type(self) is Layer else []
         defaults = inspect.signature(Layer).parameters
@@ -343,7 +347,7 @@ class Layer(nn.Module):
 
 
 def _stack(parts: Sequence[Tensor]) -> Tensor:
-    """Cells' states `(B, size)` as one tensor; narrower ones are padded with 0."""
+    """Stacks the states `(B, size)` of cells into one tensor; smaller ones are padded with 0."""
     widest = max(part.shape[1] for part in parts)
     return torch.stack([nn.functional.pad(p, (0, widest - p.shape[1])) if p.shape[1] < widest else p for p in parts])
 

@@ -1,4 +1,4 @@
-"""Inputs with missing values, for models that have no own way with them."""
+"""Inputs with missing values, for models without a mechanism of their own."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ._cell import Cell, State, counter
 
 
 class ForwardFill(Cell):
-    """Carries the last seen value forward, with the mask and the time since it was seen.
+    """Carries the last observed value forward and adds the mask and the time since that observation.
 
-        filled = x where observed, else the last seen x (0 before the first)
+        filled = x where observed, else the last observed x (0 before the first)
         since  = 0 where observed, else since + dt
         y      = (filled, observed, since)
 
@@ -23,11 +23,11 @@ class ForwardFill(Cell):
         self.output_size = 3 * features
 
     def initial_state(self, batch: int, like: Tensor) -> State:
-        """Nothing seen yet."""
+        """Returns a state without observations."""
         return like.new_zeros(batch, self.hidden_size), counter(like, batch, self.hidden_size)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         value, observed = x.chunk(2, dim=-1)
         filled, since = state
         seen = observed > 0

@@ -1,4 +1,4 @@
-"""Layers with a class of their own: `chronode.nn.LTC(3, 8)` is `chronode.create("ltc", 3, 8)`."""
+"""Layer classes by model: `chronode.nn.LTC(3, 8)` is `chronode.create("ltc", 3, 8)`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of models: what each is, and how to make one."""
+"""Registry of models: their names, cells and presets."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Model:
     """A registered model.
 
     Attributes:
-        name: what `create` takes.
-        cell: its Cell class.
-        paper: where it comes from.
-        time: "native" (dt moves the state), "feature" (dt is one more input) or "none" (dt is ignored).
-        settings: settings that this name presets.
-        layer: the Layer class of this name, such as `chronode.nn.LTC`; None for a plain `Layer`.
+        name: Name that `create` takes.
+        cell: Cell class.
+        paper: Paper that introduced the model.
+        time: "native" (dt moves the state), "feature" (dt is an additional input) or "none" (dt is ignored).
+        settings: Settings preset by this name.
+        layer: Layer class of this name, such as `chronode.nn.LTC`; None for a plain `Layer`.
     """
 
     name: str
@@ -38,17 +38,19 @@ class Model:
     layer: type[ModelLayer] | None = None
 
     def kernel(self) -> str:
-        """For which settings of this model there is a native kernel, in words; "" if the default ones have none."""
+        """Returns the settings of this model that have a native kernel, in words; "" if the default ones have none."""
         kernel = cast(Cell, self._example().cells[0]).kernel()
         return kernel.words() if kernel is not None and kernel.native else ""
 
     def path(self) -> compiler.Path:
-        """How the default settings run where compiling is allowed: hand-written kernel, compiled, or loop and why."""
+        """Returns how the default settings run if compiling is enabled: hand-written kernel, compiled, or loop with
+        the reason.
+        """
         paths = [compiler.explain(cell) for cell in compiler.cells_of(self._example(hidden_size=8))]
         return next((path for path in paths if path.name == "loop"), paths[-1])
 
     def parameters(self, input_size: int = 1, hidden_size: int = 64) -> int:
-        """The number of parameters of one layer with the default settings."""
+        """Returns the number of parameters of one layer with the default settings."""
         return sum(p.numel() for p in self._example(input_size, hidden_size).parameters())
 
     def _example(self, input_size: int = 1, hidden_size: int = 64) -> Layer:
@@ -65,7 +67,7 @@ _models: dict[str, Model] = {}
 
 
 def register(name: str, *, paper: str, time: str, **settings: Any) -> Callable[[CellType], CellType]:
-    """Adds a cell under a name; `settings` are presets that a user may override.
+    """Registers a cell under a name; `settings` are presets that a user may override.
 
     Example:
         >>> import torch, chronode
@@ -90,9 +92,9 @@ def register(name: str, *, paper: str, time: str, **settings: Any) -> Callable[[
         if not (isinstance(cell, type) and issubclass(cell, Cell)):
             raise TypeError(f"register({name!r}) takes a subclass of chronode.nn.Cell, got {cell!r}.")
         old = _models.get(name)
-        # A notebook runs its class statement again: the same class may come back, another may not.
+        # A notebook may execute its class statement again: the same class may be registered twice, another may not.
         if old is not None and (old.cell.__module__, old.cell.__qualname__) != (cell.__module__, cell.__qualname__):
-            raise ValueError(f"the name {name!r} is taken by {old.cell.__module__}.{old.cell.__qualname__}.")
+            raise ValueError(f"the name {name!r} is already used by {old.cell.__module__}.{old.cell.__qualname__}.")
         _models[name] = Model(name, cell, paper, time, settings)
         return cell
 
@@ -100,7 +102,7 @@ def register(name: str, *, paper: str, time: str, **settings: Any) -> Callable[[
 
 
 def models(pattern: str = "*") -> dict[str, Model]:
-    """The registered models by name.
+    """Returns the registered models by name.
 
     Args:
         pattern: Shell-style pattern that the names must match.
@@ -116,27 +118,27 @@ def models(pattern: str = "*") -> dict[str, Model]:
 
 
 def find(name: str) -> Model:
-    """The model of that name; a ValueError that lists the near ones if there is none."""
+    """Returns the model of the given name; otherwise raises a ValueError that lists similar names."""
     if not isinstance(name, str):
         raise TypeError(f"name must be the name of a model such as 'ltc', got {name!r} ({type(name).__name__}).")
     if name not in _models:
         raise ValueError(
             f"there is no model {name!r}.{near(name.lower(), _models)} "
-            "`chronode models` or chronode.models() lists all."
+            "`chronode models` or chronode.models() lists all models."
         )
     return _models[name]
 
 
 def create(name: str, input_size: int, hidden_size: int, num_layers: int = 1, **settings: Any) -> Layer:
-    """A layer of the named model, called like torch.nn.LSTM.
+    """Creates a layer of the named model, with the call signature of torch.nn.LSTM.
 
     Args:
-        name: one of `chronode.models()`.
-        input_size: features of the input.
-        hidden_size: units of each layer.
-        num_layers: cells stacked on each other.
-        settings: the layer's (`dropout`, `bidirectional`, `batch_first`, `residual`, `missing`, `outputs`,
-            `memory`; see `chronode.nn.Layer`) and the model's own.
+        name: One of `chronode.models()`.
+        input_size: Number of input features.
+        hidden_size: Units of each layer.
+        num_layers: Number of stacked layers.
+        settings: Settings of the layer (`dropout`, `bidirectional`, `batch_first`, `residual`, `missing`, `outputs`,
+            `memory`; see `chronode.nn.Layer`) and of the model.
 
     Example:
         >>> import torch, chronode
@@ -152,13 +154,13 @@ def create(name: str, input_size: int, hidden_size: int, num_layers: int = 1, **
 
 
 class ModelLayer(Layer):
-    """The layer of a registered model under a class name of its own, with the presets of the model.
+    """Layer of a registered model with its own class name and the presets of the model.
 
     Args:
-        input_size: Features of the input.
+        input_size: Number of input features.
         hidden_size: Units of each layer.
-        num_layers: Cells stacked on each other.
-        settings: Those of `Layer` and of the model.
+        num_layers: Number of stacked layers.
+        settings: Settings of `Layer` and of the model.
     """
 
     _model: ClassVar[str]

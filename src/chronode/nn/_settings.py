@@ -1,4 +1,4 @@
-"""The settings of a layer's cells."""
+"""The settings of the cells of a layer."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ LAYER_SETTINGS = (
     *("num_layers", "dropout", "bidirectional", "batch_first", "residual", "missing", "outputs", "memory"),
     "max_gap",
 )
-"""The settings that every layer takes itself, whatever its cell."""
+"""The settings of every layer, independent of its cell."""
 
 
 def cell_settings(
     cell_class: type[Cell], settings: dict[str, Any], index: int, num_layers: int, *, defaults: bool = False
 ) -> dict[str, Any]:
-    """The settings of layer `index`'s cell; unknown names and lists of the wrong length are refused."""
+    """Returns the settings of the cell of layer `index`; rejects unknown names and lists of the wrong length."""
     known = {
         name: parameter.default
         for name, parameter in inspect.signature(cell_class).parameters.items()
@@ -33,7 +33,7 @@ def cell_settings(
             )
         if name in cell_class.per_layer and isinstance(value, (list, tuple)):
             if len(value) != num_layers:
-                raise ValueError(f"{name} has {len(value)} values for num_layers={num_layers}; give one a layer.")
+                raise ValueError(f"{name} has {len(value)} values for num_layers={num_layers}; pass one per layer.")
             value = value[index]
         chosen[name] = value
     return chosen

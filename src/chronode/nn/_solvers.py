@@ -1,4 +1,4 @@
-"""Integration of dh/dt = field(h) over a time `dt` that differs for every sample of the batch."""
+"""Integration of dh/dt = field(h) over a time `dt` that differs between the samples of a batch."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ FLOW_NAMES = (*NAMES, "exponential")
 
 
 class Solver:
-    """Integrates `field(h, *held)` from 0 to `dt`; `held` are tensors that stay constant meanwhile.
+    """Integrates `field(h, *held)` from 0 to `dt`; the tensors `held` stay constant.
 
-    Fixed methods (`euler`, `midpoint`, `heun`, `rk4`) take `steps` steps of `dt / steps`, each sample its
-    own. `dopri5` is torchdiffeq's adaptive Dormand-Prince: time is rescaled to [0, 1] and the field
-    multiplied by `dt`, so every sample keeps its own time, and the error is controlled for the worst sample.
+    The fixed-step methods (`euler`, `midpoint`, `heun`, `rk4`) take `steps` steps of `dt / steps` for each sample.
+    `dopri5` is the adaptive Dormand-Prince method of torchdiffeq: time is rescaled to [0, 1] and the field
+    multiplied by `dt`, so every sample has its own time, and the error is controlled for the worst sample.
 
     Example:
         >>> import torch
@@ -79,7 +79,9 @@ class Solver:
     def __call__(
         self, field: Field, h: Tensor, dt: Tensor, *held: Tensor, params: Iterable[nn.Parameter] = ()
     ) -> Tensor:
-        """The state after `dt (B, 1)`; `params` are the field's parameters, needed for adjoint gradients only."""
+        """Returns the state after `dt (B, 1)`; `params` are the parameters of the field, only needed for adjoint
+        gradients.
+        """
         if self.name in ADAPTIVE:
             return self._adaptive(field, h, dt, held, tuple(params))
 
@@ -100,13 +102,13 @@ class Solver:
         except ImportError as error:
             raise ImportError(f"solver={self.name!r} needs torchdiffeq: pip install 'chronode[train]'.") from error
 
-        # dt and the held tensors travel as constant states, so that adjoint gradients reach them too.
+        # dt and the held tensors are constant states, so that adjoint gradients reach them too.
         def scaled(_: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
             at, span, *constants = state
             return (span * field(at, *constants), *(torch.zeros_like(s) for s in state[1:]))
 
         def worst_sample(state: tuple[Tensor, ...] | Tensor) -> Tensor:
-            # It steers the step sizes only. Without detach the first one has a gradient, NaN where dt is 0 (√0).
+            # It only controls the step sizes. Without detach, the gradient of the first one is NaN where dt is 0 (√0).
             moving = (state[0] if isinstance(state, tuple) else state).detach()
             return moving.square().mean(-1).sqrt().max()
 
@@ -123,11 +125,11 @@ class Solver:
 
 
 class FlowSolver(Solver):
-    """Integrates a `Flow` driven by a held input: `Solver`'s methods, and exponential Euler.
+    """Integrates a `Flow` with a held input: the methods of `Solver`, and exponential Euler.
 
     `exponential` takes `steps` exponential Euler steps (`Flow.advance`): the leak of a flow is integrated exactly, so
-    the state stays bounded however long the gap. The explicit methods diverge where dt / steps exceeds a few of the
-    flow's time constants. For a flow without a leak ("mlp", "tanh") it is Euler's method.
+    the state stays bounded however long the gap is. The explicit methods diverge if dt / steps exceeds a few of the
+    time constants of the flow. For a flow without a leak ("mlp", "tanh") it is Euler's method.
 
     Example:
         >>> import torch
@@ -142,7 +144,7 @@ class FlowSolver(Solver):
     def __call__(
         self, field: Field, h: Tensor, dt: Tensor, *held: Tensor, params: Iterable[nn.Parameter] = ()
     ) -> Tensor:
-        """The state after `dt (B, 1)`."""
+        """Returns the state after `dt (B, 1)`."""
         if self.name != "exponential":
             return super().__call__(field, h, dt, *held, params=params)
         assert isinstance(field, Flow)

@@ -1,4 +1,4 @@
-"""What `layer.step` remembers from one step to the next, so that it does not prepare the same weights each time."""
+"""Cache of `layer.step`, so that the same weights are not prepared at every step."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class StepCache:
-    """A stepper of a layer, for as long as the layer is exactly what it was prepared from.
+    """Stepper of a layer that is valid as long as the layer does not change.
 
-    It is used without gradients, in evaluation, where one call of a kernel makes the whole step. Before each use the
-    bits of all weights are compared, and hooks, methods and the backend are looked at again. A copy of the layer begins
-    without it.
+    It is used in evaluation mode without gradients, if a single kernel call computes the whole step. Before each use,
+    the bits of all weights are compared, and hooks, methods and the backend are checked again. A copy of the layer
+    starts with an empty cache.
     """
 
     def __init__(self) -> None:
@@ -33,13 +33,13 @@ class StepCache:
         self._stepper: Stepper | None = None
         self._backend = ""
         self._weights: Snapshot | None = None
-        self._places: list[tuple[dict[str, Any], str, Any]] = []  # where modules keep their tensors and submodules
+        self._places: list[tuple[dict[str, Any], str, Any]] = []  # where modules store their tensors and submodules
 
     def __reduce__(self):
         return StepCache, ()
 
     def step(self, layer: Layer, x: Tensor, state: State | None, dt: Tensor | float) -> tuple[Tensor, State] | None:
-        """y and the state after a step; None where the step must be made the long way."""
+        """Returns y and the state after a step; None if the step must be computed without the cache."""
         if torch.is_grad_enabled() or layer.training or type(x) is not Tensor or not has_values(x):
             return None
         if transformed() or autocasts(x) or not self._lock.acquire(blocking=False):
@@ -49,13 +49,15 @@ class StepCache:
             if stepper is None or not stepper.load(state):
                 return None
             y = stepper(x, dt)
-            # What has grown too large is reported on the long way.
+            # Diverging outputs are reported by the uncached path.
             return (y, stepper.arrays()) if abs(y.sum().item()) < TOO_LARGE else None
         finally:
             self._lock.release()
 
     def _current(self, layer: Layer, x: Tensor) -> Stepper | None:
-        """A stepper for x of this shape: prepared at the second step in a row, if a single kernel makes the step."""
+        """Returns a stepper for this shape of x, prepared at the second consecutive step if a single kernel computes
+        it.
+        """
         stepper = self._stepper
         if x.shape != self._shape:
             self._shape, self._stepper = x.shape, None

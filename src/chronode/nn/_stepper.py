@@ -1,4 +1,4 @@
-"""A layer one step at a time, for live data: checked at every step, weights prepared once, the state kept inside."""
+"""Processing of live data one step at a time: checked inputs, weights prepared once, the state kept inside."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 def enter_step(
     layer: Layer, x: Tensor, dt: Tensor | float, observed: Tensor | None, has_state: bool = True
 ) -> door.Batch:
-    """Checks the arguments of a step, `x (B, D)` or `(D,)`, and brings them into the driver's form."""
+    """Checks the arguments of a step, `x (B, D)` or `(D,)`, and converts them to the form that the driver uses."""
     if layer.bidirectional:
-        raise ValueError("step cannot run a bidirectional layer: the future is not known; use forward.")
+        raise ValueError("step does not support a bidirectional layer, which needs the whole sequence; use forward.")
     if not isinstance(x, Tensor) or x.dim() not in (1, 2):
-        raise ValueError(f"x of step must have shape (batch, features) or (features,), got {door.shape(x)}.")
+        raise ValueError(f"x must have shape (batch, features) or (features,), got {door.shape(x)}.")
     axis = 0 if x.dim() == 1 or not layer.batch_first else 1
     if isinstance(dt, Tensor) and dt.dim() > 0:
         if tuple(dt.shape) not in ((x[..., 0].shape), (*x.shape[:-1], 1)):
-            raise ValueError(f"dt of step must be a number or have shape {(*x.shape[:-1], 1)}, got {door.shape(dt)}.")
+            raise ValueError(f"dt must be a number or have shape {(*x.shape[:-1], 1)}, got {door.shape(dt)}.")
         dt = dt.reshape(x.shape[:-1]).unsqueeze(axis)
     seen = observed.unsqueeze(axis) if isinstance(observed, Tensor) else observed
     call = layer.call()._replace(one_step=True)
@@ -38,18 +38,18 @@ def enter_step(
 
 
 class Stepper:
-    """A trained layer that takes one step of live data at each call, with the numbers of `layer.step`.
+    """Trained layer that processes one step of live data per call, with the results of `layer.step`.
 
-    It prepares the weights once, and anew when an optimiser or `load_state_dict` has changed them (`refresh` is for
-    changes that torch does not count, such as by `parameter.data`). Each call checks x and dt; gradients are not kept.
-    The backend is the one that was chosen when it was made. It belongs to one thread at a time.
+    It prepares the weights once, and again when an optimizer or `load_state_dict` has changed them (call `refresh`
+    after changes that torch does not track, such as through `parameter.data`). Each call checks x and dt; gradients
+    are not recorded. The backend is the one in use at construction. A stepper must be used by one thread at a time.
 
     Args:
-        layer: in evaluation mode, not bidirectional.
-        batch: sequences that are stepped together, `x (batch, D)`; None for one, `x (D,)`.
+        layer: Layer in evaluation mode, not bidirectional.
+        batch: Number of sequences processed together, `x (batch, D)`; None for one, `x (D,)`.
 
     Attributes:
-        state: after the last step, as the layer takes and gives it; it can be set.
+        state: State after the last step, in the form that the layer uses; it can be set.
 
     Example:
         >>> import torch, chronode
@@ -63,7 +63,9 @@ class Stepper:
 
     def __init__(self, layer: Layer, batch: int | None = None):
         if layer.bidirectional:
-            raise ValueError("a bidirectional layer has no steps: the future is not known; use forward.")
+            raise ValueError(
+                "a bidirectional layer cannot run step by step, because it needs the whole sequence; use forward."
+            )
         if layer.training:
             raise ValueError("a stepper runs a trained layer: call layer.eval() first.")
         self.layer = layer
@@ -75,20 +77,20 @@ class Stepper:
         with torch.inference_mode(False), torch.no_grad():
             self._like = like.new_zeros(1, size, layer.input_size)
             self._dt = like.new_ones(size, 1)
-        self._gap = 1.0  # what dt holds now
+        self._gap = 1.0  # current value of dt
         self.reset()
 
     def reset(self) -> None:
-        """Begins anew: the state is that before the first step."""
+        """Resets the state to the initial state."""
         self._set_states([cell.initial_state(self._like.shape[1], self._like) for cell in self.layer.all_cells()])
 
     def refresh(self) -> None:
-        """Prepares the weights anew; the state stays."""
+        """Prepares the weights again; the state is kept."""
         self._set_states(self._states())
 
     @property
     def state(self) -> State:
-        """The state after the last step, as the layer takes it."""
+        """The state after the last step, in the form that the layer uses."""
         return self.layer.pack(self._states(), self._unbatched)
 
     @state.setter
@@ -97,21 +99,23 @@ class Stepper:
         self._set_states(states)
 
     def is_one_call(self) -> bool:
-        """Whether a step is one call of a kernel, whose arrays are the layer's state."""
+        """Returns whether a step is a single kernel call whose arrays are the state of the layer."""
         return len(self._units) == 1 and isinstance(self._units[0], _NativeUnit)
 
     def load(self, state: State | None) -> bool:
-        """Of a step that `is_one_call`: goes on from this state, or anew; False if it does not fit."""
+        """If `is_one_call`: continues from this state, or from the initial one; returns False if it does not fit."""
         return cast(_NativeUnit, self._units[0]).load(state, self._unbatched)
 
     def arrays(self) -> State:
-        """Of a step that `is_one_call`: `state`, without the detour over cells."""
+        """If `is_one_call`: returns `state` without going through the cells."""
         parts = tuple(part.clone() for part in cast(_NativeUnit, self._units[0]).current())
         return tuple(part.squeeze(1) for part in parts) if self._unbatched else parts
 
     @torch.no_grad()
     def __call__(self, x: Tensor, dt: Tensor | float = 1.0, *, observed: Tensor | None = None) -> Tensor:
-        """y `(batch, output_size)` or `(output_size,)` for the next `x`, a time `dt` after the one before it."""
+        """Returns y, `(batch, output_size)` or `(output_size,)`, for the next `x`, at time `dt` after the previous
+        one.
+        """
         if self._version != self._versions():
             self.refresh()
         if self._plain(x, dt, observed):
@@ -122,14 +126,16 @@ class Stepper:
         else:
             entered = enter_step(self.layer, x, dt, observed)
             if x.shape != self._shape:
-                raise ValueError(f"x must have shape {self._shape}, as this stepper was made for; got {door.shape(x)}.")
+                raise ValueError(
+                    f"x must have shape {self._shape}, for which this stepper was made; got {door.shape(x)}."
+                )
             seen, self._gap = entered.x[0], math.nan
             self._dt.copy_(entered.dt[0])
         y = self._run(seen.view(self._dt.shape[0], -1))
         return y[0] if self._unbatched else y
 
     def _plain(self, x: Tensor, dt: Tensor | float, observed: Tensor | None) -> bool:
-        """Whether the door would let these pass as they are; a sum says that no value is infinite or not a number."""
+        """Returns whether the arguments need no checks or conversion; a sum shows that no value is infinite or NaN."""
         return (
             type(x) is Tensor
             and x.shape == self._shape
@@ -152,7 +158,7 @@ class Stepper:
         return [state for unit in self._units for state in unit.states()]
 
     def _set_states(self, states: Sequence[State]) -> None:
-        """Builds the steps of all cells, from these states on, with the weights as they are now."""
+        """Builds the steps of all cells from these states with the current weights."""
         changes.remake_weights(self.layer.all_cells())
         encoders = cast(list[Cell], list(self.layer.encoders))
         cells = cast(list[Cell], list(self.layer.cells))
@@ -182,14 +188,14 @@ class Stepper:
 
 
 class _LoopUnit:
-    """A cell whose step is called as it is."""
+    """Cell whose step is called directly."""
 
     def __init__(self, cell: Cell, state: State, dt: Tensor):
         self._project, self._state, self._dt = cell.project, state, dt
         self._step = cell.prepare() if changes.why_hooked(cell) is None else cell
 
     def step(self, x: Tensor) -> Tensor:
-        # Copies: a cell may keep its arguments in its state, and the caller may use x again.
+        # Copies, because a cell may keep its arguments in its state and the caller may reuse x.
         y, self._state = self._step(self._project(x.clone()), self._state, self._dt.clone())
         return y
 
@@ -198,7 +204,7 @@ class _LoopUnit:
 
 
 class _NativeUnit:
-    """Cells whose step is one call of a kernel; two sets of arrays take turns as the state before and after it."""
+    """Cells whose step is a single kernel call; two sets of arrays alternate as the state before and after it."""
 
     def __init__(self, x: Tensor, arrays: tuple[State, State], calls: list[kernels.Bound]):
         self._x, self._arrays, self._calls, self._turn = x, arrays, calls, 0

@@ -32,7 +32,7 @@ def plot_series(s: Sequences, path: Path, *, title: str, count: int = 3) -> Path
     figure.suptitle(title, fontsize=11, wrap=True)
     for axes, row in zip(np.atleast_1d(figure.subplots(len(rows), 1)), rows, strict=True):
         _draw(axes, s, row)
-    axes.set_xlabel("step" if s.base_times is None else f"time ({s.clock.told()})")
+    axes.set_xlabel("step" if s.base_times is None else f"time ({s.clock.unit_text()})")
     with replacing(path) as draft:
         figure.savefig(draft, format="png")
     return path

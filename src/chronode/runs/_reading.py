@@ -154,7 +154,7 @@ class Reading:
         if s.channels != self.channels:
             lines.append(f"channels: {listed(s.channels)} here, {listed(self.channels)} in training")
         elif (s.clock.dates, s.clock.unit, s.clock.scale) != (self.dates, self.unit, self.unit_size):
-            lines.append(f"time: {_times(s.clock.dates, s.clock.told())} here, {self._told_times()} in training")
+            lines.append(f"time: {_times(s.clock.dates, s.clock.unit_text())} here, {self._told_times()} in training")
         if s.has_missing and not self.missing:
             lines.append("values are missing here, in training none was: train with --allow-missing to allow it")
         if not lines and not anyway:

@@ -1,4 +1,4 @@
-"""Tasks: how each one's data is made or read, split and scored."""
+"""Benchmark tasks: reading or generating their data, splitting it and scoring predictions."""
 
 from . import (  # noqa: F401 - importing a family adds its tasks
     adding,

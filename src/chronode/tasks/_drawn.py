@@ -1,4 +1,4 @@
-"""Parts of tasks whose series are made up: new ones for every epoch of training, fixed ones to choose by and report."""
+"""Parts of synthetic tasks: new training series for every epoch, fixed validation and test series."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Draw = Callable[[int, np.random.Generator], Sequences]
 
 
 def drawn(draw: Draw, seed: int, *, train: int, valid: int, test: int, renewed: bool = True) -> Parts:
-    """Parts of `draw(count, dice)`; every part and every epoch has dice of its own.
+    """Creates parts with `draw(count, rng)`; every part and every epoch has its own random generator.
 
     Args:
-        draw: makes `count` series with `dice`.
-        seed: of all dice.
-        train: series of an epoch.
-        valid: series of the validation part.
-        test: series of the test part.
-        renewed: training series are new every epoch (`Parts.fresh`).
+        draw: Function that creates `count` series with a random generator.
+        seed: Seed of all generators.
+        train: Number of training series per epoch.
+        valid: Number of validation series.
+        test: Number of test series.
+        renewed: Whether the training series are new every epoch (`Parts.fresh`).
 
     Example:
         >>> from chronode.tasks.adding import adding

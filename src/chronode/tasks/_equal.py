@@ -1,4 +1,4 @@
-"""Series of one length, without times."""
+"""Series of equal length without times."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..data import Sequences, Target
 
 
 def equal_series(values: NDArray[np.float32], target: Target, channels: tuple[str, ...]) -> Sequences:
-    """Series of one length without times that lie in `values (N, T, D)` itself: nothing is copied.
+    """Creates series of equal length without times from `values (N, T, D)` without copying.
 
     Example:
         >>> target = Target(np.zeros((5, 1), dtype=np.float32))

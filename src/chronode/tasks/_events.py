@@ -1,4 +1,4 @@
-"""Event coding: a series of symbols told only where it changes."""
+"""Event-based encoding: a series of symbols given by its changes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 
 class Events(NamedTuple):
-    """Coded series, padded with zeros.
+    """Encoded series, padded with zeros.
 
     Attributes:
-        values: `(N, E)` the symbol from each event on.
-        gaps: `(N, E)` places passed since the event before; the gaps of a series add up to its length.
-        lengths: `(N,)` the number of events.
+        values: `(N, E)` symbols of the events.
+        gaps: `(N, E)` positions since the previous event; the gaps of a series add up to its length.
+        lengths: `(N,)` number of events.
     """
 
     values: NDArray[np.generic]
@@ -23,10 +23,10 @@ class Events(NamedTuple):
 
 
 def encode(symbols: NDArray[np.generic], lengths: NDArray[np.int64] | None = None, *, close: bool = True) -> Events:
-    """Codes each row of `symbols (N, L)` up to its length as events.
+    """Encodes each row of `symbols (N, L)` up to its length as events.
 
-    The first symbol and every change emit (symbol, gap); the last place closes the series, so that the length of
-    its last run is told too. Without `close` that run has no end, and `decode` cannot know it.
+    The first symbol and every change emit (symbol, gap); the last position closes the series, so that the length of
+    its last run is encoded too. Without `close` that length is lost, and `decode` cannot restore it.
 
     Example:
         >>> events = encode(np.array([[1, 1, 1, 0, 1, 1]]))
@@ -54,7 +54,7 @@ def encode(symbols: NDArray[np.generic], lengths: NDArray[np.int64] | None = Non
 
 
 def decode(events: Events) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
-    """The symbols `(N, L)`, padded with zeros, and their lengths: the inverse of `encode`.
+    """Returns the symbols `(N, L)`, padded with zeros, and their lengths: the inverse of `encode`.
 
     Example:
         >>> decode(encode(np.array([[1, 1, 1, 0, 1, 1]])))[0].tolist()
@@ -62,7 +62,7 @@ def decode(events: Events) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
     """
     lengths = events.gaps.sum(1)
     count, width = len(lengths), int(lengths.max(initial=0))
-    # Each event holds from its place to the place before the next one; the last holds its own place only.
+    # Each event is valid from its position until the next one; the last only for its own position.
     column = np.arange(events.values.shape[1])
     is_last = column == events.lengths[:, None] - 1
     following = np.concatenate([events.gaps[:, 1:], np.zeros((count, 1), dtype=np.int64)], axis=1)

@@ -1,4 +1,4 @@
-"""Publishers' image files: MNIST's idx files and CIFAR-10's binary batches."""
+"""Image files as published: the idx files of MNIST and the binary batches of CIFAR-10."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Images(NamedTuple):
 
     Attributes:
         train: `(N, ...)` training images.
-        train_labels: `(N,)`.
+        train_labels: `(N,)` training labels.
         test: `(M, ...)` test images.
-        test_labels: `(M,)`.
-        notes: what is not as published.
+        test_labels: `(M,)` test labels.
+        notes: Differences from the published data.
     """
 
     train: NDArray[np.uint8]
@@ -38,10 +38,10 @@ class Images(NamedTuple):
 
 
 def read_idx(path: str | Path) -> NDArray[np.uint8]:
-    """The array of bytes in an idx file.
+    """Reads an idx file as an array of bytes.
 
-    The file is: two zero bytes, the type (8: bytes), the number of axes, their sizes (4 bytes each, the highest
-    first), then the values.
+    The format: two zero bytes, the type (8: bytes), the number of axes, their sizes (4 bytes each, big-endian), then
+    the values.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -53,55 +53,57 @@ def read_idx(path: str | Path) -> NDArray[np.uint8]:
     """
     data = _bytes(Path(path))
     if len(data) < 4 or data[:2] != b"\0\0":
-        raise ValueError(f"{path} is no idx file: it must begin with two zero bytes. {_AGAIN}")
+        raise ValueError(f"{path} is not an idx file: it must begin with two zero bytes. {_AGAIN}")
     kind, axes = data[2], data[3]
     if kind != _UNSIGNED_BYTES or not axes:
-        raise ValueError(f"{path} has values of type {kind} on {axes} axes; images and labels are bytes (type 8).")
+        raise ValueError(f"{path} has values of type {kind} with {axes} axes; images and labels are bytes (type 8).")
     begin = 4 + 4 * axes
     sizes = tuple(np.frombuffer(data[4:begin], dtype=">u4").tolist()) if len(data) >= begin else ()
     if len(sizes) != axes or math.prod(sizes) != len(data) - begin:
-        raise ValueError(f"{path} has {len(data)} bytes, which is not what its head tells {sizes}. {_AGAIN}")
+        raise ValueError(f"{path} has {len(data)} bytes, which does not match its header {sizes}. {_AGAIN}")
     return np.frombuffer(data, dtype=np.uint8, offset=begin).reshape(sizes)
 
 
 def mnist(folder: Path) -> Images:
-    """MNIST from its four idx files in `folder`."""
+    """Reads MNIST from its four idx files in `folder`."""
     train, test = (_labelled(folder, part) for part in ("train", "t10k"))
     return Images(*train, *test)
 
 
 def cifar10(folder: Path) -> Images:
-    """CIFAR-10 `(N, 3, 32, 32)` from its binary batches; training batches that are not there are noted."""
+    """Reads CIFAR-10 `(N, 3, 32, 32)` from its binary batches; missing training batches are noted."""
     folder = located(folder, "test_batch.bin").parent
     batches = [folder / f"data_batch_{i}.bin" for i in range(1, CIFAR_BATCHES + 1)]
     there = [path for path in batches if path.is_file()]
     if not there:
-        raise ValueError(f"there is no data_batch_1.bin in {folder}: unpack cifar-10-binary.tar.gz again.")
+        raise ValueError(f"{folder} contains no data_batch_1.bin: unpack cifar-10-binary.tar.gz again.")
     parts = [read_cifar_batch(path) for path in there]
     images, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
     missing = [path.name for path in batches if path not in there]
-    notes = (f"training images are {len(images):,} only: {', '.join(missing)} not there.",) if missing else ()
+    notes = (f"only {len(images):,} training images: {', '.join(missing)} missing.",) if missing else ()
     return Images(images, labels, *read_cifar_batch(folder / "test_batch.bin"), notes)
 
 
 def read_cifar_batch(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """(images `(N, 3, 32, 32)`, labels) of a file whose records are a label and the red, green and blue plane."""
+    """Reads (images `(N, 3, 32, 32)`, labels) from records of a label and the red, green and blue planes."""
     data = np.frombuffer(_bytes(path), dtype=np.uint8)
     if not len(data) or len(data) % _RECORD:
-        raise ValueError(f"{path} has {len(data)} bytes, which is no multiple of a record's {_RECORD}. {_AGAIN}")
+        raise ValueError(
+            f"{path} has {len(data)} bytes, which is not a multiple of the record size {_RECORD}. {_AGAIN}"
+        )
     records = data.reshape(-1, _RECORD)
     labels = _checked(records[:, 0], path)
     return records[:, 1:].reshape(-1, 3, 32, 32), labels
 
 
 def _labelled(folder: Path, part: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """(images, labels) of one part of MNIST."""
+    """Reads (images, labels) of one part of MNIST."""
     images = read_idx(folder / f"{part}-images-idx3-ubyte")
     if images.ndim != 3 or images.shape[1:] != (28, 28) or not len(images):
         raise ValueError(f"{folder}/{part}-images-idx3-ubyte has the shape {images.shape}; it must be (N, 28, 28).")
     labels = read_idx(folder / f"{part}-labels-idx1-ubyte")
     if labels.shape != images.shape[:1]:
-        raise ValueError(f"{folder} has {len(images)} {part} images with labels of shape {labels.shape}.")
+        raise ValueError(f"{folder} has {len(images)} {part} images but labels of shape {labels.shape}.")
     return images, _checked(labels, folder / f"{part}-labels-idx1-ubyte")
 
 
@@ -113,5 +115,5 @@ def _checked(labels: NDArray[np.uint8], path: Path) -> NDArray[np.uint8]:
 
 def _bytes(path: Path) -> bytes:
     if not path.is_file():
-        raise ValueError(f"there is no {path.name} in {path.parent}: put the publisher's file there.")
+        raise ValueError(f"{path.parent} contains no {path.name}: put the published file there.")
     return path.read_bytes()

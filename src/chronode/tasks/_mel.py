@@ -8,19 +8,19 @@ from numpy.typing import NDArray
 RATE = 16_000
 WINDOW = 400  # 25 ms
 STRIDE = 160  # 10 ms
-STEPS = 99  # 1 + ⌈(16,000 - 400) / 160⌉: the last window is filled up with zeros
+STEPS = 99  # 1 + ⌈(16,000 - 400) / 160⌉: the last window is padded with zeros
 SPECTRUM = 512
 BANDS = 32
-_FLOOR = 1e-10  # of a silent band, so that its logarithm exists
+_FLOOR = 1e-10  # energy of a silent band, so that its logarithm is finite
 
 
 def to_mel(hertz: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Hertz on the mel scale, 2595 log10(1 + f / 700)."""
+    """Converts hertz to the mel scale, 2595 log10(1 + f / 700)."""
     return 2595 * np.log10(1 + hertz / 700)
 
 
 def band_edges() -> NDArray[np.float64]:
-    """`(BANDS + 2,)` hertz, evenly spaced in mel from 0 to half the rate.
+    """Returns `(BANDS + 2,)` frequencies in hertz, evenly spaced in mel from 0 to half the rate.
 
     Band b rises from edge b to edge b + 1 and falls to edge b + 2.
     """
@@ -29,7 +29,7 @@ def band_edges() -> NDArray[np.float64]:
 
 
 def filter_bank() -> NDArray[np.float64]:
-    """`(SPECTRUM // 2 + 1, BANDS)` triangles of height 1."""
+    """Returns triangular filters of height 1, `(SPECTRUM // 2 + 1, BANDS)`."""
     hertz = np.arange(SPECTRUM // 2 + 1)[:, None] * RATE / SPECTRUM
     edges = band_edges()
     low, middle, high = edges[:-2], edges[1:-1], edges[2:]
@@ -37,10 +37,10 @@ def filter_bank() -> NDArray[np.float64]:
 
 
 def log_mel(waves: NDArray[np.float32]) -> NDArray[np.float32]:
-    """`(N, STEPS, BANDS)` logarithms of the energy in each band, from `(N, RATE)` samples between -1 and 1.
+    """Computes the log energy of each band, `(N, STEPS, BANDS)`, from `(N, RATE)` samples between -1 and 1.
 
-    Each 25 ms window goes through a Hamming window, the power spectrum and the triangles. There is no pre-emphasis:
-    it would add a constant to each band, which scaling takes away.
+    Each 25 ms frame is multiplied by a Hamming window, and the filters are applied to its power spectrum. There is no
+    pre-emphasis: it would only add a constant to each band, which scaling removes.
 
     Example:
         >>> tone = np.sin(2 * np.pi * 1000 * np.arange(RATE) / RATE, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Divisions that several tasks share: blocks of time without a leak, and the authors' shuffled windows."""
+"""Splits shared by several tasks: blocks of time without a leak, and the shuffled windows of the authors."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ._task import Parts
 
 NAMES = ("train", "valid", "test")
 BLOCKS = (0.75, 0.10, 0.15)
-"""Fractions of the rows in training, validation and test: those of LTC's authors."""
+"""Fractions of the rows in training, validation and test, as used by the authors of LTC."""
 
 
 def blocks(s: Sequences, length: int, strides: Sequence[int], fractions: Sequence[float] = BLOCKS) -> list[Sequences]:
-    """Windows of blocks that follow one another in time: no row is in two parts.
+    """Cuts windows from consecutive blocks of time: no row is in two parts.
 
     Args:
-        s: the series.
-        length: steps of a window.
-        strides: of the windows of each part.
-        fractions: of the rows in each part: training, validation and, where it is no file of its own, test.
+        s: The series.
+        length: Steps of a window.
+        strides: Stride of the windows of each part.
+        fractions: Fractions of the rows in each part: training, validation and, unless it has its own file, test.
 
     Example:
         >>> from chronode.data import from_list
@@ -38,9 +38,9 @@ def blocks(s: Sequences, length: int, strides: Sequence[int], fractions: Sequenc
 
 
 def range_windows(s: Sequences, length: int, stride: int) -> Sequences:
-    """Windows as the papers' code cuts them: `range(0, steps - length, stride)` are the first steps.
+    """Cuts windows as in the code of the papers: `range(0, steps - length, stride)` are the first steps.
 
-    So the window that would end with its series is not made. The dt of a window's first step is the gap before it.
+    The window at the very end of a series is therefore missing. The dt of the first step is the gap before it.
 
     Example:
         >>> from chronode.data import from_list
@@ -56,13 +56,13 @@ def range_windows(s: Sequences, length: int, stride: int) -> Sequences:
 def shuffled(
     s: Sequences, seed: int, *, valid: float = 0.1, test: float = 0.15
 ) -> tuple[Sequences, Sequences, Sequences]:
-    """(train, valid, test) as the papers' code draws them: windows one by one, so that overlapping ones are parted.
+    """Splits windows into (train, valid, test) as in the code of the papers: at random, separating overlapping ones.
 
     Args:
-        s: the windows.
-        seed: of NumPy's RandomState, which the authors fixed.
-        valid: fraction of the validation part, which comes first in the draw.
-        test: fraction of the test part, which comes next.
+        s: The windows.
+        seed: Seed of NumPy's RandomState, fixed by the authors.
+        valid: Fraction of the validation part, which is drawn first.
+        test: Fraction of the test part, which is drawn next.
     """
     order = np.random.RandomState(seed).permutation(len(s))
     first = int(valid * len(s))
@@ -71,6 +71,6 @@ def shuffled(
 
 
 def scaled(train: Sequences, valid: Sequences, test: Sequences, scaler: Scaler | None = None) -> Parts:
-    """The parts scaled by `scaler`, or by the statistics of `train`."""
+    """Scales the parts by `scaler`, or by the statistics of `train`."""
     scaler = Scaler.fit(train) if scaler is None else scaler
     return Parts(scaler.transform(train), scaler.transform(valid), scaler.transform(test), scaler=scaler)

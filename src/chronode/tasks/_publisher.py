@@ -1,4 +1,4 @@
-"""Files of a publisher, wherever the archive was unpacked."""
+"""Locating published files, wherever the archive was unpacked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def located(folder: Path, name: str) -> Path:
-    """The file or folder `name` in `folder` or in one of its folders (archives often have one of their own).
+    """Returns the file or folder `name` in `folder` or in one of its subfolders (archives often have a top folder).
 
     Example:
         >>> import tempfile
@@ -20,5 +20,5 @@ def located(folder: Path, name: str) -> Path:
         return folder / name
     found = sorted(folder.glob(f"*/{name}"))
     if not found:
-        raise ValueError(f"{folder}: there is no {name} in it; is it the publisher's whole archive?")
+        raise ValueError(f"{folder}: {name} not found; is this the complete archive of the publisher?")
     return found[0]

@@ -1,8 +1,8 @@
-"""Roll-outs of robots built here: PPO policies are trained in Gymnasium and let walk.
+"""Simulated robot roll-outs: PPO policies are trained in Gymnasium and then run.
 
-A build is a folder: `build.json` says what it is of, `policies/age_1.safetensors`, ... hold the policies at several
-ages of training, `trace_0000.npy`, ... the roll-outs. Every age begins from the file of the one before, and every
-roll-out has its own seed: a build that was stopped goes on, to the same files.
+A build is a folder: `build.json` describes it, `policies/age_1.safetensors`, ... hold the policies at several ages of
+training, and `trace_0000.npy`, ... the roll-outs. Every age starts from the file of the previous one, and every
+roll-out has its own seed: an interrupted build resumes and produces the same files.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Tensors = dict[str, torch.Tensor]
-_HORIZON = 2048  # frames between two improvements of a policy
+_HORIZON = 2048  # frames between two updates of a policy
 _BATCH = 64
-_CLIP = 10.0  # of normalised observations
+_CLIP = 10.0  # limit of normalized observations
 
 
 @dataclass(frozen=True)
 class Robot:
-    """What is built for a task.
+    """Settings of the simulation for a task.
 
     Attributes:
-        environment: Gymnasium's name.
-        rollouts: how many.
-        random_actions: the share of actions that are drawn at random.
-        ages: at which fractions of its training a policy is kept; each roll-out draws one of them.
+        environment: Name of the Gymnasium environment.
+        rollouts: Number of roll-outs.
+        random_actions: Share of actions that are drawn at random.
+        ages: Fractions of training at which a policy is saved; each roll-out draws one of them.
     """
 
     environment: str
@@ -49,7 +49,7 @@ class Robot:
 
 
 ROBOTS = {
-    # mmRNN's authors kept the policies of 562, 822, 923 and 1104 iterations.
+    # The authors of mmRNN saved the policies after 562, 822, 923 and 1104 iterations.
     "walker2d": Robot("Walker2d-v5", 400, 0.01, (562 / 1104, 822 / 1104, 923 / 1104, 1.0)),
     "half_cheetah": Robot("HalfCheetah-v5", 25, 0.05, (1.0,)),
 }
@@ -65,16 +65,16 @@ def build(
     output: Path | None = None,
     console: Console | None = None,
 ) -> Path:
-    """Trains the policies and collects the roll-outs; gives the folder. What is there already is not done again.
+    """Trains the policies, collects the roll-outs and returns the folder. Existing files are not built again.
 
     Args:
         name: "walker2d" or "half_cheetah".
-        steps: frames that the oldest policy is trained on (PPO rounds up, to the 2,048 between two improvements).
-        rollouts: how many; the task's number if None.
-        frames: of a roll-out at most (Walker2d ends when it falls).
-        seed: of everything.
-        output: the folder; None: where `chronode data` keeps this data set.
-        console: where progress is shown; None for the terminal.
+        steps: Training frames of the oldest policy (rounded up by PPO to a multiple of the 2,048 between two updates).
+        rollouts: Number of roll-outs; that of the task if None.
+        frames: Maximum frames of a roll-out (Walker2d ends when it falls).
+        seed: Random seed.
+        output: The folder; None: where `chronode data` stores this data set.
+        console: Console for progress; None for the terminal.
     """
     robot = ROBOTS[one_of("name", name, ROBOTS)]
     count = robot.rollouts if rollouts is None else whole("rollouts", rollouts, at_least=1)
@@ -88,7 +88,7 @@ def build(
     _claim(top, {"name": name, "steps": steps, "frames": frames, "seed": seed})
     columns = (*Progress.get_default_columns()[:-1], TimeRemainingColumn(), TimeElapsedColumn())
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # the networks are too small to share
+    torch.set_num_threads(1)  # the networks are too small for several threads
     try:
         with Progress(TextColumn(name), *columns, console=console) as progress:
             training = progress.add_task("training", total=steps)
@@ -109,18 +109,18 @@ def build(
 
 
 def roll_out(robot: Robot, policies: list[Tensors], frames: int, seed: int, number: int) -> NDArray[np.float32]:
-    """`(frames, observations)` of one roll-out, until the robot falls or `frames` are seen."""
+    """Simulates one roll-out `(frames, observations)` until the robot falls or `frames` is reached."""
     import gymnasium
 
-    dice = np.random.default_rng((seed, number))
-    act = actor(policies[int(dice.integers(len(policies)))])
+    rng = np.random.default_rng((seed, number))
+    act = actor(policies[int(rng.integers(len(policies)))])
     environment = gymnasium.make(robot.environment)
     space: Any = environment.action_space
-    seen, _ = environment.reset(seed=int(dice.integers(2**31)))
+    seen, _ = environment.reset(seed=int(rng.integers(2**31)))
     shown = [seen]
     while len(shown) < frames:
-        at_random = dice.uniform() < robot.random_actions
-        action = dice.uniform(space.low, space.high) if at_random else np.clip(act(seen), space.low, space.high)
+        at_random = rng.uniform() < robot.random_actions
+        action = rng.uniform(space.low, space.high) if at_random else np.clip(act(seen), space.low, space.high)
         seen, _, fallen, _, _ = environment.step(action.astype(np.float32))
         shown.append(seen)
         if fallen:
@@ -130,10 +130,10 @@ def roll_out(robot: Robot, policies: list[Tensors], frames: int, seed: int, numb
 
 
 def actor(policy: Tensors) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-    """The policy without its noise, as a function from an observation to an action.
+    """Returns the policy without its noise, as a function from an observation to an action.
 
-    It is Stable-Baselines3's `MlpPolicy` in NumPy: at one frame at a time, torch's calls would cost more than the
-    mathematics.
+    It is the `MlpPolicy` of Stable-Baselines3 in NumPy: for single frames, the overhead of torch calls would exceed the
+    computation itself.
     """
     names = ("mlp_extractor.policy_net.0", "mlp_extractor.policy_net.2", "action_net")
     layers = [
@@ -152,8 +152,8 @@ def actor(policy: Tensors) -> Callable[[NDArray[np.float64]], NDArray[np.float64
     return act
 
 
-def _train(robot: Robot, top: Path, steps: int, seed: int, told: Callable[[int], None]) -> list[Tensors]:
-    """The policies of all ages; those whose files are there are not trained again."""
+def _train(robot: Robot, top: Path, steps: int, seed: int, report: Callable[[int], None]) -> list[Tensors]:
+    """Returns the policies of all ages; those with existing files are not trained again."""
     from safetensors.torch import load_file, save_file
 
     policies: list[Tensors] = []
@@ -162,28 +162,28 @@ def _train(robot: Robot, top: Path, steps: int, seed: int, told: Callable[[int],
         end, path = round(fraction * steps), top / "policies" / f"age_{age}.safetensors"
         if not path.is_file():
             before = policies[-1] if policies else None
-            policy = _grown(robot, before, end - begin, (seed, age), lambda done, begin=begin: told(begin + done))
+            policy = _grown(robot, before, end - begin, (seed, age), lambda done, begin=begin: report(begin + done))
             with replacing(path) as draft:
                 save_file(policy, draft)
         policies.append(load_file(path))
-        told(end)
+        report(end)
         begin = end
     return policies
 
 
 def _grown(
-    robot: Robot, before: Tensors | None, steps: int, seed: tuple[int, int], told: Callable[[int], None]
+    robot: Robot, before: Tensors | None, steps: int, seed: tuple[int, int], report: Callable[[int], None]
 ) -> Tensors:
-    """The policy after `steps` more frames of training with PPO (the settings of its authors for MuJoCo)."""
+    """Returns the policy after `steps` more training frames with PPO (its authors' settings for MuJoCo)."""
     import gymnasium
     from stable_baselines3 import PPO
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-    class Told(BaseCallback):
+    class Report(BaseCallback):
         def _on_step(self) -> bool:
             if self.num_timesteps % 256 == 0:
-                told(min(self.num_timesteps, steps))
+                report(min(self.num_timesteps, steps))
             return True
 
     world = VecNormalize(DummyVecEnv([lambda: gymnasium.make(robot.environment)]), clip_obs=_CLIP)
@@ -192,23 +192,23 @@ def _grown(
     ppo = PPO("MlpPolicy", world, n_steps=horizon, batch_size=min(_BATCH, horizon), seed=own_seed, device="cpu")
     if before is not None:
         _restore(ppo.policy, world, before)
-    ppo.learn(steps, callback=Told())
+    ppo.learn(steps, callback=Report())
     world.close()
     return _stored(ppo.policy, world)
 
 
 def _stored(policy: Any, world: Any) -> Tensors:
-    """All that the next age needs, as tensors: weights, the optimiser's memory, the scales of what is seen."""
-    told = {f"policy.{name}": value for name, value in policy.state_dict().items()}
+    """Returns everything the next age needs as tensors: weights, optimizer state, scales of the observations."""
+    tensors = {f"policy.{name}": value for name, value in policy.state_dict().items()}
     for number, memory in policy.optimizer.state_dict()["state"].items():
-        told |= {f"optimizer.{number}.{name}": value for name, value in memory.items()}
+        tensors |= {f"optimizer.{number}.{name}": value for name, value in memory.items()}
     for name, scale in (("observations", world.obs_rms), ("returns", world.ret_rms)):
-        told |= {f"{name}.{part}": torch.as_tensor(getattr(scale, part)) for part in ("mean", "var", "count")}
-    return {name: value.detach().clone().contiguous() for name, value in told.items()}
+        tensors |= {f"{name}.{part}": torch.as_tensor(getattr(scale, part)) for part in ("mean", "var", "count")}
+    return {name: value.detach().clone().contiguous() for name, value in tensors.items()}
 
 
 def _restore(policy: Any, world: Any, before: Tensors) -> None:
-    """The reverse of `_stored`."""
+    """Restores the state returned by `_stored`."""
     policy.load_state_dict({name[7:]: value for name, value in before.items() if name.startswith("policy.")})
     memory = policy.optimizer.state_dict()
     memory["state"] = {}
@@ -223,21 +223,23 @@ def _restore(policy: Any, world: Any, before: Tensors) -> None:
         scale.count = float(before[f"{name}.count"])
 
 
-def _claim(top: Path, told: dict[str, Any]) -> None:
-    """Writes what is built into the folder, or refuses a folder that holds something else."""
+def _claim(top: Path, description: dict[str, Any]) -> None:
+    """Writes the description of the build to the folder; rejects a folder with a different build."""
     path = top / "build.json"
     if path.is_file():
         try:
             found = read_json(path)
         except ValueError as error:
-            raise ValueError(f"{error} Remove the folder and build anew.") from None
-        if found != told:
-            raise ValueError(f"{top} holds a build of {found}, not of {told}; remove it or choose another output.")
+            raise ValueError(f"{error} Remove the folder and build again.") from None
+        if found != description:
+            raise ValueError(
+                f"{top} contains a build of {found}, not of {description}; remove it or choose another output."
+            )
         return
     if any(top.glob("trace_*.npy")):
-        raise ValueError(f"{top} holds roll-outs that were not built here; choose another output.")
+        raise ValueError(f"{top} contains roll-outs that were not built by chronode; choose another output.")
     with replacing(path) as draft:
-        draft.write_text(json.dumps(told, indent=1), encoding="utf-8")
+        draft.write_text(json.dumps(description, indent=1), encoding="utf-8")
 
 
 def _need_libraries() -> None:

@@ -1,4 +1,4 @@
-"""What a task is: where its series come from, how they are divided, what is learnt and how it is scored."""
+"""Definition of a task: its data, its splits, its target and its score."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Parts:
     """The series of a task.
 
     Attributes:
-        train: to learn from.
-        valid: to choose by.
-        test: to report.
-        scaler: what the values went through, fitted on `train`; None if they are as they came.
-        fresh: for made-up tasks: the training series of epoch 0, 1, ...; `train` is that of epoch 0.
-        vectors: `(symbols, size)` word vectors to begin with, NaN rows for words that have none.
+        train: Training series.
+        valid: Validation series.
+        test: Test series.
+        scaler: Scaler applied to the values, fitted on `train`; None if they are not scaled.
+        fresh: For synthetic tasks: returns the training series of epoch 0, 1, ...; `train` is that of epoch 0.
+        vectors: `(symbols, size)` initial word vectors, with NaN rows for words without a vector.
     """
 
     train: Sequences
@@ -52,7 +52,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The publisher's counts, `clean` protocol: series of each part, steps of the longest, channels, classes."""
+    """Expected sizes, `clean` protocol: series of each part, steps of the longest, channels, classes."""
 
     train: int
     valid: int
@@ -64,21 +64,21 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Task:
-    """A named task; `load` gives its series.
+    """A named task; `load` returns its series.
 
     Attributes:
-        name: what the command line takes.
-        what: one line: what is seen, what is to be said.
-        make: `make(protocol, seed, **options)` reads or makes the series.
-        sizes: with the default options.
-        loss: one of LOSSES.
-        metric: one of METRICS, computed on the test part.
-        protocols: for "clean" and "paper" what is done; of "paper" also what leaks.
-        options: what `load` takes besides, with the defaults.
-        data: the data set's name in `chronode data list`; None if the series are made here.
-        class_weights: of the loss; None for equal ones.
-        more_metrics: others of METRICS that are reported besides.
-        own_units: metrics of numbers are in the target's own units, though it is scaled for training.
+        name: Name on the command line.
+        what: One-line description of inputs and target.
+        make: `make(protocol, seed, **options)` reads or generates the series.
+        sizes: Sizes with the default options.
+        loss: One of LOSSES.
+        metric: One of METRICS, computed on the test part.
+        protocols: Descriptions of "clean" and "paper"; that of "paper" also names its leaks.
+        options: Additional options of `load` with their defaults.
+        data: Name of the data set in `chronode data list`; None for synthetic series.
+        class_weights: Class weights of the loss; None for equal weights.
+        more_metrics: Additional METRICS that are reported.
+        own_units: Whether metrics of numbers are in the units of the target, although it is scaled for training.
     """
 
     name: str
@@ -100,20 +100,22 @@ class Task:
             one_of("metric", name, METRICS)
 
     def load(self, protocol: str = "clean", seed: int = 0, **options: Any) -> Parts:
-        """The series, divided.
+        """Returns the series, split into parts.
 
         Args:
-            protocol: "clean" (no group crosses, statistics of the training part only) or "paper" (what the authors
-                ran, leaks included).
-            seed: of what is drawn: made-up series, random splits, noise.
-            options: the task's own; see `options`.
+            protocol: "clean" (no group is in two parts, statistics of the training part only) or "paper" (as run by the
+                authors, including leaks).
+            seed: Random seed of synthetic series, splits and noise.
+            options: Options of the task; see `options`.
         """
         one_of("protocol", protocol, PROTOCOLS)
         whole("seed", seed, at_least=0)
         for name in options:
             if name not in self.options:
                 known = ", ".join(self.options) or "none"
-                raise ValueError(f"{self.name} has no option {name!r}: it has {known}.{near(name, self.options)}")
+                raise ValueError(
+                    f"{self.name} has no option {name!r}; its options are {known}.{near(name, self.options)}"
+                )
         return self.make(protocol, seed, **{**self.options, **options})
 
 
@@ -121,15 +123,15 @@ _tasks: dict[str, Task] = {}
 
 
 def add(task: Task) -> Task:
-    """Adds a task under its name; the name of another is an error."""
+    """Registers a task under its name; rejects a name that is already used."""
     if task.name in _tasks:
-        raise ValueError(f"the task {task.name!r} is there already.")
+        raise ValueError(f"the task {task.name!r} already exists.")
     _tasks[task.name] = task
     return task
 
 
 def tasks() -> dict[str, Task]:
-    """All tasks by name.
+    """Returns all tasks by name.
 
     Example:
         >>> from chronode.tasks import tasks
@@ -141,7 +143,9 @@ def tasks() -> dict[str, Task]:
 
 
 def find(name: str) -> Task:
-    """The task of that name; a ValueError that lists the near ones if there is none."""
+    """Returns the task of the given name; otherwise raises a ValueError that lists similar names."""
     if name not in _tasks:
-        raise ValueError(f"there is no task {name!r}.{near(str(name).lower(), _tasks)} `chronode tasks` lists all.")
+        raise ValueError(
+            f"there is no task {name!r}.{near(str(name).lower(), _tasks)} `chronode tasks` lists all tasks."
+        )
     return _tasks[name]

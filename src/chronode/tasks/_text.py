@@ -1,4 +1,4 @@
-"""Text as series of symbols: words, numbers for them, and ready-made word vectors."""
+"""Text as series of symbols: words, their numbers, and pretrained word vectors."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .._checks import whole
 from ..data import Sequences, from_list
 
 UNKNOWN_WORD = "<unk>"
-"""Symbol 0: every word outside the vocabulary. Padding is 0 too; lengths tell it apart."""
+"""Symbol 0: every word outside the vocabulary. Padding is also 0, but is excluded by the lengths."""
 
 _WORD = re.compile(r"n't\b|'(?:s|re|ve|ll|d|m)\b|\w+|[^\w\s]")
 
 
 def words_of(text: str) -> list[str]:
-    """The words of an English text in small letters; contractions are cut as in GloVe, other marks stand alone.
+    """Splits an English text into lower-case words; contractions are split as in GloVe, punctuation stands alone.
 
     Example:
         >>> words_of("It's good,<br />isn't it?")
@@ -32,7 +32,7 @@ def words_of(text: str) -> list[str]:
 
 
 class Numbering:
-    """Numbers for words in the order in which they turn up, until `vocabulary` decides which ones stay.
+    """Numbers words in the order in which they occur, until `vocabulary` selects which ones to keep.
 
     Example:
         >>> numbering = Numbering()
@@ -45,18 +45,18 @@ class Numbering:
         self.numbers.default_factory = self.numbers.__len__
 
     def encode(self, words: Sequence[str]) -> NDArray[np.int32]:
-        """The words' numbers; a new word gets the next one."""
+        """Returns the numbers of the words; a new word gets the next number."""
         return np.fromiter(map(self.numbers.__getitem__, words), np.int32, len(words))
 
     def vocabulary(self, train: NDArray[np.int32], most: int | None = None) -> tuple[str, ...]:
-        """UNKNOWN_WORD, then the words of `train` by falling count (the alphabet decides ties), at most `most`."""
+        """Returns UNKNOWN_WORD and at most `most` words of `train` by decreasing count (ties in alphabetical order)."""
         counts = np.bincount(train, minlength=len(self.numbers))
         seen = [word for word, number in self.numbers.items() if counts[number] and word != UNKNOWN_WORD]
         ranked = sorted(seen, key=lambda word: (-counts[self.numbers[word]], word))
         return (UNKNOWN_WORD, *ranked[:most])
 
     def table(self, vocabulary: Sequence[str]) -> NDArray[np.int32]:
-        """`(words,)` the symbol of each number: its place in `vocabulary`, 0 where it has none."""
+        """Returns the symbol of each number, `(words,)`: its position in `vocabulary`, or 0."""
         table = np.zeros(len(self.numbers), dtype=np.int32)
         for symbol, word in enumerate(vocabulary):
             if word in self.numbers:
@@ -75,14 +75,14 @@ class Review(NamedTuple):
 def encoded(
     reviews: Iterable[Review], numbering: Numbering, classes: Sequence[str], target: str, longest: int | None = None
 ) -> Sequences:
-    """A series per review: its words, as the numbers of `numbering`.
+    """Creates a series per review: its words, as the numbers of `numbering`.
 
     Args:
-        reviews: they are read one by one, so that the texts never lie in memory together.
-        numbering: gets the words that it does not know yet.
-        classes: the classes' names.
-        target: the name of what is to be learnt.
-        longest: how many words of a review are kept, from its beginning; None for all.
+        reviews: Reviews, read one by one so that the texts are never all in memory.
+        numbering: Numbering, extended by new words.
+        classes: Names of the classes.
+        target: Name of the target.
+        longest: Number of words of a review that are kept, from its beginning; None for all.
     """
     if longest is not None:
         longest = whole("longest", longest, at_least=1)
@@ -90,22 +90,22 @@ def encoded(
     for review in reviews:
         words = words_of(review.text)[:longest]
         if not words:
-            raise ValueError(f"{review.id}: the review has no word.")
+            raise ValueError(f"{review.id}: the review has no words.")
         ids.append(review.id)
         labels.append(review.label)
         series.append(numbering.encode(words))
-    told: dict[str, Any] = {"channels": ["word"], "dtype": "int32", "target_names": [target], "classes": classes}
-    return from_list(series, target=np.array(labels), per_step=False, ids=np.array(ids), **told)
+    options: dict[str, Any] = {"channels": ["word"], "dtype": "int32", "target_names": [target], "classes": classes}
+    return from_list(series, target=np.array(labels), per_step=False, ids=np.array(ids), **options)
 
 
 def as_symbols(s: Sequences, numbering: Numbering, vocabulary: tuple[str, ...]) -> Sequences:
-    """The same series with symbols in place of numbers; `categories["word"]` tells the words."""
+    """Replaces numbers by symbols; `categories["word"]` contains the words."""
     symbols = numbering.table(vocabulary)[s.base_values]
     return replace(s, base_values=symbols, categories={"word": vocabulary})
 
 
 def word_vectors(path: Path, vocabulary: Sequence[str], size: int = 100) -> NDArray[np.float32]:
-    """`(symbols, size)` vectors from a GloVe text file (a word and its numbers per line).
+    """Reads vectors `(symbols, size)` from a GloVe text file (a word and its numbers per line).
 
     Words without a vector have NaN, UNKNOWN_WORD has zeros.
     """
@@ -117,7 +117,7 @@ def word_vectors(path: Path, vocabulary: Sequence[str], size: int = 100) -> NDAr
         for line, content in enumerate(file, start=1):
             word, *numbers = utf8(content, path, line).rstrip("\n").rsplit(" ", size)
             if len(numbers) != size:
-                raise ValueError(f"{path}, line {line}: a word and {size} numbers are expected, not {len(numbers)}.")
+                raise ValueError(f"{path}, line {line}: expected a word and {size} numbers, got {len(numbers)}.")
             row = rows.get(word)
             if row is None:
                 continue
@@ -131,7 +131,7 @@ def word_vectors(path: Path, vocabulary: Sequence[str], size: int = 100) -> NDAr
 
 
 def utf8(content: bytes, path: Path, line: int = 1) -> str:
-    """`content`, which begins at `line` of the file, as text."""
+    """Decodes `content`, which begins at `line` of the file."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Publishers' text files read fast and strictly: what does not fit is an error with the file and the line."""
+"""Fast and strict reading of published text files; errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..data._columns import arrow
 from ..data._names import counted, listed
 
 Kind = str | Sequence[str]
-"""What a column holds: "number", "whole", "date", "text", or the texts that may stand there."""
+"""Kind of a column: "number", "whole", "date", "text", or its allowed texts."""
 
 
 def read_table(
@@ -26,16 +26,16 @@ def read_table(
     missing: Collection[str] = (),
     dates: str = "%Y-%m-%d %H:%M:%S",
 ) -> dict[str, NDArray[Any]]:
-    r"""The columns of a text table as arrays, named by `columns` whatever the file's first line says.
+    r"""Reads the columns of a text table as arrays, named by `columns` regardless of the header.
 
     Args:
-        path: the file.
-        columns: name -> kind, for all columns from left to right: "number" (float64), "whole" (int64), "date"
-            (datetime64), "text", or a list of texts: the column becomes their numbers.
-        separator: between cells.
-        header: the first line holds names and is passed over.
-        missing: what stands for a missing number, which becomes NaN; nothing else may be missing.
-        dates: the format of dates.
+        path: The file.
+        columns: Name -> kind, for all columns from left to right: "number" (float64), "whole" (int64), "date"
+            (datetime64), "text", or a list of texts: the column becomes indices into it.
+        separator: Separator between cells.
+        header: Whether the first line holds names and is skipped.
+        missing: Text that means a missing number, which becomes NaN; nothing else may be missing.
+        dates: Format of dates.
 
     Example:
         >>> import tempfile
@@ -58,7 +58,7 @@ def parse_table(
     missing: Collection[str] = (),
     dates: str = "%Y-%m-%d %H:%M:%S",
 ) -> dict[str, NDArray[Any]]:
-    """`read_table` of text that was read already; `path` is for messages."""
+    """Parses text like `read_table`; `path` is used in messages."""
     table = _parse(content, path, columns, separator, header, missing, dates)
     if not table.num_rows:
         raise ValueError(f"{path}: the table has no rows.")
@@ -66,7 +66,7 @@ def parse_table(
 
 
 def read_matrix(path: Path, columns: int) -> NDArray[np.float32]:
-    r"""Rows of `columns` numbers with any space between them, as `(rows, columns)`.
+    r"""Reads rows of `columns` numbers separated by whitespace, as `(rows, columns)`.
 
     Example:
         >>> import tempfile
@@ -82,19 +82,19 @@ def read_matrix(path: Path, columns: int) -> NDArray[np.float32]:
         matrix = np.empty((0, 0), np.float32)
     if matrix.shape[1] == columns and np.isfinite(matrix).all():
         return matrix
-    # Something is wrong: a slow look finds the line.
+    # Something is wrong: a slow second pass finds the line.
     for number, line in enumerate(content.splitlines(), start=1):
         cells = line.decode("latin-1").split()
         if len(cells) != columns and cells:
             raise ValueError(f"{path}, line {number:,}: {counted(len(cells), 'number')} instead of {columns}.")
         for cell in cells:
             if not _is_finite(cell):
-                raise ValueError(f"{path}, line {number:,}: {cell[:40]!r} is no number.")
-    raise ValueError(f"{path}: this is not a table of {columns} numbers a line.")
+                raise ValueError(f"{path}, line {number:,}: {cell[:40]!r} is not a number.")
+    raise ValueError(f"{path}: this is not a table with {columns} numbers per line.")
 
 
 def held(column: NDArray[Any]) -> NDArray[Any]:
-    """Each missing number replaced by the last one before it (by the first number where there is none before).
+    """Replaces each missing number by the previous one (at the beginning by the first number).
 
     Example:
         >>> held(np.array([1.0, np.nan, np.nan, 4.0])).tolist()
@@ -106,18 +106,20 @@ def held(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def same_length(parts: Mapping[Path, Sequence[Any] | NDArray[Any]]) -> None:
-    """Refuses files that belong together and have unequal numbers of rows."""
+    """Rejects related files with unequal numbers of rows."""
     (first, rows), *others = ((path, len(part)) for path, part in parts.items())
     for path, count in others:
         if count != rows:
-            raise ValueError(f"{path} has {counted(count, 'row')}, {first.name} has {rows:,}; they belong together.")
+            raise ValueError(
+                f"{path} has {counted(count, 'row')}, {first.name} has {rows:,}; they must have the same number."
+            )
 
 
 def _bytes(path: Path) -> bytes:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise ValueError(f"{path}: there is no such file; the data set is incomplete.") from None
+        raise ValueError(f"{path}: no such file; the data set is incomplete.") from None
     except OSError as error:
         raise ValueError(f"{path}: this file cannot be read: {error}.") from error
     if not content.strip():
@@ -148,26 +150,26 @@ def _parse(
     try:
         return csv.read_csv(pa.BufferReader(content), read, parse, convert)
     except (pa.ArrowException, UnicodeError):
-        read.use_threads = False  # only a single thread can tell the line of an error
+        read.use_threads = False  # line numbers of errors need a single thread
     try:
         return csv.read_csv(pa.BufferReader(content), read, parse, convert)
     except (pa.ArrowException, UnicodeError) as error:
-        raise ValueError(_told(path, str(error), list(columns))) from error
+        raise ValueError(_message(path, str(error), list(columns))) from error
 
 
-def _told(path: Path, error: str, columns: list[str]) -> str:
-    """Arrow's message with the line in front and the column by name."""
+def _message(path: Path, error: str, columns: list[str]) -> str:
+    """Rewrites the message of Arrow with the line and the name of the column."""
     line = re.search(r"Row #(\d+)", error)
     where = f"{path}, line {int(line[1]):,}" if line else str(path)
     if cells := re.search(r"Expected (\d+) columns, got (\d+)", error):
         return f"{where}: {counted(int(cells[2]), 'cell')} instead of {cells[1]}."
     if cell := re.search(r"column #(\d+).*invalid value '(.*)'", error, re.DOTALL):
-        return f"{where}: {cell[2][:40]!r} cannot be the {columns[int(cell[1])]!r}."
-    return f"{where}: this is not the table of text it should be: {error.splitlines()[0][:100]}."
+        return f"{where}: {cell[2][:40]!r} is not a valid {columns[int(cell[1])]!r}."
+    return f"{where}: this is not the expected text table: {error.splitlines()[0][:100]}."
 
 
 def _array(column: Any, kind: Kind, name: str, path: Path, header: bool) -> NDArray[Any]:
-    """One column as an array, refused at the first cell that does not fit."""
+    """Converts one column to an array; the first invalid cell is an error."""
     pa = arrow()
 
     def refuse(wrong: Any, why: str) -> None:
@@ -178,14 +180,14 @@ def _array(column: Any, kind: Kind, name: str, path: Path, header: bool) -> NDAr
     absent = column.is_null().to_numpy()
     if kind == "number":
         numbers = column.to_numpy()
-        # What float32 cannot hold is no reading of a sensor either.
-        refuse(~(np.abs(numbers) < np.finfo(np.float32).max) & ~absent, f"is no {name!r}: it must be finite")
+        # Values beyond float32 cannot be sensor readings.
+        refuse(~(np.abs(numbers) < np.finfo(np.float32).max) & ~absent, f"is not a valid {name!r}: it must be finite")
         return numbers
     if kind in ("whole", "date", "text"):
-        refuse(absent, f"cannot be the {name!r}")
+        refuse(absent, f"is not a valid {name!r}")
         return column.to_numpy()
     codes = pa.compute.index_in(column, value_set=pa.array(kind, pa.string()))
-    refuse(codes.is_null().to_numpy(), f"is no {name!r}; known are {listed(kind)}")
+    refuse(codes.is_null().to_numpy(), f"is not a valid {name!r}; expected one of {listed(kind)}")
     return codes.to_numpy().astype(np.int64)
 
 

@@ -1,4 +1,4 @@
-"""The adding problem: two of many numbers are marked, and their sum is to be said at the end."""
+"""The adding problem: the sum of two marked numbers is predicted at the end of a long series."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ._equal import equal_series
 from ._task import Parts, Sizes, Task, add
 
 NAIVE = 1 / 6
-"""The squared error of always saying 1: the variance of the sum of two numbers of U[0, 1]."""
+"""The squared error of always predicting 1: the variance of the sum of two U[0, 1] numbers."""
 
 
-def adding(count: int, dice: np.random.Generator, *, length: int = 200) -> Sequences:
-    """`count` series of `length` numbers of U[0, 1], one marked in each half; the target is the sum of the two.
+def adding(count: int, rng: np.random.Generator, *, length: int = 200) -> Sequences:
+    """Creates `count` series of `length` numbers from U[0, 1], with one marked in each half; the target is their sum.
 
     Example:
         >>> batch = adding(3, np.random.default_rng(0), length=100).batch()
@@ -28,9 +28,9 @@ def adding(count: int, dice: np.random.Generator, *, length: int = 200) -> Seque
     """
     whole("length", length, at_least=2)
     values = np.zeros((count, length, 2), dtype=np.float32)
-    values[..., 0] = dice.random((count, length), dtype=np.float32)
+    values[..., 0] = rng.random((count, length), dtype=np.float32)
     half, row = length // 2, np.arange(count)
-    first, second = dice.integers(0, half, size=count), dice.integers(half, length, size=count)
+    first, second = rng.integers(0, half, size=count), rng.integers(half, length, size=count)
     values[row, first, 1] = 1
     values[row, second, 1] = 1
     total = values[row, first, 0] + values[row, second, 0]
@@ -41,19 +41,19 @@ def _make(protocol: str, seed: int, *, length: int, train: int, valid: int, test
     return drawn(partial(adding, length=length), seed, train=train, valid=valid, test=test)
 
 
-"""What iRNN's authors used for the adding problem and for the copy task; they name no learning rate."""
+"""Settings of the iRNN authors for the adding problem and the copy task; they give no learning rate."""
 
 add(
     Task(
         name="adding",
-        what="Adding problem: the sum of two marked values (the constant answer 1 has an MSE of 0.167)",
+        what="Adding problem: the sum of two marked values (always predicting 1 has an MSE of 0.167)",
         make=_make,
         sizes=Sizes(train=6_400, valid=1_000, test=1_000, steps=200, channels=2),
         loss="squared",
         metric="mse",
         protocols={
-            "clean": "samples drawn by seed, new ones every epoch; validation and test are fixed",
-            "paper": "the same: every sample is new, nothing can leak; lengths 100, 200, 400 and 750",
+            "clean": "random samples, new ones every epoch; validation and test are fixed",
+            "paper": "the same: every sample is new, so there are no leaks; lengths 100, 200, 400 and 750",
         },
         options={"length": 200, "train": 6_400, "valid": 1_000, "test": 1_000},
     )

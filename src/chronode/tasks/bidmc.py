@@ -1,4 +1,4 @@
-"""BIDMC (Pimentel et al. 2016): breaths and heart beats per minute, from a pulse oximeter and an electrocardiogram."""
+"""BIDMC (Pimentel et al. 2016): respiratory and heart rate from a pulse oximeter and an electrocardiogram."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ._publisher import located
 from ._task import Parts, Sizes, Task, add
 from .eigenworms import joined
 
-RATE = 125  # samples a second
+RATE = 125  # samples per second
 LENGTH = 32 * RATE
 STRIDE = 3 * RATE
 CHANNELS = ("PLETH", "II")
@@ -26,51 +26,55 @@ SOURCES = ("recordings", "archive")
 
 
 def read_columns(path: Path, names: tuple[str, ...]) -> NDArray[np.float64]:
-    """`(rows, names)` of a recording's file; NaN where a cell is empty or NaN."""
+    """Reads `(rows, names)` from a file of a recording; NaN where a cell is empty or NaN."""
     table, _ = read_csv(path)
     for name in names:
         if name not in table.column_names:
-            raise ValueError(f"{path}, line 1: there is no column {name!r}, only {', '.join(table.column_names)}.")
+            raise ValueError(
+                f"{path}, line 1: column {name!r} is missing; the columns are {', '.join(table.column_names)}."
+            )
         if not str(table.schema.field(name).type) == "double":
-            raise ValueError(f"{path}: the column {name!r} is not all numbers.")
+            raise ValueError(f"{path}: column {name!r} contains values that are not numbers.")
     return np.stack([table[name].to_numpy() for name in names], axis=1)
 
 
 def read_recordings(top: Path, numeric: str) -> Sequences:
-    """Windows of 32 s, every 3 s, of each recording in `top`; a window's group is its recording.
+    """Reads windows of 32 s, every 3 s, of each recording in `top`; the group of a window is its recording.
 
-    The target is the mean of the monitor's readings (one a second) over the window; a window without any reading is
-    left out.
+    The target is the mean of the monitor readings (one per second) over the window; windows without any reading are
+    dropped.
 
     Args:
-        top: the folder with bidmc_01_Signals.csv, bidmc_01_Numerics.csv, ...
-        numeric: the reading: "RESP" (breaths a minute) or "HR" (beats a minute).
+        top: Folder with bidmc_01_Signals.csv, bidmc_01_Numerics.csv, ...
+        numeric: The reading: "RESP" (breaths per minute) or "HR" (beats per minute).
     """
     files = sorted(top.glob("bidmc_*_Signals.csv"))
     if not files:
-        raise ValueError(f"{top}: there is no bidmc_*_Signals.csv in it.")
+        raise ValueError(f"{top}: no bidmc_*_Signals.csv found.")
     recordings, readings = [], []
     for file in files:
         signals = read_columns(file, CHANNELS)
-        told = read_columns(file.with_name(file.name.replace("Signals", "Numerics")), (numeric,))[:, 0]
-        if len(signals) < LENGTH or len(told) < len(signals) // RATE:
-            seconds = f"{len(signals) / RATE:g} s of signals and {len(told)} readings"
-            raise ValueError(f"{file}: {seconds}; there must be 32 s at least, and a reading for each.")
+        readings = read_columns(file.with_name(file.name.replace("Signals", "Numerics")), (numeric,))[:, 0]
+        if len(signals) < LENGTH or len(readings) < len(signals) // RATE:
+            seconds = f"{len(signals) / RATE:g} s of signals and {len(readings)} readings"
+            raise ValueError(f"{file}: {seconds}; expected at least 32 s, and one reading per second.")
         recordings.append(signals)
-        readings.append(told)
+        readings.append(readings)
     names = [file.name.split("_")[1] for file in files]
     cut = windows(from_list(recordings, ids=np.array(names), channels=CHANNELS), LENGTH, STRIDE)
-    rates = np.concatenate([_means(told, len(signals)) for told, signals in zip(readings, recordings, strict=True)])
+    rates = np.concatenate(
+        [_means(readings, len(signals)) for readings, signals in zip(readings, recordings, strict=True)]
+    )
     rates = rates.astype(np.float32)[:, None]
     known = replace(cut, target=Target(rates, names=(numeric,))).labelled()
     left_out = len(cut) - len(known)
-    return known.with_notes(*([f"{left_out} windows without a reading of {numeric} left out."] if left_out else []))
+    return known.with_notes(*([f"{left_out} windows without a reading of {numeric} dropped."] if left_out else []))
 
 
-def _means(told: NDArray[np.float64], samples: int) -> NDArray[np.float64]:
-    """The mean reading of each window of a recording; NaN where there is none."""
+def _means(readings: NDArray[np.float64], samples: int) -> NDArray[np.float64]:
+    """Returns the mean reading of each window of a recording; NaN where there is none."""
     seconds, every = LENGTH // RATE, STRIDE // RATE
-    views = np.lib.stride_tricks.sliding_window_view(told, seconds)[: (samples - LENGTH) // RATE + 1 : every]
+    views = np.lib.stride_tricks.sliding_window_view(readings, seconds)[: (samples - LENGTH) // RATE + 1 : every]
     there = np.isfinite(views)
     sums, counts = np.where(there, views, 0).sum(1), there.sum(1)
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
@@ -81,7 +85,7 @@ def _make(protocol: str, seed: int, *, source: str, numeric: str, archive: str) 
     if source == "recordings":
         series = read_recordings(located(folder("bidmc"), "bidmc_01_Signals.csv").parent, numeric)
     elif protocol == "clean":
-        raise ValueError("the archive does not tell recordings: take protocol='paper', or source='recordings'.")
+        raise ValueError("the archive does not identify recordings: use protocol='paper', or source='recordings'.")
     else:
         series = joined(folder("bidmc_tser"), archive)
     train, valid, test = split(series, by="group" if protocol == "clean" else "series", seed=seed)
@@ -89,9 +93,9 @@ def _make(protocol: str, seed: int, *, source: str, numeric: str, archive: str) 
 
 
 _PROTOCOLS = {
-    "clean": "the recordings' windows; no recording is in two parts (37, 8 and 8 of the 53)",
-    "paper": "windows drawn at random: a window of the test part overlaps those of training by up to 29 of its 32 s, "
-    "and every patient is in all parts: a leak. source='archive' takes the TSER archive's 7,949 windows themselves",
+    "clean": "windows of the recordings; no recording is in two parts (37, 8 and 8 of the 53)",
+    "paper": "windows split at random. Leaks: test windows overlap training windows by up to 29 of 32 s, "
+    "and every patient is in all parts. source='archive' uses the 7,949 windows of the TSER archive",
 }
 
 

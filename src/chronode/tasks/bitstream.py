@@ -1,4 +1,4 @@
-"""Parity of a block of fair bits, dense or event-coded: mmRNN's synthetic task."""
+"""Parity of a block of random bits, with dense or event-based encoding: the synthetic task of mmRNN."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from ._task import Parts, Sizes, Task, add
 
 BLOCK = 32
 LENGTHS = {"code": (2, BLOCK - 1), "text": (BLOCK, BLOCK)}
-"""Fewest and most bits of a block: as mmRNN's authors' code draws them, and as their text says."""
+"""Minimum and maximum number of bits of a block, in the code and in the text of the mmRNN paper."""
 
 
 def bitstream(count: int, seed: int, *, event: bool = True, shortest: int = 2, longest: int = BLOCK - 1) -> Sequences:
-    """`count` blocks of `shortest` to `longest` bits, times in blocks of 32; the target is their parity.
+    """Creates `count` blocks of `shortest` to `longest` bits, with 32 bits per unit of time; the target is their
+    parity.
 
     Args:
-        count: number of blocks.
-        seed: of the random bits.
-        event: tell only changes and the time between them; otherwise every bit, 1/32 apart.
-        shortest: fewest bits of a block.
-        longest: most bits of a block.
+        count: Number of blocks.
+        seed: Random seed of the bits.
+        event: Whether to encode only the changes and the time between them; otherwise every bit, 1/32 apart.
+        shortest: Minimum number of bits.
+        longest: Maximum number of bits.
 
     Example:
         >>> streams = bitstream(3, seed=0)
@@ -43,12 +44,12 @@ def bitstream(count: int, seed: int, *, event: bool = True, shortest: int = 2, l
         values, gaps, lengths = encode(bits, lengths)
     else:
         values, gaps = bits, np.ones_like(bits)
-    told = {"target": target, "classes": ["even", "odd"], "target_names": ["parity"], "channels": ["bit"]}
-    return from_numpy(values[..., None], order="NTD", dt=gaps / BLOCK, lengths=lengths, **told)
+    options = {"target": target, "classes": ["even", "odd"], "target_names": ["parity"], "channels": ["bit"]}
+    return from_numpy(values[..., None], order="NTD", dt=gaps / BLOCK, lengths=lengths, **options)
 
 
 def _make(protocol: str, seed: int, *, event: bool, block: str, train: int, valid: int, test: int) -> Parts:
-    """Fair bits leak nothing, so both protocols are one."""
+    """Creates the parts; random bits do not leak, so both protocols are the same."""
     shortest, longest = LENGTHS[one_of("block", block, LENGTHS)]
     draw = partial(bitstream, event=event, shortest=shortest, longest=longest)
     return Parts(draw(train, 3 * seed), draw(valid, 3 * seed + 1), draw(test, 3 * seed + 2))
@@ -63,10 +64,11 @@ add(
         loss="cross_entropy",
         metric="accuracy",
         protocols={
-            "clean": "blocks of 2 to 31 bits drawn by seed: 100,000 to learn from, 10,000 others to choose by, 10,000 "
-            "others to report",
-            "paper": "the same. The authors' code draws 2 to 31 bits, their text says exactly 32 (block='text'); they "
-            "have no validation part and report the last epoch. Nothing leaks",
+            "clean": "random blocks of 2 to 31 bits: 100,000 for training, 10,000 for validation and 10,000 for "
+            "testing",
+            "paper": "the same. The authors' code draws 2 to 31 bits, while their text says exactly 32 "
+            "(block='text'); they "
+            "have no validation part and report the last epoch. There are no leaks",
         },
         options={"event": True, "block": "code", "train": 100_000, "valid": 10_000, "test": 10_000},
     )

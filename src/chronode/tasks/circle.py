@@ -1,4 +1,4 @@
-"""A point on a circle: the input whose path through a network is measured, and a tiny task."""
+"""A point on a circle: the input for measuring trajectory lengths, and a tiny task."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ._task import Parts, Sizes, Task, add
 
 
 def circle(points: int = 100, phases: NDArray[np.float64] | None = None) -> Sequences:
-    """Once around: (sin t, cos t) at `points` times from 0 to 2π; the target of a step is the next point.
+    """Creates one turn: (sin t, cos t) at `points` times from 0 to 2π; the target of a step is the next point.
 
-    LTC's Figs 1 to 3 and Table 2 measure how long the path of a network's states is while it sees this.
+    Figs. 1 to 3 and Table 2 of the LTC paper measure the length of the state trajectory for this input.
 
     Args:
-        points: of a series, the first and the last being the same place.
-        phases: `(N,)` where each series begins; one that begins at 0 if None.
+        points: Number of points of a series; the first and the last coincide.
+        phases: `(N,)` initial phase of each series; a single series with phase 0 if None.
 
     Example:
         >>> batch = circle(5).batch()
@@ -48,8 +48,8 @@ def circle(points: int = 100, phases: NDArray[np.float64] | None = None) -> Sequ
     )
 
 
-def _draw(points: int, count: int, dice: np.random.Generator) -> Sequences:
-    return circle(points, dice.uniform(0, 2 * math.pi, size=count))
+def _draw(points: int, count: int, rng: np.random.Generator) -> Sequences:
+    return circle(points, rng.uniform(0, 2 * math.pi, size=count))
 
 
 def _make(protocol: str, seed: int, *, points: int, train: int, valid: int, test: int) -> Parts:
@@ -59,14 +59,14 @@ def _make(protocol: str, seed: int, *, points: int, train: int, valid: int, test
 add(
     Task(
         name="circle",
-        what="Next point on a circle; LTC's input for trajectory lengths",
+        what="Next point on a circle (the input for trajectory lengths in the LTC paper)",
         make=_make,
         sizes=Sizes(train=64, valid=16, test=16, steps=100, channels=2),
         loss="squared",
         metric="mse",
         protocols={
-            "clean": "circles that begin at phases drawn by seed",
-            "paper": "the same; the paper trains nothing on it and feeds one circle from phase 0: circle()",
+            "clean": "circles with random initial phases",
+            "paper": "the same; the paper does not train on it and uses one circle with phase 0: circle()",
         },
         options={"points": 100, "train": 64, "valid": 16, "test": 16},
     )

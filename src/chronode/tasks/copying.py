@@ -1,4 +1,4 @@
-"""The copy task: ten symbols are to be repeated after a long silence."""
+"""The copy task: ten symbols are repeated after a long delay."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ BLANK, DELIMITER = SYMBOLS, SYMBOLS + 1
 NAMES = (*(f"a{i}" for i in range(SYMBOLS)), "blank", "delimiter")
 
 
-def copying(count: int, dice: np.random.Generator, *, length: int = 200) -> Sequences:
-    """`count` series: 10 symbols of 8, `length` - 1 blanks, a delimiter, 10 blanks; the target is a class per step.
+def copying(count: int, rng: np.random.Generator, *, length: int = 200) -> Sequences:
+    """Creates `count` series: 10 of 8 symbols, `length` - 1 blanks, a delimiter, 10 blanks; the target is a class per
+    step.
 
-    That class is blank for `length` + 10 steps, then the 10 symbols in their order. The values are one-hot: for a
-    network that begins with W x they are an embedding that is learnt with W, so that every layer takes them as
-    they are and counts the same parameters as in the papers, which speak of categories only.
+    The class is blank for `length` + 10 steps, followed by the 10 symbols in their order. The values are one-hot: for a
+    network that begins with W x this is a learned embedding, so that every layer accepts them directly and has the
+    parameter counts of the papers, which only mention categories.
 
     Example:
         >>> series = copying(1, np.random.default_rng(0), length=3)[0]
@@ -35,7 +36,7 @@ def copying(count: int, dice: np.random.Generator, *, length: int = 200) -> Sequ
     """
     whole("length", length, at_least=1)
     steps = length + 2 * MEMORY
-    symbols = dice.integers(0, SYMBOLS, size=(count, MEMORY))
+    symbols = rng.integers(0, SYMBOLS, size=(count, MEMORY))
     seen = np.full((count, steps), BLANK)
     seen[:, :MEMORY] = symbols
     seen[:, MEMORY + length - 1] = DELIMITER
@@ -47,7 +48,7 @@ def copying(count: int, dice: np.random.Generator, *, length: int = 200) -> Sequ
 
 
 def memoryless(length: int) -> float:
-    """The cross entropy per step of who knows the time but none of the symbols: 10 log 8 / (`length` + 20).
+    """Returns the cross entropy per step without memory of the symbols: 10 log 8 / (`length` + 20).
 
     Example:
         >>> round(memoryless(200), 3), round(memoryless(500), 3)
@@ -69,8 +70,8 @@ add(
         loss="cross_entropy",
         metric="cross_entropy",
         protocols={
-            "clean": "samples drawn by seed, new ones every epoch; validation and test are fixed",
-            "paper": "the same: every sample is new, nothing can leak; lengths 200 and 500",
+            "clean": "random samples, new ones every epoch; validation and test are fixed",
+            "paper": "the same: every sample is new, so there are no leaks; lengths 200 and 500",
         },
         options={"length": 200, "train": 6_400, "valid": 1_000, "test": 1_000},
     )

@@ -1,4 +1,4 @@
-"""scikit-learn's own small digits as series: tasks that need no download."""
+"""The small digits data set of scikit-learn as series: tasks without a download."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WHITE = 16
 
 
 def digits_series() -> Sequences:
-    """1,797 images of 8 x 8 pixels, pixel by pixel, in [0, 1].
+    """Returns 1,797 images of 8 x 8 pixels as series of pixels in [0, 1].
 
     Example:
         >>> digits_series()
@@ -31,7 +31,7 @@ def digits_series() -> Sequences:
 
 
 def digits_events() -> Sequences:
-    """The same as bits (brighter than half), told where they change; an image is one unit of time.
+    """Returns the same as bits (brighter than half), encoded as events; an image is one unit of time.
 
     Example:
         >>> digits_events()[0].dt.sum().item()
@@ -52,7 +52,7 @@ def digits_events() -> Sequences:
 
 
 def _load() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """(images `(N, 64)` of 0 to 16, labels)."""
+    """Returns (images `(N, 64)` with values 0 to 16, labels)."""
     from sklearn.datasets import load_digits
 
     images, labels = load_digits(return_X_y=True)
@@ -77,8 +77,8 @@ for _name, _what, _series, _steps in (
             loss="cross_entropy",
             metric="accuracy",
             protocols={
-                "clean": "70 / 15 / 15 % drawn by seed, the digits evenly; writers are not known and may cross",
-                "paper": "the same: no paper here uses it",
+                "clean": "random split 70/15/15%, stratified by digit; writers are unknown and may be in several parts",
+                "paper": "the same: none of the papers uses it",
             },
         )
     )

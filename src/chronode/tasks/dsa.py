@@ -1,4 +1,4 @@
-"""Daily and sports activities from 45 signals of five motion sensors: a task of iRNN and ERNN."""
+"""Daily and sports activities from 45 signals of five motion sensors: a task of the iRNN and ERNN papers."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ COLUMNS: dict[str, Kind] = dict.fromkeys(CHANNELS, "number")
 
 
 def read(path: Path) -> Sequences:
-    """Every segment of 5 s, `data/a01/p1/s01.txt` and so on, that is there; the group is the person."""
+    """Reads all segments of 5 s, `data/a01/p1/s01.txt` and so on; the group is the person."""
     files = sorted(located(path, "data").glob("a[0-9][0-9]/p[1-8]/s[0-9][0-9].txt"))
     if not files:
-        raise ValueError(f"{path}: there is no segment such as a01/p1/s01.txt in data.")
+        raise ValueError(f"{path}: no segments such as a01/p1/s01.txt found in data.")
     places = [[int(number) for number in re.findall(r"\d+", "/".join(file.parts[-3:]))] for file in files]
     activity, person, _ = np.array(places).T
     if activity.min() < 1 or activity.max() > len(ACTIVITIES):
         wrong = files[int(np.flatnonzero((activity < 1) | (activity > len(ACTIVITIES)))[0])]
         raise ValueError(f"{wrong}: the activities are a01 to a{len(ACTIVITIES)}.")
-    # One activity at a time: parsed together its small files take a third of the time, all at once much memory.
+    # One activity at a time: parsing its small files together takes a third of the time; all at once, much memory.
     values = [_segments([files[row] for row in np.flatnonzero(activity == each)]) for each in np.unique(activity)]
     return from_numpy(
         np.concatenate(values),
@@ -72,7 +72,7 @@ def read(path: Path) -> Sequences:
 
 
 def _segments(files: Sequence[Path]) -> NDArray[np.float32]:
-    """`(files, 125, 45)`."""
+    """Returns the segments, `(files, 125, 45)`."""
     texts = [file.read_bytes() for file in files]
     if all(text.count(b"\n") + (not text.endswith(b"\n")) == STEPS for text in texts):
         try:
@@ -80,7 +80,7 @@ def _segments(files: Sequence[Path]) -> NDArray[np.float32]:
             table = parse_table(joined, files[0].parent, COLUMNS, header=False)
             return _matrix(table).reshape(len(files), STEPS, len(CHANNELS))
         except ValueError:
-            pass  # file by file it can be said which one is wrong
+            pass  # parsed one by one below, to name the wrong file
     segments = []
     for file in files:
         segments.append(_matrix(read_table(file, COLUMNS, header=False)))
@@ -114,11 +114,11 @@ add(
         loss="cross_entropy",
         metric="accuracy",
         protocols={
-            "clean": "persons 5 to 8 are test; one of the persons 1 to 4, drawn by seed, validation; scaled per "
+            "clean": "persons 5 to 8 are test; one of persons 1 to 4, chosen by seed, is validation; scaled per "
             "channel by the training persons",
-            "paper": "half of each activity's segments, drawn by seed, training, half test (the papers tell the counts "
-            "only, 4560 and 4560), 20 % of training validation. Leaks: all persons, and segments that follow one "
-            "another without a pause, are in both halves; validation is inside training",
+            "paper": "random halves of the segments of each activity are training and test (the papers only give the "
+            "counts, 4560 and 4560), 20% of training is validation. Leaks: all persons, and consecutive segments "
+            "without a pause, are in both halves; validation is part of training",
         },
         data="dsa19",
     )

@@ -1,4 +1,4 @@
-"""EigenWorms (UEA archive): which mutant is the worm, from how it moves?"""
+"""EigenWorms (UEA archive): classification of mutant worms by their movement."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ._task import Parts, Sizes, Task, add
 
 
 def joined(top: Path, name: str) -> Sequences:
-    """NAME_TRAIN.ts and NAME_TEST.ts as one set; every series is a group of its own."""
+    """Reads NAME_TRAIN.ts and NAME_TEST.ts as one set; every series is its own group."""
     both = concat(read_ts(located(top, f"{name}_{part}.ts")) for part in ("TRAIN", "TEST"))
-    # Both files count their series from 0.
+    # Both files number their series from 0.
     return replace(both, ids=np.arange(len(both)), groups=np.arange(len(both)))
 
 
@@ -36,8 +36,8 @@ add(
         loss="cross_entropy",
         metric="accuracy",
         protocols={
-            "clean": "the archive's parts joined, then 70/15/15 by seed, mutants spread evenly",
-            "paper": "the same, drawn without regard to the mutants",
+            "clean": "the joined parts of the archive, split 70/15/15% at random, stratified by mutant",
+            "paper": "the same, without stratification",
         },
         data="eigenworms",
     )

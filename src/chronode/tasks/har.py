@@ -1,4 +1,4 @@
-"""Human activity from a phone at the waist: six classes, and the two of iRNN and ERNN; LTC's 561 features too."""
+"""Human activity from a smartphone at the waist: six classes, the two of iRNN and ERNN, and the 561 features of LTC."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ SIGNALS = tuple(f"{sensor}_{axis}" for sensor in ("body_acc", "body_gyro", "tota
 CLASSES = ("walking", "walking upstairs", "walking downstairs", "sitting", "standing", "laying")
 PAIR = ("sitting, laying or upstairs", "standing, walking or downstairs")
 IN_PAIR = np.array([1, 0, 1, 0, 1, 0])
-"""Of each of CLASSES its class in HAR-2."""
+"""The HAR-2 class of each of CLASSES."""
 STEPS, FEATURES, LENGTH, TEST_STRIDE = 128, 561, 16, 8
 
 
 def read(path: Path, part: str, *, merged: bool = False) -> Sequences:
-    """The publisher's "train" or "test" windows of 128 steps of nine signals; the group is the subject.
+    """Reads the published "train" or "test" windows of 128 steps of nine signals; the group is the subject.
 
     Args:
-        path: the folder.
+        path: The folder.
         part: "train" or "test".
-        merged: the two classes of HAR-2 instead of six.
+        merged: Whether to use the two classes of HAR-2 instead of six.
     """
     root = located(path, FOLDER) / part
     files = [root / "Inertial Signals" / f"{signal}_{part}.txt" for signal in SIGNALS]
@@ -51,17 +51,17 @@ def read(path: Path, part: str, *, merged: bool = False) -> Sequences:
 
 
 def read_features(path: Path, part: str, *, by_subject: bool) -> Sequences:
-    """The 561 features of each window, as steps: LTC's variant.
+    """Reads the 561 features of each window as steps: the variant of the LTC paper.
 
     Args:
-        path: the folder.
+        path: The folder.
         part: "train" or "test".
-        by_subject: a series for each subject; otherwise one for all rows of the file, as in the authors' code.
+        by_subject: Whether there is one series per subject; otherwise one for the whole file, as in the authors' code.
     """
     root = located(path, FOLDER) / part
     file = root / f"X_{part}.txt"
     if not file.exists():
-        raise ValueError(f"{file} is not there: features='handmade' needs it; features='raw' does without.")
+        raise ValueError(f"{file} is missing: features='handmade' needs it, features='raw' does not.")
     values = read_matrix(file, FEATURES)
     activity, subject = _labels(root, part)
     same_length({root / f"y_{part}.txt": activity, file: values})
@@ -78,15 +78,15 @@ def read_features(path: Path, part: str, *, by_subject: bool) -> Sequences:
 
 
 def _labels(root: Path, part: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(activity from 0, subject) of each window."""
+    """Returns (activity from 0, subject) of each window."""
     files = [root / f"{name}_{part}.txt" for name in ("y", "subject")]
     columns = [read_matrix(file, 1)[:, 0] for file in files]
     same_length(dict(zip(files, columns, strict=True)))
     for file, column, most in zip(files, columns, (len(CLASSES), np.inf), strict=True):
         wrong = np.flatnonzero((column % 1 != 0) | (column < 1) | (column > most))
         if len(wrong):
-            told = f"a whole number from 1 to {most}" if most < np.inf else "a subject's number"
-            raise ValueError(f"{file}, line {int(wrong[0]) + 1:,}: {column[wrong[0]]:g} is not {told}.")
+            expected = f"a whole number from 1 to {most}" if most < np.inf else "a subject's number"
+            raise ValueError(f"{file}, line {int(wrong[0]) + 1:,}: {column[wrong[0]]:g} is not {expected}.")
     return columns[0].astype(np.int64) - 1, columns[1].astype(np.int64)
 
 
@@ -110,14 +110,16 @@ def _make_features(path: Path, protocol: str, seed: int) -> Parts:
 
 
 _PROTOCOLS = {
-    "clean": "the publisher's test subjects (9 of 30) are test; 3 of the 21 others, drawn by seed, validation; scaled "
+    "clean": "the published test subjects (9 of 30) are test; 3 of the 21 others, chosen by seed, are validation; "
+    "scaled "
     "per channel by the training subjects",
-    "paper": "the same, which is how EdgeML, whose preparation the papers took over, divides and scales the windows. "
-    "The papers say 20% validation to tune settings, then training on all 7352 windows",
+    "paper": "the same, following EdgeML, whose preparation the papers adopted. The papers use 20% validation to tune "
+    "settings, then train on all 7352 windows",
 }
 _LTC = (
-    ". features='handmade': LTC's 16 windows in a row with 561 features each; shuffled (RandomState 893429), 10% "
-    "validation, unscaled. Leaks: neighbouring series share 15 windows and lie in training and validation"
+    ". features='handmade': 16 consecutive windows with 561 features each, as in LTC; shuffled (RandomState 893429), "
+    "10% "
+    "validation, unscaled. Leaks: neighbouring series share 15 windows and are in training and validation"
 )
 
 add(

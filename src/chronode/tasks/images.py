@@ -1,4 +1,4 @@
-"""MNIST's images as series: pixel by pixel in their order or permuted, row by row, or as events."""
+"""MNIST images as series: pixel by pixel in order or permuted, row by row, or as events."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ Bytes = NDArray[np.uint8]
 
 
 def pixel_order(name: str) -> NDArray[np.int64]:
-    """The order of the 784 pixels in permuted MNIST.
+    """Returns the order of the 784 pixels in permuted MNIST.
 
     Args:
-        name: "unicornn": torch's randperm after seed 5544, as its code does. "irnn": seed 42; that paper does not
-            say whose generator, and no code that does is known: numpy's `RandomState` is taken.
+        name: "unicornn": torch.randperm with seed 5544, as in the UnICORNN code. "irnn": seed 42; the paper does not
+            name the generator and its code is not public: NumPy's `RandomState` is used.
 
     Example:
         >>> pixel_order("unicornn")[:4].tolist(), pixel_order("irnn")[:4].tolist()
@@ -43,27 +43,27 @@ def pixel_order(name: str) -> NDArray[np.int64]:
 
 
 def pixel_series(images: Bytes, labels: Bytes, order: NDArray[np.int64] | None = None) -> Sequences:
-    """Each pixel is a step: 784 values in [0, 1], row by row or in `order`."""
+    """Creates series with one pixel per step: 784 values in [0, 1], row by row or in `order`."""
     pixels = images.reshape(len(images), PIXELS)
     pixels = pixels if order is None else pixels.take(order, axis=1)
     return equal_series(in_unit(pixels)[..., None], digit(labels), ("pixel",))
 
 
 def row_series(images: Bytes, labels: Bytes) -> Sequences:
-    """Each row is a step of 28 values in [0, 1]."""
+    """Creates series with one row of 28 values in [0, 1] per step."""
     return equal_series(in_unit(images), digit(labels), tuple(f"column {i}" for i in range(images.shape[-1])))
 
 
 def event_series(images: Bytes, labels: Bytes, *, close: bool = True) -> Sequences:
-    """Bits (pixel > 128), row by row, told where they change; 256 pixels are one unit of time.
+    """Creates series of bits (pixel > 128), row by row, encoded as events; 256 pixels are one unit of time.
 
-    mmRNN's authors pad to 256 events and would cut what came later. No image of MNIST has more than 106, so that
+    The authors of mmRNN pad to 256 events and would cut longer series. No MNIST image has more than 106 events, so
     nothing is cut, and series keep their own lengths. Their code does not close the last run.
 
     Args:
-        images: `(N, 28, 28)`.
-        labels: `(N,)`.
-        close: tell the end of the last run by an event of its own.
+        images: `(N, 28, 28)` images.
+        labels: `(N,)` labels.
+        close: Whether an additional event marks the end of the last run.
 
     Example:
         >>> image = np.zeros((1, 28, 28), dtype=np.uint8)
@@ -86,17 +86,17 @@ def event_series(images: Bytes, labels: Bytes, *, close: bool = True) -> Sequenc
 
 
 def in_unit(pixels: Bytes) -> NDArray[np.float32]:
-    """Bytes as numbers in [0, 1]."""
+    """Scales bytes to [0, 1]."""
     return np.divide(pixels, 255, dtype=np.float32)
 
 
 def digit(labels: NDArray[np.integer]) -> Target:
-    """Labels 0 to 9 as a target."""
+    """Creates a target from labels 0 to 9."""
     return Target(labels.astype(np.int32), classes=DIGITS, names=("digit",))
 
 
 def held_out(s: Sequences, share: float, seed: int) -> tuple[Sequences, Sequences]:
-    """(the others, a `share` of the series drawn by seed); both keep the order of `s`."""
+    """Returns (the rest, a random `share` of the series); both keep the order of `s`."""
     count = max(1, round(share * len(s)))
     is_held = np.zeros(len(s), dtype=bool)
     is_held[np.random.default_rng(seed).permutation(len(s))[:count]] = True
@@ -127,16 +127,17 @@ def _events(protocol: str, seed: int) -> Parts:
     return Parts(*held_out(train, VALID, seed), test)
 
 
-def _add(name: str, what: str, make: Callable[..., Parts], steps: int, **told: Any) -> None:
-    told = {"sizes": Sizes(57_000, 3_000, 10_000, steps, channels=1, classes=10), **told}
-    add(Task(name=name, what=what, make=make, data="mnist", loss="cross_entropy", metric="accuracy", **told))
+def _add(name: str, what: str, make: Callable[..., Parts], steps: int, **options: Any) -> None:
+    options = {"sizes": Sizes(57_000, 3_000, 10_000, steps, channels=1, classes=10), **options}
+    add(Task(name=name, what=what, make=make, data="mnist", loss="cross_entropy", metric="accuracy", **options))
 
 
 PIXEL_PROTOCOLS = {
-    "clean": "3,000 of the 60,000 training images, drawn by seed, are to choose by. The files do not name the writers, "
-    "so a writer may be in both parts of them; none is in both files",
-    "paper": "the same, as UnICORNN's code does it; iRNN's authors scale pixels to mean 0 and variance 1 and name no "
-    "validation part",
+    "clean": "3,000 of the 60,000 training images, chosen by seed, are validation. The writers are unknown, so the "
+    "same "
+    "writer may be in training and validation; no writer is in both training and test",
+    "paper": "the same, as in the UnICORNN code; the authors of iRNN scale pixels to mean 0 and variance 1 and do not "
+    "mention a validation part",
 }
 
 _add(
@@ -161,18 +162,18 @@ _add(
     SIDE,
     sizes=Sizes(54_000, 6_000, 10_000, SIDE, channels=SIDE, classes=10),
     protocols={
-        "clean": "the last 10 % of the training file are to choose by; no random choice",
-        "paper": "the same, as LTC's code does it",
+        "clean": "the last 10% of the training file are validation; nothing is random",
+        "paper": "the same, as in the LTC code",
     },
 )
 _add(
     "event-mnist",
-    "Event-based MNIST: black-and-white pixels where they change",
+    "Event-based MNIST: changes of black-and-white pixels",
     _events,
     106,
     protocols={
-        "clean": "3,000 of the 60,000 training images, drawn by seed, are to choose by; the last run is closed",
-        "paper": "all 60,000 to learn from and no closing event, as mmRNN's code does it. It has no validation part: "
-        "here the test part is given for it, and a choice by it leaks",
+        "clean": "3,000 of the 60,000 training images, chosen by seed, are validation; the last run is closed",
+        "paper": "training on all 60,000 images without a closing event, as in the mmRNN code. It has no validation "
+        "part; here the test part is used instead, so model selection leaks",
     },
 )

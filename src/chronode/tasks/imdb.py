@@ -1,4 +1,4 @@
-"""Large Movie Review Dataset (Maas et al. 2011): does a film review like the film?"""
+"""Large Movie Review Dataset (Maas et al. 2011): sentiment of IMDB reviews."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _NAME = re.compile(r"(\d+)_(\d+)\.txt")
 
 
 def read_reviews(path: Path, numbering: Numbering, longest: int | None = None) -> Sequences:
-    """The reviews of `path/neg` and `path/pos`, a file each, named ID_RATING.txt; a series is a review."""
+    """Reads the reviews in `path/neg` and `path/pos`, files named ID_RATING.txt; a series is a review."""
     files = []
     for label, name in enumerate(CLASSES):
         found = [(file, _NAME.fullmatch(file.name)) for file in (path / name).glob("*.txt")]
         if not found:
-            raise ValueError(f"{path / name}: there are no reviews in it.")
+            raise ValueError(f"{path / name}: no reviews found.")
         for file, match in found:
             if match is None:
-                raise ValueError(f"{file}: a review's file is named ID_RATING.txt.")
+                raise ValueError(f"{file}: expected a file name such as ID_RATING.txt.")
             files.append((label, int(match[1]), file))
     reviews = (
         Review(f"{path.name}/{file.parent.name}/{file.name}", label, utf8(file.read_bytes(), file))
@@ -56,12 +56,14 @@ add(
         loss="cross_entropy",
         metric="accuracy",
         protocols={
-            "clean": "30 % of the training reviews, drawn by seed and with as many for as against, are the validation "
-            "part; the vocabulary is that of the training part. No film of the test part is in another; a film may "
-            "have reviews in both the training and the validation part",
-            "paper": "the same, drawn without regard to the classes",
+            "clean": "30% of the training reviews, chosen by seed and stratified by class, are validation; the "
+            "vocabulary "
+            "is that of the training part. No film of the test part is in another part; a film may have reviews in "
+            "both "
+            "training and validation",
+            "paper": "the same, without stratification",
         },
-        # The paper does not say that reviews were clipped, and batches by length make it needless.
+        # The paper does not mention clipping of reviews, and batches by length make it unnecessary.
         options={"words": 25_000, "longest": None, "vectors": True},
         data="imdb",
     )

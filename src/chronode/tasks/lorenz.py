@@ -1,4 +1,4 @@
-"""Lorenz 96: a later state of a system that is calm or chaotic, as its force wants."""
+"""Lorenz 96: prediction of a later state of a system that is calm or chaotic, depending on its force."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ AHEAD = 25
 
 
 def slope(x: NDArray[np.float64], force: float) -> NDArray[np.float64]:
-    """x_j' = (x_{j+1} - x_{j-2}) x_{j-1} - x_j + F along the last axis, which is a ring."""
+    """Returns x_j' = (x_{j+1} - x_{j-2}) x_{j-1} - x_j + F along the last axis, which is a ring."""
     width = x.shape[-1]
     j = np.arange(width)
-    # Negative indices count from the end, which closes the ring (and is much faster than np.roll).
+    # Negative indices close the ring, much faster than np.roll.
     return (x[..., j + 1 - width] - x[..., j - 2]) * x[..., j - 1] - x + force
 
 
 def trajectory(start: NDArray[np.float64], force: float, steps: int, step: float = STEP) -> NDArray[np.float64]:
-    """States `(N, steps, D)` from `start (N, D)` on, by the classical Runge-Kutta rule of order 4.
+    """Integrates states `(N, steps, D)` from `start (N, D)` by the classical Runge-Kutta method of order 4.
 
-    At a force of 8 and steps of 0.01 each step is right to 2e-5.
+    For a force of 8 and steps of 0.01, the error of each step is below 2e-5.
 
     Example:
         >>> rest = np.full((1, 5), 8.0)
@@ -49,15 +49,15 @@ def trajectory(start: NDArray[np.float64], force: float, steps: int, step: float
 
 
 def lorenz96(
-    count: int, dice: np.random.Generator, *, force: float = 8.0, length: int = 2000, ahead: int = AHEAD
+    count: int, rng: np.random.Generator, *, force: float = 8.0, length: int = 2000, ahead: int = AHEAD
 ) -> Sequences:
-    """`count` trajectories of 5 dimensions; the target of a step is the state `ahead` steps later.
+    """Creates `count` trajectories in 5 dimensions; the target of a step is the state `ahead` steps later.
 
-    UnICORNN's paper gives the equation, the two forces and 128 sequences of 2000, and follows coRNN's for the rest:
-    the 25th next state is predicted. (The next state, `ahead=1`, cannot be meant: repeating the input would have an
-    error of 0.0021 at F = 0.9, a tenth of the best printed one.) Left open, and chosen here: the states are 0.01
-    apart and a trajectory starts at F + U[-0.5, 0.5] in each dimension, as in public code of such experiments;
-    nothing is cut from its beginning, nothing is scaled.
+    The UnICORNN paper gives the equation, the two forces and 128 sequences of 2000 steps, and otherwise follows coRNN:
+    the 25th next state is predicted. (It cannot be the next state, `ahead=1`: repeating the input would have an error
+    of 0.0021 at F = 0.9, a tenth of the best published one.) The rest is not specified; here the states are 0.01 apart
+    and a trajectory starts at F + U[-0.5, 0.5] in each dimension, as in public code for similar experiments, without
+    burn-in and without scaling.
 
     Example:
         >>> batch = lorenz96(2, np.random.default_rng(0), length=50).batch()
@@ -66,7 +66,7 @@ def lorenz96(
     """
     force = number("force", force)
     length, ahead = whole("length", length, at_least=1), whole("ahead", ahead, at_least=1)
-    start = force + dice.random((count, DIMENSIONS)) - 0.5
+    start = force + rng.random((count, DIMENSIONS)) - 0.5
     path = trajectory(start, force, length + ahead).astype(np.float32)
     channels = tuple(f"x{i + 1}" for i in range(DIMENSIONS))
     later = np.ascontiguousarray(path[:, ahead:]).reshape(-1, DIMENSIONS)
@@ -84,14 +84,14 @@ def _make(
 add(
     Task(
         name="lorenz96",
-        what="Lorenz 96: the state 25 steps ahead (chaotic at force=8, calm at force=0.9)",
+        what="Lorenz 96: state 25 steps ahead (chaotic at force=8, calm at force=0.9)",
         make=_make,
         sizes=Sizes(train=128, valid=128, test=128, steps=2000, channels=DIMENSIONS),
         loss="squared",
         metric="nrmse",
         protocols={
-            "clean": "trajectories drawn by seed, each part from starts of its own",
-            "paper": "the same; start, step and normalisation are not in the paper, nothing is known to leak",
+            "clean": "random trajectories with separate initial states for each part",
+            "paper": "the same; initial state, step and normalization are not given in the paper; no known leaks",
         },
         options={"force": 8.0, "length": 2000, "ahead": AHEAD, "train": 128, "valid": 128, "test": 128},
     )

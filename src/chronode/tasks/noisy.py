@@ -1,4 +1,4 @@
-"""Images row by row, then noise: what was seen first must be kept for almost a thousand steps."""
+"""Images row by row, followed by noise: the input must be remembered for almost a thousand steps."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ CIFAR_VALID = 3 / 50
 
 @dataclass(frozen=True)
 class NoiseRows:
-    """A batch's last touch: steps of noise behind the image, up to 1000; the same series always gets the same.
+    """Appends steps of noise to each image of a batch, up to 1000; a series always gets the same noise.
 
-    Stored, the noise of MNIST would take 6.5 GB. It is drawn from Philox, a generator whose stream is a function of
+    Stored, the noise for MNIST would take 6.5 GB. It is drawn from Philox, a generator whose stream is a function of
     a key, here (seed, file, id), and has 65,536 equally likely values at the quantiles of its distribution: 16 bits
-    for a number, so that a batch takes milliseconds.
+    per number, so that a batch takes milliseconds.
 
     Attributes:
-        seed: of the noise.
-        file: which file the ids count in.
+        seed: Seed of the noise.
+        file: Number of the file to which the ids belong.
         kind: "normal": N(0, 1); "uniform": U[0, 1].
-        shared: one noise for all series of all parts.
-        length: steps of image and noise together.
+        shared: Whether all series of all parts have the same noise.
+        length: Steps of image and noise together.
 
     Example:
         >>> image = Batch(torch.ones(2, 28, 28), torch.tensor([28, 28]), None, None, None, torch.arange(2))
@@ -55,7 +55,7 @@ class NoiseRows:
     length: int = LENGTH
 
     def __call__(self, batch: Batch, ids: NDArray[Any]) -> Batch:
-        """The batch with noise behind each of its series."""
+        """Returns the batch with noise after each of its series."""
         count, steps, width = batch.x.shape
         x = batch.x.new_empty(count, self.length, width)
         x[:, :steps] = batch.x
@@ -67,7 +67,7 @@ class NoiseRows:
         return batch._replace(x=x, lengths=torch.full_like(batch.lengths, self.length))
 
     def _fill(self, rows: Tensor, place: int) -> Tensor:
-        """Fills `rows` with the noise of this place in the files."""
+        """Fills `rows` with the noise of this position in the file."""
         size = rows.numel()
         key = np.array([self.seed % 2**64, place], dtype=np.uint64)
         words = np.random.Philox(key=key).random_raw(-(-size // 4))
@@ -78,7 +78,9 @@ class NoiseRows:
 
 
 def plane_rows(images: NDArray[np.uint8], labels: NDArray[np.uint8]) -> Sequences:
-    """CIFAR's images `(N, 3, 32, 32)`: a step is a row of red, then of green, then of blue, 96 values in [0, 1]."""
+    """Creates series from CIFAR images `(N, 3, 32, 32)`: a step is a red, a green and a blue row, 96 values in [0,
+    1].
+    """
     rows = in_unit(images.transpose(0, 2, 1, 3).reshape(len(images), CIFAR_SIDE, -1))
     channels = tuple(f"{colour} {i}" for colour in ("red", "green", "blue") for i in range(CIFAR_SIDE))
     target = Target(labels.astype(np.int32), classes=CIFAR_CLASSES, names=("object",))
@@ -86,14 +88,14 @@ def plane_rows(images: NDArray[np.uint8], labels: NDArray[np.uint8]) -> Sequence
 
 
 def _finished(parts: Parts, protocol: str, seed: int, noise: str) -> Parts:
-    """The parts with noise behind every series."""
+    """Returns the parts with noise after every series."""
     touch = NoiseRows(seed, TRAIN_FILE, one_of("noise", noise, KINDS), shared=protocol == "paper")
     of_test = replace(touch, file=TEST_FILE)
     valid = of_test if parts.valid is parts.test else touch
-    told = f"every batch gets {noise} noise behind its images, up to {LENGTH} steps."
+    note = f"{noise} noise is added after every image, up to {LENGTH} steps."
 
     def touched(part: Sequences, finish: NoiseRows) -> Sequences:
-        return replace(part, finish=finish).with_notes(told)
+        return replace(part, finish=finish).with_notes(note)
 
     return Parts(touched(parts.train, touch), touched(parts.valid, valid), touched(parts.test, of_test))
 
@@ -123,16 +125,18 @@ add(
         metric="accuracy",
         data="mnist",
         protocols={
-            "clean": "noise of its own behind every image; 3,000 of the 60,000 training images, drawn by seed, are to "
-            "choose by",
-            "paper": "all 60,000 to learn from; one noise for all images, as UnICORNN's code for CIFAR has it (iRNN's "
-            "paper does not say), which can be learnt by heart. iRNN's authors name no validation part: here the test "
-            "part is given for it, and a choice by it leaks",
+            "clean": "separate noise after every image; 3,000 of the 60,000 training images, chosen by seed, are "
+            "validation",
+            "paper": "training on all 60,000 images; the same noise for all images, as in the UnICORNN code for CIFAR "
+            "(not "
+            "specified in the iRNN paper), which can be memorized. The authors of iRNN do not mention a validation "
+            "part; "
+            "here the test part is used instead, so model selection leaks",
         },
         options={"noise": "normal"},
     )
 )
-# The rate of the authors' program and of its log; their text prints ten times as much.
+# The learning rate of the authors' code and log; their text gives ten times as much.
 UNICORNN = {
     "model": "unicornn",
     "num_layers": 3,
@@ -159,10 +163,11 @@ add(
         metric="accuracy",
         data="cifar10",
         protocols={
-            "clean": "noise of its own behind every image; 3,000 of the 50,000 training images, drawn by seed, are to "
-            "choose by",
-            "paper": "the same division, but one noise for all images of all parts, as UnICORNN's code does it: it can "
-            "be learnt by heart. That paper's text says uniform noise (noise='uniform'), its code and iRNN's text "
+            "clean": "separate noise after every image; 3,000 of the 50,000 training images, chosen by seed, are "
+            "validation",
+            "paper": "the same split, but the same noise for all images of all parts, as in the UnICORNN code: it can "
+            "be "
+            "memorized. The text of that paper says uniform noise (noise='uniform'); its code and the iRNN paper use "
             "normal noise",
         },
         options={"noise": "normal"},

@@ -1,4 +1,4 @@
-"""Whether an office is occupied, from its air and light, minute by minute: one of LTC's tasks."""
+"""Room occupancy from air and light, minute by minute: a task of the LTC paper."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LENGTH, TEST_STRIDE = 16, 8
 
 
 def read(path: Path, name: str, *, timed: bool = True) -> Sequences:
-    """One of the three files (datatraining, datatest, datatest2) as one series.
+    """Reads one of the three files (datatraining, datatest, datatest2) as one series.
 
     Args:
-        path: the folder.
-        name: of the file, without .txt; its first line has no name for the column of row numbers.
-        timed: times in minutes; otherwise steps just count.
+        path: The folder.
+        name: Name of the file without .txt; its header has no name for the column of row numbers.
+        timed: Whether to use times in minutes; otherwise there are no times.
     """
     columns: dict[str, Kind] = {"row": "text", "date": "date", **dict.fromkeys(FEATURES, "number")}
     table = read_table(located(path, f"{name}.txt"), {**columns, "Occupancy": ("0", "1")})
@@ -62,12 +62,12 @@ add(
         loss="cross_entropy",
         metric="accuracy",
         protocols={
-            "clean": "the first 85 % of the training file are training (windows of 16 minutes every minute), the rest "
-            "validation, the publisher's test files test (windows every 8 minutes); scaled by the training part; "
+            "clean": "the first 85% of the training file is training (windows of 16 minutes every minute), the rest "
+            "validation; the published test files are test (windows every 8 minutes); scaled by the training part; "
             "times in minutes",
-            "paper": "windows of 16 minutes every minute of the training file, shuffled (RandomState 893429), 10 % "
+            "paper": "windows of 16 minutes every minute of the training file, shuffled (RandomState 893429), 10% "
             "validation; test windows every 8 minutes of both test files; scaled by the training file. Leak: a "
-            "validation window shares 15 of its 16 minutes with training windows; the test files leak nothing",
+            "validation window shares 15 of its 16 minutes with training windows; the test files do not leak",
         },
         options={"test": "both"},
         data="occupancy",

@@ -1,4 +1,4 @@
-"""Ozone days in Houston, 1998 to 2004, from the weather of each day: one of LTC's tasks."""
+"""Ozone days in Houston, 1998 to 2004, from daily weather: a task of the LTC paper."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ LENGTH, STRIDE = 32, 4
 
 
 def read(path: Path, *, timed: bool = True) -> Sequences:
-    """The days of `eighthr.data` as one series; a missing reading is NaN.
+    """Reads the days of `eighthr.data` as one series; missing readings are NaN.
 
     Args:
-        path: the folder.
-        timed: times in days (a few days are not in the file); otherwise steps just count.
+        path: The folder.
+        timed: Whether to use times in days (the file lacks a few days); otherwise there are no times.
     """
     columns: dict[str, Kind] = {"date": "date", **dict.fromkeys(FEATURES, "number"), "ozone": ("0.", "1.")}
     table = read_table(located(path, FILE), columns, header=False, missing="?", dates="%m/%d/%Y")
@@ -67,13 +67,13 @@ add(
         loss="cross_entropy",
         metric="f1",
         protocols={
-            "clean": "the first 75 % of the days are training, the next 10 % validation, the last 15 % test; windows "
+            "clean": "the first 75% of the days are training, the next 10% validation, the last 15% test; windows "
             "of 32 days every 4 days inside each; scaled per channel by the training days; missing readings stay "
             "missing; times in days",
-            "paper": "windows of 32 days every 4 days, shuffled (RandomState 23489), 10 % validation, 15 % test; "
-            "missing readings are 0; one mean and one spread for all 72 channels. Leaks: neighbouring windows share 28 "
-            "days and lie in different parts; mean and spread see the test days. The authors' code then swaps batch "
-            "and time, so that its parts are days of a window; that is not repeated here",
+            "paper": "windows of 32 days every 4 days, shuffled (RandomState 23489), 10% validation, 15% test; "
+            "missing readings are 0; one mean and standard deviation for all 72 channels. Leaks: neighbouring windows "
+            "share 28 days and are in different parts; mean and standard deviation include the test days. The authors' "
+            "code then swaps batch and time, so that its parts are days of a window; this is not reproduced here",
         },
         data="ozone",
         class_weights=(0.1, 1.6),

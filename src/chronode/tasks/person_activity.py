@@ -1,4 +1,4 @@
-"""What a person does, from four tags on the body that are read one after the other: a task of mmRNN and LTC."""
+"""Activities of a person from four body tags that are read in turn: a task of the mmRNN and LTC papers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ACTIVITIES = {
     "on all fours": "on all fours",
     "sitting on the ground": "sitting on the ground",
 }
-"""The file's eleven activities -> the seven classes of Latent ODE, in mmRNN's order."""
+"""The eleven activities of the file -> the seven classes of Latent ODE, in the order of mmRNN."""
 COLUMNS: dict[str, Kind] = {
     "recording": "text",
     "tag": tuple(TAGS),
@@ -51,23 +51,23 @@ COLUMNS: dict[str, Kind] = {
 }
 TICK = np.timedelta64(100, "ns")
 BIN = 100_000
-"""Ticks to which Latent ODE rounds times: 10 ms."""
+"""Resolution to which Latent ODE rounds times: 10 ms."""
 FIRST_GAP = 5.0
-"""dt of a recording's first row in the authors' code, in units of 100 ms."""
+"""dt of the first row of a recording in the authors' code, in units of 100 ms."""
 CUTS = {"mmrnn": (32, 16), "ltc": (32, 16), "latent-ode": (50, 25)}
-"""Features -> steps of a window and from one window to the next."""
+"""Features -> length and stride of windows."""
 
 
 def read(path: Path, features: str = "mmrnn") -> Sequences:
-    """The recordings as series with an activity at each step, times in units of 100 ms from a recording's first row.
+    """Reads the recordings as series with an activity at each step and times in units of 100 ms since the first row.
 
-    A few rows are stamped 5 ms before the row above them; rows are sorted by time.
+    A few rows have a time 5 ms before the previous row; rows are sorted by time.
 
     Args:
-        path: the folder.
-        features: "mmrnn": a row of the file is a step, told as the tag (one of four) and x, y, z; "ltc": the same,
-            but steps just count; "latent-ode": times rounded to 10 ms, a step is what was read then: x, y, z of
-            all four tags (0 where not read, the mean where twice), then whether each was read.
+        path: The folder.
+        features: "mmrnn": each row of the file is a step with the tag (one of four) and x, y, z; "ltc": the same,
+            but without times; "latent-ode": times rounded to 10 ms, a step combines all readings of that time: x, y, z
+            of all four tags (0 if not read, the mean if read twice), then whether each was read.
     """
     one_of("features", features, CUTS)
     table = _by_time(read_table(located(path, FILE), COLUMNS, header=False))
@@ -93,7 +93,7 @@ def read(path: Path, features: str = "mmrnn") -> Sequences:
 
 
 def _by_time(table: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Rows by recording and time, times counted from each recording's first row."""
+    """Sorts rows by recording and time, with times relative to the first row of each recording."""
     recording = table["recording"].astype(str)
     order = np.lexsort((table["ticks"], recording))
     table = {name: column[order] for name, column in {**table, "recording": recording}.items()}
@@ -108,7 +108,7 @@ def _rows(table: dict[str, NDArray[Any]]) -> tuple[NDArray[np.float64], list[str
 
 
 def _binned(table: dict[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], NDArray[np.float64], list[str]]:
-    """One step for all rows of a recording whose rounded times are equal; its activity is that of the last of them."""
+    """Merges all rows of a recording with equal rounded times into one step, with the activity of the last of them."""
     rounded = np.rint(table["ticks"] / BIN).astype(np.int64)
     is_new = np.ones(len(rounded), dtype=bool)
     is_new[1:] = (np.diff(rounded) != 0) | (table["recording"][1:] != table["recording"][:-1])
@@ -130,11 +130,11 @@ def _make(protocol: str, seed: int, *, features: str) -> Parts:
     length, stride = CUTS[features]
     if protocol == "clean":
         train, valid, test = split(windows(recordings, length, stride, lead="gap"), stratify=False, seed=seed)
-        if features == "latent-ode":  # a zero there means "not read": no number to be moved
+        if features == "latent-ode":  # a zero there means "not read" and must stay 0
             return Parts(train, valid, test)
         return scaled(train, valid, test, Scaler.fit(train, skip=TAGS.values()))
     if features != "latent-ode":
-        recordings = recordings[:-1]  # the authors' loop ends before it keeps the last recording
+        recordings = recordings[:-1]  # the authors' loop ends before it stores the last recording
     if features == "mmrnn":
         recordings = replace(recordings, lead=np.full(len(recordings), FIRST_GAP))
     pieces = range_windows(recordings, length, stride)
@@ -149,18 +149,19 @@ add(
         name="person-activity",
         what="Person activity: one label per step from irregularly sampled position tags",
         make=_make,
-        # 25 recordings have 164,860 rows; their single lengths are not published, so this takes them as equal.
+        # 25 recordings have 164,860 rows; their individual lengths are not published and assumed equal here.
         sizes=Sizes(train=6987, valid=1644, test=1644, steps=32, channels=7, classes=len(CLASSES)),
         loss="cross_entropy",
         metric="accuracy",
         protocols={
-            "clean": "whole recordings drawn by seed, 70 % training, 15 % validation, 15 % test; windows of 32 rows "
+            "clean": "whole recordings, split at random into 70% training, 15% validation, 15% test; windows of 32 "
+            "rows "
             "every 16; x, y, z scaled by the training recordings; time in units of 100 ms",
-            "paper": "windows of 32 rows every 16, shuffled (RandomState 98841), 20 % test, unscaled; the last "
-            "recording is lost, as in the authors' code. Leaks: neighbouring windows share 16 rows and lie in "
-            "different parts; validation is the test part. features='ltc': no times, RandomState 27731, 10 % "
-            "validation, 15 % test. features='latent-ode': windows of 50 every 25, RandomState 42. The authors feed "
-            "the few steps back in time as a negative dt; here rows are sorted",
+            "paper": "windows of 32 rows every 16, shuffled (RandomState 98841), 20% test, unscaled; the last "
+            "recording is lost, as in the authors' code. Leaks: neighbouring windows share 16 rows and are in "
+            "different parts; validation is the test part. features='ltc': no times, RandomState 27731, 10% "
+            "validation, 15% test. features='latent-ode': windows of 50 every 25, RandomState 42. The authors use "
+            "negative dt for the few steps back in time; here rows are sorted",
         },
         options={"features": "mmrnn"},
         data="person_activity",

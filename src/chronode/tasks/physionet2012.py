@@ -1,4 +1,4 @@
-"""PhysioNet/CinC Challenge 2012 (Silva et al. 2012): will a patient of intensive care die in hospital?"""
+"""PhysioNet/CinC Challenge 2012 (Silva et al. 2012): in-hospital mortality of intensive care patients."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SKEWED = (
     *("ALP", "ALT", "AST", "Bilirubin", "BUN", "Creatinine", "Glucose", "Lactate", "Platelets", "TroponinI"),
     *("TroponinT", "Urine", "WBC"),
 )
-"""Variables that are read as log(1 + value): a few patients have a hundred times the usual one."""
+"""Variables that are used as log(1 + value), because a few patients have a hundred times the typical value."""
 CLASSES = ("survived", "died")
 HOURS = 48
 UNIT = 8.0
@@ -39,15 +39,15 @@ _TAILS = (0.001, 0.999)
 
 
 def read(path: Path, name: str) -> Sequences:
-    """The 4,000 stays of a set: a step for each minute with a reading, in the order of the outcomes' file.
+    """Reads the 4,000 stays of a set: a step for each minute with a reading, in the order of the outcomes file.
 
-    All 37 variables are channels, and so are the descriptors, which are known at the first step only. -1 stands for
-    an unknown value in the files, and no variable can be negative. Times are in units of 8 hours, so that the
-    time since a variable was read, which many networks see, is of the size of their other inputs. (In hours, an LSTM
+    All 37 variables are channels, and so are the descriptors, which are only observed at the first step. -1 means an
+    unknown value in the files; no variable can be negative. Times are in units of 8 hours, so that the time since a
+    variable was read, which many networks have as an input, has the scale of their other inputs. (In hours, an LSTM
     with dt reached a validation AUROC of 0.75 instead of 0.83.)
 
     Args:
-        path: the folder with Outcomes-a.txt, set-a and the others.
+        path: Folder with Outcomes-a.txt, set-a and the other sets.
         name: "a", "b" or "c".
     """
     top = located(path, f"Outcomes-{name}.txt").parent
@@ -68,7 +68,7 @@ def read(path: Path, name: str) -> Sequences:
 
 
 def _series(files: list[Path]) -> tuple[list[NDArray[np.float32]], list[NDArray[np.float64]]]:
-    """Values `(steps, channels)`, NaN where nothing was read, and hours `(steps,)` of each file."""
+    """Returns values `(steps, channels)`, NaN where nothing was read, and hours `(steps,)` of each file."""
     contents = [_content(file) for file in files]
     counts = np.array([content.count(b"\n") for content in contents])
     rows = _rows(b"".join(contents), files, contents)
@@ -76,29 +76,31 @@ def _series(files: list[Path]) -> tuple[list[NDArray[np.float32]], list[NDArray[
     place, minute = rows["channel"][rows["known"]], rows["minute"][rows["known"]]
     steps, at = np.unique(stay * (60 * HOURS + 1) + minute, return_inverse=True)
     values = np.full((len(steps), len(CHANNELS)), np.nan, dtype=np.float32)
-    values[at, place] = rows["value"][rows["known"]]  # of readings in the same minute the last one counts
+    values[at, place] = rows["value"][rows["known"]]  # the last of several readings in the same minute counts
     units = values[:, -len(UNITS) :]
-    units[np.isnan(units) & ~np.isnan(units).all(1, keepdims=True)] = 0  # in one of them, so in no other
+    units[np.isnan(units) & ~np.isnan(units).all(1, keepdims=True)] = (
+        0  # the patient is in one of the units, so in no other
+    )
     whose, hours = steps // (60 * HOURS + 1), steps % (60 * HOURS + 1) / 60
     cuts = np.searchsorted(whose, np.arange(1, len(files)))
     return np.split(values, cuts), np.split(hours, cuts)
 
 
 def _content(file: Path) -> bytes:
-    """The lines of a stay without the header and without empty ones, each with a line end."""
+    """Returns the lines of a stay without the header and empty lines, each with a line break."""
     try:
         header, _, lines = file.read_bytes().replace(b"\r\n", b"\n").partition(b"\n")
     except OSError as error:
         raise ValueError(f"{file}: this file cannot be read: {error}.") from error
     if header.strip() != _HEADER or not lines.strip():
-        raise ValueError(f"{file}, line 1: {_HEADER.decode()!r} and readings below it are expected.")
+        raise ValueError(f"{file}, line 1: expected {_HEADER.decode()!r} followed by readings.")
     while b"\n\n" in lines:
         lines = lines.replace(b"\n\n", b"\n")
     return lines.strip(b"\n") + b"\n"
 
 
 def _rows(joined: bytes, files: list[Path], contents: list[bytes]) -> dict[str, NDArray[Any]]:
-    """All readings at once; if one is wrong, file by file, so that the message names it."""
+    """Parses all readings at once, or file by file after an error, so that the message names the file."""
     try:
         return _parsed(joined, files[0])
     except ValueError:
@@ -108,26 +110,26 @@ def _rows(joined: bytes, files: list[Path], contents: list[bytes]) -> dict[str, 
 
 
 def _parsed(lines: bytes, file: Path, *, header: bool = False) -> dict[str, NDArray[Any]]:
-    """Channel, minute and value of each reading, and which of them tell something."""
-    # Some lines have no parameter: nobody knows what they measured.
+    """Returns channel, minute and value of each reading, and which of them are known."""
+    # Some lines have no parameter name; what they measure is unknown.
     parameters = ("", "RecordID", "ICUType", *VARIABLES, *DESCRIPTORS)
     columns = {"Time": "text", "Parameter": parameters, "Value": "number"}
     table = parse_table(lines, file, columns, header=header)
     what, value = table["Parameter"], table["Value"]
     minute = _minutes(table["Time"], file, header)
-    channel = what - 3  # of VARIABLES and DESCRIPTORS; the unit of intensive care has one of its own for each
+    channel = what - 3  # in VARIABLES and DESCRIPTORS; each intensive care unit has a channel of its own
     is_unit = what == 2
     wrong = np.flatnonzero(is_unit & ~np.isin(value, np.arange(1, len(UNITS) + 1)))
     if len(wrong):
         line = int(wrong[0]) + 1 + header
-        raise ValueError(f"{file}, line {line:,}: ICUType is {value[wrong[0]]:g}, not 1 to {len(UNITS)}.")
+        raise ValueError(f"{file}, line {line:,}: ICUType is {value[wrong[0]]:g}, expected 1 to {len(UNITS)}.")
     channel = np.where(is_unit, len(VARIABLES) + len(DESCRIPTORS) - 1 + value.astype(np.int64), channel)
     value = np.where(is_unit, 1.0, value)
     return {"channel": channel, "minute": minute, "value": value, "known": (channel >= 0) & (value >= 0)}
 
 
 def _minutes(times: NDArray[Any], file: Path, header: bool) -> NDArray[np.int64]:
-    """Minutes since admission from texts such as 07:30."""
+    """Converts texts such as 07:30 to minutes since admission."""
     text = times.astype("S6")
     digits = text.view("S1").reshape(len(text), 6)
     codes = digits.view(np.uint8).reshape(len(text), 6).astype(np.int64) - ord("0")
@@ -141,10 +143,10 @@ def _minutes(times: NDArray[Any], file: Path, header: bool) -> NDArray[np.int64]
 
 
 def bounded(train: Sequences, *others: Sequences) -> list[Sequences]:
-    """Skewed variables as logarithms; then every value within those of nearly all training readings.
+    """Takes logarithms of skewed variables, then clips every value to the range of nearly all training readings.
 
     The bounds are the 0.1% and 99.9% quantiles of the training part: a temperature of -17 degrees or a pH of 735 is
-    an error of typing.
+    a typing error.
     """
     skewed = np.isin(CHANNELS, SKEWED)
     parts = [
@@ -180,10 +182,11 @@ add(
         metric="auroc",
         more_metrics=("auprc", "min_se_ppv"),
         protocols={
-            "clean": "the challenge's sets: a fifth of set a, drawn by seed, is validation, the rest training; sets b "
-            "and c are test. Scaled and bounded by the training stays",
-            "paper": "as in the literature: set a alone, a fifth of its stays, drawn by seed, is test (seeds 0 to 4 "
-            "are five splits), a fifth of the others validation. Nothing is known to leak, but a patient may have two "
+            "clean": "the sets of the challenge: a fifth of set a, chosen by seed, is validation, the rest training; "
+            "sets "
+            "b and c are test. Scaled and clipped by the training stays",
+            "paper": "as in the literature: only set a; a random fifth of its stays is test (seeds 0 to 4 "
+            "are five splits), a fifth of the others validation. No known leaks, but a patient may have two "
             "stays",
         },
         data="physionet2012",

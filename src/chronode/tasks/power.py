@@ -1,4 +1,4 @@
-"""Electric power of a household, minute by minute for four years: one of LTC's tasks."""
+"""Electric power of a household, minute by minute for four years: a task of the LTC paper."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ LENGTH = 32
 
 
 def read(path: Path, *, hold: bool = False) -> Sequences:
-    """The minutes of the household as one series; steps count, for there is a row for every minute.
+    """Reads the minutes of the household as one series without times, since there is a row for every minute.
 
     Args:
-        path: the folder.
-        hold: a missing reading ("?") is the last one that was there, as in the authors' code; otherwise NaN.
+        path: The folder.
+        hold: Whether to replace a missing reading ("?") by the previous one, as in the authors' code; otherwise NaN.
     """
     columns: dict[str, Kind] = {"Date": "text", "Time": "text", **dict.fromkeys((TARGET, *FEATURES), "number")}
     table = read_table(located(path, FILE), columns, separator=";", missing=("?", ""))
@@ -63,12 +63,12 @@ add(
         loss="squared",
         metric="mse",
         protocols={
-            "clean": "the first 75 % of the minutes are training, the next 10 % validation, the last 15 % test; "
-            "windows of 32 minutes that do not overlap; scaled by the training minutes; missing readings (1.25 %) stay "
-            "missing, a missing power does not count, and windows without any power are left out",
-            "paper": "windows of 32 minutes, shuffled (RandomState 23489), 10 % validation, 15 % test; a missing "
-            "reading is the last one before it. Leaks: windows do not overlap, but those just before and after a test "
-            "window are in training; mean and spread see the test minutes",
+            "clean": "the first 75% of the minutes are training, the next 10% validation, the last 15% test; "
+            "windows of 32 minutes without overlap; scaled by the training minutes; missing readings (1.25%) stay "
+            "missing, a missing power is ignored, and windows without any power are dropped",
+            "paper": "windows of 32 minutes, shuffled (RandomState 23489), 10% validation, 15% test; missing readings "
+            "are replaced by the previous one. Leaks: windows do not overlap, but those just before and after a test "
+            "window are in training; mean and standard deviation include the test minutes",
         },
         data="power",
     )

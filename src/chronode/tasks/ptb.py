@@ -1,4 +1,4 @@
-"""Penn Treebank in Mikolov's word-level form: which word comes next?"""
+"""Penn Treebank in the word-level version of Mikolov: next-word prediction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ END = "<eos>"
 
 
 def read_words(path: Path, numbering: Numbering) -> NDArray[np.int32]:
-    """All words of a file as one stream, with END after every line."""
+    """Reads all words of a file as one stream, with END after every line."""
     text = utf8(path.read_bytes(), path)
     words = [word for line in text.splitlines() for word in (*line.split(), END)]
     if len(words) < 2:
@@ -28,10 +28,11 @@ def read_words(path: Path, numbering: Numbering) -> NDArray[np.int32]:
 
 
 def pieces(stream: NDArray[np.int32], vocabulary: tuple[str, ...], name: str, length: int) -> Sequences:
-    """The stream cut into series of `length` words in reading order; the target of each step is the word after it.
+    """Cuts the stream into series of `length` words in reading order; the target of each step is the next word.
 
-    Series i + 1 goes on where series i ends, so a state may be carried over: cut `range(len(pieces))` into as many
-    runs as a batch has rows and walk along them. All series have the group `name`: they are one text.
+    Series i + 1 continues where series i ends, so the state may be carried over: divide `range(len(pieces))` into as
+    many ranges as a batch has rows and process them in order. All series have the group `name`, because they are one
+    text.
 
     Example:
         >>> s = pieces(np.array([0, 1, 2, 1, 0, 2], dtype=np.int32), ("<unk>", "a", "b"), "train", 3)
@@ -52,7 +53,7 @@ def pieces(stream: NDArray[np.int32], vocabulary: tuple[str, ...], name: str, le
 
 
 def _make(protocol: str, seed: int, *, length: int) -> Parts:
-    """The parts are the publisher's, so both protocols are one and the seed draws nothing."""
+    """Creates the parts; the split is published, so both protocols are the same and the seed has no effect."""
     length, numbering = whole("length", length, at_least=1), Numbering()
     top, names = folder("ptb"), ("train", "valid", "test")
     streams = [read_words(located(top, f"ptb.{name}.txt"), numbering) for name in names]
@@ -65,14 +66,14 @@ def _make(protocol: str, seed: int, *, length: int) -> Parts:
 add(
     Task(
         name="ptb",
-        what="Penn Treebank: next word",
+        what="Penn Treebank: next-word prediction",
         make=_make,
         sizes=Sizes(train=3_099, valid=246, test=275, steps=300, channels=1, classes=10_000),
         loss="cross_entropy",
         metric="perplexity",
         protocols={
-            "clean": "the publisher's parts, each one stream of words with <eos> after every sentence, cut into pieces "
-            "in reading order; all but a stream's first word are predicted",
+            "clean": "the published parts, each one stream of words with <eos> after every sentence, cut into pieces "
+            "in reading order; all words except the first of a stream are predicted",
             "paper": "the same",
         },
         options={"length": 300},

@@ -1,4 +1,4 @@
-"""Speech Commands (Warden 2018): which word is spoken in a second of sound?"""
+"""Speech Commands (Warden 2018): classification of spoken words."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ OTHERS = (
 SILENCE, UNKNOWN = "silence", "unknown"
 NOISE = "_background_noise_"
 LISTS = {"valid": "validation_list.txt", "test": "testing_list.txt"}
-# Of each background recording, which stretch the silences of a part come from under "clean".
+# Under "clean", the section of each background recording from which the silences of a part are taken.
 STRETCHES = {"train": (0.0, 0.7), "valid": (0.7, 0.85), "test": (0.85, 1.0)}
-_AT_ONCE = 16  # recordings: their windows stay in the cache, which makes it seven times faster than 256
+_AT_ONCE = 16  # recordings: their windows fit into the CPU cache, seven times faster than 256
 
 
 class Clip(NamedTuple):
-    """A recording, or a second of one: its file, its class, and from which sample, how loud."""
+    """A recording, or a second of one: file, class, first sample and volume."""
 
     file: Path
     label: str
@@ -44,23 +44,24 @@ class Clip(NamedTuple):
 
 
 def read_wave(path: Path) -> NDArray[np.float32]:
-    """All samples of a 16 kHz, 16 bit, one channel .wav file, between -1 and 1."""
+    """Reads all samples of a 16 kHz, 16 bit, one-channel .wav file, between -1 and 1."""
     try:
         with wave.open(str(path), "rb") as file:
             form = file.getnchannels(), file.getsampwidth(), file.getframerate()
             content = file.readframes(file.getnframes())
-    except (wave.Error, EOFError, OSError, RuntimeError) as error:  # the last: a chunk longer than the file
-        raise ValueError(f"{path}: this is no whole .wav file: {error or 'it ends early'}.") from None
+    except (wave.Error, EOFError, OSError, RuntimeError) as error:  # RuntimeError: a chunk longer than the file
+        raise ValueError(f"{path}: this is not a valid .wav file: {error or 'it ends early'}.") from None
     if form != (1, 2, RATE):
-        told = "{} channels of {} bytes at {} Hz".format(*form)
-        raise ValueError(f"{path}: one channel of 2 bytes at {RATE} Hz is expected, not {told}.")
+        found = "{} channels of {} bytes at {} Hz".format(*form)
+        raise ValueError(f"{path}: expected one channel of 2 bytes at {RATE} Hz, got {found}.")
     if not content or len(content) % 2:
-        raise ValueError(f"{path}: there are {len(content)} bytes of samples; a whole number of samples is expected.")
+        raise ValueError(f"{path}: {len(content)} bytes are not a whole number of samples.")
     return (np.frombuffer(content, dtype="<i2") / 2**15).astype(np.float32)
 
 
 def listed_parts(top: Path, words: Sequence[str]) -> dict[str, list[tuple[Path, str]]]:
-    """The (file, word) of each part: what the publisher's lists name is validation and test, the rest training.
+    """Returns the (file, word) pairs of each part: the published lists define validation and test, the rest is
+    training.
 
     The lists keep all recordings of a speaker in one part.
     """
@@ -69,49 +70,53 @@ def listed_parts(top: Path, words: Sequence[str]) -> dict[str, list[tuple[Path, 
         path = top / name
         for line, text in enumerate(utf8(path.read_bytes(), path).splitlines(), start=1):
             if not (top / text).is_file():
-                raise ValueError(f"{path}, line {line}: there is no file {text[:60]!r}.")
+                raise ValueError(f"{path}, line {line}: file {text[:60]!r} not found.")
             part_of[text] = part
     parts: dict[str, list[tuple[Path, str]]] = {"train": [], "valid": [], "test": []}
     for word in words:
         found = sorted((top / word).glob("*.wav"))
         if not found:
-            raise ValueError(f"{top / word}: there are no recordings of {word!r}.")
+            raise ValueError(f"{top / word}: no recordings of {word!r} found.")
         for file in found:
             parts[part_of.get(f"{word}/{file.name}", "train")].append((file, word))
     return parts
 
 
 def clips_of(
-    top: Path, part: str, files: Sequence[tuple[Path, str]], dice: np.random.Generator, clean: bool
+    top: Path, part: str, files: Sequence[tuple[Path, str]], rng: np.random.Generator, clean: bool
 ) -> list[Clip]:
-    """The recordings of the ten commands, and for every ten of them a silence and a word that is no command.
+    """Returns the recordings of the ten commands, and for every ten of them a silence and another word.
 
-    That is the rule of TensorFlow's example, and gives the paper's counts. A silence is a second of background
-    noise at a random volume; with `clean` each part has its own stretch of the noise recordings.
+    This is the rule of the TensorFlow example, and gives the counts of the paper. A silence is a second of background
+    noise at a random volume; with `clean` each part has its own section of the noise recordings.
     """
     commands = [Clip(file, word) for file, word in files if word in COMMANDS]
     others = [file for file, word in files if word not in COMMANDS]
     extra = math.ceil(len(commands) / 10)
     if len(others) < extra:
-        raise ValueError(f"{top}: the {part} part needs {extra} words that are no command, there are {len(others)}.")
-    unknown = [Clip(others[i], UNKNOWN) for i in dice.choice(len(others), extra, replace=False)]
+        raise ValueError(
+            f"{top}: the {part} part needs {extra} words that are not commands, but there are {len(others)}."
+        )
+    unknown = [Clip(others[i], UNKNOWN) for i in rng.choice(len(others), extra, replace=False)]
     noises = sorted((top / NOISE).glob("*.wav"))
     if not noises:
-        raise ValueError(f"{top / NOISE}: there are no recordings of noise.")
+        raise ValueError(f"{top / NOISE}: no recordings of noise found.")
     sizes = [len(read_wave(noise)) for noise in noises]
     silence = []
-    for which in dice.integers(len(noises), size=extra):
+    for which in rng.integers(len(noises), size=extra):
         low, high = STRETCHES[part] if clean else (0.0, 1.0)
         first, last = int(low * sizes[which]), int(high * sizes[which]) - RATE
         if last < first:
-            raise ValueError(f"{noises[which]}: too short: the {part} part needs a whole second of its own.")
-        start, volume = int(dice.integers(first, last + 1)), float(dice.uniform())
+            raise ValueError(f"{noises[which]}: too short: the {part} part needs a full second of its own.")
+        start, volume = int(rng.integers(first, last + 1)), float(rng.uniform())
         silence.append(Clip(noises[which], SILENCE, start, volume))
     return [*commands, *silence, *unknown]
 
 
 def features(clips: Sequence[Clip], part: str, classes: Sequence[str]) -> Sequences:
-    """A series of log-mel features per clip; its group is the speaker, for noise the recording and the part."""
+    """Computes a series of log-mel features per clip; the group is the speaker or, for noise, the recording and
+    part.
+    """
     values = np.empty((len(clips), STEPS, BANDS), dtype=np.float32)
     for begin in range(0, len(clips), _AT_ONCE):
         some = clips[begin : begin + _AT_ONCE]
@@ -134,7 +139,7 @@ def _parts(clips: dict[str, list[Clip]], classes: Sequence[str]) -> Parts:
 
 
 def _make_thirty(protocol: str, seed: int) -> Parts:
-    """The publisher's parts: both protocols are one, and the seed draws nothing."""
+    """Creates the parts; the split is published, so both protocols are the same and the seed has no effect."""
     classes = sorted((*COMMANDS, *OTHERS))
     parts = listed_parts(located(folder("speech_commands"), LISTS["test"]).parent, classes)
     return _parts({part: [Clip(*each) for each in files] for part, files in parts.items()}, classes)
@@ -142,9 +147,9 @@ def _make_thirty(protocol: str, seed: int) -> Parts:
 
 def _make_twelve(protocol: str, seed: int) -> Parts:
     top = located(folder("speech_commands"), LISTS["test"]).parent
-    dice = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     parts = listed_parts(top, (*COMMANDS, *OTHERS))
-    clips = {part: clips_of(top, part, files, dice, protocol == "clean") for part, files in parts.items()}
+    clips = {part: clips_of(top, part, files, rng, protocol == "clean") for part, files in parts.items()}
     return _parts(clips, (*COMMANDS, SILENCE, UNKNOWN))
 
 
@@ -157,8 +162,8 @@ add(
         loss="cross_entropy",
         metric="accuracy",
         protocols={
-            "clean": "the publisher's lists (by speaker); every part has its own stretch of the background noise",
-            "paper": "the publisher's lists; the background noise of all parts comes from the same recordings: a leak",
+            "clean": "the published lists (by speaker); every part has its own section of the background noise",
+            "paper": "the published lists. Leak: the background noise of all parts comes from the same recordings",
         },
         data="speech_commands",
     )
@@ -171,7 +176,7 @@ add(
         sizes=Sizes(train=51_088, valid=6_798, test=6_835, steps=STEPS, channels=BANDS, classes=30),
         loss="cross_entropy",
         metric="accuracy",
-        protocols={"clean": "the publisher's lists (by speaker)", "paper": "the same"},
+        protocols={"clean": "the published lists (by speaker)", "paper": "the same"},
         data="speech_commands",
     )
 )

@@ -1,4 +1,4 @@
-"""Hourly traffic on a road between Minneapolis and St Paul, from weather and calendar: one of LTC's tasks."""
+"""Hourly traffic on a highway between Minneapolis and St Paul, from weather and calendar: a task of the LTC paper."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ COLUMNS: dict[str, Kind] = {
 FEATURES = ("holiday", "temp", "rain", "snow", "clouds", "weekday", "noon")
 LENGTH, STRIDE = 32, 4
 LONGEST_GAP = 24
-"""Hours without a row after which a new series begins; the road's counter was once silent for ten months."""
+"""Hours without a row after which a new series begins; there is a gap of ten months in the data."""
 MOST_RAIN = 1000
-"""Millimetres in an hour, three times the record: more is a fault of the gauge (one row has 9831.3)."""
+"""Millimetres per hour, three times the record: more is an error of the gauge (one row has 9831.3)."""
 
 
 def read(path: Path) -> Sequences:
-    """The hours as series without long gaps, times in hours.
+    """Reads the hours as series without long gaps, with times in hours.
 
-    Readings that cannot be (0 kelvin, a flood) are replaced by those of the row above.
+    Impossible readings (0 kelvin, extreme rain) are replaced by those of the previous row.
     """
     file = located(path, FILE)
     table = read_table(file, COLUMNS)
@@ -48,7 +48,7 @@ def read(path: Path) -> Sequences:
     hours = table["date_time"]
     if (np.diff(hours) < np.timedelta64(0)).any():
         row = int(np.flatnonzero(np.diff(hours) < np.timedelta64(0))[0])
-        raise ValueError(f"{file}, line {row + 3:,}: {hours[row + 1]} comes before the row above.")
+        raise ValueError(f"{file}, line {row + 3:,}: {hours[row + 1]} is before the previous row.")
     cuts = np.flatnonzero(np.diff(hours) > np.timedelta64(LONGEST_GAP, "h")) + 1
     pieces = np.split(np.arange(len(hours)), cuts)
     features, volume = _features(table, table["holiday"] != "None"), table["traffic_volume"]
@@ -65,11 +65,13 @@ def read(path: Path) -> Sequences:
 
 
 def read_as_authors(path: Path) -> Sequences:
-    """All rows as one series in which steps count; `holiday` is 0, as the authors' comparison with None makes it."""
+    """Reads all rows as one series without times; `holiday` is always 0, because the authors' code compares it with
+    None.
+    """
     table = read_table(located(path, FILE), COLUMNS)
     features = _features(table, np.zeros(len(table["holiday"])))
-    told = {"target_names": ["traffic_volume"], "channels": FEATURES, "ids": ["traffic"]}
-    return from_list([features], target=[table["traffic_volume"]], **told)
+    options = {"target_names": ["traffic_volume"], "channels": FEATURES, "ids": ["traffic"]}
+    return from_list([features], target=[table["traffic_volume"]], **options)
 
 
 def _features(table: dict[str, NDArray[Any]], holiday: NDArray[Any]) -> NDArray[np.float64]:
@@ -100,14 +102,14 @@ add(
         loss="squared",
         metric="mse",
         protocols={
-            "clean": "the first 75 % of the rows are training, the next 10 % validation, the last 15 % test; windows "
+            "clean": "the first 75% of the rows are training, the next 10% validation, the last 15% test; windows "
             "of 32 rows every 4 rows, none across a gap of more than a day; scaled by the training rows; 0 kelvin and "
-            "9831 mm of rain are replaced by the reading before; holiday is 1 where the file names one "
+            "9831 mm of rain are replaced by the previous reading; holiday is 1 where the file names one "
             "(the first hour of the day); times in hours",
-            "paper": "windows of 32 rows every 4 rows, shuffled (RandomState 23489), 10 % validation, 15 % test; only "
-            "the temperature is centred; holiday is 0 everywhere, for the authors' code compares it with None; dt is "
-            "1 even across months. Leaks: neighbouring windows share 28 rows and lie in different parts; the mean "
-            "and spread of the target see the test rows",
+            "paper": "windows of 32 rows every 4 rows, shuffled (RandomState 23489), 10% validation, 15% test; only "
+            "the temperature is centred; holiday is always 0, because the authors' code compares it with None; dt is "
+            "1 even across months. Leaks: neighbouring windows share 28 rows and are in different parts; the mean and "
+            "standard deviation of the target include the test rows",
         },
         data="traffic",
     )

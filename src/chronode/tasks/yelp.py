@@ -1,4 +1,4 @@
-"""Yelp reviews: how many stars, of five?"""
+"""Yelp reviews: prediction of the number of stars, one to five."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STARS = ("1", "2", "3", "4", "5")
 
 
 def read_reviews(path: Path, numbering: Numbering, longest: int | None = 300) -> Sequences:
-    """The reviews of a file with lines "STARS","TEXT"; a series is a review, clipped to `longest` words."""
+    """Reads the reviews of a file with lines "STARS","TEXT"; a series is a review, clipped to `longest` words."""
     if not path.stat().st_size:
         raise ValueError(f"{path}, line 1: the file is empty.")
     return encoded(_reviews(path), numbering, STARS, "stars", longest)
@@ -30,7 +30,7 @@ def _reviews(path: Path) -> Iterator[Review]:
             for cells in rows:
                 where = f"{path}, line {rows.line_num}"
                 if len(cells) != 2 or cells[0] not in STARS:
-                    raise ValueError(f'{where}: "STARS","TEXT" with 1 to 5 stars is expected, got {str(cells)[:60]}.')
+                    raise ValueError(f'{where}: expected "STARS","TEXT" with 1 to 5 stars, got {str(cells)[:60]}.')
                 text = cells[1].replace("\\n", " ").replace('\\"', '"')
                 yield Review(f"{path.stem}/{rows.line_num}", STARS.index(cells[0]), text)
         except csv.Error as error:
@@ -56,12 +56,13 @@ add(
         loss="cross_entropy",
         metric="accuracy",
         protocols={
-            "clean": "the parts of the Yelp review full set; a tenth of the training part, stars spread evenly, is the "
-            "validation part; the vocabulary is that of the training part",
-            "paper": "the same, drawn without regard to the stars; the 500,000 + 500,000 reviews that the authors took "
-            "from the challenge's file are not published as parts",
+            "clean": "the parts of the Yelp review full set; a tenth of the training part, stratified by stars, is "
+            "validation; the vocabulary is that of the training part",
+            "paper": "the same, without stratification; the 500,000 + 500,000 reviews that the authors took from the "
+            "file of "
+            "the challenge are not published as parts",
         },
-        # The hidden size follows from the table's parameter counts: 2 x 128 x 128 for a plain RNN.
+        # The hidden size follows from the parameter counts of the table: 2 x 128 x 128 for a plain RNN.
         options={"words": 20_000, "longest": 300, "validation": 0.1},
         data="yelp",
     )

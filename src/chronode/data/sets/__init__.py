@@ -1,1 +1,1 @@
-"""The public data sets: catalogue, download, unpacking."""
+"""Public data sets: catalogue, download and unpacking."""

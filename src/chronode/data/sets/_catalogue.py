@@ -1,7 +1,7 @@
-"""The data sets that chronode knows: who publishes them, where, under which licence, and how a copy is recognised.
+"""The data sets known to chronode: publisher, address, licence, and the hashes by which a copy is recognized.
 
-The facts are in `catalogue.json` beside this file. No hash there is made up: those of remote files are published (by
-the publisher, or by projects that pin the same file), those of variants were computed from the files named.
+The entries are in `catalogue.json` next to this file. Hashes of remote files are published (by the publisher, or by
+projects that pin the same file); those of variants were computed from the named files.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class Remote:
     """A file to download.
 
     Attributes:
-        file: its name in the cache.
-        urls: addresses of the same bytes, the publisher's own first.
+        file: Name of the file in the cache.
+        urls: Addresses of the same bytes, the publisher's own first.
         hash: "sha256:..." or "md5:..."; empty if none is published.
-        size: bytes; 0 if unknown.
+        size: Size in bytes; 0 if unknown.
     """
 
     file: str
@@ -37,14 +37,14 @@ class Remote:
 
 @dataclass(frozen=True)
 class Variant:
-    """A set of files that is accepted as a copy of a data set.
+    """Set of files that is accepted as a copy of a data set.
 
     Attributes:
-        note: how it differs from what the publisher offers; empty if it does not.
-        published: known to be the publisher's own bytes: whatever is downloaded must be this.
-        files: relative path -> sha256, or "md5:...".
-        tree: where there are very many files: their `copies.tree_hash` instead.
-        count: how many files the tree has.
+        note: Difference from the published files; empty if there is none.
+        published: Whether these are known to be the publisher's own files: every download must match them.
+        files: Relative path -> sha256, or "md5:...".
+        tree: The `tree_hash` of all files, if there are too many to list.
+        count: Number of files in the tree.
     """
 
     note: str = ""
@@ -56,19 +56,19 @@ class Variant:
 
 @dataclass(frozen=True)
 class DataSet:
-    """What is known of a data set.
+    """Entry of a data set in the catalogue.
 
     Attributes:
-        name: as in `chronode data fetch NAME`.
-        title: what it is.
-        publisher: who offers it.
-        page: where it is described.
-        licence: as the publisher states it.
-        cite: the work to cite.
-        remote: the files to download.
-        reads: patterns of the files that are unpacked and read; `*` goes over `/`.
-        variants: the copies that are accepted.
-        simulated: it can be built with `chronode data build`.
+        name: Name, as in `chronode data fetch NAME`.
+        title: Short description.
+        publisher: Publisher.
+        page: Address of the description.
+        licence: Licence as stated by the publisher.
+        cite: Work to cite.
+        remote: Files to download.
+        reads: Patterns of the files that are unpacked and read; `*` also matches `/`.
+        variants: Accepted copies.
+        simulated: Whether the data set can be built with `chronode data build`.
     """
 
     name: str
@@ -84,7 +84,7 @@ class DataSet:
 
     @property
     def size(self) -> int:
-        """Bytes to download; 0 if unknown."""
+        """The size of the download in bytes; 0 if unknown."""
         sizes = [remote.size for remote in self.remote]
         return sum(sizes) if all(sizes) else 0
 
@@ -95,10 +95,10 @@ class DataSet:
 
     @property
     def checked_by(self) -> str:
-        """What decides whether a download is right."""
+        """The criterion by which a download is checked."""
         kinds = {remote.hash.partition(":")[0] for remote in self.remote}
         if not kinds:
-            return "what was built"
+            return "built files"
         if self.published is not None:
             return "sha256 of the files"
         return f"{kinds.pop()} of the download" if "" not in kinds else "first download"
@@ -108,12 +108,12 @@ class DataSet:
         return re.compile("|".join(fnmatch.translate(pattern) for pattern in self.reads))
 
     def wants(self, path: str) -> bool:
-        """Whether the file at this relative path is one that is read."""
+        """Returns whether the file at this relative path is needed."""
         return self._pattern.match(path) is not None
 
 
 def data_sets() -> dict[str, DataSet]:
-    """All data sets by name.
+    """Returns all data sets by name.
 
     Example:
         >>> data_sets()["mnist"].licence
@@ -123,7 +123,7 @@ def data_sets() -> dict[str, DataSet]:
 
 
 def data_set(name: str) -> DataSet:
-    """One data set; an unknown name is an error with the names that are near.
+    """Returns one data set; an unknown name is an error that suggests similar names.
 
     Example:
         >>> data_set("ozone").wants("eighthr.data")
@@ -136,16 +136,16 @@ def data_set(name: str) -> DataSet:
 @cache
 def _read() -> dict[str, DataSet]:
     facts = json.loads(Path(__file__).with_name("catalogue.json").read_text(encoding="utf-8"))
-    return {name: _data_set(name, told) for name, told in facts.items()}
+    return {name: _data_set(name, entry) for name, entry in facts.items()}
 
 
-def _data_set(name: str, told: dict[str, Any]) -> DataSet:
-    facts: dict[str, Any] = {**told, "name": name, "reads": tuple(told["reads"])}
-    facts["remote"] = tuple(_remote(one) for one in told["remote"])
-    facts["variants"] = tuple(Variant(**one) for one in told["variants"])
+def _data_set(name: str, entry: dict[str, Any]) -> DataSet:
+    facts: dict[str, Any] = {**entry, "name": name, "reads": tuple(entry["reads"])}
+    facts["remote"] = tuple(_remote(one) for one in entry["remote"])
+    facts["variants"] = tuple(Variant(**one) for one in entry["variants"])
     return DataSet(**facts)
 
 
-def _remote(told: dict[str, Any]) -> Remote:
-    facts: dict[str, Any] = {**told, "urls": tuple(told["urls"])}
+def _remote(entry: dict[str, Any]) -> Remote:
+    facts: dict[str, Any] = {**entry, "urls": tuple(entry["urls"])}
     return Remote(**facts)

@@ -1,4 +1,4 @@
-"""Copies of data sets on disk: which files they have, and whether they are what they should be."""
+"""Copies of data sets on disk: their files and the verification of their hashes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ..._documents import read_json
 from ..._files import replacing
 from ._catalogue import DataSet, Variant
 
-SEAL = ".chronode.json"  # in a folder of the cache: what was put there, and from where
+SEAL = ".chronode.json"  # in a folder of the cache: what was stored there, and its origin
 
 
 class DataError(ValueError):
-    """A data set that is not here and cannot be had, or that is not what it should be."""
+    """A data set is not available or has unexpected content."""
 
 
 @dataclass(frozen=True)
 class Copy:
-    """A data set on disk, checked.
+    """Verified copy of a data set on disk.
 
     Attributes:
-        folder: where the publisher's files are.
+        folder: Folder with the files of the publisher.
         origin: "mirror" or "cache".
-        notes: how it differs from what the publisher offers.
+        notes: Differences from the published files.
     """
 
     folder: Path
@@ -47,9 +47,9 @@ class _Seal:
 
 
 def wanted_files(data_set: DataSet, folder: Path) -> dict[str, str]:
-    """The files of the data set in `folder`: relative path -> path, sorted."""
+    """Returns the files of the data set in `folder`: relative path -> path, sorted."""
     found: dict[str, str] = {}
-    # Plain strings: with Path objects, looking through IMDB's 50,000 files takes three times as long.
+    # Plain strings: with Path objects, listing the 50,000 files of IMDB takes three times as long.
     skip = len(str(folder)) + 1
     for top, _, names in os.walk(folder):
         for name in names:
@@ -61,7 +61,7 @@ def wanted_files(data_set: DataSet, folder: Path) -> dict[str, str]:
 
 
 def hash_of(path: str | Path, kind: str = "sha256") -> str:
-    """The hash of a file's bytes."""
+    """Returns the hash of a file."""
     digest = hashlib.new(kind)
     with open(path, "rb") as file:
         while chunk := file.read(1 << 20):
@@ -70,7 +70,7 @@ def hash_of(path: str | Path, kind: str = "sha256") -> str:
 
 
 def tree_hash(hashes: Mapping[str, str]) -> str:
-    """One sha256 for many files: of the lines "PATH SHA256", sorted.
+    """Returns a single sha256 for many files, computed from the sorted lines "PATH SHA256".
 
     Example:
         >>> tree_hash({"b": "2", "a": "1"}) == tree_hash({"a": "1", "b": "2"})
@@ -81,13 +81,13 @@ def tree_hash(hashes: Mapping[str, str]) -> str:
 
 
 def checked(data_set: DataSet, folder: Path, memory: Path, *, anew: bool = False) -> Variant | None:
-    """The variant that the files in `folder` are; None if there are none; anything else is an error.
+    """Returns the variant that matches the files in `folder`; None if there are no files; otherwise raises an error.
 
     Args:
-        data_set: whose files are expected.
-        folder: where they are; nothing is written there.
-        memory: a JSON file that remembers what was hashed: while sizes and times of all files stay, it holds.
-        anew: hash everything again.
+        data_set: The data set whose files are expected.
+        folder: Folder with the files; nothing is written there.
+        memory: JSON file with earlier hashes, which are valid while the sizes and times of all files are unchanged.
+        anew: Whether to hash everything again.
     """
     files = wanted_files(data_set, folder)
     if not files:
@@ -101,27 +101,27 @@ def checked(data_set: DataSet, folder: Path, memory: Path, *, anew: bool = False
     match = next((variant for variant in variants if not _differences(variant, hashes, files)), None)
     if match is None:
         raise DataError(_refusal(data_set, folder, variants, hashes, files))
-    with suppress(OSError):  # without a cache to write in, every use hashes anew
+    with suppress(OSError):  # without a writable cache, files are hashed at every use
         _remember(memory, str(folder), [stamp, _key(match)])
     return match
 
 
 def seal(data_set: DataSet, folder: Path, note: str, sources: Mapping[str, str]) -> None:
-    """Writes into a folder what its files are, so that they are recognised from now on.
+    """Records in a folder what its files are, so that they are recognized later.
 
     Args:
-        data_set: whose files they are.
-        folder: where they are.
-        note: how they differ from the publisher's.
+        data_set: The data set that the files belong to.
+        folder: Folder with the files.
+        note: Difference from the published files.
         sources: sha256 of the downloaded files by name.
     """
     hashes = {path: hash_of(file) for path, file in wanted_files(data_set, folder).items()}
-    told = {"note": note, "tree": tree_hash(hashes), "count": len(hashes), "sources": dict(sources)}
-    (folder / SEAL).write_text(json.dumps(told, indent=1))
+    content = {"note": note, "tree": tree_hash(hashes), "count": len(hashes), "sources": dict(sources)}
+    (folder / SEAL).write_text(json.dumps(content, indent=1))
 
 
 def check_published(data_set: DataSet, folder: Path) -> None:
-    """Refuses files that are not the publisher's own, if their hashes are known."""
+    """Rejects files that differ from the published ones, if their hashes are known."""
     if data_set.published is not None:
         files = wanted_files(data_set, folder)
         hashes = {path: hash_of(file) for path, file in files.items()}
@@ -138,19 +138,20 @@ def _sealed(folder: Path) -> list[Variant]:
 
 
 def _differences(variant: Variant, hashes: Mapping[str, str], files: Mapping[str, str]) -> list[str]:
-    """What is wrong with the files if they are to be this variant."""
+    """Lists the differences between the files and a variant."""
     if variant.files is None:
         found = tree_hash(hashes)
-        told = f"{len(hashes):,} files with the joint sha256 {found}, not {variant.count:,} with {variant.tree}"
-        return [] if found == variant.tree else [told]
+        expected = f"expected {variant.count:,} files with {variant.tree}"
+        difference = f"{len(hashes):,} files with the combined sha256 {found}, {expected}"
+        return [] if found == variant.tree else [difference]
     wrong = [f"{path} is missing" for path in variant.files if path not in hashes]
-    wrong += [f"{path} does not belong to it" for path in hashes if path not in variant.files]
+    wrong += [f"{path} does not belong to the data set" for path in hashes if path not in variant.files]
     for path, expected in variant.files.items():
         kind, _, digest = expected.rpartition(":")
         if path in hashes:
             found = hash_of(files[path], kind) if kind else hashes[path]
             if found != digest:
-                wrong.append(f"{path} has the {kind or 'sha256'} {found}, not {digest}")
+                wrong.append(f"{path} has the {kind or 'sha256'} {found}, expected {digest}")
     return wrong
 
 
@@ -164,11 +165,11 @@ def _refusal(
     wrong = min((_differences(variant, hashes, files) for variant in variants), key=len, default=[])
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
     why = f"{wrong[0]}{more}" if wrong else "the hashes of its files are not published"
-    return f"{folder} is refused, it is no known copy of {data_set.name}: {why}."
+    return f"{folder} was rejected: it is not a known copy of {data_set.name}: {why}."
 
 
 def _stamp(files: Mapping[str, str]) -> str:
-    """Changes when a file is added, removed or written."""
+    """Returns a fingerprint that changes when a file is added, removed or written."""
     digest = hashlib.sha256()
     for path, file in files.items():
         facts = os.stat(file)

@@ -1,4 +1,4 @@
-"""A download that goes on where it was interrupted."""
+"""Downloads that resume after an interruption."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from requests import Response
     from rich.console import Console
 
-ATTEMPTS = 5  # connections that may break before it is given up
-WAIT = (10.0, 60.0)  # seconds: to connect, and between bytes
+ATTEMPTS = 5  # number of connections before a download is aborted
+WAIT = (10.0, 60.0)  # timeouts in seconds: to connect, and between bytes
 WINDOW = 60.0  # seconds over which the speed is measured
 _CHUNK = 1 << 18
 
 
 class Resuming:
-    """A downloader for `pooch.retrieve`: collects FILE.part, goes on there next time, and hands the whole file over.
+    """Downloader for `pooch.retrieve` that collects FILE.part, resumes it next time, and delivers the complete file.
 
-    The rest is asked for only if the server says that the file is still the same one (its ETag or its date, kept in
-    FILE.part.tag); otherwise, and from a server that cannot send parts, everything is downloaded again.
+    The rest is requested only if the server confirms that the file is unchanged (by its ETag or date, stored in
+    FILE.part.tag); otherwise, and if the server does not support ranges, everything is downloaded again.
 
     Args:
-        part: where the bytes are collected.
-        console: where the progress bar goes.
+        part: File in which the bytes are collected.
+        console: Console for the progress bar.
     """
 
     def __init__(self, part: Path, console: Console) -> None:
@@ -34,7 +34,7 @@ class Resuming:
         self.tag = part.with_name(part.name + ".tag")
 
     def __call__(self, url: str, output_file: str, pooch: Any, check_only: bool = False) -> None:
-        """Downloads `url` to `output_file`; an error leaves the part for the next time."""
+        """Downloads `url` to `output_file`; after an error the part is kept for the next attempt."""
         from requests.exceptions import ChunkedEncodingError, ConnectionError, Timeout
 
         for attempt in range(1, ATTEMPTS + 1):
@@ -55,20 +55,20 @@ class Resuming:
         import requests
 
         have = self._size() if self.tag.is_file() else 0
-        # Compressed on the way, the bytes would be others than those the hash is of.
+        # Without transport compression, which would change the bytes that are hashed.
         headers = {"Accept-Encoding": "identity"}
         if have:
             headers |= {"Range": f"bytes={have}-", "If-Range": self.tag.read_text()}
         with _connected(url, headers) as response:
             if have and response.status_code == requests.codes.requested_range_not_satisfiable:
-                self.part.unlink()  # there is nothing behind it: begin again
+                self.part.unlink()  # the file is not longer than this: start again
                 return self._stream(url)
             response.raise_for_status()
             if response.status_code != requests.codes.partial_content:
                 self._keep_tag(response)
                 have = 0
             elif not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-                raise requests.ConnectionError(f"{url} sent another part than the one asked for")
+                raise requests.ConnectionError(f"{url} sent a different part than requested")
             self._collect(response, have)
 
     def _keep_tag(self, response: Response) -> None:
@@ -79,7 +79,7 @@ class Resuming:
             self.tag.write_text(tag)
 
     def _collect(self, response: Response, have: int) -> None:
-        """Writes the body behind the first `have` bytes; a body that ends early is a broken connection."""
+        """Appends the body after the first `have` bytes; an incomplete body counts as a broken connection."""
         from requests import ConnectionError
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
         from urllib3.exceptions import HTTPError
@@ -93,7 +93,7 @@ class Resuming:
             task = progress.add_task(self.part.stem, total=total, completed=have)
             pace = _Pace(have)
             try:
-                # What is there, not a whole chunk: a slow server would not be noticed for hours.
+                # Reads available bytes, not a full chunk: otherwise a slow server would go unnoticed for hours.
                 while chunk := response.raw.read1(_CHUNK, decode_content=False):
                     have += len(chunk)
                     _check_size(have, response.url)
@@ -103,28 +103,28 @@ class Resuming:
             except HTTPError as error:
                 raise ConnectionError(f"{response.url}: the connection broke: {error}") from error
         if total is not None and self._size() != total:
-            raise ConnectionError(f"{response.url} ended after {self._size():,} of {total:,} bytes")
+            raise ConnectionError(f"{response.url} stopped after {self._size():,} of {total:,} bytes")
 
 
 class Refused(OSError):
-    """A download that would take forever, or all of the disk; it is not tried again."""
+    """A download is too slow or too large; it is not retried."""
 
 
 class _Pace:
-    """How fast bytes come: looked at once a minute."""
+    """Download speed, checked once a minute."""
 
     def __init__(self, have: int) -> None:
         self.have, self.since = have, time.monotonic()
 
     def check(self, have: int, url: str) -> None:
-        """Gives up on a server that sent next to nothing for a minute."""
+        """Aborts if the server has sent almost nothing for a minute."""
         seconds = time.monotonic() - self.since
         if seconds < WINDOW:
             return
         speed = (have - self.have) / seconds
         if speed < DOWNLOAD_SPEED.value:
-            told = f"{url} sends {speed:,.0f} bytes a second; what came is kept for the next time"
-            raise Refused(f"{told}. Set {DOWNLOAD_SPEED.variable}=0 to wait however long it takes.")
+            problem = f"{url} sends only {speed:,.0f} bytes per second; the received part is kept for the next attempt"
+            raise Refused(f"{problem}. Set {DOWNLOAD_SPEED.variable}=0 to wait without limit.")
         self.have, self.since = have, time.monotonic()
 
 
@@ -138,5 +138,5 @@ def _connected(url: str, headers: dict[str, str]) -> Response:
 
     try:
         return requests.get(url, headers=headers, stream=True, timeout=WAIT)
-    except requests.ConnectionError as error:  # its own text is a paragraph about retries
+    except requests.ConnectionError as error:  # its message is a long text about retries
         raise requests.ConnectionError("no connection") from error

@@ -1,4 +1,4 @@
-"""Unpacking without harm: nothing outside the folder, no links, no devices, no bombs, and only the files asked for."""
+"""Safe unpacking: nothing outside the folder, no links, devices or bombs, and only the requested files."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from typing import IO, Any
 from ..._limits import ARCHIVE_BYTES
 
 MOST_FILES = 500_000
-DEEPEST = 2  # archives within an archive
+DEEPEST = 2  # nesting of archives
 _CHUNK = 1 << 20
-_LARGEST_HEADER = 1 << 20  # bytes of one header in a tar archive (long names, times, rights), and of all of them
+_LARGEST_HEADER = 1 << 20  # bytes of one header in a tar archive (long names, times, permissions), and of all of them
 _ALL_HEADERS = 1 << 28
 _HEADERS = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 _HEADERS += (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
@@ -28,27 +28,27 @@ _PLAIN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".b
 _DAMAGED = (
     *(zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError),
     RuntimeError,  # a password is needed
-    *(FileExistsError, NotADirectoryError),  # a file and a folder of one name
+    *(FileExistsError, NotADirectoryError),  # a file and a folder with the same name
 )
 
 Member = tuple[str, Callable[[], IO[bytes]]]
 
 
 class UnsafeArchive(ValueError):
-    """An archive that is damaged, or that would write where it must not."""
+    """An archive is damaged or would write outside its folder."""
 
 
 def unpack(source: Path, into: Path, wants: Callable[[str], bool], *, largest: int | None = None) -> list[str]:
-    """Writes the files of `source` that are wanted below `into`.
+    """Extracts the wanted files of `source` into the folder `into`.
 
-    A file is wanted under the longest end of its path that `wants` accepts: `a/b/x.txt` as `a/b/x.txt`, `b/x.txt` or
-    `x.txt`. Archives within the archive are unpacked too. A file that is no archive is copied.
+    A file is stored under the longest end of its path that `wants` accepts: `a/b/x.txt` as `a/b/x.txt`, `b/x.txt` or
+    `x.txt`. Nested archives are unpacked too. A file that is not an archive is copied.
 
     Args:
         source: .zip, .tar (also .gz .xz .bz2), a single file as .gz .xz .bz2, or a plain file.
-        into: the folder, which exists.
-        wants: whether a relative path is wanted.
-        largest: bytes that the archive may unpack to, files that are not wanted included; by default
+        into: Existing folder.
+        wants: Function that returns whether a relative path is wanted.
+        largest: Maximum unpacked size of the archive in bytes, including files that are not wanted; by default
             `chronode._limits.ARCHIVE_BYTES`.
 
     Returns:
@@ -68,7 +68,7 @@ def unpack(source: Path, into: Path, wants: Callable[[str], bool], *, largest: i
 
 
 class _Unpacking:
-    """One run of `unpack`, with what is left of its limits."""
+    """State of one call of `unpack`, with its remaining limits."""
 
     def __init__(self, archive: str, into: Path, wants: Callable[[str], bool], largest: int) -> None:
         self.archive, self.into, self.wants = archive, into, wants
@@ -81,7 +81,7 @@ class _Unpacking:
             for path, opened in self.members(source, name):
                 self.files += 1
                 if self.files > MOST_FILES:
-                    raise UnsafeArchive(f"{self.archive} has more than {MOST_FILES:,} files.")
+                    raise UnsafeArchive(f"{self.archive} contains more than {MOST_FILES:,} files.")
                 target = self.target(path)
                 if target is not None:
                     written.append(self.write(opened, self.into / target, target))
@@ -92,7 +92,7 @@ class _Unpacking:
         return written
 
     def members(self, source: Path, name: str) -> Iterator[Member]:
-        """(path, opener) of every regular file; anything else but a folder is refused."""
+        """Yields (path, opener) for every regular file; rejects anything else except folders."""
         lower = name.lower()
         if lower.endswith(".zip"):
             yield from _zip_members(source, name)
@@ -105,29 +105,29 @@ class _Unpacking:
             yield PurePosixPath(name).name, lambda: source.open("rb")
 
     def target(self, path: str) -> str | None:
-        """Where the member goes; None if it is not wanted. A path that leads out of the folder is refused."""
+        """Returns the target path of a member; None if it is not wanted. Rejects paths outside the folder."""
         parts = PurePosixPath(path).parts
         windows = PureWindowsPath(path)
         if ".." in windows.parts or ".." in parts or path.startswith("/") or windows.drive or windows.root:
             raise UnsafeArchive(f"{self.archive} has a file that would be written outside its folder: {path!r}.")
-        if not parts or "__MACOSX" in parts or parts[-1].startswith("._"):  # a Mac's notes beside the real files
+        if not parts or "__MACOSX" in parts or parts[-1].startswith("._"):  # metadata files of macOS
             return None
         ends = ("/".join(parts[i:]) for i in range(len(parts)))
         return next((end for end in ends if self.wants(end)), None)
 
-    def write(self, opened: Callable[[], IO[bytes]], path: Path, told: str) -> str:
+    def write(self, opened: Callable[[], IO[bytes]], path: Path, name: str) -> str:
         if path.exists():
-            raise UnsafeArchive(f"{self.archive} has {told!r} twice.")
+            raise UnsafeArchive(f"{self.archive} contains {name!r} twice.")
         path.parent.mkdir(parents=True, exist_ok=True)
         with opened() as source, path.open("xb") as target:
-            # What is written counts: the sizes in an archive's headers may lie.
+            # Counted while writing, because the sizes in the headers of an archive may be wrong.
             while chunk := source.read(_CHUNK):
                 self.count(len(chunk))
                 target.write(chunk)
-        return told
+        return name
 
     def count(self, size: int) -> None:
-        """Takes bytes off what is left."""
+        """Subtracts bytes from the remaining limit."""
         self.left -= size
         if self.left < 0:
             raise UnsafeArchive(f"{self.archive} unpacks to more than {self.largest:,} bytes. {ARCHIVE_BYTES.cure}")
@@ -143,16 +143,16 @@ def _zip_members(source: Path, name: str) -> Iterator[Member]:
     with zipfile.ZipFile(source) as archive:
         for info in archive.infolist():
             if not info.filename:
-                raise UnsafeArchive(f"{name} has a file without a name.")
+                raise UnsafeArchive(f"{name} contains a file without a name.")
             kind = stat.S_IFMT(info.external_attr >> 16)
             if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-                raise UnsafeArchive(f"{name} has a link or a device: {info.filename!r}.")
+                raise UnsafeArchive(f"{name} contains a link or a device: {info.filename!r}.")
             if not info.is_dir():
                 yield info.filename, lambda info=info: archive.open(info)
 
 
 class _TarInfo(tarfile.TarInfo):
-    """A member of a tar archive; one whose header would fill the memory is refused before it is read."""
+    """Member of a tar archive; excessively large headers are rejected before they are read."""
 
     left = 0
 
@@ -162,12 +162,14 @@ class _TarInfo(tarfile.TarInfo):
         if info.type in _HEADERS:
             cls.left -= info.size
             if info.size > _LARGEST_HEADER or cls.left < 0:
-                raise UnsafeArchive(f"a tar archive has headers of more than {max(info.size, _ALL_HEADERS):,} bytes.")
+                raise UnsafeArchive(
+                    f"a tar archive contains headers of more than {max(info.size, _ALL_HEADERS):,} bytes."
+                )
         return info
 
 
 class _Counted:
-    """A stream whose every byte is counted, those that are skipped too."""
+    """Stream that counts every byte, including skipped ones."""
 
     def __init__(self, stream: IO[bytes], count: Callable[[int], None]) -> None:
         self.stream, self.counted = stream, count
@@ -182,14 +184,14 @@ def _tar_members(source: Path, name: str, count: Callable[[int], None]) -> Itera
     opener = _PLAIN.get(".gz" if name.lower().endswith(".tgz") else Path(name.lower()).suffix, open)
     with opener(source, "rb") as stream:
         counted: Any = _Counted(stream, count)
-        # As a stream ("|"), the archive is read from front to end, through `counted`.
+        # As a stream ("|"), the archive is read sequentially, through `counted`.
         info_class = type("_CountedTarInfo", (_TarInfo,), {"left": _ALL_HEADERS})
         with tarfile.open(fileobj=counted, mode="r|", tarinfo=info_class) as archive:
             for info in archive:
-                # Half a million headers need not stay in memory.
+                # The headers of up to half a million files are not kept in memory.
                 archive.members.clear()  # pyrefly: ignore[missing-attribute]
                 if not (info.isreg() or info.isdir()):
-                    raise UnsafeArchive(f"{name} has a link or a device: {info.name!r}.")
+                    raise UnsafeArchive(f"{name} contains a link or a device: {info.name!r}.")
                 if info.isreg():
                     yield info.name, lambda info=info: _opened(archive, info)
 
