@@ -1,7 +1,7 @@
-"""The cells: the file of a model has the name of the model, and the docstring of the cell is its equations.
+"""The cells: the file of a model has the name of the model, and the docstring of the cell contains its equations.
 
-A variant is in the file of the model that it varies: `ernn` and `sirnn` in `irnn.py`, `neural-ode` and `gru-ode` in
-`ct_rnn.py`, `lstm-dt` in `lstm.py`. Files that begin with `_` hold what several models share.
+A variant is in the file of its base model: `ernn` and `sirnn` in `irnn.py`, `neural-ode` and `gru-ode` in
+`ct_rnn.py`, `lstm-dt` in `lstm.py`. Files that begin with `_` hold shared code.
 """
 
 from .antisymmetric import AntisymmetricCell

@@ -1,4 +1,4 @@
-"""What the neural controlled differential equations share: the vector field and the state."""
+"""Base class and vector field of the neural controlled differential equations."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class VectorField(nn.Module):
         self.outer = nn.Linear(size, size * channels)
 
     def forward(self, z: Tensor, direction: Tensor) -> Tensor:
-        """The change of `z (B, H)` along `direction (B, channels)`."""
+        """Returns the change of `z (B, H)` along `direction (B, channels)`."""
         f = torch.tanh(self.outer(torch.relu(self.inner(z)))).unflatten(-1, self.shape)
         return torch.linalg.vecdot(f, direction.unsqueeze(-2))
 
 
 class ControlledCell(Cell):
-    """What both share: a path of `channels` values, a state that begins at W x + b of the first, a solver."""
+    """Base class: path of `channels` values, initial state W x + b of the first observation, and a solver."""
 
     def __init__(self, input_size: int, hidden_size: int, channels: int | None, solver: str, steps: int):
         super().__init__(input_size, hidden_size)
@@ -37,5 +37,5 @@ class ControlledCell(Cell):
         self.solve = Solver(solver, steps)
 
     def project(self, x: Tensor) -> Tensor:
-        """The path's values."""
+        """Returns the values of the path."""
         return self.path(x)

@@ -1,4 +1,4 @@
-"""What FastRNN and FastGRNN share: weights of low rank."""
+"""Base class of FastRNN and FastGRNN: low-rank weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PAPER = "Kusupati et al. 2018, FastGRNN"
 
 
 def low_rank(inputs: int, outputs: int, name: str, rank: int | None) -> nn.Module:
-    """A matrix `(outputs, inputs)`, or a product of two with `rank` between them."""
+    """Returns a matrix `(outputs, inputs)`, or a product of two of the given rank."""
     if rank is None:
         return nn.Linear(inputs, outputs, bias=False)
     rank = whole(name, rank, at_least=1)
@@ -19,7 +19,7 @@ def low_rank(inputs: int, outputs: int, name: str, rank: int | None) -> nn.Modul
 
 
 class FastCell(Cell):
-    """What both share: W x and U h, each of full or low rank. State: (h,)."""
+    """Base class: matrices W and U of full or low rank. State: (h,)."""
 
     def __init__(self, input_size: int, hidden_size: int, w_rank: int | None = None, u_rank: int | None = None):
         super().__init__(input_size, hidden_size)
@@ -27,5 +27,5 @@ class FastCell(Cell):
         self.recurrent = low_rank(hidden_size, hidden_size, "u_rank", u_rank)
 
     def project(self, x: Tensor) -> Tensor:
-        """W x."""
+        """Returns W x."""
         return self.inputs(x)

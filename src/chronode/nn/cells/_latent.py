@@ -1,4 +1,4 @@
-"""What latent ODE and RNN-VAE share: an encoder whose state is a distribution."""
+"""Base class of latent ODE and RNN-VAE: an encoder whose state is a distribution."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ LOG_VARIANCE_RANGE = (-20.0, 4.0)
 
 
 class LatentCell(Cell):
-    """A variational auto-encoder along time, causal: at each observation it looks back to the one before.
+    """Base class: causal variational auto-encoder that infers the latent state at the previous observation.
 
         h' = encode(x, h, dt);   μ, ln σ² = W h' + b               (ln σ² from -20 to 4: no gap makes σ overflow)
-        z₋ = μ + σ ε,  ε ~ N(0, 1) in training, 0 in evaluation: the latent state at the observation before
-        z' = move(z₋, dt): carried to this one;   y = W_y z' + b_y
+        z₋ = μ + σ ε,  ε ~ N(0, 1) in training, 0 in evaluation: the latent state at the previous observation
+        z' = move(z₋, dt): moved to this observation;   y = W_y z' + b_y
 
-    The papers infer the state at the first time from the whole sequence, read backwards; here each output knows
-    the past only, and one call gives an output for each step. A head on y makes classes or values; for the
-    evidence lower bound add `kl(state)` to its loss. `decode` gives y at later times.
+    The papers infer the state at the first time from the whole sequence, read backwards; here each output depends on
+    the past only, and one call returns an output for each step. A head on y predicts classes or values; for the
+    evidence lower bound, add `kl(state)` to its loss. `decode` returns y at later times.
 
     State: (h, z, Σ KL(N(μ, σ²) ‖ N(0, 1)) over the steps so far).
     """
@@ -31,7 +31,7 @@ class LatentCell(Cell):
         self.latent_size = whole("latent_size", latent, at_least=1)
         self.posterior = nn.Linear(hidden_size, 2 * self.latent_size)
         self.decoder = nn.Linear(self.latent_size, hidden_size)
-        # σ = e⁻² at the start: samples say something about μ before anything is learned.
+        # Initially σ = e⁻², so that samples carry information about μ before training.
         nn.init.constant_(self.posterior.bias[self.latent_size :], -4.0)
 
     def encode(self, x: Tensor, h: Tensor, dt: Tensor) -> Tensor:
@@ -39,15 +39,15 @@ class LatentCell(Cell):
         raise NotImplementedError
 
     def move(self, z: Tensor, dt: Tensor) -> Tensor:
-        """The latent state `dt` later."""
+        """Returns the latent state `dt` later."""
         raise NotImplementedError
 
     def initial_state(self, batch: int, like: Tensor) -> State:
-        """Nothing seen."""
+        """Returns a state without observations."""
         return *(like.new_zeros(batch, size) for size in (self.hidden_size, self.latent_size)), counter(like, batch)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         h, _, divergence = state
         h = self.encode(x, h, dt)
         mean, log_variance = self.posterior(h).chunk(2, dim=-1)
@@ -59,10 +59,10 @@ class LatentCell(Cell):
         return self.decoder(z), (h, z, divergence)
 
     def decode(self, state: State, dt: Tensor) -> Tensor:
-        """y at a time `dt (B, 1)` after the last observation, without a further one."""
+        """Returns y at time `dt (B, 1)` after the last observation, without a new one."""
         return self.decoder(self.move(state[1], dt))
 
     @staticmethod
     def kl(state: State) -> Tensor:
-        """The Kullback-Leibler divergence of all steps so far, `(B, 1)`."""
+        """Returns the Kullback-Leibler divergence of all steps so far, `(B, 1)`."""
         return state[2]

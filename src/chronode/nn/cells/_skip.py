@@ -14,21 +14,21 @@ PAPER = "Campos et al. 2018, Skip RNN"
 
 
 class SkipCell(Cell):
-    """A recurrent cell S that updates at some steps and copies its state at the others.
+    """Base class: recurrent cell S that updates its state at some steps and copies it at the others.
 
         u = round(ũ), with the gradient of the identity ("straight through")
-        s' = u S(s, x) + (1 - u) s;   Δ = σ(w·q + b),  q = s' or, of an LSTM's s' = (h, c), c alone
-        ũ' = u Δ + (1 - u) (ũ + min(Δ, 1 - ũ)),  ũ = 1 at the start
-        y  = h of s'
+        s' = u S(s, x) + (1 - u) s;   Δ = σ(w·q + b),  q = s' or, for an LSTM with s' = (h, c), c alone
+        ũ' = u Δ + (1 - u) (ũ + min(Δ, 1 - ũ)),  initially ũ = 1
+        y  = h'
 
     State: (s, ũ, number of updates so far).
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
-        update_bias: initial b; the larger, the fewer steps are skipped at the start.
-        gate: what q is: "memory" (c of an LSTM, as in the authors' program; h of a GRU) or "state" (all of s', as the
-            paper's equation reads).
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+        update_bias: Initial b; the larger it is, the fewer steps are skipped at first.
+        gate: Definition of q: "memory" (c of an LSTM, as in the authors' code; h of a GRU) or "state" (all of s', as in
+            the equation of the paper).
     """
 
     inner: ClassVar[type[Cell]]
@@ -41,15 +41,15 @@ class SkipCell(Cell):
         nn.init.constant_(self.pace.bias, number("update_bias", update_bias))
 
     def initial_state(self, batch: int, like: Tensor) -> State:
-        """At rest; the first step is an update."""
+        """Returns a zero state whose first step is an update."""
         return (*self.cell.initial_state(batch, like), like.new_ones(batch, 1), counter(like, batch))
 
     def project(self, x: Tensor) -> Tensor:
-        """The gates' share of the input."""
+        """Returns the contribution of the input to the gates."""
         return self.cell.project(x)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         *old, wish, updates = state
         update = wish + (torch.round(wish) - wish).detach()
         _, new = self.cell(x, tuple(old), dt)
@@ -61,5 +61,5 @@ class SkipCell(Cell):
 
     @staticmethod
     def updates(state: State) -> Tensor:
-        """How many updates each sequence has made, `(B, 1)`; their cost, times λ, is the paper's budget loss."""
+        """Returns the number of updates of each sequence, `(B, 1)`; λ times it is the budget loss of the paper."""
         return state[-1]

@@ -1,4 +1,4 @@
-"""What RNN, LSTM, GRU and UGRNN share: weights as in torch.nn, dt as one more input, PyTorch's own loop."""
+"""Base class of RNN, LSTM, GRU and UGRNN: weights as in torch.nn, dt as an optional input, fused loops of PyTorch."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu}
 
 
 class TextbookCell(Cell):
-    """What the textbook cells share: `gates` blocks of W (x, dt) + b + U h + d, laid out as torch.nn lays them out.
+    """Base class of the standard cells: `gates` blocks of W (x, dt) + b + U h + d, in the layout of torch.nn.
 
     `inputs` holds weight_ih and bias_ih of torch.nn's cell, `recurrent` weight_hh and bias_hh; with `sees_dt`,
-    `elapsed` is one more column of weight_ih.
+    `elapsed` is an additional column of weight_ih.
     """
 
     gates: ClassVar[int] = 1
@@ -37,28 +37,29 @@ class TextbookCell(Cell):
             nn.init.uniform_(parameter, -(hidden_size**-0.5), hidden_size**-0.5)
 
     def project(self, x: Tensor) -> Tensor:
-        """The gates' share of the input."""
+        """Returns the contribution of the input to the gates."""
         return self.inputs(x)
 
     def with_dt(self, x: Tensor, dt: Tensor) -> Tensor:
-        """The gates' share of (x, dt), from that of x."""
+        """Returns the contribution of (x, dt) to the gates, given that of x."""
         return x if self.elapsed is None else x + self.elapsed(dt)
 
     def fused_loop(self) -> Callable[..., Any]:
-        """torch's own loop over a sequence for this cell."""
+        """Returns the fused loop of torch for this cell."""
         raise NotImplementedError
 
     def kernel_reads(self) -> Reads:
-        """torch's loop, its weights, and whether it is training."""
+        """Returns the loop of torch, its weights and the training flag."""
         weights = [self.inputs.weight, self.recurrent.weight, self.inputs.bias, self.recurrent.bias]
         elapsed = None if self.elapsed is None else self.elapsed.weight
         return Reads(self.fused_loop(), weights, elapsed, self.training)
 
 
 class Reads(NamedTuple):
-    """What is read of a textbook cell to run it by torch's `loop`.
+    """Data of a standard cell that the `loop` of torch needs.
 
-    `weights` are weight_ih, weight_hh, bias_ih and bias_hh; `elapsed` is weight_ih's column for dt, if there is one.
+    `weights` are weight_ih, weight_hh, bias_ih and bias_hh; `elapsed` is the column of weight_ih for dt, if there is
+    one.
     """
 
     loop: Callable[..., Any]
@@ -68,8 +69,8 @@ class Reads(NamedTuple):
 
 
 def run_fused(reads: Reads, x: Tensor, state: State, dt: Tensor, plan: Plan) -> tuple[Tensor, State] | None:
-    """torch's loop over a whole sequence; None where the driver's must run."""
-    # With lengths torch takes packed sequences, whose backward is quadratic in T: each step slices the whole.
+    """Runs the fused loop of torch over a whole sequence; returns None where the driver must run."""
+    # With lengths, torch takes packed sequences, whose backward pass is quadratic in T: each step slices everything.
     own = plan.lengths is None and plan.memory != "low"
     if not own or torch.compiler.is_compiling() or autocasts(x):
         return None

@@ -1,4 +1,4 @@
-"""AntisymmetricRNN, also gated."""
+"""AntisymmetricRNN, plain and gated."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .._registry import register
 @register("antisymmetric", paper="Chang et al. 2019, AntisymmetricRNN", time="native")
 @register("gated-antisymmetric", paper="Chang et al. 2019, AntisymmetricRNN with gating", time="native", gated=True)
 class AntisymmetricCell(Cell):
-    """AntisymmetricRNN: eigenvalues near the imaginary axis, so that the state neither grows nor fades.
+    """AntisymmetricRNN: eigenvalues near the imaginary axis, so that the state neither grows nor decays.
 
         S = W - Wᵀ - γ I
         plain:  y = h' = h + ε dt tanh(S h + V x + b)
         gated:  y = h' = h + ε dt σ(S h + V_z x + b_z) ⊙ tanh(S h + V x + b)
 
-    State: (h,). With dt = 1 it is the paper's model. A step is bounded by ε dt, so h grows with dt, but no faster.
+    State: (h,). With dt = 1 it is the paper's model. A step is bounded by ε dt, so h grows at most linearly with dt.
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
-        gated: whether there is a gate.
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+        gated: Whether there is a gate.
         epsilon: ε > 0, the step size.
         gamma: γ >= 0, diffusion.
     """
@@ -40,16 +40,16 @@ class AntisymmetricCell(Cell):
         self.w = nn.Parameter(torch.randn(hidden_size, hidden_size) * hidden_size**-0.5)
 
     def project(self, x: Tensor) -> Tensor:
-        """V x + b, and the gate's."""
+        """Returns V x + b, and the same for the gate."""
         return self.inputs(x)
 
     def matrix(self) -> Tensor:
-        """S, `(H, H)`."""
+        """Returns S, `(H, H)`."""
         eye = torch.eye(self.hidden_size, dtype=self.w.dtype, device=self.w.device)
         return self.w - self.w.T - self.gamma * eye
 
     def prepare(self) -> Step:
-        """The step, with S made."""
+        """Returns the step with S computed once."""
         transposed = self.matrix().T
 
         def step(x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:

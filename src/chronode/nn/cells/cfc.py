@@ -1,4 +1,4 @@
-"""CfC: the closed form of a liquid network."""
+"""CfC: a closed-form approximation of the liquid time-constant network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._registry import register
 
 @register("cfc", paper="Hasani et al. 2022, Closed-form continuous-time networks", time="native")
 class CfCCell(Cell):
-    """CfC: two candidate states, and a gate that time turns from one to the other.
+    """CfC: two candidate states, and a gate that moves from one to the other with time.
 
         q = 1.7159 tanh(0.666 (W x + U h + b))                 (further backbone layers: the same of q)
         A, B, a, b = linear maps of q
@@ -21,10 +21,10 @@ class CfCCell(Cell):
     State: (h,).
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
-        backbone_units: size of q.
-        backbone_layers: layers that make q.
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+        backbone_units: Size of q.
+        backbone_layers: Number of layers that compute q.
     """
 
     def __init__(self, input_size: int, hidden_size: int, backbone_units: int = 128, backbone_layers: int = 1):
@@ -38,7 +38,7 @@ class CfCCell(Cell):
         self._initialise(units)
 
     def _initialise(self, units: int) -> None:
-        """Xavier, for each matrix of the equations on its own."""
+        """Applies Xavier initialization to each matrix of the equations separately."""
         both = torch.empty(units, self.input_size + self.hidden_size)
         nn.init.xavier_uniform_(both)
         with torch.no_grad():
@@ -51,11 +51,11 @@ class CfCCell(Cell):
             nn.init.xavier_uniform_(head)
 
     def project(self, x: Tensor) -> Tensor:
-        """W x + b."""
+        """Returns W x + b."""
         return self.inputs(x)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         (h,) = state
         q = _lecun_tanh(x + self.recurrent(h))
         for layer in self.deeper:

@@ -19,22 +19,22 @@ class CoRNNCell(Cell):
     """coRNN: coupled, damped, driven oscillators y'' = f - γ y - ε y',  f = tanh(W y + 𝒲 y' + V x + b).
 
         e  = Δt · dt;   f at the old (y, z)
-        exponential:  the exact motion for the time e while f is held, a damped oscillation about f/γ:
+        exponential:  the exact motion for the time e with f held constant, a damped oscillation about f/γ:
                       (y' - f/γ, z') = exp(e [[0, 1], [-γ, -ε]]) (y - f/γ, z)
-        symplectic (the paper's step):  z' = z + e (f - γ y - ε z);   y' = y + e z'
+        symplectic (the step of the paper):  z' = z + e (f - γ y - ε z);   y' = y + e z'
 
-    The two differ by O(e²). The exponential step is bounded for every gap: a long one ends at rest, y = f/γ. The
-    symplectic step with dt = 1 is the paper's model; it diverges where e is longer than about 2/√γ or 2/ε.
+    The two differ by O(e²). The exponential step is bounded for every gap: after a long one, y = f/γ is at rest. The
+    symplectic step with dt = 1 is the paper's model; it diverges if e exceeds about 2/√γ or 2/ε.
 
     State: (y, z).
 
     Args:
-        input_size: features D.
-        hidden_size: oscillators H.
-        delta_t: Δt > 0, the time that passes in the model while dt = 1 passes; may be a list, one value a layer.
-            Choose it so that Δt times the usual gap is between 0.01 and 0.5.
-        gamma: γ > 0, stiffness; may be a list, one value a layer.
-        epsilon: ε > 0, damping; may be a list, one value a layer.
+        input_size: Number of features D.
+        hidden_size: Number of oscillators H.
+        delta_t: Δt > 0, the model time that corresponds to dt = 1; may be a list with one value per layer.
+            Choose it so that Δt times a typical gap is between 0.01 and 0.5.
+        gamma: γ > 0, stiffness; may be a list with one value per layer.
+        epsilon: ε > 0, damping; may be a list with one value per layer.
         solver: "exponential" or "symplectic".
     """
 
@@ -52,7 +52,7 @@ class CoRNNCell(Cell):
         solver: str = "exponential",
     ):
         super().__init__(input_size, hidden_size)
-        # Buffers, so that a state_dict carries them.
+        # Buffers, so that a state_dict contains them.
         self.register_buffer("delta_t", self.constant("delta_t", number("delta_t", delta_t, above=0)))
         self.register_buffer("gamma", self.constant("gamma", number("gamma", gamma, above=0)))
         self.register_buffer("epsilon", self.constant("epsilon", number("epsilon", epsilon, above=0)))
@@ -61,11 +61,11 @@ class CoRNNCell(Cell):
         self.recurrent = nn.Linear(2 * hidden_size, hidden_size, bias=False)
 
     def project(self, x: Tensor) -> Tensor:
-        """V x + b."""
+        """Returns V x + b."""
         return self.inputs(x)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         y, z = state
         e = self.delta_t * dt
         force = torch.tanh(x + self.recurrent(torch.cat(state, dim=-1)))
@@ -81,13 +81,13 @@ class CoRNNCell(Cell):
         return y, (y, z)
 
     def _oscillation(self, e: Tensor) -> tuple[Tensor, Tensor]:
-        """(c, s) with exp(e M) = c I + s (M + ε/2 I) for M = [[0, 1], [-γ, -ε]].
+        """Returns (c, s) with exp(e M) = c I + s (M + ε/2 I) for M = [[0, 1], [-γ, -ε]].
 
         With ω² = |γ - ε²/4| they are exp(-ε e/2) (cos ω e, sin(ω e)/ω) if γ > ε²/4, else the same with cosh and sinh.
         """
         half = 0.5 * self.epsilon
         square = self.gamma - half * half
-        # At ω = 0 the limit s = e exp(-ε e/2) follows from any ω that is small enough.
+        # At ω = 0, any sufficiently small ω gives the limit s = e exp(-ε e/2).
         omega = square.abs().sqrt().clamp(min=1e-8)
         fading = torch.exp(-half * e)
         swinging = fading * torch.cos(omega * e), fading * torch.sin(omega * e) / omega

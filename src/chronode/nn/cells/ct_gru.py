@@ -1,4 +1,4 @@
-"""CT-GRU: traces that fade at fixed time scales."""
+"""CT-GRU: traces that decay at fixed time scales."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .._registry import register
 
 @register("ct-gru", paper="Mozer, Kazakov & Lindsey 2017, CT-GRU", time="native")
 class CTGRUCell(Cell):
-    """CT-GRU: each unit keeps M traces that fade at fixed time scales, and chooses where to store and retrieve.
+    """CT-GRU: each unit keeps M traces that decay at fixed time scales, and learns where to store and retrieve.
 
         τ_k = 10^(k/2), k = 0..M-1;   ĥ_k⁻ = ĥ_k exp(-dt/τ_k);   h⁻ = Σ ĥ_k⁻
         ln τ_R, ln τ_S = W x + U h⁻ + b
@@ -22,13 +22,13 @@ class CTGRUCell(Cell):
         q = tanh(W_q x + U_q Σ r_k ⊙ ĥ_k⁻ + b_q)
         ĥ_k' = (1 - s_k) ⊙ ĥ_k⁻ + s_k ⊙ q;   y = Σ ĥ_k'
 
-    The paper writes the fading after the storing, with the time to the next event; dt here is the time since
-    the last one, so it comes first. State: (ĥ,), all traces side by side.
+    In the paper, the decay follows the storage and uses the time to the next event; dt here is the time since the
+    last one, so the decay comes first. State: (ĥ,), all traces side by side.
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
-        scales: M.
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+        scales: Number of time scales M.
     """
 
     def __init__(self, input_size: int, hidden_size: int, scales: int = 8):
@@ -39,24 +39,24 @@ class CTGRUCell(Cell):
         self.retrieved = nn.Linear(hidden_size, hidden_size, bias=False)
         log_tau = [k / 2 * math.log(10) for k in range(scales)]
         self.register_buffer("log_tau", self.constant("log_tau", [[value] for value in log_tau]))
-        # Units begin at scales all over the range, not all at the fastest.
+        # Units are initialized over the whole range of scales, not all at the fastest.
         nn.init.uniform_(self.inputs.bias[: 2 * hidden_size], 0, log_tau[-1])
 
     def initial_state(self, batch: int, like: Tensor) -> State:
-        """No traces."""
+        """Returns empty traces."""
         return (like.new_zeros(batch, self.scales * self.hidden_size),)
 
     def project(self, x: Tensor) -> Tensor:
-        """The input's share of ln τ_R, ln τ_S and q."""
+        """Returns the contribution of the input to ln τ_R, ln τ_S and q."""
         return self.inputs(x)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         traces = state[0].unflatten(-1, (self.scales, self.hidden_size))
         traces = traces * torch.exp(-dt.unsqueeze(-1) * torch.exp(-self.log_tau))
         for_scales, for_signal = x.split([2 * self.hidden_size, self.hidden_size], dim=-1)
         wanted = (for_scales + self.recurrent(traces.sum(1))).unsqueeze(1)
-        # -(a - l)² without the -a² that all scales share.
+        # -(a - l)² without the term -a², which is common to all scales.
         retrieve, store = (torch.softmax(self.log_tau * (2 * a - self.log_tau), 1) for a in wanted.chunk(2, -1))
         signal = torch.tanh(for_signal + self.retrieved((retrieve * traces).sum(1)))
         traces = traces + store * (signal.unsqueeze(1) - traces)

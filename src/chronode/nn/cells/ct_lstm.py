@@ -26,10 +26,10 @@ class CTLSTMCell(Cell):
     State: (c, c̄, δ, o).
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
-        forget_bias: initial b_f and b_f̄.
-        candidate: what g is: "logistic" or "tanh".
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+        forget_bias: Initial value of b_f and b_f̄.
+        candidate: Form of g: "logistic" or "tanh".
     """
 
     state_parts = 4
@@ -45,16 +45,16 @@ class CTLSTMCell(Cell):
             biases[[1, 5]] = number("forget_bias", forget_bias)
 
     def project(self, x: Tensor) -> Tensor:
-        """The gates' share of the input."""
+        """Returns the contribution of the input to the gates."""
         return self.inputs(x)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         c, target, rate, out = state
         c = target + (c - target) * torch.exp(-rate * dt)
         a = x + self.recurrent(out * torch.tanh(c))
         write, forget, value, out, write_target, forget_target, rate = a.chunk(7, dim=-1)
-        # 2σ(a) - 1 = tanh(a/2), which keeps its digits near 0.
+        # 2σ(a) - 1 = tanh(a/2), which is accurate near 0.
         value = torch.tanh(0.5 * value if self.candidate == "logistic" else value)
         c = torch.sigmoid(forget) * c + torch.sigmoid(write) * value
         target = torch.sigmoid(forget_target) * target + torch.sigmoid(write_target) * value

@@ -1,4 +1,4 @@
-"""CT-RNN, neural ODE and GRU-ODE: the input is held inside the field."""
+"""CT-RNN, neural ODE and GRU-ODE: the input is held constant in the vector field."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .._solvers import FlowSolver
     steps=4,
 )
 class HeldInputCell(Cell):
-    """CT-RNN, neural ODE, GRU-ODE: the input is held inside the field while the state flows for the time dt.
+    """CT-RNN, neural ODE, GRU-ODE: the input is held constant while the state flows for the time dt.
 
         leaky (ct-rnn):     dh/dt = -h/τ + tanh(W x + U h + b),  τ > 0 for each unit
         tanh (neural-ode):  dh/dt = tanh(W x + U h + b)
@@ -35,17 +35,17 @@ class HeldInputCell(Cell):
 
     The exponential solver (the default of ct-rnn and gru-ode) takes `steps` steps of δ = dt / steps, exact for the
     leak: with dh/dt = r ⊙ (g - h),  h ← h + (1 - exp(-r δ)) ⊙ (g - h),  g and r at the old h. It stays bounded for
-    every dt. The explicit solvers diverge where δ is longer than about two time constants. The field of neural-ode
-    has no leak, but is bounded: its h grows with dt, as the equation says.
+    every dt. The explicit solvers diverge if δ exceeds about two time constants. The field of neural-ode
+    has no leak but is bounded: h grows with dt, as the equation implies.
 
     State: (h,).
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
+        input_size: Number of features D.
+        hidden_size: Number of units H.
         flow: "leaky", "tanh", "gru", or another of `flows`.
         solver: "exponential", "euler", "midpoint", "heun", "rk4" or "dopri5".
-        steps: sub-steps of a fixed solver in each dt.
+        steps: Number of sub-steps of a fixed-step solver in each dt.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class HeldInputCell(Cell):
         self.flow = make_flow(flow, hidden_size, input_size)
 
     def project(self, x: Tensor) -> Tensor:
-        """W x."""
+        """Returns W x."""
         return self.flow.drive(x)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         (h,) = state
         h = self.solve(self.flow, h, dt, x, params=self.flow.parameters())
         return h, (h,)

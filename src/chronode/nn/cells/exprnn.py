@@ -1,4 +1,4 @@
-"""expRNN: an orthogonal recurrent matrix by the exponential of a skew-symmetric one."""
+"""expRNN: an orthogonal recurrent matrix from the exponential of a skew-symmetric one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .._registry import register
 class OrthogonalMatrix(nn.Module):
     """A trained orthogonal matrix: B exp(X - Xᵀ), X lower triangular (torch.nn.utils.parametrizations).
 
-    Starts as a block-diagonal matrix of rotations by random angles, as in expRNN ("Henaff").
+    The initial value is a block-diagonal matrix of rotations by random angles, as in expRNN ("Henaff").
     """
 
     def __init__(self, size: int):
@@ -32,11 +32,11 @@ class OrthogonalMatrix(nn.Module):
         self.holder = parametrizations.orthogonal(holder, orthogonal_map="matrix_exp")
 
     def forward(self) -> Tensor:
-        """The matrix; made anew at every call."""
+        """Returns the matrix, computed at every call."""
         return cast(Tensor, self.holder.weight)
 
     def __reduce__(self):
-        # torch refuses to pickle parametrised modules, so one is rebuilt around the same numbers.
+        # torch cannot pickle parametrized modules, so the module is rebuilt with the same values.
         trained = [parameter.requires_grad for parameter in self.parameters()]
         return _rebuilt, (self.size, self.state_dict(), trained, self.training)
 
@@ -52,15 +52,15 @@ def _rebuilt(size: int, numbers: dict[str, Tensor], trained: list[bool], trainin
 
 @register("exprnn", paper="Lezcano-Casado & Martínez-Rubio 2019, expRNN", time="none")
 class ExpRNNCell(Cell):
-    """expRNN: an orthogonal recurrent matrix, made by the matrix exponential.
+    """expRNN: an orthogonal recurrent matrix, parametrized by the matrix exponential.
 
         Q = B exp(X - Xᵀ);   y = h' = modrelu(W x + Q h),  modrelu(a) = sign(a) relu(|a| + b)
 
     State: (h,).
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
+        input_size: Number of features D.
+        hidden_size: Number of units H.
     """
 
     def __init__(self, input_size: int, hidden_size: int):
@@ -71,11 +71,11 @@ class ExpRNNCell(Cell):
         self.bias = nn.Parameter(torch.empty(hidden_size).uniform_(-0.01, 0.01))
 
     def project(self, x: Tensor) -> Tensor:
-        """W x."""
+        """Returns W x."""
         return self.inputs(x)
 
     def prepare(self) -> Step:
-        """The step, with Q made."""
+        """Returns the step with Q computed once."""
         transposed = self.recurrent().T
 
         def step(x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:

@@ -21,12 +21,12 @@ class FastGRNNCell(FastCell):
     State: (h,).
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
-        w_rank: rank of W; full by default.
-        u_rank: rank of U; full by default.
-        zeta: initial ζ.
-        nu: initial ν.
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+        w_rank: Rank of W; full by default.
+        u_rank: Rank of U; full by default.
+        zeta: Initial ζ.
+        nu: Initial ν.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class FastGRNNCell(FastCell):
         self.raw_nu = nn.Parameter(torch.tensor([number("nu", nu)]))
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         (h,) = state
         a = x + self.recurrent(h)
         z = torch.sigmoid(a + self.gate_bias)

@@ -1,4 +1,4 @@
-"""FastRNN: a residual connection with two trained numbers."""
+"""FastRNN: a residual connection with two trained scalars."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class FastRNNCell(FastCell):
     State: (h,).
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
-        w_rank: rank of W; full by default.
-        u_rank: rank of U; full by default.
-        alpha: initial α.
-        beta: initial β.
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+        w_rank: Rank of W; full by default.
+        u_rank: Rank of U; full by default.
+        alpha: Initial α.
+        beta: Initial β.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class FastRNNCell(FastCell):
         self.raw_beta = nn.Parameter(torch.tensor([number("beta", beta)]))
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         (h,) = state
         new = torch.tanh(x + self.recurrent(h) + self.bias)
         h = torch.sigmoid(self.raw_alpha) * new + torch.sigmoid(self.raw_beta) * h

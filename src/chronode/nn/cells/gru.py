@@ -1,4 +1,4 @@
-"""GRU, also with a ReLU candidate."""
+"""GRU, with a tanh or ReLU candidate."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class GRUCell(TextbookCell):
     State: (h,). Weights as in torch.nn.GRU.
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
-        sees_dt: whether dt is appended to the input.
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+        sees_dt: Whether dt is appended to the input.
         activation: φ, "tanh" or "relu".
     """
 
@@ -43,7 +43,7 @@ class GRUCell(TextbookCell):
         self.activation = one_of("activation", activation, ACTIVATIONS)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         (h,) = state
         x_r, x_z, x_n = self.with_dt(x, dt).chunk(3, dim=-1)
         h_r, h_z, h_n = self.recurrent(h).chunk(3, dim=-1)
@@ -52,5 +52,5 @@ class GRUCell(TextbookCell):
         return h, (h,)
 
     def fused_loop(self) -> Callable[..., Any]:
-        """torch's own loop."""
+        """Returns the fused loop of torch."""
         return torch.gru

@@ -1,4 +1,4 @@
-"""GRU-D: missing inputs fade to their mean, the state fades with the time since."""
+"""GRU-D: missing inputs decay to their mean, and the state decays with the time since the observation."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .._registry import register
 
 
 class DecayToMean(Cell):
-    """GRU-D's way with missing inputs: a value not seen fades from the last seen one to the mean x̃.
+    """Missing inputs of GRU-D: a missing value decays from the last observed one to the mean x̃.
 
-        δ  = 0 at the first step, then dt + (0 where the step before observed, else the δ there)
+        δ  = 0 at the first step, then dt + (0 if the previous step was observed, else its δ)
         γ  = exp(-relu(w ⊙ δ + b))
-        x̂  = x where observed, else γ ⊙ last + (1 - γ) ⊙ x̃           (last = x̃ before anything was seen)
+        x̂  = x where observed, else γ ⊙ last + (1 - γ) ⊙ x̃           (last = x̃ before the first observation)
         y  = (x̂, observed, δ)
 
     Its input is `(x, observed)`, `2 D` features; its output has `3 D`. State: (last, δ if not observed, else 0; -1
     before the first step).
-    `mean` is a buffer, 0 (the mean of standardised inputs) until `set_mean`.
+    `mean` is a buffer, 0 (the mean of standardized inputs) until `set_mean` is called.
     """
 
     for_reader: ClassVar[dict[str, Any]] = {"encoded": True}
@@ -35,17 +35,17 @@ class DecayToMean(Cell):
         self.b = nn.Parameter(torch.zeros(features))
 
     def set_mean(self, x: Tensor, observed: Tensor) -> None:
-        """Takes x̃ from training data: the mean of the observed values of `x (..., D)`."""
+        """Sets x̃ from training data: the mean of the observed values of `x (..., D)`."""
         seen = observed.reshape(-1, self.hidden_size)
         values = torch.where(seen, x.reshape(seen.shape), 0)
         self.mean.copy_(values.sum(0) / seen.sum(0).clamp(min=1))
 
     def initial_state(self, batch: int, like: Tensor) -> State:
-        """Nothing seen yet."""
+        """Returns a state without observations."""
         return self.mean.to(like).expand(batch, -1), counter(like, batch, self.hidden_size, -1)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         value, observed = x.chunk(2, dim=-1)
         last, since = state
         seen = observed > 0
@@ -58,7 +58,8 @@ class DecayToMean(Cell):
 
 @register("gru-d", paper="Che et al. 2018, GRU-D", time="native", missing=True)
 class GRUDCell(Cell):
-    """GRU-D: inputs fade to their mean while missing (`DecayToMean`), the state fades with the time since.
+    """GRU-D: missing inputs decay to their mean (`DecayToMean`), and the state decays with the time since the
+    observation.
 
         h⁻ = h ⊙ exp(-relu(W_γ δ + b_γ))
         r, z = σ(W x̂ + V m + U h⁻ + b);   n = tanh(W_n x̂ + V_n m + U_n (r ⊙ h⁻) + b_n)
@@ -70,9 +71,9 @@ class GRUDCell(Cell):
     State: (h,).
 
     Args:
-        input_size: features D (3 D' if encoded).
-        hidden_size: units H.
-        encoded: whether the input is (x̂, m, δ); the layer says so.
+        input_size: Number of features D (3 D if encoded).
+        hidden_size: Number of units H.
+        encoded: Whether the input is (x̂, m, δ); set by the layer.
     """
 
     encoder = DecayToMean
@@ -84,19 +85,19 @@ class GRUDCell(Cell):
         self.gates = nn.Linear(hidden_size, 2 * hidden_size, bias=False)
         self.candidate = nn.Linear(hidden_size, hidden_size, bias=False)
         self.decay = nn.Linear(self.gaps or 1, hidden_size)
-        # Rates are positive at the start, else relu would hide the gaps.
+        # Rates are initially positive, otherwise relu would hide the gaps.
         nn.init.uniform_(self.decay.weight, 0, 0.2 / self.decay.in_features)
         nn.init.zeros_(self.decay.bias)
 
     def project(self, x: Tensor) -> Tensor:
-        """The gates' share of the input, and δ's of the decay if the input holds it."""
+        """Returns the contribution of the input to the gates, and that of δ to the decay if the input contains it."""
         if not self.gaps:
             return self.inputs(x)
         values, since = x.split([self.input_size - self.gaps, self.gaps], dim=-1)
         return torch.cat([self.inputs(values), self.decay(since)], dim=-1)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         (h,) = state
         x_r, x_z, x_n, *rate = x.split(self.hidden_size, dim=-1)
         h = h * torch.exp(-torch.relu(rate[0] if rate else self.decay(dt)))

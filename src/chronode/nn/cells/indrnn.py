@@ -1,4 +1,4 @@
-"""IndRNN: units that see only their own past; also densely connected."""
+"""IndRNN, plain and densely connected: each unit depends only on its own past."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ._input_product import Product
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """Batch normalisation of `(T, B, H)` over time and batch, in which padding does not count."""
+    """Batch normalization of `(T, B, H)` over time and batch that ignores padding."""
 
     def forward(self, input: Tensor, valid: Tensor | None = None) -> Tensor:
-        """The normalised input; `valid (T, B, 1)` is false at padding."""
+        """Returns the normalized input; `valid (T, B, 1)` is False at padding."""
         if valid is None or not self.training:
             return super().forward(input.flatten(0, -2)).unflatten(0, input.shape[:-1])
         weight = valid.to(input.dtype)
@@ -30,7 +30,7 @@ class BatchNorm(nn.BatchNorm1d):
         return (input - mean) * torch.rsqrt(variance + self.eps) * self.weight + self.bias
 
     def _track(self, mean: Tensor, variance: Tensor, count: Tensor) -> None:
-        """Moves the running means as torch does, with the unbiased variance."""
+        """Updates the running statistics as torch does, with the unbiased variance."""
         buffers = cast(dict[str, Tensor], self._buffers)
         momentum = cast(float, self.momentum)
         buffers["num_batches_tracked"].add_(1)
@@ -48,17 +48,18 @@ class IndRNNCell(Cell):
     """IndRNN: one recurrent weight per unit; layers mix the units.
 
         a = norm(W x + b);   h' = relu(a + u ⊙ h),  |u| <= bound
-        y = h';   dense: y = (x, h'), so that every layer of a stack reads all layers below it
+        y = h';   dense: y = (x, h'), so that every layer of a stack reads all previous layers
 
     State: (h,).
 
     Args:
-        input_size: features D.
-        hidden_size: units H; with `dense` the features that each layer adds.
-        dense: whether y begins with x.
-        bound: largest |u|; the paper takes 2^(1/T) for sequences of T steps.
-        norm: of the input's share: "none", "layer" (over units), or "batch" (over batch and time, as in the paper).
-            With "batch", in training, sequences of a batch see each other, and so do past and future.
+        input_size: Number of features D.
+        hidden_size: Number of units H; with `dense`, the features added by each layer.
+        dense: Whether y begins with x.
+        bound: Largest |u|; the paper uses 2^(1/T) for sequences of T steps.
+        norm: Normalization of W x + b: "none", "layer" (over units), or "batch" (over batch and time, as in the paper).
+            With "batch", in training, the sequences of a batch influence each other, and the future influences the
+            past.
     """
 
     sequence_kernel = Kernel(elementwise.run_indrnn, gpu=True, parts=(Product, *NORMS.values()))
@@ -82,27 +83,27 @@ class IndRNNCell(Cell):
         self.norm = NORMS[one_of("norm", norm, NORMS)](hidden_size)
 
     def share(self, x: Tensor, valid: Tensor | None = None) -> Tensor:
-        """a, the input's share."""
+        """Returns a, the contribution of the input."""
         a = self.inputs(x)
         return self.norm(a, valid) if isinstance(self.norm, BatchNorm) else self.norm(a)
 
     def project(self, x: Tensor) -> Tensor:
-        """a, and x after it if y needs it."""
+        """Returns a, followed by x if y needs it."""
         return self._with_x(self.share(x), x)
 
     def project_sequence(self, x: Tensor, valid: Tensor | None) -> Tensor | None:
-        """For batch normalisation in training, whose means are those of all valid steps."""
+        """Normalizes by the statistics of all valid steps, for batch normalization in training."""
         return self._with_x(self.share(x, valid), x) if isinstance(self.norm, BatchNorm) and self.training else None
 
     def _with_x(self, a: Tensor, x: Tensor) -> Tensor:
         return torch.cat([a, x], dim=-1) if self.dense else a
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         a, *seen = x.split([self.hidden_size, *([self.input_size] if self.dense else [])], dim=-1)
         h = torch.relu(a + torch.clamp(self.u, -self.bound, self.bound) * state[0])
         return torch.cat([*seen, h], dim=-1) if self.dense else h, (h,)
 
     def kernel_reads(self) -> elementwise.IndRNNReads:
-        """The input's share, u within its bound, and whether y begins with x."""
+        """Returns the contribution of the input, the bounded u, and whether y begins with x."""
         return elementwise.IndRNNReads(self.share, torch.clamp(self.u, -self.bound, self.bound), self.dense)

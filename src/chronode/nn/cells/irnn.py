@@ -33,23 +33,23 @@ class EquilibriumCell(Cell):
     State: (h,), and with `eta_steps` the number of steps so far.
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
-        K: steps of the recursion (SiRNN: 1).
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+        K: Number of steps of the recursion (SiRNN: 1).
         recurrent: "low-rank" or "full" matrix U.
         rank: r of V₂ `(H, r)` and V₁ `(r, H)`; by default a quarter of H.
         outer: P: "same" as U, or "identity".
         activation: φ: "relu", "tanh" or "sigmoid".
-        depth: layers of the transition f; override `transition` for another one.
-        gamma: γ > 0 (iRNN writes α).
+        depth: Number of layers of the transition f; override `transition` for another one.
+        gamma: γ > 0 (α in the iRNN paper).
         sign: s, 1 or -1.
-        start: of the recursion: "previous" (remembers at small K) or "zero" (the theorems' form).
-        eta: initial η.
-        eta_steps: T: an own η for each of the first T time steps (later ones use the last); 0: shared over time.
+        start: Start of the recursion: "previous" (has memory at small K) or "zero" (the form of the theorems).
+        eta: Initial η.
+        eta_steps: T: a separate η for each of the first T time steps (later ones use the last); 0: shared over time.
         solver: "steps" (the K steps) or "equilibrium" (Newton to `tolerance`; gradients by the implicit function
             theorem, memory independent of the iterations).
-        tolerance: largest residual that counts as equilibrium, relative to |γ q| where that is above 1.
-        max_iterations: of Newton's method.
+        tolerance: Largest residual that counts as equilibrium, relative to |γ q| where that is above 1.
+        max_iterations: Maximum number of iterations of Newton's method.
     """
 
     sequence_kernel = Kernel(
@@ -107,7 +107,7 @@ class EquilibriumCell(Cell):
         if self.recurrent == "low-rank":
             rank = whole("rank", max(1, size // 4) if rank is None else rank, at_least=1)
             # V₁ = -V₂ᵀ: U = I - V₂V₂ᵀ has no eigenvalue above 1, so no state grows exponentially. Independent V₁ and V₂
-            # would have some: by 1e8 in 5,000 steps.
+            # would have some, and states would grow by 1e8 in 5,000 steps.
             self.v2 = nn.Parameter(0.03 * torch.randn(size, rank))
             self.v1 = nn.Parameter(-self.v2.detach().T.clone(memory_format=torch.contiguous_format))
         else:
@@ -123,20 +123,20 @@ class EquilibriumCell(Cell):
         self.eta = nn.Parameter(etas, requires_grad=self.solver == "steps")
 
     def initial_state(self, batch: int, like: Tensor) -> State:
-        """h = 0, and the step count if η differs by step."""
+        """Returns h = 0, and the step count if η depends on the step."""
         h = like.new_zeros(batch, self.hidden_size)
         return (h, counter(like, batch)) if self.eta_steps else (h,)
 
     def project(self, x: Tensor) -> Tensor:
-        """W x + b."""
+        """Returns W x + b."""
         return self.inputs(x)
 
     def times_u(self, q: Tensor) -> Tensor:
-        """U q for each row."""
+        """Returns U q for each row."""
         return q + (q @ self.v1.T) @ self.v2.T if self.recurrent == "low-rank" else q @ self.u.T
 
     def transition(self, q: Tensor, x: Tensor) -> Tensor:
-        """f(q, x), with `x` as `project` gives it."""
+        """Returns f(q, x) for `x` from `project`."""
         phi = ACTIVATIONS[self.activation]
         inner = self.times_u(q) + x
         f = phi(self.times_u(inner) if self.outer == "same" else inner)
@@ -145,7 +145,7 @@ class EquilibriumCell(Cell):
         return f
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step; `x` is W x + b."""
+        """Performs one step; `x` is W x + b."""
         h, *count = state
         shift = self.sign * h
         if self.solver == "equilibrium":
@@ -158,23 +158,23 @@ class EquilibriumCell(Cell):
         return g, (g, *(n + 1 for n in count))
 
     def kernel_reads(self) -> equilibrium.Reads:
-        """W, b, U and the numbers of the recursion."""
+        """Returns W, b, U and the parameters of the recursion."""
         u = (self.v2, self.v1) if self.recurrent == "low-rank" else self.u
         numbers = (self.eta, self.gamma, self.sign, self.start, self.activation)
         return equilibrium.Reads(self.inputs.weight, self.inputs.bias, u, self.outer == "same", *numbers)
 
     def _etas(self, count: list[Tensor]) -> tuple[Tensor, ...]:
-        """η_1..η_K, scalars or `(B, 1)` of the step that each sequence is at."""
+        """Returns η_1..η_K, scalars or `(B, 1)` for the current step of each sequence."""
         if not count:
             return self.eta.unbind(0)
         step = count[0].long().clamp(max=self.eta_steps - 1)
         return tuple(eta[step] for eta in self.eta.unbind(0))
 
     def _equilibrium(self, x: Tensor, q: Tensor) -> Tensor:
-        """q with f(q, x) = γ q.
+        """Solves f(q, x) = γ q for q.
 
-        Newton's method without a graph, then one more Newton step whose residual has one: its gradient is the
-        implicit function theorem's, -J⁻¹ ∂F/∂(x, parameters), exactly at the root.
+        Newton's method runs without a graph, followed by one Newton step whose residual has one: its gradient is that
+        of the implicit function theorem, -J⁻¹ ∂F/∂(x, parameters), exactly at the root.
         """
         need_values(q, "solver='equilibrium'", "use solver='steps'")
         with torch.no_grad():
@@ -193,13 +193,13 @@ class EquilibriumCell(Cell):
         return self._newton(q, x, residual)
 
     def _settled(self, residual: Tensor, q: Tensor) -> bool:
-        """Whether every residual is within the tolerance, relative to |γ q| where that is above 1."""
+        """Returns whether every residual is within the tolerance, relative to |γ q| where that is above 1."""
         if torch.compiler.is_compiling():
             return False
         return bool((residual.abs() <= self.tolerance * (self.gamma * q).abs().clamp(min=1)).all())
 
     def residual_jacobian(self, q: Tensor, x: Tensor) -> Tensor:
-        """∂(f(q, x) - γ q)/∂q of each row, `(B, H, H)`: ∇φ P U - γ I for depth 1."""
+        """Returns ∂(f(q, x) - γ q)/∂q of each row, `(B, H, H)`: ∇φ P U - γ I for depth 1."""
 
         def residual(q_row: Tensor, x_row: Tensor) -> Tensor:
             return self.transition(q_row, x_row) - self.gamma * q_row
@@ -212,6 +212,6 @@ class EquilibriumCell(Cell):
             return q - torch.linalg.solve(self.residual_jacobian(q.detach(), x.detach()).detach(), residual)
         except torch.linalg.LinAlgError as error:
             raise RuntimeError(
-                "no equilibrium was found: ∂f/∂q - γ I is singular, so ‖P U‖ has grown to γ or beyond. "
+                "no equilibrium was found: ∂f/∂q - γ I is singular, because ‖P U‖ has reached γ. "
                 "Use solver='steps', a larger gamma or a smaller learning rate."
             ) from error

@@ -13,19 +13,19 @@ from .ode_rnn import ODERNNCell
 
 @register("latent-ode", paper="Rubanova, Chen & Duvenaud 2019, Latent ODE", time="native")
 class LatentODECell(LatentCell):
-    """Latent ODE: an ODE-RNN encodes, an ordinary differential equation moves the latent state.
+    """Latent ODE: an ODE-RNN encodes, and an ordinary differential equation moves the latent state.
 
         encode: h⁻ = ODESolve(f, h, dt), h' = GRU(x, h⁻);   move: ODESolve(g, z, dt)
 
     State: (h, z, divergence). The rest of the equations: see `LatentCell`.
 
     Args:
-        input_size: features D.
-        hidden_size: units H of the encoder and of y.
-        latent_size: of z; half of H by default.
-        flow: the fields f and g (see `flows`).
+        input_size: Number of features D.
+        hidden_size: Number of units H of the encoder and of y.
+        latent_size: Size of z; half of H by default.
+        flow: The fields f and g (see `chronode.nn._flows`).
         solver: "euler", "midpoint", "heun", "rk4", "dopri5" or, for flows with a leak, "exponential".
-        steps: sub-steps of a fixed solver in each dt.
+        steps: Number of sub-steps of a fixed-step solver in each dt.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class LatentODECell(LatentCell):
         self.solve = FlowSolver(solver, steps)
 
     def project(self, x: Tensor) -> Tensor:
-        """The encoder's share of the input."""
+        """Returns the contribution of the input to the encoder."""
         return self.encoder_cell.project(x)
 
     def encode(self, x: Tensor, h: Tensor, dt: Tensor) -> Tensor:
@@ -51,5 +51,5 @@ class LatentODECell(LatentCell):
         return self.encoder_cell(x, (h,), dt)[0]
 
     def move(self, z: Tensor, dt: Tensor) -> Tensor:
-        """The latent state `dt` later."""
+        """Returns the latent state `dt` later."""
         return self.solve(self.flow, z, dt, params=self.flow.parameters())

@@ -15,30 +15,30 @@ from .._solvers import Solver
 
 @register("lipschitz", paper="Erichson et al. 2021, Lipschitz RNN", time="native")
 class LipschitzCell(Cell):
-    """Lipschitz RNN: a linear and a nonlinear part, each of a symmetric and a skew-symmetric share.
+    """Lipschitz RNN: a linear and a nonlinear part, each with a symmetric and a skew-symmetric component.
 
-        A = (1 - β)(M + Mᵀ) + β (M - Mᵀ) - γ I;   W the same of its own M, β_w and γ_w
+        A = (1 - β)(M + Mᵀ) + β (M - Mᵀ) - γ I;   W likewise from its own M, β_w and γ_w
         dh/dt = A h + tanh(W h + U x + b);   y = h' = ODESolve(dh/dt, h, e),  e = min(ε dt, max_step)
 
-    M starts as N(0, 0.1/H) (in the authors' program: N(0, (0.1/H)²)). The paper has a pair (β, γ) for A and another
-    for W; the authors' program has one for both, the default here. A may
-    have eigenvalues in the right half-plane, where the equation itself grows exponentially, and Euler's step is good
-    for e below about 1: longer gaps count as `max_step`.
+    M is initialized as N(0, 0.1/H) (in the authors' code: N(0, (0.1/H)²)). The paper has a pair (β, γ) for A and
+    another for W; the authors' code has one for both, the default here. A may have eigenvalues in the right
+    half-plane, where the equation itself grows exponentially, and an Euler step is accurate for e below about 1:
+    longer gaps count as `max_step`.
 
     State: (h,).
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
-        epsilon: ε > 0, the time that passes in the model while dt = 1 passes. Choose it so that ε times the usual gap
-            is between 0.01 and 0.5.
-        beta: β in [0, 1]: at 1 the matrices are skew-symmetric but for γ.
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+        epsilon: ε > 0, the model time that corresponds to dt = 1. Choose it so that ε times a typical gap is between
+            0.01 and 0.5.
+        beta: β in [0, 1]: at 1 the matrices are skew-symmetric except for γ.
         gamma: γ >= 0, damping.
         beta_w: β of W; by default that of A.
         gamma_w: γ of W; by default that of A.
-        max_step: the largest e; None: no limit.
+        max_step: Largest e; None means no limit.
         solver: "euler", "midpoint", "heun", "rk4" or "dopri5".
-        steps: sub-steps of a fixed solver in each dt.
+        steps: Number of sub-steps of a fixed-step solver in each dt.
     """
 
     older_settings: ClassVar[dict[str, Any]] = {"max_step": None}
@@ -68,18 +68,18 @@ class LipschitzCell(Cell):
         self.m = nn.Parameter(torch.randn(2, hidden_size, hidden_size) * (0.1 / hidden_size) ** 0.5)
 
     def project(self, x: Tensor) -> Tensor:
-        """U x + b."""
+        """Returns U x + b."""
         return self.inputs(x)
 
     def matrices(self) -> Tensor:
-        """(A, W), `(2, H, H)`."""
+        """Returns (A, W), `(2, H, H)`."""
         m, w = self.m
         beta_w = self.beta if self.beta_w is None else self.beta_w
         gamma_w = self.gamma if self.gamma_w is None else self.gamma_w
         return torch.stack([_split(m, self.beta, self.gamma), _split(w, beta_w, gamma_w)])
 
     def prepare(self) -> Step:
-        """The step, with A and W made."""
+        """Returns the step with A and W computed once."""
         both = self.matrices().flatten(0, 1).T
 
         def field(h: Tensor, x: Tensor) -> Tensor:
@@ -103,5 +103,5 @@ def _share(name: str, value: float) -> float:
 
 
 def _split(m: Tensor, beta: Tensor | float, gamma: Tensor | float) -> Tensor:
-    """(1 - β)(M + Mᵀ) + β (M - Mᵀ) - γ I."""
+    """Returns (1 - β)(M + Mᵀ) + β (M - Mᵀ) - γ I."""
     return m + (1 - 2 * beta) * m.T - gamma * torch.eye(len(m), dtype=m.dtype, device=m.device)

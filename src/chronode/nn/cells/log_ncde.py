@@ -1,4 +1,4 @@
-"""Neural CDE by the log-ODE method: windows of input, taken in at once."""
+"""Neural CDE by the log-ODE method: the input is processed in windows."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ._controlled import ControlledCell, VectorField
 
 @register("log-ncde", paper="Morrill et al. 2020, neural CDEs by the log-ODE method (neural RDE)", time="native")
 class LogNCDECell(ControlledCell):
-    """Neural CDE over windows: the state is driven by the log-signature (depth 2) of each window of the path.
+    """Log-NCDE: a neural CDE driven by the log-signature (depth 2) of each window of the path.
 
-        S = X - X_a,  A_ij = ½ ∫ (S_i dX_j - S_j dX_i), i < j:  rise and areas of X = (t, x) since the window began
-        z' = ODESolve(f(z) (S, A), z_a, 1);   z = W x + b at the first observation
+        S = X - X_a,  A_ij = ½ ∫ (S_i dX_j - S_j dX_i), i < j:  increment and areas of X = (t, x) since the start of
+        the window z' = ODESolve(f(z) (S, A), z_a, 1);   z = W x + b at the first observation
         every `window` observations the window ends: z_a = z', X_a = X
         y  = z'
 
-    Within a window y is what the window seen so far gives, so every step has an output that knows no future.
+    Within a window, y depends on the part of the window seen so far, so every output is causal.
     State: (z_a, last, S, A, observations in the window, -1 before the first).
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
-        window: observations in a window.
-        channels: if D is larger, the path is a trained linear map of x to that many, for f has of the order of
-            channels² columns.
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+        window: Number of observations in a window.
+        channels: If D is larger, the path is a trained linear map of x to this number of channels, because f has on the
+            order of channels² columns.
         solver: "euler", "midpoint", "heun", "rk4" or "dopri5".
-        steps: sub-steps of a fixed solver for a window.
+        steps: Number of sub-steps of a fixed-step solver for a window.
     """
 
     def __init__(
@@ -49,12 +49,12 @@ class LogNCDECell(ControlledCell):
         self.field = VectorField(hidden_size, width + self.pairs.shape[1])
 
     def initial_state(self, batch: int, like: Tensor) -> State:
-        """Nothing seen."""
+        """Returns a state without observations."""
         sizes = (self.hidden_size, self.channels, 1 + self.channels, self.pairs.shape[1])
         return (*(like.new_zeros(batch, size) for size in sizes), counter(like, batch, value=-1))
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         begin, last, rise, area, count = state
         first = count < 0
         move = torch.cat([dt, x - last], dim=-1)

@@ -1,4 +1,4 @@
-"""LSTM, also with dt as one more input."""
+"""LSTM, with dt as an optional input."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ._textbook import TextbookCell, run_fused
 
 
 @register("lstm", paper="Hochreiter & Schmidhuber 1997, LSTM", time="none")
-@register("lstm-dt", paper="LSTM that sees dt (augmented LSTM)", time="feature", sees_dt=True)
+@register("lstm-dt", paper="LSTM with dt as an input (augmented LSTM)", time="feature", sees_dt=True)
 class LSTMCell(TextbookCell):
-    """LSTM: a gated memory; "lstm-dt" sees dt as one more input.
+    """LSTM: a gated memory; "lstm-dt" has dt as an additional input.
 
         a_i, a_f, a_g, a_o = W (x, dt) + b + U h + d          (b_f starts at forget_bias)
         c' = σ(a_f) ⊙ c + σ(a_i) ⊙ tanh(a_g);   y = h' = σ(a_o) ⊙ tanh(c')
@@ -29,10 +29,10 @@ class LSTMCell(TextbookCell):
     State: (h, c). Weights and state as in torch.nn.LSTM.
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
-        sees_dt: whether dt is appended to the input.
-        forget_bias: initial b_f.
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+        sees_dt: Whether dt is appended to the input.
+        forget_bias: Initial b_f.
     """
 
     sequence_kernel = Kernel(run_fused, native=False)
@@ -47,7 +47,7 @@ class LSTMCell(TextbookCell):
             self.inputs.bias[hidden_size : 2 * hidden_size] = number("forget_bias", forget_bias)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         h, c = state
         write, forget, value, out = (self.with_dt(x, dt) + self.recurrent(h)).chunk(4, dim=-1)
         c = torch.sigmoid(forget) * c + torch.sigmoid(write) * torch.tanh(value)
@@ -55,5 +55,5 @@ class LSTMCell(TextbookCell):
         return h, (h, c)
 
     def fused_loop(self) -> Callable[..., Any]:
-        """torch's own loop."""
+        """Returns the fused loop of torch."""
         return torch.lstm

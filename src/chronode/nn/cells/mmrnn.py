@@ -1,4 +1,4 @@
-"""mmRNN: a memory cell that time never touches beside a continuous state that time moves."""
+"""mmRNN: a discrete memory cell next to a continuous-time state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VARIANTS = ("gated", "paper", "driven")
 
 @register("mmrnn", paper="Mixed-memory RNN (ICLR 2021 submission, ODE-LSTM)", time="native")
 class MixedMemoryCell(Cell):
-    """mmRNN: an LSTM memory c beside a state h that flows for the time dt.
+    """mmRNN: an LSTM memory c next to a state h that flows for the time dt.
 
         a_f, a_i, a_z, a_o = W x + U h + b               (b_f starts at forget_bias, the rest at 0)
         c' = c ⊙ σ(a_f) + σ(a_i) ⊙ tanh(a_z)
@@ -32,17 +32,18 @@ class MixedMemoryCell(Cell):
     State: (c, h).
 
     Args:
-        input_size: features D.
-        hidden_size: units H of both c and h.
+        input_size: Number of features D.
+        hidden_size: Number of units H of both c and h.
         variant: "gated", "paper" (the paper's equations 3-4) or "driven" (what produced the paper's tables).
-        flow: the field f: "mlp", "ctrnn", "gru" or "ltc" (see `flows`); by default "ctrnn" for driven, else "mlp".
-        forget_bias: σ(forget_bias) is the memory's error flow at the start of training.
+        flow: The field f: "mlp", "ctrnn", "gru" or "ltc" (see `chronode.nn._flows`); by default "ctrnn" for driven,
+            else "mlp".
+        forget_bias: Initial b_f; σ(forget_bias) is the error flow of the memory at the start of training.
         solver: "euler", "midpoint", "heun", "rk4", the adaptive "dopri5" or, for flows with a leak (all but "mlp"),
-            "exponential", which stays bounded however long dt is (see `solvers.FlowSolver`).
-        steps: sub-steps of a fixed solver in each dt.
-        adjoint: adjoint gradients (adaptive solver only) instead of back-propagation through the solver.
-        rtol: relative tolerance of the adaptive solver.
-        atol: absolute tolerance of the adaptive solver.
+            "exponential", which stays bounded however long dt is (see `FlowSolver`).
+        steps: Number of sub-steps of a fixed-step solver in each dt.
+        adjoint: Use adjoint gradients (adaptive solver only) instead of backpropagation through the solver.
+        rtol: Relative tolerance of the adaptive solver.
+        atol: Absolute tolerance of the adaptive solver.
     """
 
     sequence_kernel = Kernel(
@@ -81,11 +82,11 @@ class MixedMemoryCell(Cell):
             self.inputs.bias[:hidden_size] = number("forget_bias", forget_bias)
 
     def project(self, x: Tensor) -> Tensor:
-        """The gates' share of the input."""
+        """Returns the contribution of the input to the gates."""
         return self.inputs(x)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         c, h = state
         forget, write, value, *out = (x + self.recurrent(h)).chunk(self.gates, dim=-1)
         c = c * torch.sigmoid(forget) + torch.sigmoid(write) * torch.tanh(value)
@@ -97,7 +98,7 @@ class MixedMemoryCell(Cell):
         return h, (c, h)
 
     def kernel_reads(self) -> mixed_memory.Reads:
-        """The weights of the gates and of the flow, and how it is solved."""
+        """Returns the weights of the gates and of the flow, and the settings of the solver."""
         flow = self.flow
         if isinstance(flow, MLPFlow):
             inner, outer, scale = flow.inner, (flow.outer.weight, flow.outer.bias), None

@@ -17,21 +17,22 @@ class NCDECell(ControlledCell):
 
         z' = z + ∫ f(z) dX  from the last observation to this one;   z = W x + b at the first
         linear:  dX/ds = Δ = (dt, x - last),  s from 0 to 1
-        cubic:   dX/ds = Δ + (m - Δ)(1 - 4s + 3s²): begins with the last slope m, ends with this one's, Δ/dt
+        cubic:   dX/ds = Δ + (m - Δ)(1 - 4s + 3s²): starts with the previous slope m, ends with the current one, Δ/dt
         y = z'
 
-    The paper's natural splines need the future; these do not. The cubic one is the Hermite spline with backward
-    differences, its m limited to [0, 3Δ] so that it does not overshoot between unequal gaps (Fritsch & Carlson).
+    The natural splines of the paper need the future; these do not. The cubic one is the Hermite spline with backward
+    differences, with m limited to [0, 3Δ] so that it does not overshoot between unequal gaps (Fritsch & Carlson).
 
     State: (z, last, slope, number of observations); last and slope are as wide as the path.
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
+        input_size: Number of features D.
+        hidden_size: Number of units H.
         interpolation: "cubic" or "linear".
-        channels: if D is larger, the path is a trained linear map of x to that many; by default x itself.
+        channels: If D is larger, the path is a trained linear map of x to this number of channels; by default it is x
+            itself.
         solver: "euler", "midpoint", "heun", "rk4" or "dopri5".
-        steps: sub-steps of a fixed solver between two observations.
+        steps: Number of sub-steps of a fixed-step solver between two observations.
     """
 
     def __init__(
@@ -48,12 +49,12 @@ class NCDECell(ControlledCell):
         self.field = VectorField(hidden_size, 1 + self.channels)
 
     def initial_state(self, batch: int, like: Tensor) -> State:
-        """Nothing seen."""
+        """Returns a state without observations."""
         sizes = (self.hidden_size, self.channels, self.channels)
         return (*(like.new_zeros(batch, size) for size in sizes), counter(like, batch))
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         z, last, slope, count = state
         change = x - last
         bend = self._bend(change, slope * dt, count)
@@ -64,14 +65,14 @@ class NCDECell(ControlledCell):
         return z, (z, x, slope, count + 1)
 
     def _bend(self, change: Tensor, before: Tensor, count: Tensor) -> Tensor:
-        """m - Δ; 0 where the path is straight: between the first two observations, or always."""
+        """Returns m - Δ; 0 where the path is straight (between the first two observations, or always)."""
         if self.interpolation == "linear":
             return torch.zeros_like(change)
         limited = torch.minimum(torch.maximum(before, 3 * change.clamp(max=0)), 3 * change.clamp(min=0))
         return torch.where(count > 1, limited - change, torch.zeros_like(change))
 
     def _along(self, at: Tensor, dt: Tensor, change: Tensor, bend: Tensor) -> Tensor:
-        """d(z, s)/ds."""
+        """Returns d(z, s)/ds."""
         z, s = at[:, :-1], at[:, -1:]
         direction = torch.cat([dt, change + bend * (1 - 4 * s + 3 * s * s)], dim=-1)
         return torch.cat([self.field(z, direction), torch.ones_like(s)], dim=-1)

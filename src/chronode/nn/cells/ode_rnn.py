@@ -17,22 +17,22 @@ JUMPS = {"rnn": RNNCell, "gru": GRUCell}
 
 @register("ode-rnn", paper="Rubanova, Chen & Duvenaud 2019, ODE-RNN", time="native")
 class ODERNNCell(Cell):
-    """ODE-RNN: the state flows for the time dt, then an RNN or GRU takes the observation in.
+    """ODE-RNN: the state flows for the time dt, then an RNN or GRU processes the observation.
 
         h⁻ = ODESolve(f, h, dt)
         rnn:  h' = tanh(W x + U h⁻ + b)
         gru:  h' = (1 - z) ⊙ n + z ⊙ h⁻,  r, z = σ(W x + U h⁻ + b),  n = tanh(W x + b + r ⊙ (U h⁻ + b_n))
         y  = h'
 
-    State: (h,). The field of the default flow is bounded, so h⁻ grows with dt, but no faster.
+    State: (h,). The field of the default flow is bounded, so h⁻ grows at most linearly with dt.
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
+        input_size: Number of features D.
+        hidden_size: Number of units H.
         jump: "rnn" or "gru".
-        flow: the field f (see `flows`).
+        flow: The field f (see `chronode.nn._flows`).
         solver: "euler", "midpoint", "heun", "rk4", "dopri5" or, for flows with a leak, "exponential".
-        steps: sub-steps of a fixed solver in each dt.
+        steps: Number of sub-steps of a fixed-step solver in each dt.
     """
 
     def __init__(
@@ -50,10 +50,10 @@ class ODERNNCell(Cell):
         self.jump = JUMPS[one_of("jump", jump, JUMPS)](input_size, hidden_size)
 
     def project(self, x: Tensor) -> Tensor:
-        """W x + b."""
+        """Returns W x + b."""
         return self.jump.project(x)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         (h,) = state
         return self.jump(x, (self.solve(self.flow, h, dt, params=self.flow.parameters()),), dt)

@@ -1,4 +1,4 @@
-"""Phased LSTM; and as the mmRNN paper's program has it."""
+"""Phased LSTM, and the variant in the code of the mmRNN paper."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from .lstm import LSTMCell
 
 @register("phased-lstm", paper="Neil, Pfeiffer & Liu 2016, Phased LSTM", time="native")
 class PhasedLSTMCell(Cell):
-    """Phased LSTM: an LSTM whose units take part only while their own rhythm opens them.
+    """Phased LSTM: an LSTM whose units are updated only in the open phase of their own rhythm.
 
         t' = t + dt;   φ = ((t' - s) mod τ) / τ
         k = 2φ/r if φ < r/2;   2 - 2φ/r if r/2 ≤ φ < r;   α φ else
         (h̃, c̃) = LSTM(x, h, c);   c' = k ⊙ c̃ + (1 - k) ⊙ c;   y = h' = k ⊙ h̃ + (1 - k) ⊙ h
 
-    State: (h, c, t): t is the time since the sequence began, of each sequence its own.
+    State: (h, c, t): t is the time since the start of each sequence.
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
-        shortest: least period τ at the start; periods are spread evenly on a log scale.
-        longest: largest period τ at the start.
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+        shortest: Smallest initial period τ; the periods are evenly spaced on a log scale.
+        longest: Largest initial period τ.
         ratio_on: r, the share of its period for which a unit is open.
-        leak: α, of closed units.
-        forget_bias: of the LSTM.
+        leak: α, the openness of closed units.
+        forget_bias: Initial forget bias of the LSTM.
     """
 
     def __init__(
@@ -55,15 +55,15 @@ class PhasedLSTMCell(Cell):
         self.register_buffer("leak", self.constant("leak", number("leak", leak, at_least=0)))
 
     def initial_state(self, batch: int, like: Tensor) -> State:
-        """An LSTM at rest at time 0."""
+        """Returns a zero LSTM state at time 0."""
         return (*self.lstm.initial_state(batch, like), counter(like, batch))
 
     def project(self, x: Tensor) -> Tensor:
-        """The gates' share of the input."""
+        """Returns the contribution of the input to the gates."""
         return self.lstm.project(x)
 
     def openness(self, t: Tensor) -> Tensor:
-        """k `(B, H)` at the times `t (B, 1)`."""
+        """Returns k `(B, H)` at the times `t (B, 1)`."""
         period = torch.exp(self.log_period)
         phase = torch.remainder(t - self.shift, period) / period
         rising = 2 * phase / self.ratio_on
@@ -71,7 +71,7 @@ class PhasedLSTMCell(Cell):
         return torch.where(phase < self.ratio_on, opening, self.leak * phase)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         h, c, t = state
         t = t + dt
         _, (new_h, new_c) = self.lstm(x, (h, c), dt)
@@ -80,23 +80,24 @@ class PhasedLSTMCell(Cell):
         return h, (h, c, t)
 
 
-@register("phased-lstm-mmrnn", paper="Phased LSTM as in the program of the mmRNN paper", time="native")
+@register("phased-lstm-mmrnn", paper="Phased LSTM as in the code of the mmRNN paper", time="native")
 class GapPhasedLSTMCell(Cell):
-    """Phased LSTM as in the mmRNN paper's program: one rhythm for all units, and the phase of the gap, not of the time.
+    """Phased LSTM as in the code of the mmRNN paper: one rhythm for all units, with the phase of the gap instead of
+    the time.
 
         τ, s, r = softplus of one trained number each;   φ = ((dt - s) mod τ) / τ
         k = 2φ r if φ < r/2;   2 - 2φ/r if r/2 ≤ φ < r;   α φ else
         (h̃, c̃) = LSTM(x, h, c);   c' = k c̃ + (1 - k) c;   y = h' = k h̃ + (1 - k) h
 
-    The first slope is 2φ/r in the paper of the Phased LSTM ("phased-lstm"), and 2φ r in this program.
+    The first slope is 2φ/r in the Phased LSTM paper ("phased-lstm"), and 2φ r in this code.
 
     State: (h, c).
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
-        leak: α, of closed units.
-        forget_bias: of the LSTM.
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+        leak: α, the openness of closed units.
+        forget_bias: Initial forget bias of the LSTM.
     """
 
     state_parts = 2
@@ -108,18 +109,18 @@ class GapPhasedLSTMCell(Cell):
         self.register_buffer("leak", self.constant("leak", number("leak", leak, at_least=0)))
 
     def project(self, x: Tensor) -> Tensor:
-        """The gates' share of the input."""
+        """Returns the contribution of the input to the gates."""
         return self.lstm.project(x)
 
     def openness(self, dt: Tensor) -> Tensor:
-        """k `(B, 1)` after the gaps `dt (B, 1)`."""
+        """Returns k `(B, 1)` after the gaps `dt (B, 1)`."""
         period, shift, ratio_on = F.softplus(self.rhythm)
         phase = torch.remainder(dt - shift, period) / period
         opening = torch.where(phase < ratio_on / 2, 2 * phase * ratio_on, 2 - 2 * phase / ratio_on)
         return torch.where(phase < ratio_on, opening, self.leak * phase)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         h, c = state
         _, (new_h, new_c) = self.lstm(x, state, dt)
         k = self.openness(dt)

@@ -1,4 +1,4 @@
-"""Reciprocal RNN: an LSTM and a CT-RNN that read each other."""
+"""Reciprocal RNN: an LSTM and a CT-RNN that read the state of each other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .lstm import LSTMCell
 @register("reciprocal", paper="Babaei et al. 2010, reciprocal RNN (LSTM and CT-RNN)", time="native")
 @register(
     "reciprocal-mmrnn",
-    paper="reciprocal RNN as in the program of the mmRNN paper",
+    paper="reciprocal RNN as in the code of the mmRNN paper",
     time="native",
     flow="ctrnn",
     sees_dt=True,
@@ -32,18 +32,18 @@ class ReciprocalCell(Cell):
         ctrnn (reciprocal-mmrnn):  f = s ⊙ tanh(W (x, h) + U v + b) - v
         y  = h' + v'
 
-    "reciprocal-mmrnn" is the baseline that the mmRNN paper's program ran, with 4 Euler steps in each dt: they diverge
+    "reciprocal-mmrnn" is the baseline in the code of the mmRNN paper, with 4 Euler steps in each dt, which diverge
     for gaps longer than 8. The exponential solver stays bounded for every dt.
 
     State: (h, c, v).
 
     Args:
-        input_size: features D.
-        hidden_size: units H of each of the two.
-        flow: the field f: "leaky", "ctrnn", or another of `flows`.
-        sees_dt: whether dt is an input of the LSTM.
+        input_size: Number of features D.
+        hidden_size: Number of units H of each of the two networks.
+        flow: The field f: "leaky", "ctrnn", or another of `flows`.
+        sees_dt: Whether dt is an input of the LSTM.
         solver: "exponential", "euler", "midpoint", "heun", "rk4" or "dopri5".
-        steps: sub-steps of a fixed solver in each dt.
+        steps: Number of sub-steps of a fixed-step solver in each dt.
     """
 
     state_parts = 3
@@ -65,11 +65,11 @@ class ReciprocalCell(Cell):
         self.to_flow = torch.nn.Linear(hidden_size, self.flow.drive_width, bias=False)
 
     def project(self, x: Tensor) -> Tensor:
-        """What both take from the input."""
+        """Returns the contribution of the input to both networks."""
         return torch.cat([self.lstm.project(x), self.flow.drive(x)], dim=-1)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         h, c, v = state
         for_lstm, for_flow = x.split([4 * self.hidden_size, self.flow.drive_width], dim=-1)
         _, (new_h, c) = self.lstm(for_lstm + self.to_lstm(v), (h, c), dt)

@@ -1,4 +1,4 @@
-"""RNN, also with dt as one more input."""
+"""RNN, with dt as an optional input."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from ._textbook import ACTIVATIONS, TextbookCell, run_fused
 
 
 @register("rnn", paper="Elman 1990, simple RNN", time="none")
-@register("rnn-dt", paper="RNN that sees dt (RNN-Δt of Rubanova et al. 2019)", time="feature", sees_dt=True)
+@register("rnn-dt", paper="RNN with dt as an input (RNN-Δt of Rubanova et al. 2019)", time="feature", sees_dt=True)
 class RNNCell(TextbookCell):
-    """RNN: the simple recurrent network; "rnn-dt" sees dt as one more input.
+    """RNN: the simple recurrent network; "rnn-dt" has dt as an additional input.
 
         y = h' = φ(W (x, dt) + b + U h + d)
 
     State: (h,). Weights as in torch.nn.RNN.
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
-        sees_dt: whether dt is appended to the input.
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+        sees_dt: Whether dt is appended to the input.
         activation: φ, "tanh" or "relu".
     """
 
@@ -41,11 +41,11 @@ class RNNCell(TextbookCell):
         self.activation = one_of("activation", activation, ACTIVATIONS)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         (h,) = state
         h = ACTIVATIONS[self.activation](self.with_dt(x, dt) + self.recurrent(h))
         return h, (h,)
 
     def fused_loop(self) -> Callable[..., Any]:
-        """torch's own loop."""
+        """Returns the fused loop of torch."""
         return torch.rnn_tanh if self.activation == "tanh" else torch.rnn_relu

@@ -1,4 +1,4 @@
-"""RNN-Decay: the state fades between observations; and as the mmRNN paper's program has it."""
+"""RNN-Decay: the state decays between observations; and the variant in the code of the mmRNN paper."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .rnn import RNNCell
 
 @register("rnn-decay", paper="Mozer et al. 2017 / Rubanova et al. 2019, RNN-Decay", time="native")
 class RNNDecayCell(Cell):
-    """RNN-Decay: each unit fades at its own rate, then an RNN takes the observation in.
+    """RNN-Decay: each unit decays at its own rate, then an RNN processes the observation.
 
         h⁻ = h ⊙ exp(-softplus(τ) dt)
         y = h' = tanh(W x + U h⁻ + b)
@@ -23,9 +23,9 @@ class RNNDecayCell(Cell):
     State: (h,).
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
-        rate: softplus(τ) at the start.
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+        rate: Initial value of softplus(τ).
     """
 
     def __init__(self, input_size: int, hidden_size: int, rate: float = 0.1):
@@ -34,27 +34,27 @@ class RNNDecayCell(Cell):
         self.tau = nn.Parameter(torch.full((hidden_size,), inverse_softplus(number("rate", rate, above=0))))
 
     def project(self, x: Tensor) -> Tensor:
-        """W x + b."""
+        """Returns W x + b."""
         return self.jump.project(x)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         (h,) = state
         return self.jump(x, (h * torch.exp(-F.softplus(self.tau) * dt),), dt)
 
 
-@register("rnn-decay-mmrnn", paper="RNN-decay as in the program of the mmRNN paper", time="native")
+@register("rnn-decay-mmrnn", paper="RNN-decay as in the code of the mmRNN paper", time="native")
 class SubtractingDecayCell(Cell):
-    """RNN-decay as in the mmRNN paper's program: time is subtracted from the state, in proportion to a trained rate.
+    """RNN-decay as in the code of the mmRNN paper: a trained rate times dt is subtracted from the state.
 
         y = h' = W₂ tanh(W x + U h + b) + b₂ - τ dt
 
-    State: (h,). It falls (or, where τ is negative, grows) with dt, but no faster.
+    State: (h,). It decreases (or, where τ is negative, grows) at most linearly with dt.
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
-        rate: τ at the start.
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+        rate: Initial value of τ.
     """
 
     def __init__(self, input_size: int, hidden_size: int, rate: float = 0.1):
@@ -64,10 +64,10 @@ class SubtractingDecayCell(Cell):
         self.tau = nn.Parameter(torch.full((hidden_size,), number("rate", rate)))
 
     def project(self, x: Tensor) -> Tensor:
-        """W x + b."""
+        """Returns W x + b."""
         return self.jump.project(x)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         h = self.outer(self.jump(x, state, dt)[0]) - self.tau * dt
         return h, (h,)

@@ -1,4 +1,4 @@
-"""SpectralRNN: singular values near 1, by Householder reflections."""
+"""SpectralRNN: singular values near 1, from Householder reflections."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class SpectralCell(Cell):
     State: (h,).
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
-        margin: in [0, 1].
-        reflections: of each of U and V; H (all of them) by default.
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+        margin: Largest deviation of a singular value from 1, in [0, 1].
+        reflections: Number of reflections in each of U and V; H (all of them) by default.
         activation: φ, "tanh" or "relu".
     """
 
@@ -42,22 +42,22 @@ class SpectralCell(Cell):
         self.activation = one_of("activation", activation, ("tanh", "relu"))
         self.register_buffer("margin", self.constant("margin", number("margin", margin, at_least=0)))
         self.inputs = nn.Linear(input_size, hidden_size)
-        # U = V at the start: the recurrence begins near the identity.
+        # Initially U = V, so the recurrence starts near the identity.
         self.left = nn.Parameter(torch.randn(hidden_size, count))
         self.right = nn.Parameter(self.left.detach().clone())
         self.p = nn.Parameter(torch.zeros(hidden_size))
 
     def project(self, x: Tensor) -> Tensor:
-        """W x + b."""
+        """Returns W x + b."""
         return self.inputs(x)
 
     def matrix(self) -> Tensor:
-        """U diag(s) Vᵀ, `(H, H)`."""
+        """Returns U diag(s) Vᵀ, `(H, H)`."""
         scaled = reflected(self.left) * (1 + self.margin * torch.tanh(self.p))
         return scaled @ reflected(self.right).T
 
     def prepare(self) -> Step:
-        """The step, with the matrix made."""
+        """Returns the step with the matrix computed once."""
         transposed = self.matrix().T
         phi = torch.tanh if self.activation == "tanh" else torch.relu
 
@@ -69,13 +69,16 @@ class SpectralCell(Cell):
 
 
 def reflected(raw: Tensor) -> Tensor:
-    """The product of the Householder reflections by the columns of `raw (H, m)`, below a diagonal of ones.
+    """Returns the product of the Householder reflections given by the columns of `raw (H, m)` below a unit diagonal.
 
-    Not torch's own "householder" parametrisation: that keeps signs on the diagonal of the trained tensor and
-    truncates them to whole numbers, so that the least weight decay makes the matrix 0.
+    The "householder" parametrization of torch is not used: it stores signs on the diagonal of the trained tensor and
+    truncates them to integers, so that even a tiny weight decay sets the matrix to 0.
     """
     size, count = raw.shape
-    dtype, raw = raw.dtype, raw.to(torch.promote_types(raw.dtype, torch.float32))  # torch has no narrower product
+    dtype, raw = (
+        raw.dtype,
+        raw.to(torch.promote_types(raw.dtype, torch.float32)),
+    )  # torch does not support narrower types here
     below = torch.tril(raw, diagonal=-1)
     tau = 2 / (1 + below.square().sum(0))
     rest = raw.new_zeros(size, size - count)

@@ -24,9 +24,9 @@ class SRUCell(Cell):
     State: (c,).
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
-        highway_bias: initial b_r.
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+        highway_bias: Initial b_r.
     """
 
     sequence_kernel = Kernel(elementwise.run_sru, gpu=True, parts=(Product,))
@@ -46,13 +46,13 @@ class SRUCell(Cell):
         )
 
     def project(self, x: Tensor) -> Tensor:
-        """The gates' share of the input, the new content, the highway."""
+        """Returns the contribution of the input to the gates, the candidate, and the highway."""
         bias = torch.cat([self.b, self.b.new_zeros((self.blocks - 2) * self.hidden_size)])
         u = self.inputs(x, bias)
         return u if self.blocks == 4 else torch.cat([u, x], dim=-1)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         (c,) = state
         for_gates, content, highway = x.split([2 * self.hidden_size, self.hidden_size, self.hidden_size], dim=-1)
         f, r = torch.sigmoid(for_gates + self.v * torch.cat([c, c], dim=-1)).chunk(2, dim=-1)
@@ -61,5 +61,5 @@ class SRUCell(Cell):
         return highway + r * (c - highway), (c,)
 
     def kernel_reads(self) -> elementwise.SRUReads:
-        """The input's share, v and the highway's scale."""
+        """Returns the contribution of the input, v and the scale of the highway."""
         return elementwise.SRUReads(self.project, self.v, self.scale)

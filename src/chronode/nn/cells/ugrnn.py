@@ -26,9 +26,9 @@ class UGRNNCell(TextbookCell):
     State: (h,).
 
     Args:
-        input_size: features D.
-        hidden_size: units H.
-        forget_bias: initial b_g.
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+        forget_bias: Initial b_g.
     """
 
     gates = 2
@@ -40,7 +40,7 @@ class UGRNNCell(TextbookCell):
             self.recurrent.bias.zero_()
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         (h,) = state
         c, g = (x + self.recurrent(h)).chunk(2, dim=-1)
         c = torch.tanh(c)

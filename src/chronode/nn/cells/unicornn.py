@@ -14,24 +14,24 @@ from .._registry import register
 
 @register("unicornn", paper="Rusch & Mishra 2021, UnICORNN", time="native")
 class UnICORNNCell(Cell):
-    """UnICORNN: each unit is an oscillator, stepped by symplectic Euler.
+    """UnICORNN: each unit is an oscillator, integrated by symplectic Euler.
 
         u  = V x + b
         e  = Δt · σ(c) · dt
         z' = z - e ⊙ [tanh(w ⊙ y + u) + α y]
         y' = y + e ⊙ z'
 
-    The step is stable while e √α < 2: after longer gaps the state grows without limit. `max_gap` of the layer bounds
-    them; with the default Δt and α, 20 is safe.
+    The step is stable while e √α < 2: after longer gaps the state grows without bound. The `max_gap` of the layer
+    limits them; with the default Δt and α, 20 is safe.
 
-    State: (y, z). With dt = 1 it is the paper's model. Stacked with `residual=S` the input matrix is (V, Λ).
+    State: (y, z). With dt = 1 it is the paper's model. In a stack with `residual=S` the input matrix is (V, Λ).
 
     Args:
-        input_size: features D.
-        hidden_size: oscillators H.
-        delta_t: Δt > 0, the largest time step; may be a list, one value a layer.
-        alpha: α >= 0, the oscillators' own stiffness; may be a list, one value a layer.
-        train_c: whether the units' time scales c are trained (False: the paper's single-scale ablation).
+        input_size: Number of features D.
+        hidden_size: Number of oscillators H.
+        delta_t: Δt > 0, the largest time step; may be a list with one value per layer.
+        alpha: α >= 0, the stiffness of the oscillators; may be a list with one value per layer.
+        train_c: Whether the time scales c of the units are trained (False: the paper's single-scale ablation).
     """
 
     sequence_kernel = Kernel(unicornn.run, gpu=True, stack=unicornn.run_stack, bind=unicornn.bind)
@@ -47,7 +47,7 @@ class UnICORNNCell(Cell):
         train_c: bool = True,
     ):
         super().__init__(input_size, hidden_size)
-        # Buffers, so that a state_dict carries them.
+        # Buffers, so that a state_dict contains them.
         self.register_buffer("delta_t", self.constant("delta_t", number("delta_t", delta_t, above=0)))
         self.register_buffer("alpha", self.constant("alpha", number("alpha", alpha, at_least=0)))
         self.inputs = nn.Linear(input_size, hidden_size)
@@ -57,11 +57,11 @@ class UnICORNNCell(Cell):
         nn.init.zeros_(self.inputs.bias)
 
     def project(self, x: Tensor) -> Tensor:
-        """u of the whole sequence in one matrix product."""
+        """Returns u of the whole sequence in one matrix product."""
         return self.inputs(x)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step; `x` is u."""
+        """Performs one step; `x` is u."""
         y, z = state
         e = self.delta_t * torch.sigmoid(self.c) * dt
         z = z - e * (torch.tanh(self.w * y + x) + self.alpha * y)
@@ -69,12 +69,12 @@ class UnICORNNCell(Cell):
         return y, (y, z)
 
     def kernel_reads(self) -> unicornn.Reads:
-        """V, b, w, Δt σ(c) and α."""
+        """Returns V, b, w, Δt σ(c) and α."""
         e = self.delta_t * torch.sigmoid(self.c)
         return unicornn.Reads(self.inputs.weight, self.inputs.bias, self.w, e, self.alpha)
 
     def inverse(self, x: Tensor, state: State, dt: Tensor) -> State:
-        """The state before a step whose input was `x` (as `project` gives it) and whose outcome was `state`."""
+        """Returns the state before a step with input `x` (from `project`) and result `state`."""
         y, z = state
         e = self.delta_t * torch.sigmoid(self.c) * dt
         y = y - e * z

@@ -24,8 +24,8 @@ class UnitaryCell(Cell):
     State: (h,), `2 H` numbers: real parts, then imaginary parts. y has `2 H` features.
 
     Args:
-        input_size: features D.
-        hidden_size: complex units H.
+        input_size: Number of features D.
+        hidden_size: Number of complex units H.
         form: "full" (all unitary matrices) or "structured" (7 H parameters).
     """
 
@@ -44,15 +44,15 @@ class UnitaryCell(Cell):
             self.register_buffer("permutation", torch.randperm(hidden_size))
 
     def initial_state(self, batch: int, like: Tensor) -> State:
-        """h = 0."""
+        """Returns h = 0."""
         return (like.new_zeros(batch, 2 * self.hidden_size),)
 
     def project(self, x: Tensor) -> Tensor:
-        """W x."""
+        """Returns W x."""
         return self.inputs(x)
 
     def matrix(self) -> tuple[Tensor, Tensor]:
-        """Re Q and Im Q, `(H, H)` each."""
+        """Returns Re Q and Im Q, `(H, H)` each."""
         if self.form == "full":
             o1, o2 = self.o1(), self.o2()
             return (o1 * torch.cos(self.phases)) @ o2, (o1 * torch.sin(self.phases)) @ o2
@@ -64,7 +64,7 @@ class UnitaryCell(Cell):
         return q.real.T, q.imag.T
 
     def prepare(self) -> Step:
-        """The step, with Q made, as a real matrix on (Re h, Im h)."""
+        """Returns the step with Q computed once, as a real matrix on (Re h, Im h)."""
         real, imaginary = self.matrix()
         both = torch.cat([torch.cat([real, -imaginary], dim=1), torch.cat([imaginary, real], dim=1)]).T
 
@@ -79,5 +79,5 @@ class UnitaryCell(Cell):
 
 
 def _reflect(rows: Tensor, v: Tensor) -> Tensor:
-    """Each row r as r - 2 v (v* r) / (v* v)."""
+    """Maps each row r to r - 2 v (v* r) / (v* v)."""
     return rows - 2 * (rows @ v.conj() / (v.abs().square().sum())).unsqueeze(-1) * v
