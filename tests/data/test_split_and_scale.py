@@ -271,7 +271,7 @@ def test_other_channels_or_targets_are_refused():
     scaler = Scaler.fit(from_list([[1.0]], target=[0.5], channels=["a"]))
     with pytest.raises(ValueError, match="differ from training: here 'b', in training 'a'"):
         scaler.transform(from_list([[1.0]], channels=["b"]))
-    with pytest.raises(ValueError, match="the target is 'other', in training it was 'target'"):
+    with pytest.raises(ValueError, match="the target is 'other', but in training it was 'target'"):
         scaler.transform(from_list([[1.0]], target=[0.5], target_names=["other"], channels=["a"]))
     assert scaler.transform(from_list([[1.0]], channels=["a"])).target is None
 

@@ -74,7 +74,7 @@ def test_files_without_a_last_line_end_and_with_empty_lines_are_read(files):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda text: text.replace(",", ",x", 1), r"p3/s04.txt, line 1: 'x.*' cannot be the 'torso acceleration y'"),
+        (lambda text: text.replace(",", ",x", 1), r"p3/s04.txt, line 1: 'x.*' is not a valid 'torso acceleration y'"),
         (lambda text: text + text, r"p3/s04.txt has 250 lines instead of 125"),
         (lambda text: text[: len(text) // 2], r"p3/s04.txt"),
         (lambda text: "", r"p3/s04.txt: the file is empty"),

@@ -52,7 +52,7 @@ def test_clean_parts_have_all_mutants(worms):
 
 def test_a_missing_file_is_told(worms):
     (worms / "EigenWorms_TEST.ts").unlink()
-    with pytest.raises(ValueError, match="there is no EigenWorms_TEST.ts in it"):
+    with pytest.raises(ValueError, match="EigenWorms_TEST.ts not found"):
         find("eigenworms").load()
 
 
@@ -99,7 +99,7 @@ def test_windows_have_the_mean_reading_of_their_seconds(recordings):
 def test_missing_readings_do_not_count(recordings):
     s = bidmc.read_recordings(recordings, "RESP")
     assert len(s) == 20
-    assert "1 windows without a reading of RESP left out." in s.notes
+    assert "1 windows without a reading of RESP dropped." in s.notes
     second = s[s.groups == "02"]
     assert second.ids.tolist() == ["02[375:4375]", "02[750:4750]"]
     assert second.target.values[:, 0].tolist() == [33.5, 35.0]  # of 33, 34 and of 33 to 37
@@ -156,7 +156,9 @@ def test_bad_recordings_are_refused_with_their_file(recordings):
     with pytest.raises(ValueError, match="bidmc_03_Signals.csv, line 1: column 'II' is missing"):
         find("bidmc-rr").load()
     file.write_text("\n".join(lines[:3000]))
-    with pytest.raises(ValueError, match=r"bidmc_03_Signals.csv: 23.992 s of signals and 41 readings; there must be"):
+    with pytest.raises(
+        ValueError, match=r"bidmc_03_Signals.csv: 23.992 s of signals and 41 readings; expected at least"
+    ):
         find("bidmc-rr").load()
     file.write_text("\n".join([*lines[:100], "0.8, 1, one, 2", *lines[101:]]))
     with pytest.raises(ValueError, match="bidmc_03_Signals.csv"):

@@ -164,4 +164,4 @@ def test_missing_batches_are_noted_on_the_training_part(tmp_path, monkeypatch):
     image_samples.write_cifar(tmp_path / "cifar10", batches=(1, 2))
     parts = find("noisy-cifar").load()
     assert (len(parts.train), len(parts.valid), len(parts.test)) == (19, 1, 10)
-    assert any("data_batch_5.bin not there" in note for note in parts.train.notes)
+    assert any("data_batch_5.bin missing" in note for note in parts.train.notes)

@@ -152,8 +152,8 @@ def test_latent_odes_windows(folder):
     ("old", "new", "told"),
     [
         ("010-000-024-033", "010-000-024-034", r"is not a valid 'tag'; expected one of"),
-        ("walking", "wading", r"'wading' is no 'activity'"),
-        (str(FIRST_TICK), "soon", r"line 1: 'soon' cannot be the 'ticks'"),
+        ("walking", "wading", r"'wading' is not a valid 'activity'"),
+        (str(FIRST_TICK), "soon", r"line 1: 'soon' is not a valid 'ticks'"),
     ],
 )
 def test_what_the_file_cannot_hold(folder, old, new, told):

@@ -57,7 +57,7 @@ def test_the_authors_traces():
     ("trace", "told"),
     [
         (np.zeros((10, 16)), r"at least two frames of 17 numbers, got shape \(10, 16\)"),
-        (np.zeros((1, 17)), r"got \(1, 17\)"),
+        (np.zeros((1, 17)), r"got shape \(1, 17\)"),
         (np.zeros(17), r"a table of numbers \(frames, 17\)"),
         (np.zeros((5, 17), dtype=np.int64), r"a table of numbers \(frames, 17\)"),
         (np.full((5, 17), np.inf), "number 0 of frame 0 is not finite"),
@@ -72,7 +72,7 @@ def test_bad_traces_are_refused_with_their_file(traces, trace, told):
 
 def test_missing_traces_are_told_with_the_cure(traces):
     (traces / "trace_0024.npy").unlink()
-    with pytest.raises(ValueError, match="trace_0024.npy: there is no such roll-out; `chronode data fetch half_cheet"):
+    with pytest.raises(ValueError, match="trace_0024.npy: no such roll-out; run `chronode data fetch half_cheet"):
         find("half-cheetah").load()
     with pytest.raises(ValueError, match="build them once with `chronode data build walker2d`"):
         find("walker2d").load()

@@ -172,10 +172,10 @@ def test_without_an_output_the_data_set_is_kept_in_the_cache(tmp_path, monkeypat
         find("walker2d").load()
     top = build("walker2d", steps=64, rollouts=2, frames=10, console=quiet())
     assert top == tmp_path / "walker2d" == folder("walker2d")
-    with pytest.raises(ValueError, match="trace_0002.npy: there is no such roll-out; build them"):
+    with pytest.raises(ValueError, match="trace_0002.npy: no such roll-out; build them"):
         find("walker2d").load()
     build("walker2d", steps=64, rollouts=3, frames=10, console=quiet())
-    with pytest.raises(ValueError, match="trace_0003.npy: there is no such roll-out; build them"):
+    with pytest.raises(ValueError, match="trace_0003.npy: no such roll-out; build them"):
         find("walker2d").load()
 
 

@@ -121,7 +121,7 @@ def stars(path):
         (vectors, b"film 1 2 3\nthe 1 nan 3\n", "line 2: the vector of 'the' is not finite"),
         (vectors, b"film 1 2 3\n\xff 1 2 3\n", "line 2: this is not UTF-8"),
         (stars, b'"5","a"\n"6","b"\n', "line 2: .*1 to 5 stars"),
-        (stars, b'"5","a","b"\n', 'line 1: "STARS","TEXT"'),
+        (stars, b'"5","a","b"\n', 'line 1: expected "STARS","TEXT"'),
         (stars, b'"5","a\n"4","b"\n', "line 2: "),
         (stars, b'"5","a"\n"4","\xff"\n', "line 2: this is not UTF-8"),
         (stars, b"", "line 1: the file is empty"),

@@ -31,14 +31,14 @@ def test_a_table_is_read_by_kind(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("0.5", "half", r"table.csv, line 2: 'half' cannot be the 'level'"),
-        ("0.5", "inf", r"line 2: inf is no 'level': it must be finite"),
-        ("0.5", "nan", r"line 2: nan is no 'level': it must be finite"),
-        ("2,?", "2.5,?", r"line 3: '2.5' cannot be the 'count'"),
-        ("2,?", "?,?", r"line 3: .* cannot be the 'count'"),
+        ("0.5", "half", r"table.csv, line 2: 'half' is not a valid 'level'"),
+        ("0.5", "inf", r"line 2: inf is not a valid 'level': it must be finite"),
+        ("0.5", "nan", r"line 2: nan is not a valid 'level': it must be finite"),
+        ("2,?", "2.5,?", r"line 3: '2.5' is not a valid 'count'"),
+        ("2,?", "?,?", r"line 3: .* is not a valid 'count'"),
         (",off", ",of", r"line 3: 'of' is not a valid 'state'; expected one of 'on', 'off'"),
         (",off", "", r"line 3: 3 cells instead of 4"),
-        ("11:00:00", "25:00:00", r"line 3: '2024-01-01 25:00:00' cannot be the 'when'"),
+        ("11:00:00", "25:00:00", r"line 3: '2024-01-01 25:00:00' is not a valid 'when'"),
     ],
 )
 def test_a_wrong_cell_is_told_with_its_line(tmp_path, old, new, told):

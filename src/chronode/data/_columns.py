@@ -54,8 +54,8 @@ def as_columns(table: Any) -> dict[str, Column]:
     columns = {name: to_arrow(name, column) for name, column in zip(names, raw, strict=True)}
     sizes = {len(column) for column in columns.values()}
     if len(sizes) > 1:
-        sizes = ", ".join(f"{name!r} {len(column)}" for name, column in list(columns.items())[:5])
-        raise ValueError(f"the columns have unequal lengths: {sizes}.")
+        shown = ", ".join(f"{name!r} {len(column)}" for name, column in list(columns.items())[:5])
+        raise ValueError(f"the columns have unequal lengths: {shown}.")
     if not columns or sizes == {0}:
         raise ValueError("the table has no rows.")
     return columns

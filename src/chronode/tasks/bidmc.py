@@ -54,16 +54,16 @@ def read_recordings(top: Path, numeric: str) -> Sequences:
     recordings, readings = [], []
     for file in files:
         signals = read_columns(file, CHANNELS)
-        readings = read_columns(file.with_name(file.name.replace("Signals", "Numerics")), (numeric,))[:, 0]
-        if len(signals) < LENGTH or len(readings) < len(signals) // RATE:
-            seconds = f"{len(signals) / RATE:g} s of signals and {len(readings)} readings"
+        per_second = read_columns(file.with_name(file.name.replace("Signals", "Numerics")), (numeric,))[:, 0]
+        if len(signals) < LENGTH or len(per_second) < len(signals) // RATE:
+            seconds = f"{len(signals) / RATE:g} s of signals and {len(per_second)} readings"
             raise ValueError(f"{file}: {seconds}; expected at least 32 s, and one reading per second.")
         recordings.append(signals)
-        readings.append(readings)
+        readings.append(per_second)
     names = [file.name.split("_")[1] for file in files]
     cut = windows(from_list(recordings, ids=np.array(names), channels=CHANNELS), LENGTH, STRIDE)
     rates = np.concatenate(
-        [_means(readings, len(signals)) for readings, signals in zip(readings, recordings, strict=True)]
+        [_means(per_second, len(signals)) for per_second, signals in zip(readings, recordings, strict=True)]
     )
     rates = rates.astype(np.float32)[:, None]
     known = replace(cut, target=Target(rates, names=(numeric,))).labelled()
