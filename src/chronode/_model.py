@@ -16,6 +16,8 @@ from ._documents import read_json
 from ._files import replacing
 from ._limits import LAYERS
 from ._schema import parse
+from .baselines._relative import Relative
+from .baselines._start import LinearStart
 from .nn._cell import State
 from .nn._layer import Layer
 from .nn._registry import create, find
@@ -48,6 +50,10 @@ class ModelSpec:
         embedding_dropout: Dropout of their entries in training.
         word_dropout: Share of the symbols whose vectors are set to 0 throughout a training batch.
         head_init: "uniform" (PyTorch's default for linear layers) or "normal" (He et al. 2015, with zero biases).
+        start: Features of the linear model that the network starts from, as `LinearStart` takes them; the head is then
+            0 at first. None for a network alone.
+        relative: For a model that forecasts from windows: the indices of the channels that it continues, seen relative
+            to the level and scale of each window.
         settings: Settings of the layer (dropout, bidirectional, residual, memory) and of the model.
 
     Example:
@@ -71,6 +77,8 @@ class ModelSpec:
     word_dropout: float = 0.0
     head_init: str = "uniform"
     settings: dict[str, Any] = field(default_factory=dict)
+    start: dict[str, Any] | None = None
+    relative: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         find(self.model)
@@ -84,6 +92,7 @@ class ModelSpec:
         number("embedding_dropout", self.embedding_dropout, at_least=0, below=1)
         number("word_dropout", self.word_dropout, at_least=0, below=1)
         one_of("head_init", self.head_init, ("uniform", "normal"))
+        self._check_start()
         if self.symbols is not None:
             whole("symbols", self.symbols, at_least=2)
             if self.input_size != 1:
@@ -91,6 +100,16 @@ class ModelSpec:
         taken = {"outputs": "per_step", "missing": "missing"}
         for name in taken.keys() & self.settings.keys():
             raise ValueError(f"{name!r} cannot be set here: it follows from {taken[name]}.")
+
+    def _check_start(self) -> None:
+        if self.start is not None and self.symbols is not None:
+            raise ValueError("symbols have no linear start: leave start out.")
+        if self.relative is None:
+            return
+        channels = [whole("relative", channel, at_least=0) for channel in self.relative]
+        if not channels or max(channels) >= self.input_size or self.num_outputs % len(channels) or self.per_step:
+            sizes = f"{self.input_size} channels and {self.num_outputs} outputs per window"
+            raise ValueError(f"relative={channels} does not fit {sizes}.")
 
     @classmethod
     def for_data(
@@ -161,6 +180,8 @@ class SequenceModel(nn.Module):
         layer: Layer made by `chronode.create`.
         num_outputs: Number of logits or values.
         embedding: Module that turns symbols `(B, T)` or `(B, T, 1)` into the input of the layer.
+        start: Linear model whose output is added to that of the head.
+        relative: Module that brings windows to their own level and scale, and forecasts back.
 
     Attributes:
         spec: The spec passed to `build`; None for a model assembled by hand.
@@ -172,11 +193,21 @@ class SequenceModel(nn.Module):
         torch.Size([4, 2])
     """
 
-    def __init__(self, layer: Layer, num_outputs: int, embedding: nn.Module | None = None):
+    def __init__(
+        self,
+        layer: Layer,
+        num_outputs: int,
+        embedding: nn.Module | None = None,
+        *,
+        start: LinearStart | None = None,
+        relative: Relative | None = None,
+    ):
         super().__init__()
         self.embedding = embedding
         self.layer = layer
         self.head = nn.Linear(layer.output_size, num_outputs)
+        self.start = start
+        self.relative = relative
         self.spec: ModelSpec | None = None
 
     @classmethod
@@ -194,19 +225,52 @@ class SequenceModel(nn.Module):
         outputs = "all" if spec.per_step else "last"
         settings = {"missing": spec.missing, "outputs": outputs, **spec.settings}
         layer = create(spec.model, features, spec.hidden_size, spec.num_layers, **settings)
-        model = cls(layer, spec.num_outputs, embedding)
+        start = None if spec.start is None else LinearStart(spec.start, spec.num_outputs)
+        relative = None if spec.relative is None else Relative(spec.relative)
+        model = cls(layer, spec.num_outputs, embedding, start=start, relative=relative)
         if spec.head_init == "normal":
             nn.init.kaiming_normal_(model.head.weight)
+            nn.init.zeros_(model.head.bias)
+        if start is not None:  # before the first step of training, the linear model is all there is
+            nn.init.zeros_(model.head.weight)
             nn.init.zeros_(model.head.bias)
         model.spec = spec
         return model
 
-    def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
-        """Returns logits or values; `times` are the dt, t, lengths and observed of the layer."""
-        return self.run(x, None, **times)[0]
+    def forward(self, x: Tensor, *, started: Tensor | None = None, **times: Tensor | None) -> Tensor:
+        """Returns logits or values; `times` are the dt, t, lengths and observed of the layer.
+
+        Args:
+            x: Values `(B, T, D)`, or symbols.
+            started: Outputs to add to those of the network, in place of the linear start's own.
+            times: Times of x.
+        """
+        if self.relative is None:
+            return self._from(x, started, **times)
+        view = self.relative.view(x, times.get("lengths"), times.get("observed"))
+        return self.relative.back(self._from(view.x, started, **times), view)
+
+    def unit(self, x: Tensor, **times: Tensor | None) -> Tensor | None:
+        """Returns `(B, K)`, the scale of each window, in which errors of a forecast are measured; None for other targets."""
+        if self.relative is None:
+            return None
+        scale = self.relative.view(x, times.get("lengths"), times.get("observed")).scale
+        return scale.repeat(1, self.head.out_features // scale.shape[1])
+
+    def _from(self, x: Tensor, started: Tensor | None, **times: Any) -> Tensor:
+        """What the network adds to the linear start, or to what takes its place."""
+        output = self._network(x, None, **times)[0]
+        if self.start is None:
+            return output
+        return output + (self.start(x, **times) if started is None else started).to(output)
 
     def run(self, x: Tensor, state: State | None = None, **times: Any) -> tuple[Tensor, State]:
         """Runs from a given state and returns the final state too: for live data and for training in pieces."""
+        if self.start is not None or self.relative is not None:
+            raise ValueError("a model with a linear start sees whole series; train with start='none' for pieces.")
+        return self._network(x, state, **times)
+
+    def _network(self, x: Tensor, state: State | None, **times: Any) -> tuple[Tensor, State]:
         if self.embedding is not None:
             x = self.embedding(x.squeeze(-1) if x.dim() == 3 else x)
         elif x.dtype != self.head.weight.dtype:

@@ -53,10 +53,33 @@ class Values(nn.Module):
     def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
         """`(B, F)`; the last `steps` of longer series, NaN before the start of shorter ones."""
         values, lengths = on_grid(x, **times, gap=self.gap)
-        at = lengths[:, None] - torch.arange(self.steps, 0, -1, device=x.device)
-        index = at.clamp(min=0)[..., None].expand(*at.shape, self.channels)
-        picked = values.double().gather(1, index).masked_fill((at < 0)[..., None], torch.nan)
-        return picked.flatten(1)
+        return last_steps(values.double(), lengths, self.steps).flatten(1)
+
+    def fit(self, x: Tensor, **times: Tensor | None) -> None:
+        """Nothing to learn."""
+
+
+class Readings(nn.Module):
+    """The last readings of series as they are, step by step, with the gaps between them: nothing is interpolated."""
+
+    kind = "readings"
+    clip = False
+
+    def __init__(self, channels: int, steps: int, gap: float = 1.0):
+        super().__init__()
+        self.channels, self.steps, self.gap = channels, steps, gap
+        self.size = (channels + 1) * steps
+
+    def forward(
+        self, x: Tensor, lengths: Tensor | None = None, dt: Tensor | None = None, observed: Tensor | None = None
+    ) -> Tensor:
+        """`(B, F)`; NaN where a value is missing and before the start."""
+        if lengths is None:
+            lengths = torch.full((len(x),), x.shape[1], device=x.device)
+        values = x.double() if observed is None else x.double().masked_fill(~observed, torch.nan)
+        gaps = torch.ones_like(values[..., 0]) if dt is None else (dt.squeeze(-1) if dt.dim() == 3 else dt).double()
+        rows = torch.cat([values, (gaps / self.gap).log1p()[..., None]], dim=-1)
+        return last_steps(rows, lengths, self.steps).flatten(1)
 
     def fit(self, x: Tensor, **times: Tensor | None) -> None:
         """Nothing to learn."""
@@ -129,6 +152,13 @@ class Patterns(nn.Module):
         return buffer
 
 
+def last_steps(values: Tensor, lengths: Tensor, steps: int) -> Tensor:
+    """`(B, steps, D)` the last steps of padded series `(B, T, D)`, NaN before the start of shorter ones."""
+    at = lengths[:, None] - torch.arange(steps, 0, -1, device=values.device)
+    index = at.clamp(min=0)[..., None].expand(*at.shape, values.shape[2])
+    return values.gather(1, index).masked_fill((at < 0)[..., None], torch.nan)
+
+
 def dilations_for(steps: int) -> tuple[int, ...]:
     """Powers of two at which a pattern still fits into `steps` steps, spread over the range if there are many.
 
@@ -143,7 +173,7 @@ def dilations_for(steps: int) -> tuple[int, ...]:
     return tuple(powers[i] for i in np.linspace(0, len(powers) - 1, _MOST_DILATIONS).round().astype(int))
 
 
-def build_features(told: dict[str, Any]) -> Summaries | Values | Patterns:
+def build_features(told: dict[str, Any]) -> Summaries | Values | Readings | Patterns:
     """What `told` names, as it is stored with a model: kind, channels and the sizes of that kind.
 
     Example:
@@ -153,7 +183,8 @@ def build_features(told: dict[str, Any]) -> Summaries | Values | Patterns:
     own = {name: value for name, value in told.items() if name != "kind"}
     if "dilations" in own:
         own["dilations"] = tuple(own["dilations"])
-    return {"summaries": Summaries, "values": Values, "patterns": Patterns}[told["kind"]](**own)
+    kinds = {kind.kind: kind for kind in (Summaries, Values, Readings, Patterns)}
+    return kinds[told["kind"]](**own)
 
 
 def _draw_mix(rng: np.random.Generator, channels: int, dilations: int) -> np.ndarray:

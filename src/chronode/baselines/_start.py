@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..data import Sequences
+from ..data import Batch, Sequences
 from ..data._split import folds_of
 from ._features import build_features, dilations_for
 from ._linear import LOGISTIC_PENALTIES, Choice, Linear, fit_linear, loss_of, standardised
+from ._naive import find_season
+from ._relative import Relative
 
 FOLDS = 5
 # Beyond these a linear model is fitted to some of the series, and some kinds of features are left out.
@@ -70,6 +72,7 @@ class StartFit:
             step.
         losses: mean loss over held-out and validation series by kind of features.
         penalty: the chosen one.
+        relative: of a forecast, what brings windows to their own level and scale before `start`.
     """
 
     start: LinearStart
@@ -77,15 +80,40 @@ class StartFit:
     held_out: Tensor | None
     losses: dict[str, float]
     penalty: float
+    relative: Relative | None = None
+
+    def outputs(self, s: Sequences) -> Tensor:
+        """`(N, K)` logits or values of all series; of a target per step, `(steps, K)`."""
+        return outputs_of(self.start, s, self.relative)
+
+    def refitted(self, s: Sequences) -> StartFit:
+        """The same features and penalty, fitted to all series of `s`."""
+        assert s.target is not None
+        classes = len(s.target.classes or ())
+        features, goal, _ = _rows(self.start, _some(s), None, self.relative)
+        assert not classes, "only numbers are refitted"
+        known = torch.arange(len(features)) % 2
+        start = LinearStart(self.told, goal.shape[1])
+        start.load_state_dict(self.start.state_dict())
+        start.take(fit_linear(features, goal, known, clip=self.start.features.clip, penalties=(self.penalty,)).linear)
+        return replace(self, start=start)
 
 
-def fit_start(train: Sequences, valid: Sequences, *, kinds: Sequence[str] | None = None, seed: int = 0) -> StartFit:
+def fit_start(
+    train: Sequences,
+    valid: Sequences,
+    *,
+    kinds: Sequence[str] | None = None,
+    relative: Sequence[int] | None = None,
+    seed: int = 0,
+) -> StartFit:
     """The linear model of the target of `train` with the lowest loss on held-out series.
 
     Args:
         train: series with a target.
-        valid: series to choose by, besides folds of the training series.
+        valid: series to choose by, besides folds of the training series; of forecasts, these alone.
         kinds: features to choose from; None: those that suit the series.
+        relative: of windows to forecast from: the numbers of the channels that the target continues.
         seed: of the folds.
 
     Example:
@@ -97,24 +125,46 @@ def fit_start(train: Sequences, valid: Sequences, *, kinds: Sequence[str] | None
     """
     assert train.target is not None
     classes = len(train.target.classes or ())
-    few = train[np.linspace(0, len(train) - 1, min(len(train), _MOST_SERIES)).round().astype(np.int64)]
+    few = _some(train)
     folds = torch.tensor(folds_of(few, FOLDS, seed=seed))
-    candidates = []
-    for told in feature_kinds(train, kinds):
+    view = None if relative is None else _fitted_view(relative, few)
+    candidates: list[tuple[Choice, LinearStart, dict[str, Any]]] = []
+    for told in feature_kinds(train, kinds) if relative is None else recent_kinds(train, relative):
         start = LinearStart(told, classes or train.target.values.shape[1])
         _learn_features(start, few)
-        features, goal, fold = _rows(start, few, folds)
-        judge = _rows(start, valid, None)[:2] if len(valid) else None
-        clip = start.features.clip
-        choice = _best(features, goal, fold, classes, clip, judge)
+        features, goal, fold = _rows(start, few, folds, view)
+        judge = _rows(start, valid, None, view)[:2] if len(valid) else None
+        choice = _best(features, goal, fold, classes, start.features.clip, judge, 0.5 if relative is None else 1.0)
         start.take(choice.linear)
         candidates.append((choice, start, told))
     choice, start, told = min(candidates, key=lambda found: found[0].loss)
-    losses = {told["kind"]: choice.loss for choice, _, told in candidates}
+    losses: dict[str, float] = {}
+    for found, _, features_told in candidates:
+        kind = features_told["kind"]
+        losses[kind] = min(found.loss, losses.get(kind, found.loss))
     held_out = None
     if not train.target.per_step:
-        held_out = choice.held_out if len(few) == len(train) else outputs_of(start, train)
-    return StartFit(start, told, held_out, losses, choice.penalty)
+        held_out = choice.held_out if len(few) == len(train) else _raw_outputs(start, train, view)
+    return StartFit(start, told, held_out, losses, choice.penalty, view)
+
+
+def recent_kinds(s: Sequences, relative: Sequence[int]) -> list[dict[str, Any]]:
+    """The last k values of windows, for several k up to the longest window."""
+    longest = int(s.lengths.max())
+    at = int(s.lengths.argmax())
+    seasons = {find_season(s[at].values[:, channel]) for channel in relative} - {1}
+    wanted = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, longest}
+    wanted |= {k for season in seasons for k in (season, season + 1, 2 * season, 2 * season + 1, 3 * season)}
+    gap, channels = s.median_gap() or 1.0, s.num_channels
+    found = [
+        {"kind": "values", "channels": channels, "steps": steps, "gap": gap}
+        for steps in sorted(wanted)
+        if steps <= longest and (steps * channels <= _WIDE or steps == 1)
+    ]
+    irregular = s.base_times is not None and float(np.ptp(gaps := s.dt[s.dt > 0])) > 0.01 * float(gaps.mean())
+    if irregular or s.has_missing:
+        found += [{**told, "kind": "readings"} for told in found]
+    return found
 
 
 def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict[str, Any]]:
@@ -135,19 +185,56 @@ def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict
     return [told for told in found if kinds is None or told["kind"] in kinds] or found[:1]
 
 
-def outputs_of(start: LinearStart, s: Sequences) -> Tensor:
-    """`(N, K)` outputs of all series; of a target per step, `(steps, K)`."""
-    found = [start(batch.x, **batch.times) for batch, _ in _batches(s)]
-    if found[0].dim() == 3:
-        found = [out[_inside(batch)] for out, (batch, _) in zip(found, _batches(s), strict=True)]
+def outputs_of(start: LinearStart, s: Sequences, relative: Relative | None = None) -> Tensor:
+    """`(N, K)` outputs of all series, in units of the target; of a target per step, `(steps, K)`."""
+    found = []
+    for batch, _ in _batches(s):
+        if relative is not None:
+            view = relative.view(batch.x, batch.lengths, batch.observed)
+            found.append(relative.back(start(view.x, **batch.times), view))
+        else:
+            out = start(batch.x, **batch.times)
+            found.append(out[_inside(batch)] if out.dim() == 3 else out)
     return torch.cat(found)
 
 
+def _raw_outputs(start: LinearStart, s: Sequences, relative: Relative | None) -> Tensor:
+    """Outputs as the network's head adds to them: of windows, relative to their level and scale."""
+    return torch.cat([start(_seen(batch, relative)[0], **batch.times) for batch, _ in _batches(s)])
+
+
+def _seen(batch: Batch, relative: Relative | None) -> tuple[Tensor, Tensor | None]:
+    """The values and targets of a batch as a linear model sees them."""
+    if relative is None:
+        return batch.x, batch.target
+    view = relative.view(batch.x, batch.lengths, batch.observed)
+    return view.x, None if batch.target is None else relative.there(batch.target, view)
+
+
+def _fitted_view(channels: Sequence[int], s: Sequences) -> Relative:
+    relative, batch = Relative(channels), s.batch(slice(0, None, max(1, len(s) // 5_000)))
+    relative.fit(batch.x, batch.lengths, batch.observed)
+    return relative
+
+
+def _some(s: Sequences) -> Sequences:
+    """All series; of very many, some that are spread over all."""
+    if len(s) <= _MOST_SERIES:
+        return s
+    return s[np.linspace(0, len(s) - 1, _MOST_SERIES).round().astype(np.int64)]
+
+
 def _best(
-    features: Tensor, goal: Tensor, folds: Tensor, classes: int, clip: bool, judge: tuple[Tensor, Tensor] | None
+    features: Tensor,
+    goal: Tensor,
+    folds: Tensor,
+    classes: int,
+    clip: bool,
+    judge: tuple[Tensor, Tensor] | None,
+    weight: float,
 ) -> Choice:
     """Ridge for numbers; for classes ridge on 0/1 columns, or logistic regression if that is better."""
-    told: dict[str, Any] = {"clip": clip, "judge": judge}
+    told: dict[str, Any] = {"clip": clip, "judge": judge, "weight": weight}
     if not classes:
         return fit_linear(features, goal, folds, **told)
     found = [_ridge_classes(features, goal, folds, classes, clip, judge)]
@@ -187,12 +274,15 @@ def _learn_features(start: LinearStart, s: Sequences) -> None:
     start.features.fit(batch.x, **batch.times)
 
 
-def _rows(start: LinearStart, s: Sequences, folds: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+def _rows(
+    start: LinearStart, s: Sequences, folds: Tensor | None, relative: Relative | None
+) -> tuple[Tensor, Tensor, Tensor]:
     """Features, targets and folds: a row per series, or per step."""
     assert s.target is not None
     found, goals, parts = [], [], []
     for batch, rows in _batches(s):
-        features, goal = start.features(batch.x, **batch.times), batch.target
+        x, goal = _seen(batch, relative)
+        features = start.features(x, **batch.times)
         assert goal is not None
         fold = torch.zeros(len(rows), dtype=torch.int64) if folds is None else folds[rows]
         if s.target.per_step:
@@ -206,11 +296,11 @@ def _rows(start: LinearStart, s: Sequences, folds: Tensor | None) -> tuple[Tenso
     return torch.cat(found), goal.double() if goal.dtype.is_floating_point else goal, torch.cat(parts)
 
 
-def _inside(batch: Any) -> Tensor:
+def _inside(batch: Batch) -> Tensor:
     return torch.arange(batch.x.shape[1]) < batch.lengths[:, None]
 
 
-def _batches(s: Sequences) -> Iterator[tuple[Any, Tensor]]:
+def _batches(s: Sequences) -> Iterator[tuple[Batch, Tensor]]:
     """All series in order, in batches of moderate size, with their row numbers."""
     size = max(1, min(64, int(_BATCH_NUMBERS // (max(1, int(s.lengths.max())) * s.num_channels))))
     for first in range(0, len(s), size):

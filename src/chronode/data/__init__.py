@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ._channel_rows import from_channel_rows
     from ._describe import Facts
     from ._files import options_like, read
+    from ._forecast_windows import forecast_windows, recent
     from ._npz import load
     from ._scaling import Scaler
     from ._sequences import Sequences, Series
@@ -34,6 +35,7 @@ __all__ = [
     "batches_by_length",
     "concat",
     "forecast",
+    "forecast_windows",
     "from_channel_rows",
     "from_list",
     "from_long",
@@ -44,6 +46,7 @@ __all__ = [
     "options_like",
     "read",
     "read_ts",
+    "recent",
     "split",
     "split_by_time",
     "windows",

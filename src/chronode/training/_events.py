@@ -94,6 +94,7 @@ class SavedFacts:
     epoch_seconds: float
     about: dict[str, Any] | None
     untrained_loss: float | None = None
+    start: Epoch | None = None
 
     def __post_init__(self) -> None:
         for name in ("epoch", "batch", "step", "best_epoch"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from .._checks import number
+from .._checks import number, one_of
 from .._model import ModelSpec, SequenceModel
 from ..data import Scaler, Sequences
 from ..tasks._task import Parts, Task
@@ -17,6 +17,7 @@ from ._fitted import Fitted
 from ._inputs import check_fits, network_for, notes_on, parts_of
 from ._objective import Objective
 from ._settings import Settings
+from ._start import STARTS, with_start
 
 
 def fit(
@@ -24,6 +25,7 @@ def fit(
     model: str | ModelSpec | SequenceModel = "mmrnn",
     settings: Settings | None = None,
     *,
+    start: str = "none",
     valid: Sequences | None = None,
     objective: Objective | None = None,
     scaler: Scaler | None = None,
@@ -40,6 +42,8 @@ def fit(
         data: the name of a task, a Task, its Parts, or the training series of your own.
         model: a model's name (with the usual sizes), a ModelSpec, or a SequenceModel to train further.
         settings: how to train.
+        start: "linear": a linear model is fitted first, and the network learns what it leaves; "none": the network
+            alone.
         valid: with series of your own: what to choose by; None: a share of the groups is set aside.
         objective: loss and metrics; None: the task's, or the usual ones for the target.
         scaler: what your own series went through; metrics and predictions are then in the target's own units
@@ -76,10 +80,12 @@ def fit(
     # Nothing that the caller draws afterwards depends on what was drawn in here.
     with torch.random.fork_rng(range(torch.cuda.device_count())):
         torch.manual_seed(settings.seed)
-        network = network_for(model, parts)
+        network, started = network_for(model, parts), None
+        if one_of("start", start, STARTS) == "linear":
+            network, started = with_start(network, parts, settings)
         check_fits(network, objective, parts, settings)
         notes = notes_on(objective, parts, settings)
         if on_event is not None:
             for note in notes:
                 on_event(Note(note))
-        return train(network, objective, settings, parts, ends, resume=resume, notes=notes)
+        return train(network, objective, settings, parts, ends, resume=resume, notes=notes, started=started)

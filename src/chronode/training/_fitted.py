@@ -21,13 +21,15 @@ class Fitted:
         settings: how it was trained.
         objective: what it was trained for.
         history: of all epochs.
-        best_epoch: the epoch that the weights are of, from 1; 0 if not one epoch ended.
+        best_epoch: the epoch that the weights are of, from 1; 0 if no epoch ended, or none was better than the linear
+            start.
         stopped: "epochs" (all done), "steps", "early" (nothing better for long), "interrupted" or "fault".
         seconds: wall-clock time of training, over all pieces of a resumed run.
         cpu_seconds: processor time of training, over all threads and all pieces of a resumed run.
         steps: optimiser steps that were taken.
         scaler: what the training values went through; None if they are as they came.
         notes: what the user should know about the data.
+        start: the linear start alone, as epoch 0; None for a network alone.
     """
 
     model: SequenceModel
@@ -41,6 +43,7 @@ class Fitted:
     steps: int
     scaler: Scaler | None = None
     notes: tuple[str, ...] = ()
+    start: Epoch | None = None
 
     @property
     def spec(self) -> ModelSpec | None:
@@ -49,8 +52,8 @@ class Fitted:
 
     @property
     def best(self) -> Epoch | None:
-        """The best epoch by validation."""
-        return self.history[self.best_epoch - 1] if self.best_epoch else None
+        """The best epoch by validation; the linear start where nothing was better."""
+        return self.history[self.best_epoch - 1] if self.best_epoch else self.start
 
     def evaluate(self, data: Sequences) -> dict[str, float]:
         """Loss and metrics on series that went through the same scaling as those of training."""

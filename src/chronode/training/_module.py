@@ -38,9 +38,10 @@ class Training:
         batches: TrainingBatches,
         valid: Sequences,
         ends: Ends,
+        started: Tensor | None = None,
     ):
         self.model, self.objective, self.settings = model, objective, settings
-        self.batches, self.valid, self.ends = batches, valid, ends
+        self.batches, self.valid, self.ends, self.started = batches, valid, ends, started
         self.place = batches.place
         self.device, self.rank = torch.device("cpu"), 0
         limit = settings.epochs if settings.steps is None else settings.steps / len(batches)
@@ -57,6 +58,7 @@ class Training:
         self.best_value: float | None = None
         self.stopped: str | None = None
         self.untrained_loss: float | None = None
+        self.start: Epoch | None = None
         self.stop_wanted = False
         self.seconds = self.cpu_seconds = self.epoch_seconds = 0.0
         self._pending: dict[str, Tensor] | None = None
@@ -88,7 +90,7 @@ class Training:
         """
         self.optimizer, self.device, self.backward = optimizer, device, backward
         if self.place.step == 0:
-            self.untrained_loss = evaluate(self.model, self.objective, self.valid)["loss"]
+            self._measure_untrained()
         self._start_clocks()
         if self._pending is not None:
             self._restore_optimizer(self._pending)
@@ -104,7 +106,9 @@ class Training:
             loss = self._learn_pieces(batch)
         else:
             assert batch.target is not None
-            loss = self._learn(self.objective.loss_of(self.model(batch.x, **batch.times), batch.target), batch)
+            output = self.model(batch.x, **batch.times, **self._given(batch))
+            unit = self.model.unit(batch.x, **batch.times)
+            loss = self._learn(self.objective.loss_of(output, batch.target, unit), batch)
         place.batch += 1
         self._tick()
         if time.perf_counter() - self._saved >= self.ends.save_seconds:
@@ -127,7 +131,8 @@ class Training:
         value = valid_loss if self.objective.metric == "loss" else found[self.objective.metric]
         better = self.objective.better(value, self.best_value)
         if value == self.best_value:  # on small data many epochs have the same accuracy: the surer one wins
-            better = valid_loss < self.history[self.best_epoch - 1].valid_loss
+            best = self.history[self.best_epoch - 1] if self.best_epoch else self.start
+            better = best is not None and valid_loss < best.valid_loss
         if better or not self.best:
             self.best_epoch, self.best_value = number, value if better else None
             self.best = {name: tensor.clone() for name, tensor in self.candidate().state_dict().items()}
@@ -148,6 +153,22 @@ class Training:
         return over
 
     # ---- learning ---------------------------------------------------------------------------------------
+
+    def _measure_untrained(self) -> None:
+        """The loss before training; a model with a linear start is good already, and its weights are kept."""
+        found = evaluate(self.model, self.objective, self.valid)
+        self.untrained_loss = found["loss"]
+        if self.model.start is None:
+            return
+        loss = found.pop("loss")
+        self.start = Epoch(0, float("nan"), loss, found, 0.0, 0.0)
+        value = loss if self.objective.metric == "loss" else found[self.objective.metric]
+        self.best_value = value if value == value else None
+        self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+
+    def _given(self, batch: Batch) -> dict[str, Tensor]:
+        """The outputs of the linear start for these series by a model that did not see them, where there are any."""
+        return {} if self.started is None else {"started": self.started[batch.rows.cpu()].to(batch.x.device)}
 
     def _rate(self, batch: int) -> float:
         """The learning rate of a batch of this epoch: that of its middle, so that a warm-up does not begin at 0."""
@@ -247,6 +268,8 @@ class Training:
         tensors["sums"] = self.sums
         facts = {name: getattr(self.place, name) for name in ("epoch", "batch", "step")}
         facts |= {name: getattr(self, name) for name in ("best_epoch", "best_value", "stopped", "untrained_loss")}
+        if self.start is not None:
+            facts["start"] = self.start.as_dict()
         facts |= {"schedule": self.schedule.facts(), "history": [epoch.as_dict() for epoch in self.history]}
         facts |= {name: getattr(self, name) for name in ("seconds", "cpu_seconds", "epoch_seconds")}
         facts |= {"about": self.ends.about}
@@ -263,7 +286,7 @@ class Training:
             setattr(self.place, name, getattr(facts, name))
         for name in ("best_epoch", "best_value", "stopped", "seconds", "cpu_seconds", "epoch_seconds", "history"):
             setattr(self, name, getattr(facts, name))
-        self.untrained_loss = facts.untrained_loss
+        self.untrained_loss, self.start = facts.untrained_loss, facts.start
         self.schedule.restore(asdict(facts.schedule))
         self._pending = under("optimizer", tensors)
 

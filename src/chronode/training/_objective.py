@@ -119,11 +119,19 @@ class Objective:
         weights = _balanced(train, self.num_outputs) if class_weights == "balanced" else tuple(class_weights)
         return replace(changed, class_weights=weights)
 
-    def loss_of(self, output: Tensor, target: Tensor) -> Loss:
-        """The loss of `output (..., num_outputs)`; unknown targets (-100, NaN) and padding do not count."""
+    def loss_of(self, output: Tensor, target: Tensor, unit: Tensor | None = None) -> Loss:
+        """The loss of `output (..., num_outputs)`; unknown targets (-100, NaN) and padding do not count.
+
+        Args:
+            output: logits or values.
+            target: what they should be.
+            unit: in which errors of values are measured; None: 1 everywhere.
+        """
         if self.kind == "value":
             known = ~target.isnan()
             gap = torch.where(known, output - target.to(output.dtype), torch.zeros_like(output))
+            if unit is not None:
+                gap = gap / unit.to(gap)
             return Loss(gap.square().sum(), known.sum().to(output.dtype))
         output, target = output.reshape(-1, self.num_outputs), target.reshape(-1)
         weights = None if self.class_weights is None else output.new_tensor(self.class_weights)

@@ -80,7 +80,7 @@ def evaluate(model: SequenceModel, objective: Objective, data: Sequences) -> dic
         if batch.target is None:
             raise ValueError("these series have no target to compare with.")
         target = batch.target.to(output.device)
-        loss = objective.loss_of(output, target)
+        loss = objective.loss_of(output, target, model.unit(batch.x, **batch.times))
         total, weight = total + float(loss.sum), weight + float(loss.weight)
         objective.measure(scores, output, target)
     return {"loss": total / weight if weight else float("nan"), **scores.compute()}

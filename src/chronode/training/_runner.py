@@ -41,8 +41,9 @@ def train(
     *,
     resume: bool,
     notes: tuple[str, ...],
+    started: Tensor | None = None,
 ) -> Fitted:
-    """Trains `network` in place; see `fit`."""
+    """Trains `network` in place; see `fit`. `started` are outputs of the linear start for the training series."""
     batches = TrainingBatches(parts, settings, Place())
     saved = ends.store.latest() if resume and ends.store is not None else None
     compiled = _compiles(network, settings, parts.train, ends) if saved is None else _compiled_before(saved[1])
@@ -51,7 +52,7 @@ def train(
     if saved is not None:
         network = network.with_settings_of(under("model", saved[0]))
     compiler.use(network, compiled)
-    run = Training(network, objective, settings, batches, parts.valid, ends)
+    run = Training(network, objective, settings, batches, parts.valid, ends, started)
     if saved is not None and facts is not None:
         _restore(run, saved[0], facts)
     try:
@@ -114,7 +115,9 @@ def _fitted(run: Training, parts: Parts, notes: tuple[str, ...]) -> Fitted:
         run.model.load_state_dict(run.best)
     run.model.zero_grad(set_to_none=True)
     how = (run.best_epoch, run.stopped or "fault", run.seconds, run.cpu_seconds, run.place.step)
-    return Fitted(run.model.eval(), run.settings, run.objective, tuple(run.history), *how, parts.scaler, notes)
+    return Fitted(
+        run.model.eval(), run.settings, run.objective, tuple(run.history), *how, parts.scaler, notes, run.start
+    )
 
 
 # ---- compiling ---------------------------------------------------------------------------------------------

@@ -1,0 +1,130 @@
+"""A linear start: epoch 0 is the linear model, saving keeps it, resuming gives the same bits."""
+
+import numpy as np
+import pytest
+import torch
+
+from chronode import ModelSpec, SequenceModel
+from chronode.baselines import fit_start
+from chronode.data import forecast_windows, from_list
+from chronode.runs import Store
+from chronode.training import Settings, fit
+
+
+def waves(rows=40, seed=0):
+    rng = np.random.default_rng(seed)
+    labels = np.arange(rows) % 2
+    x = [np.cumsum(rng.normal(0.4 if label else -0.4, 1, size=12))[:, None] for label in labels]
+    return from_list(x, target=[str(label) for label in labels])
+
+
+def trained(**changes):
+    s = waves()
+    spec = ModelSpec.for_data(s, "gru", 4)
+    settings = Settings(**{"epochs": 2, "batch_size": 8, "metric": "loss", **changes})
+    return fit(s[:30], spec, settings, valid=s[30:], start="linear"), s
+
+
+def test_epoch_0_is_the_linear_model():
+    fitted, s = trained()
+    linear = fit_start(s[:30], s[30:])
+    logits = linear.outputs(s[30:])
+    expected = torch.nn.functional.cross_entropy(logits, torch.tensor(s[30:].target.values).long())
+    assert fitted.start.number == 0
+    assert fitted.start.valid_loss == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_a_training_that_helps_nothing_gives_the_linear_model_back():
+    fitted, s = trained(learning_rate=30.0, clip=0)
+    assert fitted.best_epoch == 0 and fitted.best is fitted.start
+    linear = fit_start(s[:30], s[30:])
+    torch.testing.assert_close(fitted.model(s.batch().x), linear.outputs(s).float())
+
+
+def test_the_network_learns_from_outputs_that_did_not_see_the_series(monkeypatch):
+    seen = []
+    forward = SequenceModel.forward
+
+    def watched(self, x, *, started=None, **times):
+        if self.training:
+            seen.append(started)
+        return forward(self, x, started=started, **times)
+
+    monkeypatch.setattr(SequenceModel, "forward", watched)
+    _, s = trained(epochs=1, batch_size=30)
+    held_out = fit_start(s[:30], s[30:]).held_out
+    assert sorted(seen[0][:, 0].tolist()) == pytest.approx(sorted(held_out[:, 0].tolist()))
+
+
+def test_a_saved_model_gives_the_same_answers(tmp_path):
+    fitted, s = trained()
+    fitted.model.save(tmp_path / "model")
+    again = SequenceModel.load(tmp_path / "model")
+    x = s.batch().x
+    assert torch.equal(again(x), fitted.model(x))
+    assert again.spec.start == fitted.model.spec.start
+
+
+def test_a_resumed_run_ends_with_the_same_bits(tmp_path):
+    s, store = waves(), Store(tmp_path)
+    spec = ModelSpec.for_data(s, "gru", 4)
+    told = {"valid": s[30:], "start": "linear"}
+    whole = fit(s[:30], spec, Settings(epochs=4, batch_size=8), **told)
+    fit(s[:30], spec, Settings(epochs=2, batch_size=8), **told, store=store)
+    resumed = fit(s[:30], spec, Settings(epochs=4, batch_size=8), **told, store=store, resume=True)
+    for name, tensor in whole.model.state_dict().items():
+        if isinstance(tensor, torch.Tensor):
+            assert torch.equal(tensor, resumed.model.state_dict()[name]), name
+    assert resumed.start.valid_loss == whole.start.valid_loss
+
+
+def test_without_a_start_nothing_is_added():
+    s = waves()
+    fitted = fit(s[:30], ModelSpec.for_data(s, "gru", 4), Settings(epochs=1), valid=s[30:])
+    assert fitted.start is None and fitted.model.start is None
+    assert not any("start" in name for name in fitted.model.state_dict())
+
+
+def test_pieces_and_symbols_are_refused():
+    s = waves()
+    with pytest.raises(ValueError, match="tbptt cannot train a model with a linear start"):
+        fit(s[:30], ModelSpec.for_data(s, "gru", 4), Settings(tbptt=4), valid=s[30:], start="linear")
+    words = from_list([[0, 1, 2], [2, 1]] * 4, target=["a", "b"] * 4, dtype=np.int64)
+    with pytest.raises(ValueError, match="symbols have no linear start"):
+        fit(words, ModelSpec.for_data(words, "gru", 4), Settings(epochs=1), start="linear")
+
+
+def trends(count=60):
+    rng = np.random.default_rng(0)
+    return from_list([5 + 0.2 * np.arange(count) + np.sin(np.arange(count)) + 0.05 * rng.normal(size=count)])
+
+
+def test_a_forecast_does_not_depend_on_the_level_and_scale_of_its_window():
+    w = forecast_windows(trends(), 4, window=12)
+    spec = ModelSpec.for_data(w, "gru", 4, relative=(0,))
+    fitted = fit(w[:20], spec, Settings(epochs=2, batch_size=8), valid=w[20:], start="linear")
+    x = w.batch([3]).x
+    with torch.no_grad():
+        plain, moved = fitted.model(x), fitted.model(7 * x - 100)
+    torch.testing.assert_close(moved, 7 * plain - 100, rtol=1e-4, atol=1e-3)
+
+
+def test_a_forecast_continues_trend_and_season():
+    w = forecast_windows(trends(), 4, window=12)
+    spec = ModelSpec.for_data(w, "gru", 4, relative=(0,))
+    fitted = fit(w[:20], spec, Settings(epochs=2, batch_size=8), valid=w[20:30], start="linear")
+    batch = w[30:].batch()
+    with torch.no_grad():
+        error = (fitted.model(batch.x) - batch.target).abs().mean()
+    last = (batch.x[:, -1] - batch.target).abs().mean()
+    assert error < 0.4 * last
+
+
+def test_errors_of_a_forecast_are_measured_in_the_scale_of_the_window():
+    small, large = trends()[0].values, 1000 * trends()[0].values
+    w = forecast_windows(from_list([small, large]), 4, window=12)
+    spec = ModelSpec.for_data(w, "gru", 4, relative=(0,))
+    model = SequenceModel.build(spec)
+    unit = model.unit(w.batch().x)
+    half = len(w) // 2
+    torch.testing.assert_close(unit[half:], 1000 * unit[:half], rtol=1e-4, atol=1e-4)
