@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 RIDGE_PENALTIES = tuple(10.0**power for power in range(-7, 4))
-LOGISTIC_PENALTIES = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4)
-_ITERATIONS = 60
+LOGISTIC_PENALTIES = (1.0, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4)
+_ITERATIONS = 40
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,7 @@ __getattr__, __dir__ = lazy(
         "_channel_rows": "from_channel_rows",
         "_describe": "Facts",
         "_files": "options_like read",
+        "_forecast_windows": "forecast_windows recent",
         "_npz": "load",
         "_scaling": "Scaler",
         "_sequences": "Sequences Series",
