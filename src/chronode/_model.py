@@ -251,7 +251,7 @@ class SequenceModel(nn.Module):
         return self.relative.back(self._from(view.x, started, **times), view)
 
     def unit(self, x: Tensor, **times: Tensor | None) -> Tensor | None:
-        """Returns `(B, K)`, the scale of each window, in which errors of a forecast are measured; None for other targets."""
+        """Returns the scale of each window, `(B, K)`, in which errors of a forecast are measured; else None."""
         if self.relative is None:
             return None
         scale = self.relative.view(x, times.get("lengths"), times.get("observed")).scale
