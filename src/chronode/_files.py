@@ -56,6 +56,29 @@ def replacing(path: Path) -> Iterator[Path]:
             os.close(handle)
 
 
+def check_new(path: Path, name: str, *, force: bool = False) -> Path:
+    """Refuses a file to write that is there already, or whose folder is not there.
+
+    Args:
+        path: File to write.
+        name: Option or argument that names it, for the error.
+        force: Whether a file that is there may be overwritten.
+
+    Example:
+        >>> check_new(Path("no/such/folder/out.csv"), "--output")
+        Traceback (most recent call last):
+            ...
+        ValueError: --output no/such/folder/out.csv: there is no folder no/such/folder; create it first.
+    """
+    if not path.parent.is_dir():
+        raise ValueError(f"{name} {path}: there is no folder {path.parent}; create it first.")
+    if path.is_dir():
+        raise ValueError(f"{name} {path} is a folder; give a file.")
+    if path.exists() and not force:
+        raise ValueError(f"{name} {path} exists already; --force overwrites it.")
+    return path
+
+
 def sweep(folder: Path, target: Path | None = None) -> None:
     """Removes the drafts that killed processes left in `folder`: all of them, or those of `target`.
 

@@ -78,7 +78,7 @@ def test_sweep_searches_tests_the_best_and_writes_a_config_for_train(tmp_path):
 
 
 def test_sweep_without_any_good_trial_ends_with_code_1(tmp_path):
-    fixed = ("--fix", "learning_rate=0.01", "--fix", "dropout=0", "--fix", "layers=1", "--fix", "alpha=1")
+    fixed = ("--fix", "lr=0.01", "--fix", "dropout=0", "--fix", "layers=1", "--fix", "alpha=1")
     command = ("sweep", "bitstream", "--model", "unicornn", *SMALL, *fixed, "--batch-size", "32", "--range")
     done = run(*command, "delta_t=1e30", "--trials", "1", "-o", str(tmp_path), code=1)
     assert "no trial came to an end" in done.stderr

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -248,3 +249,36 @@ def assert_same_row(row, other):
             assert float(text) == pytest.approx(float(other[name]), abs=1e-6)
         else:
             assert text == other[name]
+
+
+def test_nothing_is_overwritten_without_force_and_no_folder_is_made(home):
+    words = ("predict", home / "run", home / "vitals.csv")
+    kept = home / "kept.csv"
+    kept.write_text("precious")
+    assert f"--output {kept} exists already; --force overwrites it." in chronode(*words, "-o", kept, code=2).err
+    assert kept.read_text() == "precious"
+    chronode(*words, "-o", kept, "--force")
+    assert kept.read_text() != "precious"
+    missing = home / "new" / "out.csv"
+    assert f"there is no folder {missing.parent}" in chronode(*words, "-o", missing, code=2).err
+    assert not missing.parent.exists()
+
+
+def test_the_example_overwrites_nothing_without_force(tmp_path):
+    target = tmp_path / "mine.csv"
+    target.write_text("precious")
+    assert "exists already" in chronode("data", "example", target, "--patients", 2, code=2).err
+    assert target.read_text() == "precious"
+    chronode("data", "example", target, "--patients", 2, "--force")
+    assert target.read_text().startswith("patient,")
+
+
+def test_a_failed_run_is_not_used_without_a_word(home, tmp_path):
+    folder = tmp_path / "failed"
+    shutil.copytree(home / "run", folder)
+    summary = json.loads((folder / "summary.json").read_text())
+    (folder / "summary.json").write_text(json.dumps({**summary, "status": "failed", "fault": "the loss has exploded."}))
+    for words in (("evaluate", folder), ("predict", folder, home / "vitals.csv")):
+        refused = chronode(*words, code=2).err
+        assert "failed failed (the loss has exploded)" in refused and "--anyway uses the best weights" in refused
+        chronode(*words, "--anyway")

@@ -42,6 +42,18 @@ def test_a_resumed_run_refuses_other_data_other_settings_and_other_versions(here
     assert "version 99" in chronode("runs", here).err
 
 
+def test_a_resumed_run_is_told_when_the_file_given_is_another(here, vitals):
+    chronode("train", vitals, *VITALS, *QUICK, "--epochs", 1, "-o", "run")
+    write_vitals(here / "other.csv", seed=1)
+    for more in ((), ("--epochs", 2)):  # also for a run that is finished
+        refused = chronode("train", "other.csv", "--resume", "run", *more, code=2).err
+        assert "other.csv is not what run is trained on (vitals.csv)" in refused
+        assert "leave out --resume to train on other.csv" in refused
+    assert "is not what run is trained on" in chronode("train", "nothing.csv", "--resume", "run", code=2).err
+    (here / "copy.csv").write_bytes(vitals.read_bytes())
+    chronode("train", "copy.csv", "--resume", "run", "--epochs", 2)
+
+
 def test_ctrl_c_ends_cleanly_and_the_run_goes_on_to_the_same_weights(here):
     data = write_vitals(here / "vitals.csv", patients=120)
     asked = ("train", str(data), *VITALS, *QUICK, "--epochs", "20")

@@ -53,7 +53,7 @@ def test_a_loss_that_is_not_finite_ends_with_the_step_the_ids_and_what_to_try(he
     data = write_vitals(here / "vitals.csv", outcome=lambda row: float(row["patient"][1:]) + 0.5)
     wild = ("--lr", "9e5", "--clip", "0", "--optimizer", "sgd")
     done = chronode("train", data, *VITALS, *QUICK, *wild, "--epochs", 5, "-o", "run", code=1)
-    assert "not finite at epoch" in done.err and "series p" in done.err and "learning_rate" in done.err
+    assert "not finite at epoch" in done.err and "series p" in done.err and "--learning-rate" in done.err
     assert json.loads((here / "run/summary.json").read_text())["status"] == "failed"
     weights = SequenceModel.load(here / "run/model").state_dict()
     assert all(tensor.isfinite().all() for tensor in weights.values())
@@ -63,7 +63,7 @@ def test_a_loss_that_is_not_finite_ends_with_the_step_the_ids_and_what_to_try(he
 def test_an_exploded_loss_is_no_finished_run(here):
     data = write_vitals(here / "vitals.csv", outcome=lambda row: float(row["patient"][1:]) + 0.5)
     done = chronode("train", data, *VITALS, *QUICK, "--lr", "1e3", "--epochs", 5, "-o", "run", code=1)
-    assert "chronode: the loss has exploded: " in done.err and "learning_rate=1000 is probably too high" in done.err
+    assert "chronode: the loss has exploded: " in done.err and "--learning-rate 1000 is probably too high" in done.err
     summary = json.loads((here / "run/summary.json").read_text())
     assert summary["status"] == "failed" and summary["fault"].startswith("the loss has exploded")
     assert "fault: the loss has exploded" in chronode("show", "run").out
@@ -73,7 +73,7 @@ def test_too_little_memory_suggests_a_smaller_batch_and_low_memory(vitals):
     fault = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes")
     with mock.patch.object(torch.Tensor, "backward", side_effect=fault):
         done = chronode("train", vitals, *VITALS, *QUICK, "-o", "run", code=1)
-    assert "batch_size=4" in done.err and 'memory="low"' in done.err
+    assert "--batch-size 4" in done.err and "--set memory=low" in done.err
 
 
 def test_a_full_disk_is_told_with_the_way_on(vitals):

@@ -50,7 +50,9 @@ def _run() -> tuple[int | str | None, str | None]:
     except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
         if os.environ.get("CHRONODE_DEBUG"):
             raise
-        return _code(error), str(error) or "out of memory"
+        from .flags import as_options
+
+        return _code(error), as_options(str(error)) or "out of memory"
     return None, None
 
 

@@ -31,7 +31,7 @@ def health(
     from ..analysis._plots_health import plot_health
     from ..runs._trained import Trained
 
-    trained = Trained.load(run)
+    trained = Trained.load(run, anyway=anyway)
     series = trained.series(data, labelled=False, anyway=anyway)
     for note in series.notes if data else ():
         print(f"note: {note}", file=sys.stderr)

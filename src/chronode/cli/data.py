@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from .._checks import one_of
+from .._files import check_new
 from ..data.sets._catalogue import DataSet, data_sets
 from ..data.sets._copies import SEAL, DataError
 from ..data.sets._download import cache_folder, fetch, mirror_folder, present
@@ -34,6 +35,7 @@ def _known_one(name: str) -> str:
 
 
 Name = Annotated[str, typer.Argument(help="Of a data set; `chronode data list` has them all.", callback=_known_one)]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite a file that exists.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -190,6 +192,7 @@ def example_command(
     path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("charts.csv"),
     patients: Annotated[int, typer.Option(min=1, help="How many series.")] = 600,
     seed: Annotated[int, typer.Option(min=0, help="Of what is made up.")] = 0,
+    force: Force = False,
 ) -> None:
     """Write a made-up CSV to try `chronode train` on: charts at odd times, with empty cells.
 
@@ -197,5 +200,5 @@ def example_command(
     """
     from ..data._example import write_example
 
-    write_example(path, patients, seed)
+    write_example(check_new(path, "PATH", force=force), patients, seed)
     print(f"{path}: now try `chronode train {path} --target outcome --id patient --time charted_at`")

@@ -102,6 +102,59 @@ def values(section: type[Any], given: dict[str, Any]) -> dict[str, Any]:
     return {field.name: _value(field, given[field.name], hints[field.name]) for field in fields}
 
 
+def as_options(message: str) -> str:
+    """An error message with the options of the command line instead of Python's arguments.
+
+    Example:
+        >>> as_options("try a lower learning_rate than 0.1, or categorical='codes', per_step=False")
+        'try a lower --lr than 0.1, or --categorical codes, --no-per-step'
+    """
+    flags = _flags_by_field()
+    assigned = re.compile(rf"\b({'|'.join(flags)})=('[^']*'|\"[^\"]*\"|\.\.\.|[\w.+-]*\w)")
+    # A bare word is surely a setting only if it has an underscore or begins the message.
+    bare = re.compile(
+        rf"^({'|'.join(flags)})(?= must be)|(?<![\w./-])({'|'.join(n for n in flags if '_' in n)})(?![\w./=])"
+    )
+    message = re.sub(r"(\w+)=['\"](\w+)['\"] in the model's settings", r"--set \1=\2", message)
+    message = assigned.sub(lambda found: _as_option(flags[found[1]], found[2].strip("'\"")), message)
+    return bare.sub(lambda found: flags[found[1] or found[2]].partition("/")[0], message)
+
+
+def by_field(text: str) -> str:
+    """`NAME=...` with the name of the setting where the name of an option was given.
+
+    Example:
+        >>> by_field("lr=1e-4:1e-2:log"), by_field("batch-size=8,16"), by_field("K=1,2")
+        ('learning_rate=1e-4:1e-2:log', 'batch_size=8,16', 'K=1,2')
+    """
+    name, equals, rest = text.partition("=")
+    for section in SECTIONS.values():
+        for field in dataclasses.fields(section):
+            own = (*field.metadata.get("flags", ()), f"--{field.name.replace('_', '-')}")
+            if f"--{name.strip().removeprefix('--')}" in own:
+                name = field.name
+    return f"{name}{equals}{rest}"
+
+
+@cache
+def _flags_by_field() -> dict[str, str]:
+    """Field of the settings -> its flag, such as "--lr" or "--per-step/--no-per-step"."""
+    named = {"anyway": "--anyway/"}
+    for section in SECTIONS.values():
+        hints = get_type_hints(section)
+        for field in dataclasses.fields(section):
+            if "panel" in field.metadata:
+                named[field.name] = (field.metadata["flags"] or _usual_flags(field.name, _kind(hints[field.name])))[0]
+    return named
+
+
+def _as_option(flag: str, value: str) -> str:
+    yes, switch, no = flag.partition("/")
+    if not switch:
+        return f"{flag} {value}"
+    return yes if value == "True" else no
+
+
 def _members(hint: Any) -> tuple[Any, ...]:
     """The types that a hint allows, without None."""
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)

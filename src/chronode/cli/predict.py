@@ -9,8 +9,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from .._files import check_new
+
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, as `chronode runs` lists them.")]
-Anyway = Annotated[bool, typer.Option("--anyway", help="Even if times or values look like other units.")]
+Anyway = Annotated[
+    bool,
+    typer.Option(
+        "--anyway", help="Use the model even if its training failed, or if times or values look like other units."
+    ),
+]
 
 
 def attach(app: typer.Typer) -> None:
@@ -35,7 +42,7 @@ def evaluate(
     from ..runs._trained import Trained
     from .outcome import say, scores_table
 
-    trained = Trained.load(run)
+    trained = Trained.load(run, anyway=anyway)
     series = trained.series(data, labelled=True, anyway=anyway)
     console = Console(stderr=json)
     for note in series.notes if data else ():
@@ -59,6 +66,7 @@ def predict(
         str, typer.Option("--output", "-o", help="A .csv or .parquet file; - prints text with commas.")
     ] = "-",
     last: Annotated[bool, typer.Option("--last", help="Of answers per step, only that of the last step.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the output file if it exists.")] = False,
     anyway: Anyway = False,
     json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
@@ -74,7 +82,9 @@ def predict(
 
     if output != "-" and Path(output).suffix not in (".csv", ".txt", ".parquet", ".pq"):
         raise ValueError(f"--output {output}: give a .csv or .parquet file, or - for the terminal.")
-    trained = Trained.load(run)
+    if output != "-":
+        check_new(Path(output), "--output", force=force)
+    trained = Trained.load(run, anyway=anyway)
     series = trained.series(data, labelled=False, anyway=anyway)
     errors = Console(stderr=True)
     for note in series.notes if data else ():

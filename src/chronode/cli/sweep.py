@@ -84,8 +84,8 @@ def _space(asked: Config, given: dict[str, Any], ranges: list[str], fix: list[st
 
     model = asked.model.model
     searched = ranges_for(model)
-    own = dict(read_range(text, model) for text in ranges)
-    fixed = dict(read_fixed(text, model) for text in fix)
+    own = dict(read_range(flags.by_field(text), model) for text in ranges)
+    fixed = dict(read_fixed(flags.by_field(text), model) for text in fix)
     flagged = {name for part in ("model", "training") for name in flags.values(flags.SECTIONS[part], given)}
     flagged |= flags.values(flags.SECTIONS["model"], given).get("settings", {}).keys()
     for name in own:

@@ -160,7 +160,10 @@ def _run(work: Callable[[], Outcome], bars: Bars, folder: Path, as_json: bool) -
         with bars:
             outcome = work()
     except TrainingStopped as error:
-        typer.echo(f"chronode: {error} The weights are in {folder}; train anew with other settings.", err=True)
+        typer.echo(
+            f"chronode: {flags.as_options(str(error))} The weights are in {folder}; train anew with other settings.",
+            err=True,
+        )
         raise typer.Exit(1) from error
     except DiskFull as error:
         typer.echo(f"chronode: {error}. Make room, then {_go_on(folder)}", err=True)

@@ -111,6 +111,20 @@ def source_of(path: str | Path) -> dict[str, Any]:
     return {"file": path.name, "size": path.stat().st_size, "sha256": hash_of(path)}
 
 
+def check_same_file(source: str, known: dict[str, Any], run: Path) -> None:
+    """Refuses data given to a run that was trained on other data."""
+    if "file" not in known:
+        same = source == known.get("task")
+    else:
+        same = Path(source).is_file() and source_of(Path(source))["sha256"] == known["sha256"]
+    if not same:
+        trained_on = known.get("file") or f"the task {known.get('task')}"
+        raise ValueError(
+            f"{source} is not what {run} is trained on ({trained_on}). Give a copy of that data to resume the run, or "
+            f"leave out --resume to train on {source}."
+        )
+
+
 def check_unchanged(path: str | Path, known: dict[str, Any], run: Path) -> None:
     """Refuses a file that is not the one that `source_of` told of when `run` began; a task is always the same."""
     path = Path(path)

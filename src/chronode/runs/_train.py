@@ -22,7 +22,7 @@ from ..training._predict import Predictions
 from ._config import Config
 from ._environment import differences, environment
 from ._folder import Run
-from ._prepare import DataFacts, Prepared, check_unchanged, prepare
+from ._prepare import DataFacts, Prepared, check_same_file, check_unchanged, prepare
 from ._tables import columns_of, write_table
 
 MAY_CHANGE = ("epochs", "steps", "early_stop", "threads")
@@ -110,6 +110,8 @@ def resume_run(
     config = before.with_values({"training": changes or {}})
     if run.status == "running":
         raise ValueError(f"{run.path} is in use: another process is training into it.")
+    if source is not None and (run.path / "data.json").is_file():
+        check_same_file(source, DataFacts.load(run.path).source, run.path)
     if (summary := run.summary()) is not None and summary.status == "finished" and config == before:
         return Outcome(run, "finished", {**asdict(summary), **run.load_json("summary.json")})
     if source is not None:

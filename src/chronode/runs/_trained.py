@@ -45,9 +45,20 @@ class Trained:
     reading: Reading | None
 
     @classmethod
-    def load(cls, folder: str | Path) -> Trained:
-        """The model in a run folder; no pickle is read."""
+    def load(cls, folder: str | Path, *, anyway: bool = False) -> Trained:
+        """Loads the model of a run folder; no pickle is read.
+
+        Args:
+            folder: The run folder.
+            anyway: Whether to load the model of a failed run: its best weights before the failure.
+        """
         run = Run.open(folder)
+        if run.status == "failed" and not anyway:
+            summary = run.summary()
+            fault = f" ({summary.fault.rstrip('.')})" if summary is not None and summary.fault else ""
+            raise ValueError(
+                f"{run.path} failed{fault}. Train anew; anyway=True uses the best weights before the failure."
+            )
         if not (run.path / "model.safetensors").is_file() or not (run.path / "objective.json").is_file():
             raise ValueError(f"{run.path} has no model yet ({run.status}): `chronode train --resume {run.path}`.")
         learnt: _Learnt = run.load_json("objective.json", _Learnt)
