@@ -7,6 +7,7 @@ PYTHON := $(BIN)/python
 # Errors only; a failing command still says why.
 PIP := $(PYTHON) -m pip -qq --disable-pip-version-check
 TORCH := torch==2.13.0
+TRITON := triton==3.9.0
 
 NATIVE := src/chronode/kernels/native
 LIBRARIES := src/chronode/kernels/lib
@@ -18,19 +19,21 @@ INSTALLED := $(VENV)/dependencies.stamp
 PACKAGED := $(VENV)/package.stamp
 COMPILED := build/kernels.stamp
 READY := build/ready.stamp
+WITH_TRITON := $(VENV)/triton.stamp
 STARTED := $(shell date +%s)
 
 # One process per core; more threads in each would only wait for one another.
 WORKERS := 2
 PYTEST := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q
 
-.PHONY: help setup demo test test-slow test-asan test-tsan lint format bench results docs gallery wheel lock clean
+.PHONY: help setup demo test test-slow test-gpu test-asan test-tsan lint format bench results docs gallery wheel lock clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make demo       train three models on an event stream and compare them'
 	@echo 'make test       lint, and every test that is not slow'
 	@echo 'make test-slow  the slow tests'
+	@echo 'make test-gpu   the kernels for a GPU: interpreted and compiled, and run if there is one'
 	@echo 'make test-asan  the kernel tests with the address and undefined-behaviour sanitizers'
 	@echo 'make test-tsan  the thread pool and a kernel with the thread sanitizer'
 	@echo 'make lint       ruff and the type checker'
@@ -52,6 +55,18 @@ test: lint
 
 test-slow: $(READY)
 	@$(PYTEST) -n $(WORKERS) -m slow
+
+# Without a GPU the kernels run on the CPU by Triton's interpreter, and are compiled for GPUs that are not here.
+test-gpu: $(READY) $(WITH_TRITON)
+	@TRITON_CACHE_DIR=$(CURDIR)/build/triton $(PYTEST) -n $(WORKERS) --dist worksteal -m gpu tests/kernels
+	@if $(PYTHON) -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; \
+	    then $(BIN)/chronode bench --device cuda; \
+	    else echo 'chronode bench --device cuda: skipped, torch sees no CUDA device on this machine'; fi
+
+# triton does not depend on torch, and must not bring another one.
+$(WITH_TRITON): $(INSTALLED)
+	@$(PIP) install --no-deps $(TRITON)
+	@touch $@
 
 # One instruction set, and of the tests those in which a kernel could leave its arrays. The sanitizer's runtime must be
 # in the process before Python is, and needs the C++ runtime next to it.

@@ -1,9 +1,13 @@
-"""The machine that numbers were measured on."""
+"""The machine: the CPU that numbers were measured on, and the devices that torch sees."""
 
 from __future__ import annotations
 
 import platform
 from pathlib import Path
+
+import torch
+
+from ._checks import one_of
 
 
 def cpu_model() -> str:
@@ -14,3 +18,10 @@ def cpu_model() -> str:
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()
+
+
+def check_device(argument: str, device: str) -> str:
+    """`device` if it is "cpu", or "cuda" and torch sees one."""
+    if one_of(argument, device, ("cpu", "cuda")) == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"{argument}={device!r}: torch sees no CUDA device on this machine; use 'cpu'.")
+    return device

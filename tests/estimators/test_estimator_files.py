@@ -68,6 +68,17 @@ def test_save_and_load(tmp_path):
     assert SequenceClassifier.load(folder).random_state is None
 
 
+def test_an_estimator_of_a_gpu_answers_anywhere(fitted, tmp_path):
+    """Trained on a GPU and loaded where there is none: the CPU answers."""
+    X, _ = waves()
+    folder = fitted.save(tmp_path / "clf")
+    path = folder / "estimator.json"
+    path.write_text(path.read_text().replace('"device": "cpu"', '"device": "cuda"'))
+    loaded = SequenceClassifier.load(folder)
+    assert loaded.device == "cuda"
+    np.testing.assert_allclose(loaded.predict_proba(X), fitted.predict_proba(X), rtol=1e-4)
+
+
 def test_load_refuses_what_is_not_its_own(fitted, tmp_path):
     with pytest.raises(FileNotFoundError, match="save"):
         SequenceClassifier.load(tmp_path)

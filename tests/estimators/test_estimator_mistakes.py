@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from estimator_samples import classifier, even_times, fitted_classifier, long_frame, waves
 from sklearn.exceptions import NotFittedError
 
@@ -36,11 +37,19 @@ SERIES = list(X.transpose(0, 2, 1))
         ({"training": {"seed": 3}}, (X, Y), {}, "give random_state="),
         ({"training": {"learning": 3}}, (X, Y), {}, "learning_rate"),
         ({"validation": 1.5}, (X, Y), {}, "validation"),
+        ({"device": "tpu"}, (X, Y), {}, "device='tpu' is not known; choose one of 'cpu', 'cuda'"),
+        ({"training": {"accelerator": "gpu"}}, (X, Y), {}, "give device="),
     ],
 )
 def test_mistakes_are_told(told, data, more, match):
     with pytest.raises(ValueError, match=match):
         classifier(**told).fit(*data, **more)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there():
+    with pytest.raises(ValueError, match="device='cuda': torch sees no CUDA device"):
+        classifier(device="cuda").fit(X, Y)
 
 
 def test_an_unknown_setting_of_the_model_is_told():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 import torch
@@ -11,7 +12,8 @@ from chronode import kernels
 from chronode.kernels import _elementwise, _unicornn
 from chronode.kernels import triton as gpu
 
-needs_triton = pytest.mark.skipif(not gpu.installed(), reason="triton is not installed: pip install 'chronode[gpu]'")
+needs_triton = pytest.mark.skipif(not gpu.installed(), reason="triton is not installed: use `make test-gpu`")
+"""Beside the mark `gpu`, which leaves a test out of `make test`."""
 ON_GPU = torch.cuda.is_available()
 DEVICE = "cuda" if ON_GPU else "cpu"
 MODELS = ["unicornn-fast", "unicornn-auto", "unicornn-low", "indrnn", "dense-indrnn", "sru"]
@@ -23,17 +25,24 @@ _OPERATORS = (
     _elementwise.elementwise_backward,
 )
 
-if not ON_GPU:
-    os.environ["TRITON_INTERPRET"] = "1"  # read when the kernels are imported, which is at their first call
+
+@pytest.fixture(scope="module")
+def interpreter():
+    """Turns on Triton's interpreter, which must be on when triton is first imported and off for the compiler."""
+    if not ON_GPU:
+        on = os.environ.get("TRITON_INTERPRET") == "1"
+        assert on or "triton" not in sys.modules, "triton was imported before: run these tests by `make test-gpu`"
+        os.environ["TRITON_INTERPRET"] = "1"
 
 
 @pytest.fixture
-def gpu_kernels(monkeypatch):
+def gpu_kernels(interpreter, monkeypatch):
     """The operators run what they run on a GPU; chunks of time are short, so that short sequences have several."""
     monkeypatch.setattr(gpu, "CHUNK", 2)
     monkeypatch.setattr(gpu, "SEGMENT", 4)
     if ON_GPU:
         return
+    monkeypatch.setattr(gpu, "TILE", 128)  # the interpreter's time goes by programs, not by their elements
     for operator in _OPERATORS:
         monkeypatch.setitem(operator.kernels, "cpu", operator.kernels["cuda"])
     monkeypatch.setattr(gpu, "takes", lambda x: True)

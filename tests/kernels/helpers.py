@@ -28,8 +28,9 @@ def results(layer, backend, x, dt, lengths, state):
     torch.manual_seed(4)  # the dropout masks
     with chronode.backend(backend):
         y, final = layer(x, state, dt=dt, lengths=lengths)
-    dice = torch.Generator().manual_seed(9)
-    loss = sum((part * torch.randn(part.shape, dtype=part.dtype, generator=dice)).sum() for part in (y, *final))
+    rng = torch.Generator().manual_seed(9)  # in float64, so that the loss is the same in every precision
+    weights = (torch.randn(part.shape, dtype=torch.float64, generator=rng).to(part) for part in (y, *final))
+    loss = sum((part * weight).sum() for part, weight in zip((y, *final), weights, strict=True))
     inputs = {"x": x, "dt": dt, **{f"state {n}": part for n, part in enumerate(state)}}
     inputs = {n: tensor for n, tensor in (inputs | dict(layer.named_parameters())).items() if tensor.requires_grad}
     grads = torch.autograd.grad(loss, list(inputs.values()), allow_unused=True, materialize_grads=True)

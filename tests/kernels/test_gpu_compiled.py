@@ -8,7 +8,7 @@ import sys
 import pytest
 from gpu import needs_triton
 
-pytestmark = needs_triton
+pytestmark = [pytest.mark.gpu, needs_triton]
 
 COMPILE = """
 import json, sys

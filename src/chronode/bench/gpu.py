@@ -1,12 +1,16 @@
 """What the GPU kernels take of a GPU, and the least time that their memory traffic takes: computed, not measured.
 
-`python -m chronode.bench.gpu > benchmarks/gpu.md` writes the report; it needs triton, but no GPU.
+`python -m chronode.bench.gpu -o benchmarks/gpu.md` writes the report; it needs triton, but no GPU.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+
+from .._files import replacing
 
 BANDWIDTH = {"900 GB/s (V100)": 900e9, "1,555 GB/s (A100)": 1555e9, "3,350 GB/s (H100)": 3350e9}
 MULTIPROCESSORS = {"sm_80": 108, "sm_90": 132}
@@ -63,7 +67,7 @@ def report() -> Iterator[str]:
     yield ""
     yield "Nothing here was measured: no GPU was at hand. Registers, spills and shared memory are those of the compiled"
     yield "kernels (`cuobjdump --dump-resource-usage`; for gfx942 the assembler's own); the rest is computed from them."
-    yield "`python -m chronode.bench.gpu` writes this page."
+    yield "`python -m chronode.bench.gpu -o benchmarks/gpu.md` writes this page."
     yield from _resources()
     yield from _occupancy()
     yield from _roofline()
@@ -118,5 +122,18 @@ def _roofline() -> Iterator[str]:
             yield f"| {name} | {memory} | {shape.traffic(keep) / 2**20:,.0f} | {times} |"
 
 
+def main() -> None:
+    """Prints the report, or writes it to a file."""
+    parser = argparse.ArgumentParser(description="Write the report on the GPU kernels.")
+    parser.add_argument("-o", "--output", type=Path, help="file to write; by default the report is printed")
+    output = parser.parse_args().output
+    text = "\n".join(report()) + "\n"
+    if output is None:
+        print(text, end="")
+    else:
+        with replacing(output) as draft:
+            draft.write_text(text, encoding="utf-8")
+
+
 if __name__ == "__main__":
-    print("\n".join(report()))
+    main()

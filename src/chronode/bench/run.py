@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from .._checks import one_of
 from .._files import replacing
 from .._machine import cpu_model
 from .._version import __version__
@@ -68,14 +67,6 @@ def scaled(case: Case) -> list[Case]:
     longer = [replace(case, name=f"{case.name}, T x{k}", time=k * case.time, goals={}) for k in (1, 2, 4)]
     wider = [replace(case, name=f"{case.name}, B x{k}", batch=k * case.batch, goals={}) for k in (2, 4)]
     return longer + wider
-
-
-def check_device(device: str) -> str:
-    """The device to time on; one that torch does not see is refused."""
-    kind = torch.device(one_of("--device", device, ("cpu", "cuda"))).type
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise ValueError("--device cuda: torch sees no CUDA device on this machine. Use --device cpu.")
-    return kind
 
 
 def machine() -> dict[str, Any]:

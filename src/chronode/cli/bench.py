@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from .._machine import check_device
 from ..bench import compiled, steps
 from ..bench import run as bench
 from ..nn._registry import models
@@ -25,7 +26,7 @@ def run_bench(
     output: Path | None,
 ) -> None:
     """Times the chosen cases and prints or writes the outcome."""
-    device = bench.check_device(device)
+    check_device("--device", device)
     cases = list(bench.CASES)
     only = None
     if all_models:

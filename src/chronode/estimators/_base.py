@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import number, whole
+from .._machine import check_device
 from .._model import ModelSpec, SequenceModel
 from ..data import Scaler, Sequences, options_like, split
 from ..training import Fitted, Settings, fit
@@ -38,6 +39,7 @@ class SequenceEstimator(Stored):
         settings: of the layer and the model (`{"dropout": 0.1, "bidirectional": True}`) and of `ModelSpec`.
         training: other settings of `chronode.training.Settings` (`{"optimizer": "adamw", "weight_decay": 0.01}`).
         n_threads: of torch in training; None: as many as pay.
+        device: "cpu" or "cuda": where the model is trained and predicts.
         random_state: a whole number makes the training repeatable.
     """
 
@@ -59,6 +61,7 @@ class SequenceEstimator(Stored):
         settings: dict[str, Any] | None = None,
         training: dict[str, Any] | None = None,
         n_threads: int | None = None,
+        device: str = "cpu",
         random_state: int | np.random.RandomState | None = None,
     ):
         self.model = model
@@ -74,6 +77,7 @@ class SequenceEstimator(Stored):
         self.settings = settings
         self.training = training
         self.n_threads = n_threads
+        self.device = device
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -163,7 +167,7 @@ class SequenceEstimator(Stored):
         return fit(scaler.transform(train), model, settings, valid=scaler.transform(valid), scaler=scaler)
 
     def _keep(self, fitted: Fitted) -> None:
-        self.model_ = fitted.model
+        self.model_ = fitted.model.to(self.device)
         self.best_epoch_ = len(self.history_) + fitted.best_epoch
         self.history_ = (*self.history_, *fitted.history)
         if fitted.stopped == "interrupted":
@@ -181,13 +185,14 @@ class SequenceEstimator(Stored):
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _training(self, epochs: int, seed: int) -> Settings:
-        own = ("epochs", "batch_size", "learning_rate", "early_stop", "seed", "threads")
+        own = ("epochs", "batch_size", "learning_rate", "early_stop", "seed", "threads", "accelerator")
         told = {
             "epochs": epochs,
             "batch_size": self.batch_size,
             "learning_rate": self.learning_rate,
             "early_stop": self.early_stop,
             "threads": self.n_threads,
+            "accelerator": "gpu" if check_device("device", self.device) == "cuda" else "cpu",
             "metric": "loss",
             "seed": seed,
         }
@@ -197,7 +202,8 @@ class SequenceEstimator(Stored):
         """A copy of `given`; names that are arguments of the estimator itself are refused."""
         for name in given or {}:
             if name in taken:
-                other = {"seed": "random_state", "threads": "n_threads"}.get(name, name)
+                names = {"seed": "random_state", "threads": "n_threads", "accelerator": "device"}
+                other = names.get(name, name)
                 raise ValueError(f"{argument} has {name!r}, which is an argument of its own: give {other}=...")
         return dict(given or {})
 

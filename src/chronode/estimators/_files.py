@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 import numpy as np
+import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -58,6 +59,7 @@ class Stored(BaseEstimator):
     best_epoch_: int
     notes_: tuple[str, ...]
     n_features_in_: int
+    device: str
 
     def save(self, folder: str | Path) -> Path:
         """Writes the fitted estimator into `folder`: model.safetensors, model.json and estimator.json.
@@ -91,6 +93,8 @@ class Stored(BaseEstimator):
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: {error}") from error
         made.model_ = SequenceModel.load(Path(folder) / _MODEL)
+        if made.device == "cuda" and torch.cuda.is_available():  # trained there; elsewhere the CPU answers
+            made.model_.to("cuda")
         made._check_sizes(path)
         return made
 

@@ -80,6 +80,7 @@ class SequenceForecaster(SequenceEstimator):
         settings: dict[str, Any] | None = None,
         training: dict[str, Any] | None = None,
         n_threads: int | None = None,
+        device: str = "cpu",
         random_state: int | np.random.RandomState | None = None,
     ):
         super().__init__(
@@ -96,6 +97,7 @@ class SequenceForecaster(SequenceEstimator):
             settings=settings,
             training=training,
             n_threads=n_threads,
+            device=device,
             random_state=random_state,
         )
         self.horizon = horizon

@@ -80,7 +80,7 @@ def _why_not_on_gpu(x: Tensor, has_kernel: bool) -> str | None:
     if not has_kernel:
         return "there is no kernel for a GPU"
     if not _has_triton():
-        return f"the kernel for a GPU needs triton, install it by {triton.INSTALL}"
+        return f"the kernel for a GPU needs triton: {triton.INSTALL}"
     if x.dtype not in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
         return f"the kernel takes floating-point numbers of 16 bits or more, x is {x.dtype}"
     return None

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 EXPLODED = 1e4
 """A validation loss this many times the one before training is an explosion; no run comes back from there."""
 
+LOOK_EVERY = 20
+"""Batches, on a GPU, between two looks at the loss: each waits until the device is done."""
+
 
 def not_finite(run: Training, loss: Tensor, batch: Batch) -> Diverged:
     """The loss or a gradient of a batch is not finite."""
@@ -26,8 +29,12 @@ def not_finite(run: Training, loss: Tensor, batch: Batch) -> Diverged:
     gap = 1.0 if batch.dt is None else float(batch.dt.max())
     what = "the loss" if not torch.isfinite(loss) else "a gradient"
     place = f"epoch {run.place.epoch + 1}, batch {run.place.batch + 1}, step {run.place.step + 1}"
+    if run.device.type == "cpu":
+        where = f"{place} (series {', '.join(ids)}{more}); the weights before it are kept"
+    else:
+        where = f"{place}, or in the {LOOK_EVERY - 1} batches before it"
     return Diverged(
-        f"{what} is not finite at {place} (series {', '.join(ids)}{more}); the weights before it are kept. "
+        f"{what} is not finite at {where}. "
         f"Try a lower learning_rate than {run.settings.learning_rate:g}, {_clip(run.settings)}, warmup_epochs=1, or "
         f"look for extreme values in these series (scale the channels, and dt: the longest gap here is {gap:g})."
     )

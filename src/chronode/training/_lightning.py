@@ -28,7 +28,7 @@ class _Module(pl.LightningModule):
         return self.run.make_optimizer()
 
     def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
-        return batch.to(device)
+        return batch  # `Training.step` moves it
 
     def on_train_start(self) -> None:
         run = self.run

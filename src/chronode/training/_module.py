@@ -89,6 +89,8 @@ class Training:
             backward: Computes the gradients of a loss.
         """
         self.optimizer, self.device, self.backward = optimizer, device, backward
+        if device.type == "cuda":
+            self.sums = self.sums.to(device)  # so that adding to it does not wait for the device
         if self.place.step == 0:
             self._measure_untrained()
         self._start_clocks()
@@ -97,7 +99,7 @@ class Training:
             self._pending = None
 
     def step(self, batch: Batch) -> None:
-        """Learns one batch: one optimiser step, or one per piece with T-BPTT."""
+        """Learns one batch, from the CPU: one optimiser step, or one per piece with T-BPTT."""
         place = self.place
         self._seed(batch_seed(self.settings.seed, place, self.rank))
         for group in self.optimizer.param_groups:
@@ -105,6 +107,7 @@ class Training:
         if self.settings.tbptt:
             loss = self._learn_pieces(batch)
         else:
+            batch = batch.to(self.device)
             assert batch.target is not None
             output = self.model(batch.x, **batch.times, **self._given(batch))
             unit = self.model.unit(batch.x, **batch.times)
@@ -113,7 +116,7 @@ class Training:
         self._tick()
         if time.perf_counter() - self._saved >= self.ends.save_seconds:
             self.save()
-        if self.ends.on_event is not None:
+        if self.ends.on_event is not None and self._looks():
             self._tell(BatchDone(place.epoch + 1, place.batch, len(self.batches), place.step, float(loss)))
         if self.stop_wanted:
             raise Interrupted
@@ -188,7 +191,7 @@ class Training:
         parameters = [p for p in self.model.parameters() if p.grad is not None]
         norm = get_total_norm([p.grad for p in parameters if p.grad is not None])
         mean = mean.detach()
-        if not torch.isfinite(mean + norm):
+        if self._looks() and not torch.isfinite(mean + norm):
             raise faults.not_finite(self, mean, batch)
         if self.settings.clip:
             clip_grads_with_norm_(parameters, self.settings.clip, norm)
@@ -199,17 +202,24 @@ class Training:
         self.sums += torch.stack([loss.sum.detach(), loss.weight]).to(self.sums)
         return mean
 
+    def _looks(self) -> bool:
+        """Whether numbers of this step may be looked at; on a GPU each look waits for it. NaN stays until the next."""
+        return self.device.type == "cpu" or self.place.batch % faults.LOOK_EVERY == 0
+
     def _learn_pieces(self, batch: Batch) -> Tensor:
-        """T-BPTT: a step of the optimiser per piece that has a target; gradients end where a piece begins."""
+        """T-BPTT: a step of the optimiser per piece that has a target; gradients end where a piece begins.
+
+        Batches are cut on the CPU, where lengths and targets can be read without waiting for a device.
+        """
         state, mean = None, torch.zeros(())
         for piece, alive, target in pieces(batch, self.settings.tbptt, per_step=self.objective.per_step):
             if state is not None:
                 state = tuple(part.detach()[:, alive] for part in state)
-            known = (~target.isnan()).any() if target.dtype.is_floating_point else (target != UNKNOWN).any()
-            with torch.set_grad_enabled(bool(known)):
+            known, piece = _any_known(target), piece.to(self.device)
+            with torch.set_grad_enabled(known):
                 output, state = self.model.run(piece.x, state, **piece.times)
-                if known:
-                    mean = self._learn(self.objective.loss_of(output, target), piece)
+                if known and piece.target is not None:
+                    mean = self._learn(self.objective.loss_of(output, piece.target), piece)
         return mean
 
     def decide(self) -> str | None:
@@ -297,6 +307,10 @@ class Training:
             parts.setdefault(int(index), {})[part] = tensor
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": parts, "param_groups": groups})
+
+
+def _any_known(target: Tensor) -> bool:
+    return bool((~target.isnan()).any() if target.dtype.is_floating_point else (target != UNKNOWN).any())
 
 
 def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -137,8 +137,9 @@ class Objective:
         weights = None if self.class_weights is None else output.new_tensor(self.class_weights)
         total = nn.functional.cross_entropy(output, target, weights, ignore_index=UNKNOWN, reduction="sum")
         known = target != UNKNOWN
-        weight = known.sum() if weights is None else weights[target[known]].sum()
-        return Loss(total, weight.to(output.dtype))
+        # Not weights[target[known]]: on a GPU the host would wait for the number of those known.
+        each = known if weights is None else torch.where(known, weights[target.clamp(min=0)], 0)
+        return Loss(total, each.sum().to(output.dtype))
 
     def scores(self) -> Scores:
         """New sums of the metrics; feed them by `measure`."""

@@ -95,7 +95,7 @@ def _learn(run: Training) -> None:
     while not over:
         for batch in run.batches:
             with torch.autocast(device.type, torch.bfloat16) if bf16 else nullcontext():
-                run.step(batch.to(device))
+                run.step(batch)
         over = run.end_epoch()
 
 

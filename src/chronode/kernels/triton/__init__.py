@@ -8,10 +8,11 @@ not.
 from __future__ import annotations
 
 import importlib.util
-import os
 
 from torch import Tensor
 
+TILE = 32
+"""Elements that a program takes: one for each thread of a warp, and one warp, because B x H elements are few."""
 CHUNK = 8
 """Steps that a kernel unrolls: UnICORNN's states are kept that often if the forces are."""
 SEGMENT = 128
@@ -21,11 +22,8 @@ INSTALL = "pip install 'chronode[gpu]'"
 
 
 def takes(x: Tensor) -> bool:
-    """Whether `x` is where these kernels run; ROCm's devices are called the same.
-
-    They have not run on a GPU yet, so they are used only where the environment variable CHRONODE_GPU_KERNELS is 1.
-    """
-    return x.device.type == "cuda" and os.environ.get("CHRONODE_GPU_KERNELS") == "1"
+    """Whether `x` is where these kernels run; ROCm's devices are called the same."""
+    return x.device.type == "cuda"
 
 
 def installed() -> bool:

@@ -21,8 +21,6 @@ from .. import triton as sizes
 
 TYPES = {torch.float32: tl.float32, torch.float64: tl.float64}
 """Of states."""
-WARP = 32
-"""Elements of a tile: one for each thread of a warp, and one warp in a program, because B x H elements are few."""
 
 
 class Tiles(NamedTuple):
@@ -40,8 +38,8 @@ class Tiles(NamedTuple):
 
 def tiles(batch: int, hidden: int) -> Tiles:
     """As many units of one sequence as fit into a tile: neighbours in memory are read together."""
-    columns = min(WARP, 1 << math.ceil(math.log2(hidden)))
-    rows = WARP // columns
+    columns = min(sizes.TILE, 1 << math.ceil(math.log2(hidden)))
+    rows = sizes.TILE // columns
     return Tiles(rows, columns, (math.ceil(batch / rows), math.ceil(hidden / columns)))
 
 

@@ -149,6 +149,7 @@ def adjoint_kernel(
     shown = tl.load(mask + place, mask=inside, other=0).to(STATE) if MASKED else 1.0
     sum_b = tl.zeros((BLOCK_B, BLOCK_H), STATE)
     sum_w, sum_e = sum_b, sum_b
+    shares = grad_dt + tl.program_id(1).to(tl.int64) * steps * B + rows
     chunks = tl.cdiv(steps, CHUNK)
     for n in range(0, chunks):
         chunk = chunks - 1 - n
@@ -166,11 +167,12 @@ def adjoint_kernel(
             else:
                 grads = grads + (0.0,)
         # Forward: the states of the chunk, with the numbers of the forward pass.
-        befores, afters = (), ()
+        befores, afters, gaps = (), (), ()
         for k in tl.static_range(CHUNK):
             step = chunk * CHUNK + k + 0 * rows
             valid = step < length
-            size = e_h * tl.load(dt + step * dt_step + rows * dt_sample, mask=(rows < B) & valid, other=0).to(STATE)
+            gaps = gaps + (tl.load(dt + step * dt_step + rows * dt_sample, mask=(rows < B) & valid, other=0).to(STATE),)
+            size = e_h * gaps[k]
             befores = befores + (y,)
             z = tl.where(valid, z - size * (stiffness * y + pulls[k]), z)
             y = tl.where(valid, y + size * z, y)
@@ -181,8 +183,7 @@ def adjoint_kernel(
         for k in tl.static_range(CHUNK):
             step = chunk * CHUNK + CHUNK - 1 - k + 0 * rows
             there, valid = inside & (step < steps), step < length
-            gap = tl.load(dt + step * dt_step + rows * dt_sample, mask=(rows < B) & valid, other=0).to(STATE)
-            pull = pulls[CHUNK - 1 - k]
+            gap, pull = gaps[CHUNK - 1 - k], pulls[CHUNK - 1 - k]
             before, after = befores[CHUNK - 1 - k], afters[CHUNK - 1 - k]
             size = e_h * gap
             to_y = dy + grads[CHUNK - 1 - k] * shown
@@ -199,8 +200,7 @@ def adjoint_kernel(
             tl.store(du + step * (B * H) + place, to_u, mask=there)
             if TIME:
                 share = tl.sum(to_size * e_h, axis=1)[:, None]
-                place_t = (tl.program_id(1).to(tl.int64) * steps + step) * B + rows
-                tl.store(grad_dt + place_t, share, mask=(rows < B) & (step < steps))
+                tl.store(shares + step * B, share, mask=(rows < B) & (step < steps))
     tl.store(grad_y + place, dy, mask=inside)
     tl.store(grad_z + place, dz, mask=inside)
     total = sums + tl.program_id(0).to(tl.int64) * (3 * H) + columns
