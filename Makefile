@@ -26,7 +26,7 @@ STARTED := $(shell date +%s)
 WORKERS := 2
 PYTEST := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q
 
-.PHONY: help setup demo test test-slow test-gpu test-asan test-tsan lint format bench results docs gallery wheel lock clean
+.PHONY: help setup demo test test-slow test-gpu test-asan test-tsan lint format bench gpu-report results docs gallery wheel lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -39,6 +39,7 @@ help:
 	@echo 'make lint       ruff and the type checker'
 	@echo 'make format     let ruff repair layout and imports'
 	@echo 'make bench      time the models'
+	@echo 'make gpu-report write what the GPU kernels take of a GPU into benchmarks/gpu.md'
 	@echo 'make results    write RESULTS.md from the ledger of runs'
 	@echo 'make docs       build the site into build/site; a broken link or reference fails'
 	@echo 'make gallery    run the examples of the gallery and write their pages'
@@ -62,6 +63,9 @@ test-gpu: $(READY) $(WITH_TRITON)
 	@if $(PYTHON) -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; \
 	    then $(BIN)/chronode bench --device cuda; \
 	    else echo 'chronode bench --device cuda: skipped, torch sees no CUDA device on this machine'; fi
+
+gpu-report: $(READY) $(WITH_TRITON)
+	@TRITON_CACHE_DIR=$(CURDIR)/build/triton $(PYTHON) -W ignore -m chronode.bench.gpu -o benchmarks/gpu.md
 
 # triton does not depend on torch, and must not bring another one.
 $(WITH_TRITON): $(INSTALLED)

@@ -67,7 +67,7 @@ def report() -> Iterator[str]:
     yield ""
     yield "Nothing here was measured: no GPU was at hand. Registers, spills and shared memory are those of the compiled"
     yield "kernels (`cuobjdump --dump-resource-usage`; for gfx942 the assembler's own); the rest is computed from them."
-    yield "`python -m chronode.bench.gpu -o benchmarks/gpu.md` writes this page."
+    yield "`make gpu-report` writes this page."
     yield from _resources()
     yield from _occupancy()
     yield from _roofline()
