@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from . import analysis, baselines, compiler, data, estimators, nn, runs, search, tasks, testing, training
     from ._model import ModelSpec, SequenceModel
     from .estimators import SequenceClassifier, SequenceForecaster, SequenceRegressor
+    from .export import export
     from .kernels import backend
     from .nn._registry import Model, create, models, register
 
@@ -35,6 +36,7 @@ __all__ = [
     "create",
     "data",
     "estimators",
+    "export",
     "models",
     "nn",
     "register",
@@ -45,11 +47,11 @@ __all__ = [
     "training",
 ]
 
-_MODULES = ("analysis", "baselines", "compiler", "data", "nn", "runs", "search", "tasks", "testing", "training")
+_MODULES = ("analysis", "baselines", "compiler", "data", "export", "nn", "runs", "search", "tasks", "testing")
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        **dict.fromkeys(_MODULES, ""),
+        **dict.fromkeys((*_MODULES, "training"), ""),
         "_model": "ModelSpec SequenceModel",
         "estimators": "estimators SequenceClassifier SequenceForecaster SequenceRegressor",
         "kernels": "backend",

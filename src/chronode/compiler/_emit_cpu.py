@@ -99,15 +99,15 @@ def _commas(values: Iterable[object]) -> str:
 
 
 @dataclass
-class _Scratch:
+class Scratch:
     """Places in the memory of a pass; values that are never needed at the same time share one."""
 
     size: int = 0
     taken: list[tuple[int, int, int, int]] = field(default_factory=list)  # begin, end, first and last stage
 
-    def place(self, node: Node, life: tuple[int, int]) -> int:
-        """Where a value begins, in elements per row."""
-        width, begin = node.size, 0
+    def place(self, width: int, life: tuple[int, int]) -> int:
+        """Where a value of `width` elements per row begins."""
+        begin = 0
         for other_begin, other_end, first, last in sorted(self.taken):
             if last >= life[0] and first <= life[1] and begin < other_end and other_begin < begin + width:
                 begin = other_end
@@ -123,7 +123,7 @@ class _Pass:
         self.step, self.keep, self.scheduler = step, keep, scheduler
         self.program: Program = scheduler.run()
         self.kept_at, self.kept_size = laid_out(keep)
-        self.scratch = _Scratch()
+        self.scratch = Scratch()
         self.names: dict[Node, str] = {n: str(n.detail) for n in step.nodes if n.op == "input"}
         self.declarations: list[str] = []
         self.matrices: dict[tuple[object, ...], str] = {}
@@ -147,7 +147,7 @@ class _Pass:
 
     def in_scratch(self, node: Node) -> str:
         """A place for a value in the memory of the pass."""
-        return f"s.scratch + s.rows * {self.scratch.place(node, self.program.lives[node])}"
+        return f"s.scratch + s.rows * {self.scratch.place(node.size, self.program.lives[node])}"
 
     def in_kept(self, node: Node) -> str:
         """The place of a value that the forward keeps."""

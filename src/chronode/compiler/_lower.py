@@ -34,7 +34,7 @@ class Step:
         traced: where it comes from.
         nodes: all nodes; arguments come first.
         outputs: y, then the parts of the new state.
-        gradients: of x, dt, the parts of the state and the draws; None where there is none.
+        gradients: of x, dt, the parts of the state and the draws; None where there is none; empty if not traced.
         sums: the sums over rows and time that parameters' gradients are made of.
         slots: for each of the sums the number of the array that it is added to.
         params: shapes and kinds of the kernel's parameters: prefix's tensors, then the derived ones.
@@ -114,8 +114,11 @@ class _Lowering:
         names += [f"draw{i}" for i in range(len(traced.draws))]
         sizes += [draw.shape for draw in traced.draws]
         rows = len(names)
-        names += [""] * len(traced.tensors) + ["grad_y", *(f"grad_state{i}" for i in range(len(traced.states)))]
-        sizes += [tuple(tensor.shape) for tensor in traced.tensors] + [(traced.y,), *((s,) for s in traced.states)]
+        names += [""] * len(traced.tensors)
+        sizes += [tuple(tensor.shape) for tensor in traced.tensors]
+        if traced.backward:
+            names += ["grad_y", *(f"grad_state{i}" for i in range(len(traced.states)))]
+            sizes += [(traced.y,), *((s,) for s in traced.states)]
         for i, (node, name, size) in enumerate(zip(nodes, names, sizes, strict=True)):
             if rows <= i < rows + len(traced.tensors):
                 self.shared.add(node)

@@ -50,11 +50,12 @@ class Traced:
         captured: names of the parameters and buffers that `prefix` takes.
         prefix: tensors from the captured ones; run by torch, once per call, with gradients.
         joint: (x, dt, state, draws; prefix's tensors; gradients of y and state) to (y, state; gradients of the first
-            two groups).
+            two groups); without the gradients if `backward` is False.
         x, y, states: features of each.
         draws: random tensors of each step, in the order of drawing.
         with_project: whether `project` is part of the step.
-        tensors: examples of prefix's tensors.
+        tensors: prefix's tensors, with the parameters as they were.
+        backward: whether the gradients are in `joint`.
     """
 
     batch: int
@@ -67,6 +68,7 @@ class Traced:
     draws: list[Draw]
     tensors: list[Tensor]
     with_project: bool
+    backward: bool = True
 
 
 @contextmanager
@@ -81,13 +83,14 @@ def keeping_buffers(cell: Any) -> Iterator[None]:
                 buffer.copy_(old)
 
 
-def trace(cell: Any, features: int, with_project: bool = True) -> Traced:
+def trace(cell: Any, features: int, with_project: bool = True, backward: bool = True) -> Traced:
     """Records one step of a cell whose input has `features` features.
 
     Args:
         cell: the cell, with float32 or float64 parameters on the CPU.
         features: of the input, or of what `project` gives where that runs outside.
         with_project: whether `project` is part of the step.
+        backward: whether gradients are wanted too.
     """
     batch = _batch_size(cell)
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
@@ -105,9 +108,9 @@ def trace(cell: Any, features: int, with_project: bool = True) -> Traced:
         captured, prefix, rest, draws = _split(recorded, 2 + len(state), batch)
         tensors = [tensor.detach() for tensor in prefix(*(_named(cell, name) for name in captured))]
         samples = [draw.function(*(batch, *draw.shape), dtype=x.dtype) for draw in draws]
-        joint, y = _joint(rest, [x, dt, *state, *samples], tensors)
+        joint, y = _joint(rest, [x, dt, *state, *samples], tensors, backward)
     sizes = [part.shape[1] for part in state]
-    return Traced(batch, captured, prefix, joint, features, y, sizes, draws, tensors, with_project)
+    return Traced(batch, captured, prefix, joint, features, y, sizes, draws, tensors, with_project, backward)
 
 
 def _batch_size(cell: Any) -> int:
@@ -278,12 +281,17 @@ def _rest(
     return fx.GraphModule(recorded, graph)
 
 
-def _joint(rest: fx.GraphModule, rows: list[Tensor], tensors: list[Tensor]) -> tuple[fx.GraphModule, int]:
+def _joint(
+    rest: fx.GraphModule, rows: list[Tensor], tensors: list[Tensor], backward: bool
+) -> tuple[fx.GraphModule, int]:
     with torch.no_grad():
         example = rest(*rows, *tensors)
     for out in example:
         if out.dim() != 2 or out.shape[0] != rows[0].shape[0]:
             raise Unsupported(f"gives a tensor of shape {tuple(out.shape)}, not (batch, size)")
+
+    def forward(rows: list[Tensor], tensors: list[Tensor]) -> Any:
+        return list(rest(*rows, *tensors))
 
     def joint(rows: list[Tensor], tensors: list[Tensor], grads: list[Tensor]) -> Any:
         inputs = [tensor.detach().requires_grad_(tensor.dtype.is_floating_point) for tensor in (*rows, *tensors)]
@@ -295,6 +303,9 @@ def _joint(rest: fx.GraphModule, rows: list[Tensor], tensors: list[Tensor]) -> t
         found = iter(torch.autograd.grad([o for o, _ in pairs], wanted, [g for _, g in pairs], allow_unused=True))
         return list(outputs), [next(found) if tensor.requires_grad else None for tensor in inputs]
 
+    if not backward:
+        with torch.no_grad():
+            return _recorded(forward, rows, tensors, decomposed=True), example[0].shape[1]
     grads = [torch.randn_like(out) for out in example]
     # Only here: what decompositions are made of has no gradients.
     return _recorded(joint, rows, tensors, grads, decomposed=True), example[0].shape[1]

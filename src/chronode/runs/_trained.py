@@ -90,17 +90,17 @@ class Trained:
     def predict(self, data: Sequences) -> Predictions:
         """Probabilities or values of every series."""
         answers = predict(self.model, data, classes=self.objective.classes, scaler=self.scaler)
-        return replace(answers, names=self._names(answers))
+        return replace(answers, names=self.output_names() or answers.names)
 
-    def _names(self, answers: Predictions) -> tuple[str, ...]:
-        """Of the target columns; a file to predict need not have them."""
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the target columns; empty where only the data have them: a file to predict need not have them."""
         reading = self.reading
         if reading is None:
-            return answers.names
+            return ()
         if reading.horizon:
             steps = range(1, reading.horizon + 1)
             return tuple(f"{name}+{step}" for step in steps for name in reading.forecast_channels)
-        return reading.target or answers.names
+        return reading.target
 
 
 def _check_sizes(folder: Path, model: SequenceModel, learnt: _Learnt, reading: Reading | None) -> None:

@@ -1,0 +1,22 @@
+"""Trained models as files that need no Python: C99 and ONNX.
+
+`chronode.export(model, folder, ...)` calls `export`, so that the package has the name of its function.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from ._export import Exported, export
+
+__all__ = ["Exported", "export"]
+
+
+class _Callable(ModuleType):
+    def __call__(self, *args: Any, **kwargs: Any) -> Exported:
+        return export(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -1,0 +1,217 @@
+"""The constants of generated C99: parameters as arrays of float, or of 8 bits with a scale per row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compiler._graph import Node
+from ..compiler._views import View
+from ._c_loops import affine
+from ._c_text import number, table
+
+_FEWEST = 64  # elements of a parameter that is worth a scale per row
+_LARGEST = 127
+_SCALES = 65535
+_LARGEST_SHORT = 32767
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """A parameter in 8 bits: `values · unit · scales` of the row that an element belongs to.
+
+    Attributes:
+        values: int8, in the parameter's shape.
+        scales: of the rows, uint16.
+        unit: of the scales.
+        axis: along which the rows are counted.
+    """
+
+    values: NDArray[np.int8]
+    scales: NDArray[np.uint16]
+    unit: float
+    axis: int
+
+    def rows(self) -> NDArray[np.int64]:
+        """The row of every element, flat."""
+        shape = [1] * self.values.ndim
+        shape[self.axis] = -1
+        return np.broadcast_to(np.arange(len(self.scales)).reshape(shape), self.values.shape).reshape(-1)
+
+    def as_float(self) -> NDArray[np.float32]:
+        """What the numbers stand for."""
+        scales = (np.float32(self.unit) * self.scales.astype(np.float32))[self.rows()].reshape(self.values.shape)
+        return self.values.astype(np.float32) * scales
+
+
+def rounded(tensor: NDArray[np.float32], axis: int) -> Rounded:
+    """A parameter in 8 bits, with a scale for each index of `axis`.
+
+    Example:
+        >>> matrix = np.array([[1.0, -0.5], [0.001, 0.002]], dtype=np.float32)
+        >>> rounded(matrix, 0).values.tolist()
+        [[127, -64], [63, 126]]
+        >>> bool(np.abs(rounded(matrix, 0).as_float() - matrix).max() < 0.005)
+        True
+    """
+    others = tuple(i for i in range(tensor.ndim) if i != axis)
+    wanted = np.abs(tensor).max(axis=others).astype(np.float64) / _LARGEST
+    unit = float(np.float32(wanted.max() / _SCALES)) or 1.0
+    scales = np.clip(np.ceil(wanted / unit), 1, _SCALES).astype(np.uint16)
+    shape = [1] * tensor.ndim
+    shape[axis] = -1
+    steps = tensor / (np.float32(unit) * scales.astype(np.float32)).reshape(shape)
+    return Rounded(np.clip(np.rint(steps), -_LARGEST, _LARGEST).astype(np.int8), scales, unit, axis)
+
+
+class Constants:
+    """Names and definitions of the arrays that a step reads.
+
+    Args:
+        tensors: the parameters.
+        nodes: the nodes that read them.
+        int8: store matrices in 8 bits.
+    """
+
+    def __init__(self, tensors: Sequence[NDArray[Any]], nodes: Sequence[Node], int8: bool):
+        self.tensors = [np.asarray(t, np.float32) if t.dtype.kind in "fb" else t for t in tensors]
+        axes = _row_axes(self.tensors, nodes) if int8 else {}
+        self.rounded = {index: rounded(self.tensors[index], axis) for index, axis in axes.items()}
+        self.biases = _shortened(self.tensors, nodes, self.rounded)
+        self.int8 = int8
+        self.definitions: dict[str, str] = {}
+        self.bytes = 0
+        self._known: dict[object, str] = {}
+
+    def values(self) -> list[NDArray[Any]]:
+        """The parameters as the generated code sees them."""
+        known = {i: one.as_float() for i, one in self.rounded.items()}
+        known |= {i: np.float32(unit) * values.astype(np.float32) for i, (values, unit) in self.biases.items()}
+        return [known.get(i, tensor) for i, tensor in enumerate(self.tensors)]
+
+    def element(self, view: View, indices: Sequence[str]) -> str:
+        """An element of a parameter within a loop over `indices`."""
+        index, place = view.node.detail, affine(list(indices), view.strides, view.offset)
+        known = self.rounded.get(index)
+        if known is None:
+            return f"{self._floats(('p', index), f'p{index}', self.tensors[index])}[{place}]"
+        row = _row_strides(known, view)
+        assert row is not None
+        name = self._chars(("q", index), f"p{index}", known.values)
+        scales = self._shorts(("s", index), f"p{index}_scale", known.scales)
+        scale = f"(float){scales}[{affine(list(indices), *row)}]"
+        return f"{number(known.unit)} * {scale} * (float){name}[{place}]"
+
+    def bias(self, view: View | None, in_int8: bool) -> str:
+        """The bias of a product, which may have none: an argument of the function that multiplies, or two."""
+        if view is None:
+            return "0, 0.0f" if in_int8 else "0"
+        name, short = f"b{len(self._known)}", self.biases.get(view.node.detail)
+        if not in_int8:
+            return self._floats(view.key, name, taken(self.values()[view.node.detail], view))
+        assert short is not None
+        items = [str(value) for value in taken(short[0], view)]
+        return f"{self._define((view.key, 'short'), 'short', name, 2, items)}, {number(short[1])}"
+
+    def indices(self, view: View) -> str:
+        """Places, as an array of whole numbers."""
+        places = taken(self.tensors[view.node.detail], view)
+        return self._shorts(view.key, f"g{len(self._known)}", places.astype(np.uint16))
+
+    def matrix(self, view: View) -> str:
+        """A matrix (k, n) for a product: the first arguments of the function that multiplies."""
+        index, turned = view.node.detail, view.permuted([1, 0])
+        known, name = self.rounded.get(index), f"w{len(self._known)}"
+        if known is None:
+            return self._floats((view.key, "w"), name, taken(self.tensors[index], turned))
+        values = self._chars((view.key, "w"), name, taken(known.values, turned))
+        rows = taken(known.rows(), turned)[:, 0]
+        scales = self._shorts((view.key, "s"), f"{values}_scale", known.scales[rows])
+        return f"{values}, {scales}, {number(known.unit)}"
+
+    def is_rounded(self, view: View) -> bool:
+        """Whether a matrix is stored in 8 bits."""
+        return view.node.detail in self.rounded
+
+    def _floats(self, key: object, name: str, array: NDArray[np.generic]) -> str:
+        return self._define(key, "float", name, 4, [number(float(value)) for value in array.reshape(-1)])
+
+    def _chars(self, key: object, name: str, array: NDArray[np.int8]) -> str:
+        return self._define(key, "signed char", name, 1, [str(value) for value in array.reshape(-1)])
+
+    def _shorts(self, key: object, name: str, array: NDArray[np.uint16]) -> str:
+        return self._define(key, "unsigned short", name, 2, [str(value) for value in array.reshape(-1)])
+
+    def _define(self, key: object, kind: str, name: str, size: int, items: list[str]) -> str:
+        if key not in self._known:
+            self._known[key] = name
+            self.definitions[name] = table(f"static const {kind}", name, items)
+            self.bytes += size * len(items)
+        return self._known[key]
+
+
+def positions(view: View) -> NDArray[np.int64]:
+    """Where in its node's storage each element of a view lies."""
+    places = np.array(view.offset)
+    for size, stride in zip(view.shape, view.strides, strict=True):
+        places = places[..., None] + stride * np.arange(size)
+    return places
+
+
+def taken(array: NDArray[Any], view: View) -> NDArray[Any]:
+    """The elements of a view, from its node's storage."""
+    return array.reshape(-1)[positions(view)]
+
+
+def _row_axes(tensors: Sequence[NDArray[Any]], nodes: Sequence[Node]) -> dict[int, int]:
+    """For each matrix the axis that its scales belong to; without those that have none that fits all uses."""
+    uses: dict[int, list[View]] = {}
+    products: dict[int, list[View]] = {}
+    for node in nodes:
+        for place, arg in enumerate(node.args):
+            if arg.node.op == "param" and arg.node.kind == "float":
+                is_matrix = node.op == "product" and place == 1
+                (products if is_matrix else uses).setdefault(arg.node.detail, []).append(arg)
+    found = {}
+    for index in {*uses, *products}:
+        tensor = tensors[index]
+        wide = [axis for axis, size in enumerate(tensor.shape) if size > 1]
+        if tensor.size < _FEWEST or len(wide) < 2:
+            continue
+        for axis in wide:
+            trial = rounded(tensor, axis)
+            rows = [taken(trial.rows(), view) for view in products.get(index, [])]
+            constant = all((row == row[:1]).all() for row in rows)
+            if constant and all(_row_strides(trial, view) is not None for view in uses.get(index, [])):
+                found[index] = axis
+                break
+    return found
+
+
+def _shortened(
+    tensors: Sequence[NDArray[Any]], nodes: Sequence[Node], rounded: Mapping[int, Rounded]
+) -> dict[int, tuple[NDArray[np.int16], float]]:
+    """The biases of products with rounded matrices, in 16 bits and with a unit each."""
+    found = {}
+    for node in nodes:
+        if node.op == "product" and len(node.args) == 3 and node.args[1].node.detail in rounded:
+            index = node.args[2].node.detail
+            unit = float(np.float32(np.abs(tensors[index]).max() / _LARGEST_SHORT)) or 1.0
+            found[index] = np.rint(tensors[index] / np.float32(unit)).astype(np.int16), unit
+    return found
+
+
+def _row_strides(known: Rounded, view: View) -> tuple[tuple[int, ...], int] | None:
+    """The strides and the offset with which a view of a parameter runs through its rows; None if it jumps."""
+    rows = taken(known.rows(), view)
+    first = int(rows.reshape(-1)[0])
+    seconds = [np.take(rows, min(1, size - 1), axis=axis) for axis, size in enumerate(rows.shape)]
+    strides = tuple(int(second.reshape(-1)[0]) - first for second in seconds)
+    expected = np.array(first)
+    for size, stride in zip(rows.shape, strides, strict=True):
+        expected = expected[..., None] + stride * np.arange(size)
+    return (strides, first) if (expected == rows).all() else None

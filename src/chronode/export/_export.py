@@ -1,0 +1,113 @@
+"""export: a trained model as files that need no Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .._checks import one_of
+from .._model import SequenceModel
+from ..data import Scaler
+from ..runs import Trained
+from ._c import CRunner, write_c
+from ._graph import StepGraph
+from ._onnx import OnnxRunner, write_onnx
+from ._pipeline import Deployment
+from ._verify import Comparison, Runner, verify
+
+FORMATS = ("c", "onnx")
+WEIGHTS = ("float32", "int8")
+MATH = ("library", "builtin")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What `export` wrote.
+
+    Attributes:
+        folder: where.
+        format: "c" or "onnx".
+        files: names of the files.
+        costs: what a step takes, by name; empty but for C.
+        graph: the step that was exported.
+    """
+
+    folder: Path
+    format: str
+    files: tuple[str, ...]
+    costs: dict[str, str]
+    graph: StepGraph
+
+    def runner(self) -> Runner:
+        """What runs the files that were written."""
+        return CRunner(self.folder) if self.format == "c" else OnnxRunner(self.folder)
+
+    def verify(self, trained: Trained, source: str | Path) -> Comparison:
+        """Compares the files that were written with the model, on a file of the user's own.
+
+        Args:
+            trained: the model that was exported.
+            source: a file as `chronode predict` takes it.
+        """
+        return verify(self.graph, self.runner(), trained, str(source))
+
+
+def export(
+    model: SequenceModel | Trained | str | Path,
+    folder: str | Path,
+    *,
+    format: str = "c",
+    weights: str = "float32",
+    math: str = "library",
+    channels: Sequence[str] | None = None,
+    classes: Sequence[str] | None = None,
+    scaler: Scaler | None = None,
+    unit: str = "step",
+) -> Exported:
+    """Writes a trained model as files that need no Python.
+
+    What is exported is the whole path of a raw observation: scaling, missing values, gaps, all layers, the head, and
+    probabilities of classes or values in the target's own units.
+
+    Args:
+        model: a run folder, `chronode.runs.Trained`, or a model.
+        folder: where to write.
+        format: "c" (C99) or "onnx" (one step, and whole sequences of any length).
+        weights: "float32", or for C also "int8": 8 bits and a scale per row.
+        math: for C: "library" calls math.h, "builtin" needs no library.
+        channels: names of the inputs; a run has its own, as for all that follows.
+        classes: names of the classes, if the outputs are logits.
+        scaler: what inputs, dt and number targets go through.
+        unit: what dt counts.
+
+    Example:
+        >>> import tempfile, chronode
+        >>> spec = chronode.ModelSpec("gru", input_size=2, num_outputs=2, hidden_size=4)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     done = export(chronode.SequenceModel.build(spec), folder, classes=["off", "on"])
+        >>> done.files, done.costs["multiply-adds"]
+        (('chronode_model.h', 'chronode_model.c', 'check.c', 'Makefile'), '88 per step')
+    """
+    one_of("format", format, FORMATS)
+    one_of("weights", weights, WEIGHTS)
+    one_of("math", math, MATH)
+    if format != "c" and (weights, math) != ("float32", "library"):
+        name = "weights" if weights != "float32" else "math"
+        raise ValueError(f"{name} goes with format='c'.")
+    given = {"channels": channels, "classes": classes, "scaler": scaler}
+    deployment = _deployment(model, {name: value for name, value in given.items() if value is not None}, unit)
+    graph, folder = StepGraph.of(deployment), Path(folder)
+    if format == "onnx":
+        return Exported(folder, format, write_onnx(graph, folder), {}, graph)
+    written = write_c(graph, folder, int8=weights == "int8", math=math)
+    return Exported(folder, format, written.files, dict(written.table()), graph)
+
+
+def _deployment(model: SequenceModel | Trained | str | Path, given: dict[str, Any], unit: str) -> Deployment:
+    if isinstance(model, SequenceModel):
+        return Deployment.of_model(model, **given, unit=unit)
+    if given or unit != "step":
+        raise ValueError(f"{', '.join(given) or 'unit'}: a run has its own; leave it out.")
+    return Deployment.of_run(model if isinstance(model, Trained) else Trained.load(model))

@@ -1,0 +1,98 @@
+"""The step graph of a deployment, and its numbers in torch: what exports are made from and compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ..compiler._lower import Step, lower
+from ..compiler._trace import Traced, Unsupported, trace
+from ..kernels import backend
+from ._pipeline import Deployment, ObservationCell
+from ._reference import Series
+
+
+@dataclass(frozen=True)
+class StepGraph:
+    """One step of a deployment, from a raw observation to an answer.
+
+    Attributes:
+        deployment: what is exported.
+        cell: the same as a cell.
+        traced: as torch operations.
+        step: as a graph of loops and products.
+    """
+
+    deployment: Deployment
+    cell: ObservationCell
+    traced: Traced
+    step: Step
+
+    @classmethod
+    def of(cls, deployment: Deployment) -> StepGraph:
+        """Traces the step."""
+        cell = deployment.cell()
+        try:
+            with backend("torch"):
+                traced = trace(cell, cell.input_size, backward=False)
+                return cls(deployment, cell, traced, lower(traced))
+        except Unsupported as reason:
+            raise ValueError(f"this model cannot be exported: its step {reason}.") from reason
+
+    @property
+    def inputs(self) -> int:
+        """Channels."""
+        return self.cell.features
+
+    @cached_property
+    def tensors(self) -> list[NDArray[Any]]:
+        """The parameters that the step reads."""
+        return [tensor.numpy() for tensor in self.traced.tensors]
+
+    @cached_property
+    def initial_state(self) -> list[NDArray[np.float32]]:
+        """The state before the first step."""
+        parts = self.cell.initial_state(1, torch.zeros(1))
+        return [part.detach().float().numpy().reshape(-1) for part in parts]
+
+    def facts(self) -> dict[str, Any]:
+        """Names, units and the first state, for the metadata of a file."""
+        told = self.deployment
+        return {
+            "inputs": list(told.channels),
+            "outputs": list(told.outputs),
+            "classes": told.classes,
+            "missing": told.missing,
+            "time_unit": told.unit,
+            "initial_state": [part.tolist() for part in self.initial_state],
+            **(told.about or {}),
+        }
+
+    def run(self, series: Series, tensors: Sequence[NDArray[Any]] | None = None) -> NDArray[np.float32]:
+        """`(B, T, K)` the answers after each step, by the traced operations.
+
+        Args:
+            series: what is observed.
+            tensors: other parameters than the model's, such as rounded ones.
+        """
+        constants = self.traced.tensors if tensors is None else [torch.from_numpy(np.array(t)) for t in tensors]
+        x, observed, dt = map(torch.from_numpy, series)
+        rows = torch.cat([torch.where(observed, x, 0), observed.float()], dim=-1)
+        found, size = [], self.traced.batch
+        with torch.no_grad():
+            # The operations were recorded for this number of rows.
+            for start in range(0, len(rows), size):
+                places = torch.arange(start, start + size).clamp(max=len(rows) - 1)
+                state = [torch.from_numpy(part).expand(size, -1) for part in self.initial_state]
+                outputs = []
+                for row, gap in zip(rows[places].unbind(1), dt[places].unbind(1), strict=True):
+                    y, *state = self.traced.joint([row, gap[:, None], *state], constants)
+                    outputs.append(y)
+                found.append(torch.stack(outputs, dim=1))
+        return torch.cat(found)[: len(rows)].numpy()

@@ -1,0 +1,161 @@
+"""Export to ONNX: one step, and whole sequences by a Scan around it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._files import replacing
+from .._version import __version__
+from ._graph import StepGraph
+from ._onnx_step import OnnxWriter, StepEmitter
+from ._reference import Series
+
+STEP, SEQUENCE = "step.onnx", "sequence.onnx"
+NEWEST_OPSET = 26
+"""The newest version of the operators that a released onnxruntime runs."""
+
+
+def write_onnx(graph: StepGraph, folder: Path) -> tuple[str, ...]:
+    """Writes both models; returns the names of the files."""
+    try:
+        import onnx  # noqa: F401
+    except ImportError as error:
+        raise ImportError("the export to ONNX needs onnx: pip install 'chronode[export]'.") from error
+    for name, model in ((STEP, step_model(graph)), (SEQUENCE, sequence_model(graph))):
+        with replacing(folder / name) as draft:
+            draft.write_bytes(model.SerializeToString())
+    return STEP, SEQUENCE
+
+
+def step_model(graph: StepGraph) -> Any:
+    """(x, observed, dt, state0, ...) to (y, next0, ...): `x (B, D)`, `observed (B, D)` bool, `dt (B,)`."""
+    writer = OnnxWriter()
+    names = _run_step(writer, graph, "x", "observed", "dt", [f"state{i}" for i in range(_states(graph))])
+    outputs = ["y", *(f"next{i}" for i in range(_states(graph)))]
+    for made, name in zip(names, outputs, strict=True):
+        writer.node("Identity", made, name=name)
+    sizes = [graph.cell.output_size, *graph.traced.states]
+    states = [_value(f"state{i}", "B", size) for i, size in enumerate(graph.traced.states)]
+    results = [_value(name, "B", size) for name, size in zip(outputs, sizes, strict=True)]
+    return _model(graph, "step", writer, [*_observation(graph, "B"), *states], results)
+
+
+def sequence_model(graph: StepGraph) -> Any:
+    """(x, observed, dt, lengths) to (y, last, state0, ...) from the start of each series.
+
+    `x (B, T, D)`, `observed (B, T, D)` bool, `dt (B, T)`, `lengths (B,)`; `y (B, T, K)` after each step, 0 at padding,
+    `last (B, K)` after the last one.
+    """
+    from onnx import TensorProto
+
+    writer, count, size = OnnxWriter(), _states(graph), graph.cell.output_size
+    batch = writer.node("Shape", "x", start=0, end=1)
+    starts = [*graph.initial_state, np.zeros(size, np.float32)]
+    begin = []
+    for part in starts:
+        shape = writer.node("Concat", batch, writer.sizes(len(part)), axis=0)
+        begin.append(writer.node("Expand", writer.constant(part), shape))
+    steps = writer.node("Squeeze", writer.node("Shape", "x", start=1, end=2), writer.sizes(0))
+    zero, one = (writer.constant(np.array(number, np.int64)) for number in (0, 1))
+    places = writer.node("Unsqueeze", writer.node("Range", zero, steps, one), writer.sizes(0))
+    valid = writer.node("Less", places, writer.node("Unsqueeze", "lengths", writer.sizes(1)))
+    outputs = [f"state{i}" for i in range(count)] + ["last", "y"]
+    _scan(writer, _body(graph), [*begin, "x", "observed", "dt", valid], outputs)
+    results = [_value("y", "B", "T", size), _value("last", "B", size)]
+    results += [_value(f"state{i}", "B", part) for i, part in enumerate(graph.traced.states)]
+    lengths = _value("lengths", "B", kind=TensorProto.INT64)
+    return _model(graph, "sequence", writer, [*_observation(graph, "B", "T"), lengths], results)
+
+
+def _body(graph: StepGraph) -> Any:
+    """A step of the Scan: states keep their values at padding."""
+    from onnx import TensorProto, helper
+
+    writer, count, size = OnnxWriter("step_"), _states(graph), graph.cell.output_size
+    before = [*(f"before{i}" for i in range(count)), "before_last"]
+    y, *after = _run_step(writer, graph, "x_t", "observed_t", "dt_t", before[:count])
+    valid = writer.node("Unsqueeze", "valid_t", writer.sizes(1))
+    names = [*(f"after{i}" for i in range(count)), "after_last"]
+    for new, old, name in zip([*after, y], before, names, strict=True):
+        writer.node("Where", valid, new, old, name=name)
+    writer.node("Where", valid, y, writer.number(0.0), name="y_t")
+    sizes = [*graph.traced.states, size]
+    carried = [_value(name, "B", width) for name, width in zip(before, sizes, strict=True)]
+    seen = [_value("x_t", "B", graph.inputs), _value("observed_t", "B", graph.inputs, kind=TensorProto.BOOL)]
+    seen += [_value("dt_t", "B"), _value("valid_t", "B", kind=TensorProto.BOOL)]
+    made = [_value(name, "B", width) for name, width in zip([*names, "y_t"], [*sizes, size], strict=True)]
+    return helper.make_graph(writer.nodes, "one_step", [*carried, *seen], made, writer.initializers)
+
+
+def _scan(writer: OnnxWriter, body: Any, inputs: list[str], outputs: list[str]) -> None:
+    from onnx import helper
+
+    along = {"num_scan_inputs": 4, "scan_input_axes": [1] * 4, "scan_output_axes": [1]}
+    writer.nodes.append(helper.make_node("Scan", inputs, outputs, body=body, **along))
+
+
+def _run_step(writer: OnnxWriter, graph: StepGraph, x: str, observed: str, dt: str, states: list[str]) -> list[str]:
+    """Adds the step; returns the names of y and the new state."""
+    from onnx import TensorProto
+
+    values = writer.node("Where", observed, x, writer.number(0.0))
+    row = writer.node("Concat", values, writer.node("Cast", observed, to=TensorProto.FLOAT), axis=1)
+    inputs = {"x": row, "dt": writer.node("Unsqueeze", dt, writer.sizes(1))}
+    inputs |= {f"state{i}": name for i, name in enumerate(states)}
+    return StepEmitter(writer, graph.step, graph.tensors, inputs).run()
+
+
+def _states(graph: StepGraph) -> int:
+    return len(graph.traced.states)
+
+
+def _value(name: str, *shape: int | str, kind: int | None = None) -> Any:
+    from onnx import TensorProto, helper
+
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT if kind is None else kind, shape)
+
+
+def _observation(graph: StepGraph, *axes: str) -> list[Any]:
+    from onnx import TensorProto
+
+    size = graph.inputs
+    return [_value("x", *axes, size), _value("observed", *axes, size, kind=TensorProto.BOOL), _value("dt", *axes)]
+
+
+def _model(graph: StepGraph, name: str, writer: OnnxWriter, inputs: list[Any], outputs: list[Any]) -> Any:
+    import onnx
+    from onnx import helper
+
+    made = helper.make_graph(writer.nodes, name, inputs, outputs, writer.initializers)
+    opset = helper.make_opsetid("", min(NEWEST_OPSET, onnx.defs.onnx_opset_version()))
+    model = helper.make_model(made, opset_imports=[opset], producer_name="chronode", producer_version=__version__)
+    model.ir_version = helper.find_min_ir_version_for([opset])
+    helper.set_model_props(model, {key: json.dumps(value) for key, value in graph.facts().items()})
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+class OnnxRunner:
+    """An exported folder run by onnxruntime."""
+
+    def __init__(self, folder: Path):
+        try:
+            import onnxruntime
+        except ImportError as error:
+            raise ImportError("running ONNX needs onnxruntime: pip install 'chronode[export]'.") from error
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        self._session = onnxruntime.InferenceSession(
+            str(folder / SEQUENCE), options, providers=["CPUExecutionProvider"]
+        )
+
+    def run(self, graph: StepGraph, series: Series) -> NDArray[np.float32]:
+        """`(B, T, K)` the answers after each step."""
+        batch, steps, _ = series.x.shape
+        feed = {**series._asdict(), "lengths": np.full(batch, steps, np.int64)}
+        return np.asarray(self._session.run(["y"], feed)[0])

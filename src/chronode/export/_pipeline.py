@@ -1,0 +1,197 @@
+"""The whole path from a raw observation to an answer, as one cell: what every format is made from."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .._model import SequenceModel
+from ..data import Scaler
+from ..nn._cell import Cell, State
+from ..nn._changes import remake_weights
+from ..nn._solvers import ADAPTIVE, Solver
+from ..runs import Trained
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A trained model with what surrounds it: names, units and scaling of inputs and outputs.
+
+    Attributes:
+        model: the network.
+        channels: names of the inputs.
+        outputs: names of the classes or of the target columns.
+        classes: the outputs are classes: the answer is their probabilities.
+        scaler: of the inputs and of dt; None if they go in as they are.
+        target_scaler: what brings values back to the target's own units; None if they stay as they are.
+        unit: what dt counts: "hour", "10 milliseconds"; "step" for series without times.
+        gap: usual time between observations, in that unit.
+        about: what else a reader of the export may want to know, by name.
+    """
+
+    model: SequenceModel
+    channels: tuple[str, ...]
+    outputs: tuple[str, ...]
+    classes: bool
+    scaler: Scaler | None = None
+    target_scaler: Scaler | None = None
+    unit: str = "step"
+    gap: float = 1.0
+    about: dict[str, Any] | None = None
+
+    @classmethod
+    def of_model(
+        cls,
+        model: SequenceModel,
+        *,
+        channels: tuple[str, ...] | None = None,
+        classes: tuple[str, ...] | None = None,
+        scaler: Scaler | None = None,
+        unit: str = "step",
+    ) -> Deployment:
+        """A model that was trained by other means than a run."""
+        inputs, count = model.layer.input_size, model.head.out_features
+        names = channels or (scaler.channels if scaler is not None else tuple(f"x{i}" for i in range(inputs)))
+        for what, given, wanted in (("channels", names, inputs), ("classes", classes, count)):
+            if given is not None and len(given) != wanted:
+                raise ValueError(f"{what} has {len(given)} names, the model has {wanted}.")
+        values = scaler.targets if scaler is not None and scaler.targets else tuple(f"y{i}" for i in range(count))
+        target_scaler = scaler if classes is None else None
+        return cls(
+            _float32(model),
+            tuple(names),
+            tuple(classes) if classes is not None else values,
+            classes is not None,
+            scaler,
+            target_scaler,
+            unit,
+            1.0 if scaler is None else scaler.dt,
+        )
+
+    @classmethod
+    def of_run(cls, trained: Trained) -> Deployment:
+        """The model of a run, with the units and names of its data."""
+        model, reading, objective = trained.model, trained.reading, trained.objective
+        size = model.layer.input_size
+        outputs = objective.classes or trained.output_names() or tuple(f"y{i}" for i in range(objective.num_outputs))
+        return cls(
+            model=_float32(model),
+            channels=tuple(f"x{i}" for i in range(size)) if reading is None else reading.channels,
+            outputs=tuple(map(str, outputs)),
+            classes=objective.kind == "class",
+            scaler=None if reading is None else reading.scaler,
+            target_scaler=trained.scaler if objective.kind == "value" else None,
+            unit="step" if reading is None else reading.unit,
+            gap=1.0 if reading is None or reading.gap is None else reading.gap,
+            about={"run": trained.run.path.name, "source": trained.config.data.source},
+        )
+
+    @property
+    def missing(self) -> bool:
+        """Whether values may be missing."""
+        return self.model.layer.missing
+
+    def cell(self) -> ObservationCell:
+        """The path as a cell."""
+        return ObservationCell(self)
+
+
+def _float32(model: SequenceModel) -> SequenceModel:
+    """A copy that answers: float32, on the CPU, in evaluation mode; refused if it cannot leave Python."""
+    layer = model.layer
+    if layer.bidirectional:
+        raise ValueError(
+            "a bidirectional model cannot be exported: at each step it would need the future. "
+            "Train it without bidirectional=true."
+        )
+    if model.start is not None or model.relative is not None:
+        raise ValueError(
+            "a model with a linear start cannot be exported: it looks at whole series at once. Train with --start none."
+        )
+    if model.embedding is not None:
+        raise ValueError("a model of symbols (text) cannot be exported yet. Train one on numbers.")
+    for module in layer.modules():
+        for value in vars(module).values():
+            if isinstance(value, Solver) and value.name in ADAPTIVE:
+                raise ValueError(
+                    f"solver={value.name!r} cannot be exported: its steps depend on the data. "
+                    "Train with a fixed solver, such as --set solver=rk4."
+                )
+    remake_weights(layer.all_cells())
+    return copy.deepcopy(model).float().cpu().eval()
+
+
+class ObservationCell(Cell):
+    """A raw observation in, an answer out.
+
+        x  = (values, observed);  values (x - mean) / std where observed, else 0
+        dt = dt / unit, at most max_gap
+        y  = head(layers(x, dt)): probabilities of classes, or values in the target's own units
+
+    Its input is `(values, observed)`, `2 D` features, as the layer's door gives them. State: those of the encoder and
+    of all layers.
+    """
+
+    def __init__(self, deployment: Deployment):
+        model = deployment.model
+        layer = model.layer
+        super().__init__(2 * layer.input_size, layer.hidden_size)
+        self.model, self.layer = model, layer
+        self.features = layer.input_size
+        self.output_size = model.head.out_features
+        self.classes = deployment.classes
+        scaler, target = deployment.scaler, deployment.target_scaler
+        self.scales = scaler is not None
+        if scaler is not None:
+            mean = torch.tensor(scaler.mean, dtype=torch.float64)
+            # In two parts: the difference of a value and a mean that are large and close keeps its digits.
+            self.register_buffer("mean", mean.float())
+            self.register_buffer("mean_rest", (mean - mean.float().double()).float())
+            self.register_buffer("std", torch.tensor(scaler.std))
+        self.time_scale = 1.0 if scaler is None else scaler.dt
+        self.scales_target = target is not None and bool(target.targets)
+        if target is not None and target.targets:
+            self.register_buffer("target_mean", torch.tensor(target.target_mean))
+            self.register_buffer("target_std", torch.tensor(target.target_std))
+        self.cells: list[Cell] = layer.all_cells()
+        self.counts = [len(cell.initial_state(1, self._like())) for cell in self.cells]
+
+    def _like(self) -> Tensor:
+        return self.model.head.weight.detach()
+
+    def initial_state(self, batch: int, like: Tensor) -> State:
+        """Those of all cells, one after the other."""
+        return tuple(part.contiguous() for cell in self.cells for part in cell.initial_state(batch, like))
+
+    def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
+        """One step."""
+        y, after, parts = self._scaled(x), [], iter(state)
+        dt = dt if self.time_scale == 1.0 else dt / self.time_scale
+        dt = dt if self.layer.max_gap is None else dt.clamp(max=self.layer.max_gap)
+        levels: list[Tensor] = []
+        for index, cell in enumerate(self.cells, start=-len(self.layer.encoders)):
+            if index >= 0:
+                levels.append(y)
+                skip = self.layer.residual
+                y = torch.cat([y, levels[index - skip]], dim=-1) if skip and index >= skip else y
+            own = tuple(next(parts) for _ in range(self.counts[index + len(self.layer.encoders)]))
+            y, new = cell.prepare()(cell.project(y), own, dt)
+            after.extend(new)
+        return self._answer(self.model.head(y)), tuple(after)
+
+    def _scaled(self, x: Tensor) -> Tensor:
+        values, observed = x.chunk(2, dim=-1)
+        if self.scales:
+            values = ((values - self.mean) - self.mean_rest) / self.std
+        if not self.layer.missing:
+            return values
+        return torch.cat([torch.where(observed > 0, values, torch.zeros_like(values)), observed], dim=-1)
+
+    def _answer(self, y: Tensor) -> Tensor:
+        if self.classes:
+            return nn.functional.softmax(y, dim=-1)
+        return y * self.target_std + self.target_mean if self.scales_target else y

@@ -1,0 +1,72 @@
+"""What chronode itself answers, and irregular series to ask it about."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ._pipeline import Deployment
+
+
+class Series(NamedTuple):
+    """Raw series of one length, as a device sees them.
+
+    Attributes:
+        x: `(B, T, D)` float32, in the units of the data.
+        observed: `(B, T, D)` bool.
+        dt: `(B, T)` float32, in the deployment's unit.
+    """
+
+    x: NDArray[np.float32]
+    observed: NDArray[np.bool_]
+    dt: NDArray[np.float32]
+
+
+def irregular(deployment: Deployment, batch: int, steps: int, seed: int = 0) -> Series:
+    """Drawn series: values that wander about the means of training, random gaps, values missing where they may."""
+    rng, size = np.random.default_rng(seed), len(deployment.channels)
+    scaler = deployment.scaler
+    values = np.empty((batch, steps, size))
+    value = np.zeros((batch, size))
+    for step in range(steps):
+        value = 0.8 * value + 0.6 * rng.normal(size=(batch, size))
+        values[:, step] = value
+    if scaler is not None:
+        values = values * scaler.std + scaler.mean
+    missing = 0.3 if deployment.missing else 0.0
+    dt = deployment.gap * rng.exponential(size=(batch, steps))
+    dt[:, 0] = 0.0
+    seen = rng.random(values.shape) >= missing
+    return Series(values.astype(np.float32), seen, dt.astype(np.float32))
+
+
+def answers(deployment: Deployment, series: Series) -> NDArray[np.float32]:
+    """`(B, T, K)` the model's answers after each step, by the model itself."""
+    model, scaler, target = deployment.model, deployment.scaler, deployment.target_scaler
+    x, observed, dt = map(torch.from_numpy, series)
+    values = torch.where(observed, x, 0).double()
+    if scaler is not None:
+        mean, std = (torch.tensor(numbers, dtype=torch.float64) for numbers in (scaler.mean, scaler.std))
+        values = (values - mean) / std
+    scaled = torch.where(observed, values, 0).float()
+    gaps = (dt.double() / (1.0 if scaler is None else scaler.dt)).float()
+    layer = model.layer
+    before, layer.outputs = layer.outputs, "all"
+    try:
+        with torch.no_grad():
+            y = model(scaled, dt=gaps, **({"observed": observed} if deployment.missing else {}))
+    finally:
+        layer.outputs = before
+    if deployment.classes:
+        return y.softmax(-1).numpy()
+    return (y if target is None else target.inverse_target(y)).numpy()
+
+
+def tolerances(deployment: Deployment) -> NDArray[np.float64]:
+    """The largest difference of an export, for each output: 1e-5 of a probability or of the target's deviation."""
+    target = deployment.target_scaler
+    scale = target.target_std if target is not None and target.targets else (1.0,) * len(deployment.outputs)
+    return 1e-5 * np.asarray(scale)

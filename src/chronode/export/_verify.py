@@ -1,0 +1,74 @@
+"""An export run on a user's own file, beside the model that it was made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data import Sequences
+from ..runs import Trained
+from ..training._loaders import evaluation_batches
+from ._graph import StepGraph
+from ._reference import Series
+
+_MOST_STEPS = 2**18
+
+
+class Runner(Protocol):
+    """Runs an export."""
+
+    def run(self, graph: StepGraph, series: Series) -> NDArray[np.float32]:
+        """`(B, T, K)` the answers after each step."""
+        ...
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Answers of an export beside those of chronode.
+
+    Attributes:
+        difference: the largest one: of probabilities, or of values in the target's own units.
+        answers: how many were compared.
+        series: of how many series.
+        same_class: share of the answers with the same likeliest class; None for values.
+    """
+
+    difference: float
+    answers: int
+    series: int
+    same_class: float | None
+
+    def text(self) -> str:
+        """In one line."""
+        same = "" if self.same_class is None else f"; same class in {100 * self.same_class:.4g}% of them"
+        return f"largest difference {self.difference:.3g} in {self.answers:,} answers ({self.series:,} series){same}"
+
+
+def verify(graph: StepGraph, runner: Runner, trained: Trained, source: str) -> Comparison:
+    """Runs a file through an export, raw, and through `trained.predict`."""
+    raw, scaled = _raw(trained, source), trained.series(source, labelled=False, anyway=True)
+    expected = trained.predict(scaled).values
+    per_step = trained.model.layer.outputs == "all"
+    worst, count, same = 0.0, 0, 0
+    for batch in evaluation_batches(raw, _MOST_STEPS):
+        x = batch.x.float().numpy()
+        seen = np.ones(x.shape, bool) if batch.observed is None else batch.observed.numpy()
+        dt = np.ones(x.shape[:2], np.float32) if batch.dt is None else batch.dt.float().numpy()
+        found = runner.run(graph, Series(x, seen, dt))
+        for row, length, answers in zip(batch.rows.tolist(), batch.lengths.tolist(), found, strict=True):
+            own = answers[:length] if per_step else answers[length - 1 : length]
+            wanted = np.atleast_2d(expected[row])
+            worst = max(worst, float(np.abs(own - wanted).max()))
+            count += len(own)
+            same += int((own.argmax(-1) == wanted.argmax(-1)).sum())
+    return Comparison(worst, count, len(raw), same / count if graph.deployment.classes else None)
+
+
+def _raw(trained: Trained, source: str) -> Sequences:
+    """The series as they came, in the units of the file."""
+    if trained.reading is None:
+        return trained.series(source, labelled=False)
+    return replace(trained.reading, scaler=None).read(source, labelled=False, anyway=True)

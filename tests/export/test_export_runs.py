@@ -1,0 +1,90 @@
+"""`chronode export` of trained runs: the whole path, from a raw file to its answers."""
+
+import shutil
+
+import pytest
+from commands import QUICK, chronode, write_vitals
+
+import chronode as package
+from chronode.export import export
+from chronode.runs import Trained
+
+needs_compiler = pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="needs a C compiler")
+
+
+@pytest.fixture(scope="module")
+def vitals(tmp_path_factory):
+    return write_vitals(tmp_path_factory.mktemp("data") / "vitals.csv")
+
+
+def trained(folder, vitals, *options):
+    told = ["--id", "patient", "--time", "charted_at", "--epochs", 2, *QUICK]
+    chronode("train", vitals, *told, *options, "-o", folder / "run")
+    return folder / "run"
+
+
+CASES = {
+    "classes": ["--target", "outcome", "--model", "mmrnn"],
+    "scaled time": ["--target", "outcome", "--model", "gru-d", "--scale-time"],
+    "layers": ["--target", "outcome", "--model", "unicornn", "--layers", 3, "--set", "residual=1"],
+    "forecast": ["--forecast", 2, "--channels", "hr", "--ignore", "outcome", "--model", "ltc"],
+    "not scaled": ["--target", "outcome", "--model", "lstm-dt", "--no-scale"],
+    "longest gap": ["--target", "outcome", "--model", "rnn-decay", "--set", "max_gap=1.5"],
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("options", CASES.values(), ids=CASES)
+def test_an_export_answers_as_predict_does(tmp_path, vitals, options):
+    run = trained(tmp_path, vitals, *options)
+    done = chronode("export", run, "-o", tmp_path / "c", "--verify", vitals)
+    assert "multiply-adds" in done.out
+    found = export(run, tmp_path / "c").verify(Trained.load(run), vitals)
+    scale = max(Trained.load(run).scaler.target_std, default=1.0) if "--forecast" in options else 1.0
+    assert found.difference <= 1e-5 * scale
+    assert f"largest difference {found.difference:.3g} in {found.answers:,} answers" in done.out
+
+
+def test_classes_names_and_units_are_in_the_files(tmp_path, vitals):
+    run = trained(tmp_path, vitals, *CASES["classes"])
+    chronode("export", run)
+    header = (run / "export-c" / "chronode_model.h").read_text()
+    source = (run / "export-c" / "chronode_model.c").read_text()
+    assert '"hr", "temp",' in source
+    assert '"ill", "well",' in source
+    assert f'TIME_UNIT "{Trained.load(run).reading.unit}"' in header
+    assert "#define CHRONODE_MODEL_MISSING 1" in header
+
+
+REFUSED = {
+    "bidirectional": ({"bidirectional": True}, "without bidirectional=true"),
+    "adaptive": ({"model": "neural-ode", "solver": "dopri5"}, "solver=rk4"),
+}
+
+
+@pytest.mark.parametrize(("settings", "cure"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_exported_is_refused_with_what_to_train(tmp_path, settings, cure):
+    model = package.SequenceModel.build(package.ModelSpec(settings.pop("model", "gru"), 2, 2, settings=settings))
+    with pytest.raises(ValueError, match=cure):
+        package.export(model, tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+WRONG = [
+    ({"format": "tflite"}, "format='tflite' is not supported"),
+    ({"weights": "int4"}, "weights='int4' is not supported"),
+    ({"math": "fast"}, "math='fast' is not supported"),
+    ({"classes": ["a", "b", "c"]}, "classes has 3 names, the model has 2"),
+    ({"channels": ["a"]}, "channels has 1 names, the model has 2"),
+]
+
+
+@pytest.mark.parametrize(("options", "text"), WRONG)
+def test_wrong_arguments_are_named(tmp_path, options, text):
+    model = package.SequenceModel.build(package.ModelSpec("gru", 2, 2, hidden_size=4))
+    with pytest.raises(ValueError, match=text):
+        package.export(model, tmp_path, **options)
+
+
+def test_the_command_names_its_options(tmp_path):
+    assert "--format='tflite' is not supported" in chronode("export", tmp_path, "--format", "tflite", code=2).err
