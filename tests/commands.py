@@ -35,7 +35,7 @@ def chronode(*arguments: object, code: int = 0, plots: bool = False) -> Done:
         contextlib.redirect_stderr(err),
         mock.patch("sys.argv", words),
         mock.patch.dict(os.environ, {"COLUMNS": "160"}),
-        contextlib.nullcontext() if plots else mock.patch("chronode.report.run_folder.draw_run"),
+        contextlib.nullcontext() if plots else mock.patch("chronode.report.run_page.draw_run"),
     ):
         try:
             main()

@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "chronode"
 ORDER = """
 _version _checks _colours _lazy
 _schema _files _limits _options _machine _deprecation _budget
-_documents
+_documents _pages
 kernels data papers
 compiler baselines
 nn

@@ -297,3 +297,15 @@ def test_scaled_parts_can_be_saved(tmp_path):
     made = from_list([[1.0, 2.0], [4.0]], target=["a", "b"])
     scaled = Scaler.fit(made).transform(made[1:])
     assert_same(load(scaled.save(tmp_path / "a.npz")), scaled)
+
+
+@pytest.mark.parametrize("dt", [False, True])
+def test_inverse_gives_back_values_times_and_targets(dt):
+    values = [np.array([[1.0, 50.0], [2.0, np.nan]]), np.array([[4.0, 70.0], [8.0, 90.0], [3.0, 60.0]])]
+    s = from_list(values, times=[[0.0, 4.0], [1.0, 2.0, 10.0]], target=[100.25, 900.5], dtype=np.float64)
+    scaler = Scaler.fit(s, dt=dt)
+    back = scaler.inverse(scaler.transform(s))
+    np.testing.assert_allclose(back.values, s.values, rtol=1e-12)
+    np.testing.assert_allclose(back.times, s.times, rtol=1e-12)
+    assert back.target.values.tolist() == s.target.values.tolist()
+    assert back.clock.told() == s.clock.told()

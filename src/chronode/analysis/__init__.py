@@ -1,5 +1,6 @@
 """Analyses: numbers first (dataclasses with `.to_json()`), plots second, commands (`chronode analyze`) third."""
 
+from ._attribution import Attribution, integrated_gradients
 from ._circle import Setting
 from ._equilibrium import Convergence, Eigenvalues, convergence, equilibrium_eigenvalues
 from ._expressivity import Sweep, Trajectory, arc_length, depth_table, lower_bound, principal, sweep, trajectory
@@ -71,6 +72,7 @@ from ._study import Trial
 from ._timescales import TimeScales, time_scales
 
 __all__ = [
+    "Attribution",
     "Comparison",
     "Convergence",
     "EffectiveSteps",
@@ -113,6 +115,7 @@ __all__ = [
     "hamiltonian",
     "health",
     "health_report",
+    "integrated_gradients",
     "layer_trajectory",
     "learned_steps",
     "learning_curves",

@@ -64,7 +64,7 @@ def compare(
 
 def _train(entries: list[Entry], epochs: int, console: Console, folder: Path) -> list[Result]:
     """All results; Ctrl-C ends with one line that says how to go on, and exit code 1."""
-    from ..report.run_folder import draw_run
+    from ..report.run_page import draw_run
     from ..search._compare import compare as carry_out
     from .many import Trainings
     from .outcome import say

@@ -16,7 +16,6 @@ from ..runs._prepare import Prepared
 from ..runs._train import Outcome
 
 _FEW_STEPS = 4
-PLOTS = ("curves.png", "confusion.png", "residuals.png")
 
 
 def say(console: Console, line: str, **style: Any) -> None:
@@ -90,9 +89,8 @@ def show_outcome(console: Console, outcome: Outcome) -> None:
         f"{told_end(summary)}: best epoch {summary['best_epoch']} of {summary['epochs']} by {summary['metric']}",
     )
     console.print(scores_table("test", {outcome.run.config["model"]["model"]: summary["test"], **summary["baselines"]}))
-    plots = [name for name in PLOTS if (folder / name).is_file()]
-    say(console, f"run: {folder}   " + "  ".join([*plots, "predictions.csv", "model.safetensors"]))
-    say(console, f"next: chronode predict {folder} NEW_FILE -o out.csv   or   chronode show {folder}")
+    say(console, f"run: {folder}   report.html  predictions.csv  model.safetensors")
+    say(console, f"next: chronode show {folder} --open   or   chronode predict {folder} NEW_FILE -o out.csv")
 
 
 def told_end(summary: Mapping[str, Any]) -> str:

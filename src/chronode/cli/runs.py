@@ -64,15 +64,22 @@ def _listed(folder: Path) -> dict[str, Any]:
 def show(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    open: Annotated[
+        bool, typer.Option("--open", help="Open the report (report.html) in the browser; written if it is missing.")
+    ] = False,
 ) -> None:
-    """Tell all about one run: how it went, what was asked, what it ran on, its files.
+    """Show one run: how it went, what was asked, what it ran on, its files; or open its report.
 
     Example: chronode show runs/vitals-1
+
+    Example: chronode show runs/vitals-1 --open
     """
     from ..runs._folder import Run
     from .outcome import say, scores_table
 
     run = Run.open(folder)
+    if open:
+        return _open_report(run)
     told, rows = facts(run), run.metrics()
     files = sorted(path.name for path in run.path.iterdir() if not path.name.startswith("."))
     if json:
@@ -99,6 +106,19 @@ def show(
     say(console, "files: " + "  ".join(files))
     if told["status"] in ("interrupted", "new"):
         say(console, f"next: chronode train --resume {run.path}")
+
+
+def _open_report(run: Run) -> None:
+    """Opens the page; where there is no browser, the line tells what to open."""
+    import webbrowser
+
+    path = run.path / "report.html"
+    if not path.is_file():
+        from ..report.run_page import report_of
+
+        report_of(run.path)
+    print(path)
+    webbrowser.open(path.resolve().as_uri())
 
 
 def facts(run: Run) -> dict[str, Any]:

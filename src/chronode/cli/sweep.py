@@ -97,7 +97,7 @@ def _space(asked: Config, given: dict[str, Any], ranges: list[str], fix: list[st
 
 def _carry_out(search: Search, trials: int, timeout: float | None, console: Console) -> Outcome | None:
     """Searches, then trains and tests the best; None if another process will."""
-    from ..report.run_folder import draw_run
+    from ..report.run_page import draw_run
     from .bars import Bars
     from .many import Trainings
     from .outcome import say

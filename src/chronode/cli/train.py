@@ -115,7 +115,7 @@ def as_yaml(config: Config) -> str:
 
 
 def _new(asked: Config, chosen: bool, output: Path | None, baseline: bool, console: Console, as_json: bool) -> None:
-    from ..report.run_folder import draw_run
+    from ..report.run_page import draw_run
     from ..runs._folder import next_folder
     from ..runs._prepare import prepare
     from ..runs._train import STRONG_BASELINE, check, train_run
@@ -132,7 +132,7 @@ def _new(asked: Config, chosen: bool, output: Path | None, baseline: bool, conso
 
 
 def _resume(folder: Path, source: str | None, changes: dict[str, Any], console: Console, as_json: bool) -> None:
-    from ..report.run_folder import draw_run
+    from ..report.run_page import draw_run
     from ..runs._folder import Run
     from ..runs._train import STRONG_BASELINE, config_of, resume_run
     from .bars import Bars

@@ -121,6 +121,22 @@ class Scaler:
         clock = replace(s.clock, unit=f"{self.dt:g} x {s.clock.unit}", scale=s.clock.scale * self.dt)
         return replace(scaled, base_times=s.base_times / self.dt, lead=lead, clock=clock)
 
+    def inverse(self, s: Sequences) -> Sequences:
+        """Series that `transform` gave, in their own units again: values, times and number targets."""
+        values = s.base_values
+        if values.dtype.kind == "f":
+            values = (values * np.asarray(self.std) + np.asarray(self.mean)).astype(values.dtype)
+        target = s.target
+        if target is not None and self.targets:
+            target = replace(target, values=np.asarray(target.given), source=None)
+        own = replace(s, base_values=values, target=target)
+        if self.dt == 1.0 or s.base_times is None:
+            return own
+        lead = None if s.lead is None else s.lead * self.dt
+        unit = s.clock.unit.removeprefix(f"{self.dt:g} x ")
+        clock = replace(s.clock, unit=unit, scale=s.clock.scale / self.dt)
+        return replace(own, base_times=s.base_times * self.dt, lead=lead, clock=clock)
+
     def inverse_target(self, values: Numbers) -> Numbers:
         """Converts predictions `(..., K)` to the units of the target."""
         if not self.targets:

@@ -259,6 +259,11 @@ class Sequences:
             f"Sequences({len(self):,} series, {int(self.lengths.sum()):,} steps, {self.num_channels} channels, {what})"
         )
 
+    def _repr_html_(self) -> str:
+        from ._pictures import as_html
+
+        return as_html(self)
+
     # ---- inside -----------------------------------------------------------------------------------------
 
     def _picked(self, rows: Rows) -> NDArray[np.int64]:

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from .._colours import COLOURS
 from .._files import replacing
 from ..data import Sequences
-
-FEW_CHANNELS = 8
+from ..data._pictures import FEW_CHANNELS, different_rows, target_text
 
 
 def plot_series(s: Sequences, path: Path, *, title: str, count: int = 3) -> Path:
@@ -27,7 +26,7 @@ def plot_series(s: Sequences, path: Path, *, title: str, count: int = 3) -> Path
     """
     from matplotlib.figure import Figure
 
-    rows = _different(s, count)
+    rows = different_rows(s, count)
     figure = Figure(figsize=(8, 1.2 + 1.9 * len(rows)), dpi=110, layout="constrained")
     figure.suptitle(title, fontsize=11, wrap=True)
     for axes, row in zip(np.atleast_1d(figure.subplots(len(rows), 1)), rows, strict=True):
@@ -36,15 +35,6 @@ def plot_series(s: Sequences, path: Path, *, title: str, count: int = 3) -> Path
     with replacing(path) as draft:
         figure.savefig(draft, format="png")
     return path
-
-
-def _different(s: Sequences, count: int) -> list[int]:
-    """Series of different classes first, then whatever comes."""
-    if s.target is None or s.target.per_step or s.target.classes is None:
-        return list(range(min(count, len(s))))
-    _, first = np.unique(s.target.values, return_index=True)
-    rest = np.setdiff1d(np.arange(min(len(s), 2 * count)), first)
-    return [*np.sort(first).tolist(), *rest.tolist()][:count]
 
 
 def _draw(axes: Any, s: Sequences, row: int) -> None:
@@ -59,7 +49,7 @@ def _draw(axes: Any, s: Sequences, row: int) -> None:
         _image(axes, x, times)
     else:
         _lines(axes, s, x, times)
-    axes.set_title(f"series {series.id}{_told(s, series.target)}", fontsize=9, loc="left")
+    axes.set_title(f"series {series.id}{target_text(s, row)}", fontsize=9, loc="left")
 
 
 def _image(axes: Any, x: NDArray[Any], times: NDArray[Any]) -> None:
@@ -80,12 +70,3 @@ def _lines(axes: Any, s: Sequences, x: NDArray[Any], times: NDArray[Any]) -> Non
         )
     axes.grid(alpha=0.3)
     axes.legend(fontsize=7, ncols=min(4, x.shape[1]), frameon=False, loc="upper right")
-
-
-def _told(s: Sequences, target: Any) -> str:
-    if s.target is None or s.target.per_step or target is None:
-        return ""
-    name = s.target.names[0]
-    if s.target.classes is not None:
-        return f", {name}: {s.target.classes[int(target)] if int(target) >= 0 else 'unknown'}"
-    return f", {name}: " + ", ".join(f"{value:.3g}" for value in np.atleast_1d(target)[:4])

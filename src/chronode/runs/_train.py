@@ -30,7 +30,7 @@ MAY_CHANGE = ("epochs", "steps", "early_stop", "threads")
 STRONG_BASELINE = "lstm-dt"
 
 Listener = Callable[[Event], None]
-Draw = Callable[[Run, Fitted, Sequences, Predictions], None]
+Draw = Callable[[Run, Prepared, Fitted, Predictions | None], None]
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ def train_run(
         baseline: train lstm-dt in the same way too, to compare with.
         command: the command line, to be told again.
         on_event: called as training goes on.
-        draw: called with the run, what was fitted, the test series and the answers, to draw plots into the folder.
+        draw: called at the end with the run, the series, the model and its answers for the test part, to write a
+            report into the folder.
 
     Raises:
         TrainingStopped: the loss is not finite or has exploded, or memory is full; the best weights are in the folder.
@@ -161,14 +162,21 @@ def _go(
                 summary = _summary(error.fitted, prepared, "failed")
                 _keep_model(run, error.fitted)
                 run.finish({**summary, "fault": str(error)})
+                if draw is not None:
+                    draw(run, prepared, error.fitted, None)
             raise
         _keep_model(run, fitted)
+        answers = None
         if fitted.stopped == "interrupted":
             summary = _summary(fitted, prepared, "interrupted")
         else:
-            summary = {**_summary(fitted, prepared, "finished"), **_results(run, config, prepared, fitted, draw)}
+            answers = _answers(run, config, prepared, fitted)
+            summary = _summary(fitted, prepared, "finished")
+            summary["test"] = fitted.evaluate(prepared.parts.test)
             summary["baselines"] = _baselines(config, prepared, baseline, on_event)
         run.finish(summary)
+        if draw is not None:
+            draw(run, prepared, fitted, answers)
     return Outcome(run, summary["status"], summary)
 
 
@@ -247,16 +255,13 @@ def _baselines(config: Config, prepared: Prepared, strong: bool, tell: Listener 
     return {**found, STRONG_BASELINE: fitted.evaluate(parts.test)}
 
 
-def _results(run: Run, config: Config, prepared: Prepared, fitted: Fitted, draw: Draw | None) -> dict[str, Any]:
-    """Tests the model; writes the predictions and has them drawn."""
-    test = prepared.parts.test
-    answers = fitted.predict(test)
-    told = _with_given_target(test)
+def _answers(run: Run, config: Config, prepared: Prepared, fitted: Fitted) -> Predictions:
+    """What the model says of the test part, also written as predictions.csv."""
+    answers = fitted.predict(prepared.parts.test)
     names = {"id": config.data.id or "series", "time": config.data.time}
+    told = _with_given_target(prepared.parts.test)
     write_table(columns_of(answers, told, **names, truth=True), run.path / "predictions.csv")
-    if draw is not None:
-        draw(run, fitted, told, answers)
-    return {"test": fitted.evaluate(test)}
+    return answers
 
 
 def _with_given_target(data: Sequences) -> Sequences:

@@ -1,0 +1,47 @@
+"""HTML pages with SVG plots, written without a library: reports of runs, and what notebooks show."""
+
+from ._charts import bar_chart, heat_map, shade
+from ._html import (
+    Html,
+    bullets,
+    cards,
+    code,
+    details,
+    figure,
+    grid,
+    heading,
+    page,
+    paragraph,
+    piece,
+    safe,
+    table,
+    write_page,
+)
+from ._marks import number, shortened, span, ticks
+from ._plot import GREY, Plot
+
+__all__ = [
+    "GREY",
+    "Html",
+    "Plot",
+    "bar_chart",
+    "bullets",
+    "cards",
+    "code",
+    "details",
+    "figure",
+    "grid",
+    "heading",
+    "heat_map",
+    "number",
+    "page",
+    "paragraph",
+    "piece",
+    "safe",
+    "shade",
+    "shortened",
+    "span",
+    "table",
+    "ticks",
+    "write_page",
+]

@@ -1,0 +1,160 @@
+"""Pages, tables and figures as HTML text: one file each, no remote address, readable on a phone and on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from .._files import replacing
+from ._marks import number
+from ._style import IN_NOTEBOOKS, SORT, STYLE
+
+
+class Html(str):
+    """Text that is HTML already; all other text is escaped when it is put on a page."""
+
+    __slots__ = ()
+
+
+def safe(value: Any) -> str:
+    """A value as HTML: what is Html stays, numbers are rounded, all else is escaped.
+
+    Example:
+        >>> safe("a < b"), safe(0.123456), safe(None), safe(Html("<b>x</b>"))
+        ('a &lt; b', '0.1235', '', '<b>x</b>')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, Html):
+        return value
+    return escape(number(value) if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value))
+
+
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    numeric: Sequence[str] = (),
+    sortable: bool = False,
+    best: int | None = None,
+) -> Html:
+    """A table; a cell may be a pair of what is shown and the number that it is sorted by.
+
+    Args:
+        columns: headings.
+        rows: of cells, as `safe` takes them.
+        numeric: columns that are aligned on the right.
+        sortable: a click on a heading sorts the rows (on a page made with `script=True`).
+        best: the row that is set in bold.
+
+    Example:
+        >>> found = table(["model", "rmse"], [["a<b", 0.5]], numeric=["rmse"])
+        >>> '<td>a&lt;b</td><td class="n" data-v="0.5">0.5</td>' in found
+        True
+    """
+    sides = [' class="n"' if name in numeric else "" for name in columns]
+    head = "".join(f"<th{side}>{safe(name)}</th>" for name, side in zip(columns, sides, strict=True))
+    lines = []
+    for place, row in enumerate(rows):
+        cells = "".join(_cell(value, side) for value, side in zip(row, sides, strict=True))
+        mark = ' class="best"' if place == best else ""
+        lines.append(f"<tr{mark}>{cells}</tr>")
+    kind = ' class="sortable"' if sortable else ""
+    body = "".join(lines)
+    return Html(f'<div class="wide"><table{kind}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>')
+
+
+def _cell(value: Any, side: str) -> str:
+    shown, key = value if isinstance(value, tuple) else (value, value)
+    by = f' data-v="{key!r}"' if isinstance(key, int | float) and key == key and not isinstance(key, bool) else ""
+    return f"<td{side}{by}>{safe(shown)}</td>"
+
+
+def figure(drawing: Any, caption: str = "") -> Html:
+    """A plot (anything whose `str` is SVG) with a caption."""
+    below = f"<figcaption>{safe(caption)}</figcaption>" if caption else ""
+    return Html(f"<figure>{drawing}{below}</figure>")
+
+
+def grid(*figures: str) -> Html:
+    """Figures beside each other where there is room, else one below the other."""
+    return Html(f'<div class="grid">{"".join(figures)}</div>')
+
+
+def cards(facts: Mapping[str, Any]) -> Html:
+    """Name -> value as a row of boxes."""
+    boxes = (f'<div class="card"><span>{safe(name)}</span><b>{safe(value)}</b></div>' for name, value in facts.items())
+    return Html(f'<div class="cards">{"".join(boxes)}</div>')
+
+
+def paragraph(text: Any, kind: str = "") -> Html:
+    """A paragraph; `kind` is "", "lead" or "small"."""
+    mark = f' class="{kind}"' if kind else ""
+    return Html(f"<p{mark}>{safe(text)}</p>")
+
+
+def heading(text: str) -> Html:
+    """A heading within a section."""
+    return Html(f"<h3>{safe(text)}</h3>")
+
+
+def bullets(lines: Iterable[Any]) -> Html:
+    """A list."""
+    return Html(f"<ul>{''.join(f'<li>{safe(line)}</li>' for line in lines)}</ul>")
+
+
+def code(text: str) -> Html:
+    """Text to be copied as it is."""
+    return Html(f"<pre><code>{safe(text)}</code></pre>")
+
+
+def details(summary: str, *content: str) -> Html:
+    """Content that a click unfolds."""
+    return Html(f"<details><summary>{safe(summary)}</summary>{''.join(content)}</details>")
+
+
+def page(title: str, head: str, sections: Mapping[str, Sequence[str]], *, script: bool = False, foot: Any = "") -> Html:
+    """A whole page.
+
+    Args:
+        title: of the window and the first heading.
+        head: HTML below the heading.
+        sections: heading -> pieces of HTML.
+        script: with the few lines that sort tables.
+        foot: the last line.
+
+    Example:
+        >>> text = page("a <run>", "", {"Data": [table(["x"], [[1]])]})
+        >>> "<title>a &lt;run&gt;</title>" in text, "http" in text
+        (True, False)
+    """
+    names = {name: f"s{place}" for place, name in enumerate(sections)}
+    links = "".join(f'<a href="#{names[name]}">{safe(name)}</a>' for name in sections)
+    body = "".join(
+        f'<section id="{names[name]}"><h2>{safe(name)}</h2>{"".join(pieces)}</section>'
+        for name, pieces in sections.items()
+    )
+    start = '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+    start += '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    # An empty icon: browsers would ask for one otherwise.
+    start += f'<link rel="icon" href="data:,"><title>{safe(title)}</title><style>{STYLE}</style></head>'
+    end = f"<script>{SORT}</script>" if script else ""
+    footer = f"<footer>{safe(foot)}</footer>" if foot else ""
+    return Html(
+        f"{start}<body><main><h1>{safe(title)}</h1>{head}<nav>{links}</nav>{body}{footer}</main>{end}</body></html>\n"
+    )
+
+
+def write_page(path: str | Path, text: str) -> Path:
+    """Writes a page, whole or not at all."""
+    path = Path(path)
+    with replacing(path) as draft:
+        draft.write_text(text, encoding="utf-8", errors="replace")
+    return path
+
+
+def piece(*content: str) -> str:
+    """HTML for the output of a notebook's cell, with the style that it needs."""
+    return f'<div class="chronode"><style>{IN_NOTEBOOKS}</style>{"".join(content)}</div>'

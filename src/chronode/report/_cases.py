@@ -1,0 +1,175 @@
+"""The series that a model did best and worst on, and which of their observations mattered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._model import SequenceModel
+from .._pages import Html, bar_chart, figure, heading, heat_map, number, paragraph
+from ..analysis import Attribution, integrated_gradients
+from ..data import UNKNOWN, Sequences
+from ..data._pictures import binned, series_picture
+from ..training import Objective, Predictions
+
+_MOST_CHANNELS = 12
+# Steps times points of the path: what an explanation may cost.
+_MOST_WORK = 65_536
+
+
+@dataclass(frozen=True)
+class Case:
+    """A series of the test part and how well the model did on it.
+
+    Attributes:
+        row: its number in the test part.
+        score: mean probability of the true class, or minus the root mean square error in the model's units.
+    """
+
+    row: int
+    score: float
+
+
+def ranked(test: Sequences, answers: Predictions, scale: NDArray[Any]) -> list[Case]:
+    """The series with a known target, the best first.
+
+    Args:
+        test: with targets in the same units as the answers.
+        answers: what the model says.
+        scale: of each number target, so that all count alike.
+    """
+    target = test.target
+    assert target is not None
+    cases = []
+    for row, said in enumerate(answers.values):
+        part = slice(int(test.starts[row]), int(test.starts[row] + test.lengths[row])) if target.per_step else row
+        true = np.atleast_1d(target.values[part])
+        if target.classes is not None:
+            chances = said if target.per_step else said[None]
+            known = true != UNKNOWN
+            score = float(chances[known, true[known]].mean()) if known.any() else np.nan
+        else:
+            gap = (said - target.values[part]) / scale
+            score = -float(np.sqrt(np.nanmean(gap**2))) if np.isfinite(gap).any() else np.nan
+        if np.isfinite(score):
+            cases.append(Case(row, score))
+    return sorted(cases, key=lambda case: -case.score)
+
+
+def case_pieces(
+    model: SequenceModel, objective: Objective, scaled: Sequences, shown: Sequences, answers: Predictions, scale: Any
+) -> list[str]:
+    """The best and the worst series, drawn, with the contributions of their observations.
+
+    Args:
+        model: the trained one.
+        objective: what it was trained for.
+        scaled: the test part as the model takes it.
+        shown: the same in its own units.
+        answers: what the model says.
+        scale: as for `ranked`.
+    """
+    cases = ranked(shown, answers, np.asarray(scale))
+    if not cases:
+        return [paragraph("No series of the test part has a known target.")]
+    count = 1 if len(cases) < 4 else 2
+    groups = {"Best": cases[:count], "Worst": cases[::-1][:count]} if len(cases) > 1 else {"The only series": cases}
+    pieces, found = [], []
+    for name, chosen in groups.items():
+        pieces.append(heading(name))
+        boxes = []
+        for case in chosen:
+            explained = _explained(model, objective, scaled, answers, case.row)
+            found.append(explained)
+            boxes.append(_box(shown, answers, case, explained))
+        pieces.append(f'<div class="grid">{"".join(boxes)}</div>')
+    return [*pieces, *_by_channel(found, shown.channels)]
+
+
+def _explained(
+    model: SequenceModel, objective: Objective, scaled: Sequences, answers: Predictions, row: int
+) -> Attribution | None:
+    """The contributions to the predicted class's probability or to the first target; None for very long series."""
+    length = int(scaled.lengths[row])
+    most = min(1024, _MOST_WORK // length)
+    if most < 32:
+        return None
+    said = answers.values[row]
+    output = int((said[-1] if objective.per_step else said).argmax()) if objective.classes is not None else 0
+    chances = objective.classes is not None
+    return integrated_gradients(model, scaled, row, output=output, probability=chances, most=most)
+
+
+def _box(shown: Sequences, answers: Predictions, case: Case, explained: Attribution | None) -> Html:
+    """One series: what it is, what the model says, and the contributions below it."""
+    parts = [str(series_picture(shown, case.row)), paragraph(_verdict(answers, case), "small")]
+    if explained is not None:
+        parts.append(_contributions(shown, case.row, explained, answers))
+    return Html(f"<figure>{''.join(parts)}</figure>")
+
+
+def _verdict(answers: Predictions, case: Case) -> str:
+    said = answers.values[case.row]
+    if answers.classes is None:
+        size = f"root mean square error {number(-case.score)} standard deviations of the target"
+        if said.ndim == 1:
+            return f"predicted {', '.join(number(float(value)) for value in said[:4])}; {size}"
+        return size
+    if said.ndim == 2:
+        return f"mean probability of the true class over all steps: {number(case.score)}"
+    return (
+        f"predicted {answers.classes[int(said.argmax())]} with probability {number(float(said.max()))}; "
+        f"probability of the true class: {number(case.score)}"
+    )
+
+
+def _contributions(shown: Sequences, row: int, explained: Attribution, answers: Predictions) -> str:
+    values = explained.values
+    order = np.argsort(-np.abs(values).sum(0), kind="stable")[:_MOST_CHANNELS]
+    order = np.sort(order)
+    series = shown[row]
+    times = series.times if len(series.times) == len(values) else np.arange(float(len(values)))
+    field, edges = binned(values[:, order], times, total=True)
+    names = [shown.channels[place] for place in order] if values.shape[1] == len(shown.channels) else ["symbol"]
+    step = " at the last step" if answers.values[row].ndim == 2 else ""
+    if answers.classes is None:
+        what = f"{answers.names[0]}{step} (scaled)"
+    else:
+        said = answers.values[row]
+        what = f"p({answers.classes[int((said[-1] if said.ndim == 2 else said).argmax())]}){step}"
+    change = f"{number(explained.reference)} → {number(explained.output)}"
+    note = (
+        ""
+        if explained.error <= 1e-3 * max(1, abs(explained.output - explained.reference))
+        else (f"; the contributions miss {number(explained.error)} of the change")
+    )
+    title = f"Contributions to {what}: {change}{note}"
+    axis = "step" if shown.base_times is None else f"time ({shown.clock.told()})"
+    return heat_map(field.T, names, (), title=title, xlabel=axis, edges=edges, tall=16)
+
+
+def _by_channel(found: list[Attribution | None], channels: tuple[str, ...]) -> list[str]:
+    """The size of the contributions of each channel over the series that were explained."""
+    known = [one for one in found if one is not None and one.values.shape[1] == len(channels)]
+    text = (
+        "Contributions are integrated gradients from the mean of every channel to the series: they sum to the change "
+        "of the output. Blue raises it, orange lowers it."
+    )
+    if not known:
+        return (
+            [paragraph("These series are too long for contributions to be drawn here.", "small")]
+            if None in found
+            else []
+        )
+    if len(channels) < 2:
+        return [paragraph(text, "small")]
+    sizes = np.mean([np.abs(one.values).sum(0) for one in known], axis=0)
+    order = np.argsort(-sizes, kind="stable")[:_MOST_CHANNELS]
+    total = float(sizes.sum()) or 1.0
+    title = f"Size of the contributions by channel, mean of {len(known)} series"
+    texts = [f"{100 * sizes[place] / total:.0f}%" for place in order]
+    chart = bar_chart([channels[place] for place in order], sizes[order].tolist(), texts, title=title)
+    return [f'<div class="grid">{figure(chart)}<div>{paragraph(text, "small")}</div></div>']

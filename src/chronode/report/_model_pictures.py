@@ -1,0 +1,146 @@
+"""Pictures of what a model says of the test part: confusion, calibration, residuals, forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._colours import COLOURS
+from .._pages import GREY, Plot, figure, heat_map, number, span
+
+# Beyond it the names of classes cannot be read.
+MOST_CLASSES = 40
+_MOST_DOTS = 1_500
+_BINS = 10
+
+
+def learning_pictures(rows: Sequence[dict[str, Any]], metric: str, best_epoch: int | None) -> list[str]:
+    """Losses over epochs, and the validation metric if it is not the loss."""
+    epochs = [float(row["epoch"]) for row in rows]
+
+    def column(key: str) -> NDArray[np.float64]:
+        found = [row.get(key) for row in rows]
+        return np.array([np.nan if value is None else float(value) for value in found])
+
+    panels = {"Loss": {"training": column("loss"), "validation": column("valid_loss")}}
+    if metric not in ("", "loss", "valid_loss"):
+        panels[f"Validation {metric}"] = {"": column(metric)}
+    pictures: list[str] = []
+    for title, lines in panels.items():
+        if not any(np.isfinite(values).any() for values in lines.values()):
+            continue
+        plot = Plot(span(epochs, room=0.02), span(*lines.values()), title=title, xlabel="epoch", whole=True)
+        for place, (name, values) in enumerate(lines.items()):
+            colour = COLOURS[place] if name else COLOURS[2]
+            plot.line(epochs, values, colour=colour, name=name, dots=len(epochs) <= 40)
+        if best_epoch:
+            plot.upright(float(best_epoch), name=f"best epoch ({best_epoch})")
+        pictures.append(figure(plot))
+    return pictures
+
+
+def confusion_picture(said: NDArray[Any], true: NDArray[Any], classes: Sequence[str]) -> str:
+    """How often each true class was taken for each class; colours show the share of the true class."""
+    counts = np.zeros((len(classes), len(classes)), dtype=int)
+    np.add.at(counts, (true, said), 1)
+    share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    right = np.trace(counts) / max(counts.sum(), 1)
+    title = f"Confusion matrix: {100 * right:.1f}% of {counts.sum():,} correct"
+    tall = 26 if len(classes) <= 12 else 16
+    texts = [[str(count) if count else "" for count in row] for row in counts.tolist()]
+    return figure(
+        heat_map(counts, classes, classes, title=title, xlabel="predicted class", texts=texts, tall=tall, shares=share),
+        "A row per true class; the colour is the share of that class.",
+    )
+
+
+def calibration_picture(chances: NDArray[Any], true: NDArray[Any], classes: Sequence[str]) -> str:
+    """How often the model is right where it says so with a certain probability."""
+    if len(classes) == 2:
+        sure, right, what = chances[:, 1], true == 1, f"class {classes[1]}"
+    else:
+        sure, right, what = chances.max(1), chances.argmax(1) == true, "the predicted class"
+    order = np.argsort(sure, kind="stable")
+    parts = [part for part in np.array_split(order, min(_BINS, max(1, len(order) // 5))) if len(part)]
+    x, y = (np.array([float(values[part].mean()) for part in parts]) for values in (sure, right))
+    sizes = np.array([len(part) for part in parts])
+    error = float((np.abs(x - y) * sizes).sum() / sizes.sum())
+    half = 1.96 * np.sqrt(np.maximum(y * (1 - y), 0.25 / sizes) / sizes)
+    labels = {"xlabel": f"predicted probability of {what}", "ylabel": "observed share"}
+    plot = Plot((0, 1), (0, 1), title=f"Calibration: mean error {number(error)}", **labels)
+    plot.line([0, 1], [0, 1], colour=GREY, dash="3 3", name="perfect")
+    plot.band(x, np.clip(y - half, 0, 1), np.clip(y + half, 0, 1), name="95% interval")
+    plot.line(x, y, dots=True, name="model")
+    return figure(plot, f"Test predictions in {len(parts)} groups of about {round(sizes.mean())}, by probability.")
+
+
+def residual_pictures(said: NDArray[Any], true: NDArray[Any], names: Sequence[str]) -> list[str]:
+    """Predicted over true values and a histogram of their differences, per target."""
+    pictures: list[str] = []
+    for name, ours, theirs in zip(names, said.T, true.T, strict=True):
+        known = np.isfinite(ours) & np.isfinite(theirs)
+        ours, theirs = ours[known].astype(np.float64), theirs[known].astype(np.float64)
+        if not len(ours):
+            continue
+        few = np.linspace(0, len(ours) - 1, min(len(ours), _MOST_DOTS)).astype(int)
+        ends = span(ours, theirs)
+        plot = Plot(ends, ends, title=f"{name}: predicted and true", xlabel="true", ylabel="predicted")
+        plot.line(ends, ends, colour=GREY, dash="3 3", name="predicted = true")
+        plot.dots(theirs[few], ours[few], opacity=max(0.15, min(0.8, 60 / len(few))), size=2.5)
+        gap = ours - theirs
+        counts, edges = np.histogram(gap, bins=min(40, max(8, round(len(gap) ** 0.4))))
+        told = f"{name}: mean residual {number(float(gap.mean()))}, RMSE {number(float(np.sqrt((gap**2).mean())))}"
+        bars = Plot(
+            (edges[0], edges[-1]), (0, 1.05 * counts.max()), title=told, xlabel="predicted − true", ylabel="count"
+        )
+        bars.bars(edges, counts, colour=COLOURS[2])
+        if edges[0] < 0 < edges[-1]:
+            bars.upright(0.0)
+        pictures += [figure(plot), figure(bars)]
+    return pictures
+
+
+def forecast_picture(
+    history: NDArray[Any], said: NDArray[Any], true: NDArray[Any], spread: NDArray[Any] | None, title: str
+) -> str:
+    """The last observations of a series, the forecast after them, and what came.
+
+    Args:
+        history: `(T,)` the channel up to the last step.
+        said: `(horizon,)` the forecast.
+        true: `(horizon,)` what came, NaN where it is not known.
+        spread: `(2, horizon)` what to add to the forecast for the band's lower and upper edge.
+        title: text above.
+    """
+    past = history[-max(24, 4 * len(said)) :].astype(np.float64)
+    before, after = np.arange(1 - len(past), 1), np.arange(1, len(said) + 1)
+    band = said if spread is None else said + spread
+    plot = Plot(
+        (before[0] - 0.2, after[-1] + 0.2), span(past, said, true, band), title=title, xlabel="steps ahead", whole=True
+    )
+    seen = np.isfinite(past)
+    plot.line(before[seen], past[seen], colour=GREY, dots=len(past) <= 60, name="history")
+    if spread is not None:
+        plot.band(after, *band, colour=COLOURS[1], name="80% band")
+    plot.line(after, true, colour=COLOURS[0], dots=True, name="true")
+    plot.line(after, said, colour=COLOURS[1], dots=True, name="forecast")
+    plot.upright(0.0)
+    return figure(plot)
+
+
+def horizon_picture(gaps: NDArray[Any], horizon: int, channels: Sequence[str]) -> str:
+    """The error of each step ahead: `gaps (rows, horizon * channels)`, step by step."""
+    table = np.sqrt(np.nanmean(gaps.astype(np.float64) ** 2, axis=0)).reshape(horizon, len(channels))
+    plot = Plot(
+        span(range(1, horizon + 1)),
+        span(table, zero=True),
+        title="RMSE by steps ahead",
+        xlabel="steps ahead",
+        whole=True,
+    )
+    for place, name in enumerate(channels[:8]):
+        plot.line(range(1, horizon + 1), table[:, place], colour=COLOURS[place], name=name, dots=horizon <= 40)
+    return figure(plot)

@@ -1,0 +1,149 @@
+"""The part of a report about the test series: metrics, pictures, the best and the worst of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._model import SequenceModel
+from .._pages import grid, number, paragraph, table
+from ..data import UNKNOWN, Sequences
+from ..runs import Config, Prepared
+from ..runs._folder import Summary
+from ..training import Objective, Predictions, predict
+from ..training._intervals import bootstrap_intervals
+from ._cases import case_pieces
+from ._model_pictures import (
+    MOST_CLASSES,
+    calibration_picture,
+    confusion_picture,
+    forecast_picture,
+    horizon_picture,
+    residual_pictures,
+)
+
+_MOST_TARGETS = 3
+
+
+def own_units(s: Sequences, scaler: Any) -> Sequences:
+    """The series as they were before they were scaled, except where a batch is finished as the model takes it."""
+    return s if scaler is None or s.finish is not None else scaler.inverse(s)
+
+
+def scores_table(summary: Summary, model: str, intervals: dict[str, tuple[float, float]]) -> str:
+    names = list(dict.fromkeys([summary.metric, *summary.test]))
+    names = [name for name in names if name in summary.test]
+
+    def cell(name: str, value: float | None) -> Any:
+        if value is None or name not in intervals:
+            return value
+        low, high = intervals[name]
+        return f"{number(value)} ({number(low)} to {number(high)})", value
+
+    rows = [[model, *(cell(name, summary.test.get(name)) for name in names)]]
+    rows += [[name, *(scores.get(metric) for metric in names)] for name, scores in summary.baselines.items()]
+    note = (
+        "In brackets: 95% bootstrap intervals; series are drawn anew, all steps of a group together."
+        if intervals
+        else ""
+    )
+    return table(["model", *names], rows, numeric=names, best=0) + paragraph(note, "small")
+
+
+class TestPart:
+    """The test part with what the model says of it.
+
+    Args:
+        prepared: the series.
+        model: the trained one.
+        objective: what it was trained for.
+        answers: of the model, for the test part.
+    """
+
+    def __init__(self, prepared: Prepared, model: SequenceModel, objective: Objective, answers: Predictions):
+        self.prepared, self.model, self.objective, self.answers = prepared, model, objective, answers
+        self.scaled = prepared.parts.test.with_classes(objective.classes)
+        self.scaler = prepared.parts.scaler
+        self.shown = own_units(self.scaled, self.scaler)
+        self.said, self.true, self.groups = _rows(_with_own_target(self.scaled, self.scaler), answers)
+
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """Of the metrics, in the units that they are measured in."""
+        said, true = self.said, self.true
+        if self.objective.classes is None and self.objective.scaler is None and self.scaler is not None:
+            mean, std = np.asarray(self.scaler.target_mean), np.asarray(self.scaler.target_std)
+            said, true = ((values - mean) / std for values in (said, true)) if len(mean) else (said, true)
+        return bootstrap_intervals(self.objective.metrics, said, true, self.groups)
+
+    def pictures(self, config: Config) -> list[str]:
+        """What the model confuses, or how far off it is."""
+        if not len(self.said):
+            return []
+        if self.objective.classes is not None:
+            return [grid(*self._class_pictures(self.objective.classes))]
+        if config.data.forecast:
+            return [grid(*self._forecasts(config.data.forecast))]
+        few = slice(_MOST_TARGETS)
+        more = len(self.answers.names) - _MOST_TARGETS
+        note = [paragraph(f"{more} more targets are not drawn.", "small")] if more > 0 else []
+        return [grid(*residual_pictures(self.said[:, few], self.true[:, few], self.answers.names[few])), *note]
+
+    def _class_pictures(self, classes: tuple[str, ...]) -> Iterator[str]:
+        if len(classes) <= MOST_CLASSES:
+            yield confusion_picture(self.said.argmax(1), self.true, classes)
+        if len(self.said) >= 10:
+            yield calibration_picture(self.said, self.true, classes)
+
+    def _forecasts(self, horizon: int) -> Iterator[str]:
+        reading, target = self.prepared.reading, self.shown.target
+        assert reading is not None and target is not None
+        channels = list(reading.forecast_channels)
+        valid = self.prepared.parts.valid
+        spread = None
+        if len(valid):
+            guess = predict(self.model, valid, scaler=self.scaler)
+            said, true, _ = _rows(_with_own_target(valid, self.scaler), guess)
+            spread = np.nanquantile(true - said, [0.1, 0.9], axis=0) if len(said) >= 20 else None
+        for row in range(min(3, len(self.shown))):
+            series, name = self.shown[row], channels[0]
+            places = [step * len(channels) for step in range(horizon)]
+            true = np.asarray(series.target)[-1][places]
+            band = None if spread is None else spread[:, places]
+            history = series.values[:, self.shown.channels.index(name)]
+            title = f"{name}, series {series.id}"
+            yield forecast_picture(history, self.answers.values[row][-1][places], true, band, title)
+        if horizon > 1:
+            yield horizon_picture(self.said - self.true, horizon, channels)
+        yield from residual_pictures(self.said[:, :1], self.true[:, :1], self.answers.names[:1])
+
+    def cases(self) -> list[str]:
+        """The best and the worst series."""
+        scale = np.asarray(self.scaler.target_std) if self.scaler is not None and self.scaler.targets else np.ones(1)
+        if self.objective.classes is None and (self.scaler is None or not self.scaler.targets):
+            scale = np.nanstd(self.true.astype(np.float64), axis=0)
+            scale = np.where(scale > 0, scale, 1.0)
+        shown = _with_own_target(self.shown, None if self.shown is not self.scaled else self.scaler)
+        return case_pieces(self.model, self.objective, self.scaled, shown, self.answers, scale)
+
+
+def _with_own_target(s: Sequences, scaler: Any) -> Sequences:
+    """The series with number targets in their own units."""
+    if s.target is None or s.target.classes is not None or scaler is None:
+        return s
+    return replace(s, target=replace(s.target, values=np.asarray(s.target.given), source=None))
+
+
+def _rows(s: Sequences, answers: Predictions) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """(predicted, true, group) of every series or step whose target is known."""
+    target = s.target
+    assert target is not None
+    if target.per_step:
+        true, said, groups = target.values[s.steps], np.concatenate(answers.values), np.repeat(s.groups, s.lengths)
+    else:
+        true, said, groups = target.values, np.stack(answers.values), s.groups
+    known = true != UNKNOWN if target.classes is not None else ~np.isnan(true).all(-1)
+    return said[known], true[known], groups[known]

@@ -1,0 +1,184 @@
+"""report.html of a run: the data, the training, the test, single series, settings, and how to repeat it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+from .._model import SequenceModel
+from .._pages import Html, bullets, cards, code, details, grid, number, page, paragraph, table, write_page
+from ..data._pictures import pictures_of
+from ..runs import Config, Prepared, Run, Trained, prepare
+from ..runs._folder import Summary
+from ..training import Fitted, Objective, Predictions
+from ._model_pictures import learning_pictures
+from ._test_part import TestPart, own_units, scores_table
+
+NAME = "report.html"
+_PILLS = {"finished": "", "failed": " bad"}
+
+
+def draw_run(run: Run, prepared: Prepared, fitted: Fitted, answers: Predictions | None) -> None:
+    """Writes report.html of a training that has just ended.
+
+    Args:
+        run: its folder, with the summary.
+        prepared: the series.
+        fitted: the model.
+        answers: what it says of the test part; None if it was not tested.
+    """
+    write_report(run, prepared, fitted.model, fitted.objective, answers)
+
+
+def report_of(folder: str | Path) -> Path:
+    """Writes report.html of a run folder anew and returns its path; the data are read again."""
+    run = Run.open(folder)
+    if not (run.path / "model.safetensors").is_file():
+        return write_report(run, None, None, None, None)
+    trained = Trained.load(folder)
+    prepared = prepare(trained.config)
+    answers = trained.predict(prepared.parts.test) if run.status == "finished" else None
+    return write_report(run, prepared, trained.model, trained.objective, answers)
+
+
+def write_report(
+    run: Run,
+    prepared: Prepared | None,
+    model: SequenceModel | None,
+    objective: Objective | None,
+    answers: Predictions | None,
+) -> Path:
+    """Writes report.html from what is at hand; a run without a model has no test."""
+    summary = run.summary() or Summary(run.status if run.status in ("failed", "stopped") else "interrupted")
+    config = Config.from_dict({name: part for name, part in run.config.items() if name != "baseline"})
+    sections: dict[str, list[str]] = {}
+    intervals: dict[str, tuple[float, float]] = {}
+    if prepared is not None:
+        sections["Data"] = _data_section(prepared)
+    sections["Training"] = _training_section(run, summary)
+    if prepared is not None and model is not None and objective is not None and answers is not None:
+        test = TestPart(prepared, model, objective, answers)
+        intervals = test.intervals()
+        sections["Test"] = [scores_table(summary, config.model.model, intervals), *test.pictures(config)]
+        sections["Best and worst series"] = test.cases()
+    sections["Settings"] = _settings_section(run, config)
+    sections["How to repeat"] = _repeat_section(run, config, prepared)
+    head = _head(run, summary, config, intervals)
+    title = f"{run.path.name}: {config.model.model} on {Path(config.data.source).name}"
+    foot = f"chronode {run.environment.get('chronode', '')}; written into {run.path}"
+    return write_page(run.path / NAME, page(title, head, sections, foot=foot))
+
+
+def _head(run: Run, summary: Summary, config: Config, intervals: dict[str, tuple[float, float]]) -> str:
+    status = Html(f'<span class="pill{_PILLS.get(summary.status, " off")}">{summary.status}</span>')
+    started = str(run.environment.get("started") or "")[:16].replace("T", " ")
+    facts: dict[str, Any] = {}
+    value = summary.test.get(summary.metric)
+    if value is not None:
+        low, high = intervals.get(summary.metric, (None, None))
+        ends = "" if low is None or high is None else f"<small>{number(low)} to {number(high)}</small>"
+        facts[f"test {summary.metric}"] = Html(f"{number(value)}{ends}")
+    for name, scores in list(summary.baselines.items())[:2]:
+        if (other := scores.get(summary.metric)) is not None:
+            facts[f"{name} {summary.metric}"] = other
+    facts["best epoch"] = f"{summary.best_epoch or 0} of {summary.epochs or 0}"
+    if summary.parameters is not None:
+        facts["parameters"] = summary.parameters
+    if summary.seconds is not None:
+        facts["training time"] = _duration(summary.seconds)
+    size = f"{config.model.layers} × {config.model.hidden}" if config.model.layers > 1 else str(config.model.hidden)
+    lead = Html(f"{status} {started} UTC") if started else status
+    fault = paragraph(f"Training failed: {summary.fault}") if summary.fault else ""
+    told = paragraph(Html(f"{lead} · {size} units · seed {config.training.seed}"), "lead")
+    return told + fault + cards(facts)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"
+
+
+# ---- data and training -------------------------------------------------------------------------------------
+
+
+def _data_section(prepared: Prepared) -> list[str]:
+    parts, facts = prepared.parts, prepared.facts
+    rows = []
+    for name, part in (("training", parts.train), ("validation", parts.valid), ("test", parts.test)):
+        ends = sorted({int(part.lengths.min()), int(part.lengths.max())}) if len(part) else []
+        rows.append([name, len(part), int(part.lengths.sum()), " to ".join(f"{end:,}" for end in ends)])
+    columns = ["part", "series", "steps", "steps per series"]
+    shown = own_units(parts.train, parts.scaler)
+    pieces = [paragraph(str(facts)), paragraph(f"{facts.time}; {prepared.divided}.", "small")]
+    pieces += [table(columns, rows, numeric=columns[1:]), "<h3>Training part</h3>", grid(*pictures_of(shown, 4))]
+    if prepared.notes:
+        pieces += ["<h3>Notes</h3>", bullets(prepared.notes)]
+    return pieces
+
+
+def _training_section(run: Run, summary: Summary) -> list[str]:
+    rows = run.metrics()
+    if not rows:
+        return [paragraph("No epoch was finished.")]
+    words = {
+        "early": "stopped early: no improvement",
+        "epochs": "all epochs were trained",
+        "steps": "all steps were taken",
+    }
+    end = words.get(summary.stopped, summary.stopped or summary.status)
+    pieces = [paragraph(f"{len(rows):,} epochs; {end}.")]
+    pieces.append(grid(*learning_pictures(rows, summary.metric, summary.best_epoch)))
+    names = list(rows[-1])
+    body = [[row.get(name) for name in names] for row in rows]
+    return [*pieces, details("All epochs", table(names, body, numeric=names))]
+
+
+# ---- settings ----------------------------------------------------------------------------------------------
+
+
+def _settings_section(run: Run, config: Config) -> list[str]:
+    asked, usual = config.as_dict(), Config().as_dict()
+    rows = [
+        [section, name, _plain(value), _plain(usual[section][name])]
+        for section, values in asked.items()
+        for name, value in values.items()
+        if value != usual[section][name]
+    ]
+    whole = json.dumps(asked, indent=1, ensure_ascii=False)
+    machine = [[name, str(value)] for name, value in run.environment.items() if value is not None]
+    return [
+        table(["section", "setting", "value", "default"], rows)
+        if rows
+        else paragraph("All settings are the defaults."),
+        details("All settings, as --config takes them", code(whole)),
+        details("Versions and machine", table(["", ""], machine)),
+    ]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={item}" for name, item in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+
+
+def _repeat_section(run: Run, config: Config, prepared: Prepared | None) -> list[str]:
+    pieces: list[str] = []
+    if run.command:
+        pieces += [paragraph("The same command trains the same model:"), code(f"chronode {shlex.join(run.command)}")]
+    else:
+        pieces += [
+            paragraph("Save all settings, listed above, as config.yaml; the same settings train the same model:"),
+            code("chronode train --config config.yaml"),
+        ]
+    folder = shlex.quote(str(run.path))
+    pieces += [paragraph("Use the model:"), code(f"chronode predict {folder} NEW_FILE -o predictions.csv")]
+    if prepared is not None and "file" in prepared.source:
+        told = prepared.source
+        pieces.append(paragraph(f"Data: {told['file']}, {told['size']:,} bytes, SHA-256 {told['sha256']}", "small"))
+    commit, changed = run.environment.get("commit"), run.environment.get("changed")
+    if commit:
+        pieces.append(paragraph(f"chronode at commit {commit}{' with local changes' if changed else ''}", "small"))
+    return pieces

@@ -1,0 +1,183 @@
+"""report.html of real runs: whole, self-contained, safe, and saying what the run's files say."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from html_checks import ATTACK, check_html
+
+from chronode.report.run_page import draw_run, report_of
+from chronode.runs import Config, Run, train_run
+from chronode.training import TrainingStopped
+
+
+def trained(folder, data, *, hidden=4, epochs=2, model="gru", **training):
+    """A run with its page."""
+    told = {"model": model, "hidden": hidden}
+    config = {"data": data, "model": told, "training": {"epochs": epochs, "batch_size": 8, **training}}
+    run = train_run(Config.from_dict(config), folder / "run", draw=draw_run).run
+    return run, (run.path / "report.html").read_text(encoding="utf-8")
+
+
+def write(path, columns, rows):
+    """A CSV file, whatever is in the names."""
+    import csv
+
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(rows)
+    return str(path)
+
+
+def series_rows(series, steps, make, seed=0):
+    rng = np.random.default_rng(seed)
+    for one in range(series):
+        time = 0.0
+        for _ in range(steps):
+            time += rng.exponential()
+            yield [f"s{one}", f"{time:.4f}", *make(one, rng)]
+
+
+@pytest.fixture(scope="module")
+def classes(tmp_path_factory):
+    """A run on a file whose names are hostile."""
+    folder = tmp_path_factory.mktemp("classes")
+    names = ["id", "t", f"a{ATTACK}", "b</style>", f"y{ATTACK}"]
+
+    def make(one, rng):
+        return [rng.normal(one % 2), "" if rng.random() < 0.3 else rng.normal(), f"{ATTACK}{one % 2}"]
+
+    file = write(folder / "odd <b>name.csv", names, series_rows(80, 5, make))
+    return trained(folder, {"source": file, "id": "id", "time": "t", "target": [names[4]]})
+
+
+def test_the_page_has_every_part(classes):
+    run, text = classes
+    seen = check_html(text)
+    for part in ("Data", "Training", "Test", "Best and worst series", "Settings", "How to repeat"):
+        assert f"<h2>{part}</h2>" in text
+    for words in (
+        *("Gaps", "Missing values", "2 classes", "Loss", "Validation accuracy", "Confusion matrix", "Calibration"),
+        *("majority", "bootstrap intervals", "Contributions to p(", "Worst", "All settings", "Versions and machine"),
+    ):
+        assert words in seen, words
+    assert "chronode predict" in seen
+    assert run.load_json("data.json")["source"]["sha256"] in seen
+    assert run.environment["torch"] in seen
+
+
+def test_hostile_names_are_text(classes):
+    _, text = classes
+    seen = check_html(text)
+    assert "<script" not in text
+    assert ATTACK in seen
+    assert "odd <b>name.csv" in seen
+
+
+def test_no_address_is_in_the_page(classes):
+    assert "http://" not in classes[1]
+    assert "https://" not in classes[1]
+
+
+def test_its_numbers_are_those_of_the_summary(classes):
+    run, text = classes
+    summary = run.load_json("summary.json")
+    row = re.search(r'<tr class="best">(.*?)</tr>', text).group(1)
+    cells = re.findall(r'data-v="([^"]*)"', row)
+    assert [float(cell) for cell in cells[:1]] == [summary["test"]["accuracy"]]
+    low, high = (float(end) for end in re.search(r"\(([\d.]+) to ([\d.]+)\)", row).groups())
+    assert low <= summary["test"]["accuracy"] <= high
+    assert low < high
+
+
+def test_the_same_page_comes_from_the_folder_alone(classes):
+    run, text = classes
+    (run.path / "report.html").unlink()
+    assert report_of(run.path).read_text(encoding="utf-8") == text
+
+
+def test_numbers_show_residuals_in_their_own_units(tmp_path):
+    def make(one, rng):
+        return [rng.normal(one), 1000.0 + one, -one if one % 3 else ""]
+
+    file = write(tmp_path / "v.csv", ["id", "t", "x", "y", "z"], series_rows(40, 4, make))
+    run, text = trained(tmp_path, {"source": file, "id": "id", "time": "t", "target": ["y", "z"], "kind": "value"})
+    seen = check_html(text)
+    assert "y: predicted and true" in seen
+    assert "z: mean residual" in seen
+    rmse = run.load_json("summary.json")["test"]["rmse"]
+    assert f"{rmse:.4g}" in seen
+    low, high = (float(end) for end in re.search(r"<small>([\d.]+) to ([\d.]+)</small>", text).groups())
+    assert low <= rmse <= high
+
+
+def test_forecasts_have_bands_and_errors_by_horizon(tmp_path):
+    def make(one, rng):
+        return [10 + rng.normal(), rng.normal()]
+
+    file = write(tmp_path / "f.csv", ["shop", "t", "units", "price"], series_rows(12, 20, make))
+    data = {"source": file, "id": "shop", "time": "t", "forecast": 3, "channels": ["units"]}
+    seen = check_html(trained(tmp_path, data)[1])
+    for words in ("80% band", "RMSE by steps ahead", "units, series s", "last value", "Contributions to units+1"):
+        assert words in seen, words
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"source": "bitstream", "options": {"train": 24, "valid": 8, "test": 8}},
+        {"source": "adding", "options": {"train": 24, "valid": 8, "test": 8, "length": 12}},
+        {"source": "copy", "options": {"train": 16, "valid": 8, "test": 8, "length": 6}},
+    ],
+    ids=lambda data: data["source"],
+)
+def test_tasks_have_pages(tmp_path, data):
+    _, text = trained(tmp_path, data)
+    seen = check_html(text)
+    assert "Best and worst series" in seen
+    assert "chronode train --config" in seen
+
+
+def test_one_long_series_split_by_time(tmp_path):
+    file = write(tmp_path / "one.csv", ["x"], [[np.sin(n / 5)] for n in range(200)])
+    seen = check_html(trained(tmp_path, {"source": file, "forecast": 1, "window": 10})[1])
+    assert "RMSE" in seen
+
+
+def test_a_training_that_failed_says_why(tmp_path):
+    data = {"source": "bitstream", "options": {"train": 24, "valid": 8, "test": 8}}
+    config = Config.from_dict(
+        {
+            "data": data,
+            "model": {"model": "unicornn", "hidden": 4, "settings": {"delta_t": 1e30}},
+            "training": {"epochs": 2},
+        }
+    )
+    with pytest.raises(TrainingStopped):
+        train_run(config, tmp_path / "run", draw=draw_run)
+    seen = check_html((tmp_path / "run" / "report.html").read_text(encoding="utf-8"))
+    fault = Run.open(tmp_path / "run").summary().fault
+    assert f"Training failed: {fault}" in seen
+    assert "Confusion matrix" not in seen
+
+
+def test_a_run_without_a_model_has_a_page(tmp_path):
+    config = Config.from_dict({"data": {"source": "bitstream"}})
+    run = Run.create(tmp_path / "run", config.as_dict())
+    assert "No epoch was finished." in check_html(report_of(run.path).read_text(encoding="utf-8"))
+
+
+def test_show_opens_the_page_and_writes_it_if_it_is_missing(classes, monkeypatch):
+    from commands import chronode
+
+    run, _ = classes
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    (run.path / "report.html").unlink(missing_ok=True)
+    out = chronode("show", run.path, "--open").out
+    assert out.strip() == str(run.path / "report.html")
+    assert opened == [(run.path / "report.html").resolve().as_uri()]
+    check_html((run.path / "report.html").read_text(encoding="utf-8"))
+    assert "report.html" in json.loads(chronode("show", run.path, "--json").out)["files"]
