@@ -61,7 +61,7 @@ def series_picture(s: Sequences, row: int, *, title: str | None = None, height: 
     times = s[row].times if len(s[row].times) == length else np.arange(length, dtype=float)
     x, times = x[:_LONGEST], times[:_LONGEST]
     name = f"series {s.ids[row]}{target_text(s, row)}" if title is None else title
-    axis = "step" if s.base_times is None else f"time ({s.clock.told()})"
+    axis = "step" if s.base_times is None else f"time ({s.clock.unit_text()})"
     if x.shape[1] > FEW_CHANNELS:
         return _many_channels(x, times, s.channels, name, axis)
     across = span(times, room=0.01)
@@ -150,7 +150,7 @@ def gap_picture(s: Sequences) -> Plot | None:
     values = np.log10(gaps) if log else gaps
     counts, edges = np.histogram(values, bins=min(40, max(8, round(len(gaps) ** 0.4))))
     ends = (math.log10(low), math.log10(high)) if log else (0.0, high)
-    unit = f"time between observations ({s.clock.told()})"
+    unit = f"time between observations ({s.clock.unit_text()})"
     plot = Plot(ends, (0, 1.05 * counts.max()), title="Gaps", xlabel=unit, ylabel="count", log=log, height=190)
     plot.bars(edges, counts, colour=COLOURS[2])
     return plot

@@ -147,7 +147,7 @@ def _contributions(shown: Sequences, row: int, explained: Attribution, answers: 
         else (f"; the contributions miss {number(explained.error)} of the change")
     )
     title = f"Contributions to {what}: {change}{note}"
-    axis = "step" if shown.base_times is None else f"time ({shown.clock.told()})"
+    axis = "step" if shown.base_times is None else f"time ({shown.clock.unit_text()})"
     return heat_map(field.T, names, (), title=title, xlabel=axis, edges=edges, tall=16)
 
 
