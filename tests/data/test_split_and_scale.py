@@ -308,4 +308,4 @@ def test_inverse_gives_back_values_times_and_targets(dt):
     np.testing.assert_allclose(back.values, s.values, rtol=1e-12)
     np.testing.assert_allclose(back.times, s.times, rtol=1e-12)
     assert back.target.values.tolist() == s.target.values.tolist()
-    assert back.clock.unit_text() == s.clock.told()
+    assert back.clock.unit_text() == s.clock.unit_text()
