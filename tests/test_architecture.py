@@ -11,7 +11,7 @@ ORDER = """
 _version _checks _colours _lazy
 _schema _files _limits _options _machine _deprecation _budget
 _documents _pages
-kernels data papers
+kernels data papers engine
 compiler baselines
 nn
 _model bench testing

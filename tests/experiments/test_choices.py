@@ -3,7 +3,7 @@
 from entries import entry
 
 from chronode.experiments.compare import row
-from chronode.experiments.engine import chosen, missing
+from chronode.experiments.jobs import chosen, missing
 from chronode.experiments.ledger import Ledger
 from chronode.experiments.recipe import current_hashes, find
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from chronode.experiments.compare import row, verdict
-from chronode.experiments.engine import missing
+from chronode.experiments.jobs import missing
 from chronode.experiments.ledger import Ledger
 from chronode.experiments.recipe import BUDGETS, find, recipes
 from chronode.experiments.summary import CANDIDATES

@@ -9,11 +9,11 @@ import pytest
 from commands import run
 from entries import entry
 
-from chronode.experiments import engine
+from chronode.engine import Engine
 from chronode.experiments import run as run_module
 from chronode.experiments.compare import compare
 from chronode.experiments.drawings import drawings
-from chronode.experiments.engine import Finished, Job, Progress, execute, missing, run_local
+from chronode.experiments.jobs import Finished, TableJob, make_runs, missing
 from chronode.experiments.ledger import Ledger
 from chronode.experiments.page import render
 from chronode.experiments.recipe import find
@@ -48,13 +48,13 @@ def test_what_another_process_made_meanwhile_is_not_made_again(tmp_path, monkeyp
     (job,) = _jobs(ledger, "mmrnn")
     made = entry(config=job.cell.config, config_hash=job.hash)
     ledger.append(made)
-    monkeypatch.setattr(engine, "_start", None)
-    assert list(run_local([job], ledger)) == [Finished(job, made)]
+    monkeypatch.setattr(TableJob, "execute", None)
+    assert list(make_runs([job], ledger, Engine())) == [Finished(job, made)]
 
 
 def test_a_run_repeats(tmp_path):
     (job,) = _jobs(Ledger(tmp_path), "mmrnn")
-    one, two = execute(job), execute(job)
+    one, two = job.execute(), job.execute()
     assert one.metrics == two.metrics
     assert one.data_hash == two.data_hash
     assert one.config_hash == job.hash
@@ -64,13 +64,16 @@ def test_a_killed_worker_loses_its_run_only(tmp_path):
     ledger = Ledger(tmp_path)
     victim, other = _jobs(ledger, "mmrnn", "lstm-dt")
     victim.cell.config["training"]["epochs"] = 100_000
-    finished = []
-    for item in run_local([victim, other], ledger):
-        if isinstance(item, Progress) and item.job == victim:
+    killed = []
+
+    def kill(job, progress):
+        if job == victim:
             (worker,) = multiprocessing.active_children()
             os.kill(worker.pid, signal.SIGKILL)
-        elif isinstance(item, Finished):
-            finished.append(item)
+            killed.append(worker.pid)
+
+    finished = list(make_runs([victim, other], ledger, Engine(workers=1, retries=1), on_progress=kill))
+    assert len(set(killed)) == 2
     assert [item.job for item in finished] == [victim, other]
     assert finished[0].fault == "its process ended with code -9"
     assert [entry.model for entry in ledger.entries()] == [other.cell.model]
@@ -80,15 +83,36 @@ def test_a_fault_of_one_run_is_told_and_the_others_go_on(tmp_path):
     ledger = Ledger(tmp_path)
     good, bad = _jobs(ledger, "mmrnn", "lstm-dt")
     bad.cell.config["training"]["learning_rate"] = -1.0
-    news = [item for item in run_local([bad, good], ledger) if not isinstance(item, Progress)]
-    assert [bool(item.entry) for item in news] == [False, True]
-    assert "learning_rate must be greater than 0" in news[0].fault
+    wrong, right = make_runs([bad, good], ledger, Engine())
+    assert (wrong.entry, right.entry) == (None, ledger.find(good.hash))
+    assert "learning_rate must be greater than 0" in wrong.fault
+
+
+def test_a_run_that_was_cut_off_continues_where_it_stopped(tmp_path):
+    """To the same numbers, in whichever process."""
+    ledger = Ledger(tmp_path / "results")
+    (job,) = _jobs(ledger, "mmrnn")
+    job.cell.config["training"] |= {"epochs": 60, "batch_size": 8}
+    whole, reached, continued = job.execute(), [], []
+
+    def cut(job, progress):
+        reached.append(progress.done)
+        raise InterruptedError("enough")
+
+    with pytest.raises(InterruptedError):
+        list(make_runs([job], ledger, Engine(workers=1), state=tmp_path / "state", on_progress=cut))
+    assert list((tmp_path / "state" / job.hash).iterdir())
+    options = {"state": tmp_path / "state", "on_progress": lambda job, progress: continued.append(progress.done)}
+    (finished,) = make_runs([job], ledger, Engine(workers=1), **options)
+    assert finished.entry.metrics == whole.metrics
+    assert all(done > reached[0] for done in continued)
+    assert not (tmp_path / "state" / job.hash).exists()
 
 
 @pytest.mark.parametrize(("error", "counts"), [(Diverged, True), (TrainingStopped, False)])
 def test_a_training_that_diverged_is_a_result_and_one_without_memory_is_not(error, counts, tmp_path, monkeypatch):
     (job,) = _jobs(Ledger(tmp_path), "mmrnn")
-    whole = execute(job)
+    whole = job.execute()
 
     def stops(*arguments, **options):
         fault = error("the loss is not finite at step 7.")
@@ -98,9 +122,9 @@ def test_a_training_that_diverged_is_a_result_and_one_without_memory_is_not(erro
     monkeypatch.setattr(run_module, "fit", stops)
     if not counts:
         with pytest.raises(TrainingStopped, match="step 7"):
-            execute(job)
+            job.execute()
         return
-    entry = execute(job)
+    entry = job.execute()
     assert entry.metrics == whole.metrics
     assert entry.notes == ["mmrnn with learning_rate=0.005, seed 0: the loss is not finite at step 7."]
 
@@ -141,7 +165,7 @@ def test_a_mistake_is_named(arguments, told):
 def test_the_page_of_results_holds_what_the_ledger_holds(tmp_path):
     ledger = Ledger(tmp_path / "results")
     (job,) = _jobs(ledger, "mmrnn")
-    entry = execute(job)
+    entry = job.execute()
     ledger.append(entry)
     recipe = find("mmrnn/table3")
     table = as_markdown(recipe, "smoke", compare(recipe, "smoke", ledger))
@@ -198,4 +222,4 @@ def test_figures_that_were_drawn_are_shown(tmp_path):
 def test_job_is_told_in_words(tmp_path):
     (job,) = _jobs(Ledger(tmp_path), "mmrnn")
     assert str(job) == "mmrnn/table3 event mmRNN, seed 0"
-    assert isinstance(job, Job)
+    assert isinstance(job, TableJob)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronode.data import from_list
-from chronode.experiments.engine import Job, execute, missing
+from chronode.experiments.jobs import TableJob, missing
 from chronode.experiments.ledger import Ledger
 from chronode.experiments.recipe import find
 from chronode.experiments.summary import CANDIDATES, STATISTICS, run_summary, summaries
@@ -65,7 +65,7 @@ def test_what_the_values_tell_is_learnt(task, name):
 def test_they_stand_in_the_ledger_beside_the_networks(task, tmp_path):
     cells = [c for c in find("beyond/physionet2012").cells("smoke") if c.model in ("gru", "logistic-regression")]
     (job,) = missing(cells, Ledger(tmp_path))
-    assert isinstance(job, Job)
-    entry = execute(job)
+    assert isinstance(job, TableJob)
+    entry = job.execute()
     assert (entry.model, entry.steps, entry.config["training"]) == ("logistic-regression", 0, {})
     assert entry.parameters == 2 * len(STATISTICS) + 2  # the third channel is never read: only its 0 readings count

@@ -101,7 +101,7 @@ def test_what_is_finished_is_kept_and_only_what_lacks_is_trained(tmp_path):
 
 
 def test_an_interrupted_comparison_goes_on_to_the_same_scores(tmp_path):
-    def stop(event):
+    def stop(planned, event):
         if isinstance(event, EpochDone) and event.epoch.number == 1:
             raise KeyboardInterrupt
 
@@ -109,7 +109,7 @@ def test_an_interrupted_comparison_goes_on_to_the_same_scores(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         results(entries, on_event=stop)
     seen = []
-    found = results(entries, on_event=lambda event: isinstance(event, EpochDone) and seen.append(event.epoch.number))
+    found = results(entries, on_event=lambda _, event: isinstance(event, EpochDone) and seen.append(event.epoch.number))
     assert seen == [2, 3, 1, 2, 3]
     whole = results(plan(asked(epochs=3), ["gru", "rnn"], 1, tmp_path / "whole"))
     assert [one.test for one in found] == [one.test for one in whole]

@@ -24,7 +24,7 @@ print("ready", flush=True)
 sys.stdin.readline()
 search = Search(config, {"learning_rate": Between(1e-3, 1e-1, log=True)}, sys.argv[2])
 try:
-    search.run(int(sys.argv[3]), on_event=lambda event: print("event", flush=True))
+    search.run(int(sys.argv[3]), on_event=lambda trial, event: print("event", flush=True))
 except KeyboardInterrupt:
     print("stopped")
 """
@@ -73,7 +73,7 @@ def test_a_process_that_was_stopped_or_killed_leaves_a_search_that_goes_on(tmp_p
     assert "Traceback" not in errors
     search = search_in(tmp_path, RATES, epochs=500)
 
-    def stop(event):
+    def stop(trial, event):
         if isinstance(event, EpochDone):
             raise KeyboardInterrupt
 

@@ -14,6 +14,7 @@ from .analyze import analyze_app
 from .data import data_app
 from .flags import words
 from .tasks import tasks_app
+from .workers import Address, EngineName, Workers, engine_for
 
 app = typer.Typer(
     help="Recurrent networks that keep time.",
@@ -164,9 +165,9 @@ def reproduce(
     budget: Annotated[str, typer.Option(help="smoke, laptop or paper.")] = "laptop",
     only: Annotated[str, typer.Option(help="Tasks or columns of the table to run, separated by commas.")] = "",
     models: Annotated[str, typer.Option(help="Models to run, separated by commas.")] = "",
-    workers: Annotated[int, typer.Option(min=1, help="Runs at a time on this machine.")] = 1,
-    engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
-    address: Annotated[str | None, typer.Option(help="Of a Ray cluster; by default one is started here.")] = None,
+    workers: Workers = 1,
+    engine: EngineName = "local",
+    address: Address = None,
     ledger: Annotated[Path, typer.Option(help="Folder of the ledger.")] = Path("results"),
     output: Annotated[Path, typer.Option(help="Folder for tables, plots and unfinished runs.")] = Path("runs/tables"),
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
@@ -175,11 +176,11 @@ def reproduce(
 
     Example: chronode reproduce mmrnn/table3 --budget laptop --only event
     """
-    from .._checks import one_of
     from ..experiments.ledger import Ledger
     from .reproduce import chosen_recipes, draw, run_reproduce, show_plan, show_recipes
 
-    one_of("--engine", engine, ("local", "ray"))
+    # Without a worker's own process, the memory that a run took would be that of all runs before it too.
+    place = engine_for(engine, workers if engine == "ray" else max(workers, 1), address, fresh=True)
     if listed:
         return show_recipes(json)
     chosen, drawn = chosen_recipes(names or [], every)
@@ -194,9 +195,7 @@ def reproduce(
         Ledger(ledger),
         only=words(only),
         models=words(models),
-        workers=workers,
-        engine=engine,
-        address=address,
+        engine=place,
         output=output,
         as_json=json,
     )

@@ -11,9 +11,11 @@ from rich.console import Console
 from rich.table import Table
 
 from . import flags
+from .workers import Address, EngineName, Workers, engine_for
 
 if TYPE_CHECKING:
-    from ..search._compare import Comparison, Entry, Result
+    from ..engine import Engine
+    from ..search._compare import Comparison, PlannedRun, Result
 
 
 def attach(app: typer.Typer) -> None:
@@ -29,6 +31,9 @@ def compare(
         Path | None, typer.Option("--output", "-o", help="Folder of the runs; by default runs/compare-NAME.")
     ] = None,
     config: Annotated[Path | None, typer.Option(help="A YAML file with settings, as for `train`.")] = None,
+    workers: Workers = 0,
+    engine: EngineName = "local",
+    address: Address = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     **given: Any,
 ) -> None:
@@ -44,11 +49,12 @@ def compare(
     from .many import folder_for
     from .train import effective
 
+    place = engine_for(engine, workers, address)
     asked, _ = effective(data, config, given)
     folder = folder_for("compare", asked.data.source, output)
-    entries = plan(asked, flags.words(models), seeds, folder)
+    runs = plan(asked, flags.words(models), seeds, folder)
     console = Console(stderr=json)
-    comparison = Comparison.of(_train(entries, asked.training.epochs, console, folder))
+    comparison = Comparison.of(_train(runs, place, asked.training.epochs, console, folder))
     told = {"data": asked.data.source, **comparison.as_dict()}
     if any(row.results for row in comparison.rows):
         title = f"{asked.data.source}: {seeds} seed{'s' * (seeds > 1)}"
@@ -62,36 +68,38 @@ def compare(
         raise typer.Exit(1)
 
 
-def _train(entries: list[Entry], epochs: int, console: Console, folder: Path) -> list[Result]:
-    """All results; Ctrl-C ends with one line that says how to go on, and exit code 1."""
+def _train(runs: list[PlannedRun], engine: Engine, epochs: int, console: Console, folder: Path) -> list[Result]:
+    """All results in the order of `runs`; Ctrl-C ends with one line that says how to go on, and exit code 1."""
     from ..report.run_page import draw_run
-    from ..search._compare import compare as carry_out
+    from ..search._compare import compare as train_all
     from .many import Trainings
     from .outcome import say
 
-    kept = [entry for entry in entries if entry.result() is not None]
+    kept = {str(planned.folder) for planned in runs if planned.result() is not None}
     if kept:
-        say(console, f"{len(kept)} of {len(entries)} runs are there already, in {folder}")
-    found, started = [], set()
+        say(console, f"{len(kept)} of {len(runs)} runs are there already, in {folder}")
+    found: dict[str, Result] = {}
+    hooks: dict[str, Any] = {"engine": engine, "draw": draw_run}
     try:
-        with Trainings(console, len(entries), epochs, done=len(kept)) as bar:
-
-            def begin(entry: Entry) -> None:
-                started.add(str(entry.folder))
-                bar.begin(f"{entry.model}, seed {entry.seed}")
-
-            for result in carry_out(entries, on_start=begin, on_event=bar, draw=draw_run):
-                found.append(result)
-                if result.run in started:
-                    bar.end(_line(result))
+        with Trainings(console, len(runs), epochs, done=len(kept)) as bar:
+            hooks["on_start"] = lambda planned: bar.begin(_label(planned))
+            hooks["on_event"] = lambda planned, event: bar.event(_label(planned), event)
+            for result in train_all(runs, **hooks):
+                found[result.run] = result
+                if result.run not in kept:
+                    bar.end(_label(result), _line(result))
     except KeyboardInterrupt as error:
         typer.echo(f"stopped; what is done is in {folder}. The same command goes on from there.", err=True)
         raise typer.Exit(1) from error
-    return found
+    return [found[str(planned.folder)] for planned in runs]
+
+
+def _label(one: PlannedRun | Result) -> str:
+    return f"{one.model}, seed {one.seed}"
 
 
 def _line(result: Result) -> str:
-    name = f"{result.model}, seed {result.seed}"
+    name = _label(result)
     if result.fault:
         return f"{name}: failed"
     scores = ", ".join(f"{metric} {value:.4g}" for metric, value in (result.test or {}).items() if value is not None)

@@ -23,7 +23,7 @@ def folder_for(command: str, source: str, output: Path | None, *more: str) -> Pa
 
 
 class Trainings:
-    """One bar over many trainings, with what the present one is at and the time left for all.
+    """One bar over many trainings, with what the present ones are at and the time left for all.
 
     Args:
         console: where to show it.
@@ -36,14 +36,15 @@ class Trainings:
         >>> told = io.StringIO()
         >>> with Trainings(Console(file=told), total=2, epochs=5) as bar:
         ...     bar.begin("gru")
-        ...     bar(BatchDone(1, 3, 4, 3, 0.5))
-        ...     bar.end("gru: accuracy 0.9")
+        ...     bar.event("gru", BatchDone(1, 3, 4, 3, 0.5))
+        ...     bar.end("gru", "gru: accuracy 0.9")
         >>> print(told.getvalue().strip())
         1/2  gru: accuracy 0.9
     """
 
     def __init__(self, console: Console, total: int, epochs: int, done: int = 0):
-        self.console, self.total, self.epochs, self.done, self.label = console, total, epochs, done, ""
+        self.console, self.total, self.epochs, self.done = console, total, epochs, done
+        self.shares: dict[str, float] = {}
         columns = (TextColumn("{task.fields[count]}"), BarColumn(24), TextColumn("{task.fields[told]}"))
         # Trainings differ in speed: what the last half minute tells is too little.
         self.progress = Progress(
@@ -63,21 +64,22 @@ class Trainings:
 
     def begin(self, label: str) -> None:
         """A training begins."""
-        self.label = label
+        self.shares[label] = 0.0
         self.progress.update(self.bar, told=label)
 
-    def __call__(self, event: Event) -> None:
-        """Shows an event of the present training."""
+    def event(self, label: str, event: Event) -> None:
+        """Shows an event of a training."""
         if isinstance(event, Note):
             say(self.console, f"note: {event.text}")
         elif isinstance(event, BatchDone):
-            share = (event.epoch - 1 + event.batch / event.batches) / self.epochs
-            told = f"{self.label}  epoch {event.epoch}/{self.epochs}  loss {event.loss:.4g}"
-            self.progress.update(self.bar, completed=self.done + share, told=told)
+            self.shares[label] = (event.epoch - 1 + event.batch / event.batches) / self.epochs
+            told = f"{label}  epoch {event.epoch}/{self.epochs}  loss {event.loss:.4g}"
+            self.progress.update(self.bar, completed=self.done + sum(self.shares.values()), told=told)
 
-    def end(self, line: str, *, counts: bool = True) -> None:
+    def end(self, label: str, line: str) -> None:
         """A training ended: a line that stays says how."""
-        self.done += counts
+        self.shares.pop(label, None)
+        self.done += 1
         count = f"{self.done}/{self.total}"
-        self.progress.update(self.bar, completed=self.done, told="", count=count)
+        self.progress.update(self.bar, completed=self.done + sum(self.shares.values()), told="", count=count)
         say(self.console, f"{count}  {line}")

@@ -12,12 +12,14 @@ from rich.table import Table
 
 from .._checks import one_of
 from .._files import replacing
+from ..engine import Engine
 from ..experiments.compare import Row, compare, mean_text
 from ..experiments.cost import seconds
 from ..experiments.drawings import Drawing, drawings
-from ..experiments.engine import Finished, Job, missing, run_local
+from ..experiments.jobs import Finished, TableJob, make_runs, missing
+from ..experiments.jobs import Progress as TrainingProgress
 from ..experiments.ledger import Ledger
-from ..experiments.recipe import Cell, Recipe, find, recipes
+from ..experiments.recipe import Recipe, TableCell, find, recipes
 from ..experiments.report import as_markdown, plot
 
 
@@ -61,9 +63,7 @@ def run_reproduce(
     *,
     only: list[str],
     models: list[str],
-    workers: int,
-    engine: str,
-    address: str | None,
+    engine: Engine,
     output: Path,
     as_json: bool,
 ) -> None:
@@ -71,13 +71,7 @@ def run_reproduce(
     cells = _wanted([cell for recipe in chosen for cell in recipe.cells(budget)], only, models)
     console, faults = Console(stderr=as_json), list[Finished]()
     while jobs := [job for job in missing(cells, ledger) if job.hash not in {fault.job.hash for fault in faults}]:
-        if engine == "ray":
-            from ..experiments.ray_engine import run_ray
-
-            news = run_ray(jobs, ledger, address=address)
-        else:
-            news = run_local(jobs, ledger, workers=workers, folder=output / "state")
-        faults += _follow(news, jobs, ledger, console)
+        faults += _follow(jobs, ledger, engine, output / "state", console)
     tables = {recipe.name: compare(recipe, budget, ledger) for recipe in chosen}
     if as_json:
         print(jsonlib.dumps({name: [_plain(row) for row in rows] for name, rows in tables.items()}, indent=2))
@@ -117,7 +111,7 @@ def draw(chosen: list[Drawing], budget: str, output: Path, as_json: bool) -> Non
             console.print(f"plot: {path}", soft_wrap=True)
 
 
-def _wanted(cells: list[Cell], only: list[str], models: list[str]) -> list[Cell]:
+def _wanted(cells: list[TableCell], only: list[str], models: list[str]) -> list[TableCell]:
     """Those of the named tasks or columns and models; a name that none of them has is a mistake."""
     for name in only:
         one_of("--only", name, sorted({place for cell in cells for place in (cell.task, cell.number.column)}))
@@ -130,8 +124,8 @@ def _wanted(cells: list[Cell], only: list[str], models: list[str]) -> list[Cell]
     ]
 
 
-def _follow(news: Any, jobs: list[Job], ledger: Ledger, console: Console) -> list[Finished]:
-    """Bars for the whole and for each run; an ETA over all of them by their estimated cost."""
+def _follow(jobs: list[TableJob], ledger: Ledger, engine: Engine, state: Path, console: Console) -> list[Finished]:
+    """Makes the runs with bars for the whole and for each; the time left is that of their estimated cost."""
     known = ledger.entries()
     costs = {job.hash: max(seconds(job, known), 0.1) for job in jobs}
     columns = (TextColumn("{task.description:<44}"), BarColumn(24), TextColumn("{task.fields[told]}"))
@@ -139,20 +133,21 @@ def _follow(news: Any, jobs: list[Job], ledger: Ledger, console: Console) -> lis
     with Progress(*columns, TimeRemainingColumn(elapsed_when_finished=True), console=console) as bars:
         whole = bars.add_task("all runs", total=sum(costs.values()), told=f"0/{len(jobs)}")
         own: dict[str, Any] = {}
-        done, ended = dict.fromkeys(costs, 0.0), 0
-        for item in news:
-            key = item.job.hash
-            if key not in own:
-                own[key] = bars.add_task(str(item.job)[:44], total=1.0, told="")
-            if isinstance(item, Finished):
-                ended += 1
-                done[key] = 1.0
-                bars.remove_task(own.pop(key))
-                faults += [] if item.entry else [item]
-                console.print(_line(item), markup=False, highlight=False)
-            else:
-                done[key] = item.done
-                bars.update(own[key], completed=item.done, told=f"loss {item.loss:.3f}")
+        done = dict.fromkeys(costs, 0.0)
+
+        def show(job: TableJob, progress: TrainingProgress) -> None:
+            if job.hash not in own:
+                own[job.hash] = bars.add_task(str(job)[:44], total=1.0, told="")
+            done[job.hash] = progress.done
+            bars.update(own[job.hash], completed=progress.done, told=f"loss {progress.loss:.3f}")
+            bars.update(whole, completed=sum(costs[k] * done[k] for k in costs))
+
+        for ended, item in enumerate(make_runs(jobs, ledger, engine, state=state, on_progress=show), start=1):
+            if item.job.hash in own:
+                bars.remove_task(own.pop(item.job.hash))
+            done[item.job.hash] = 1.0
+            faults += [] if item.entry else [item]
+            console.print(_line(item), markup=False, highlight=False)
             bars.update(whole, completed=sum(costs[k] * done[k] for k in costs), told=f"{ended}/{len(jobs)}")
     return faults
 

@@ -12,13 +12,16 @@ from rich.console import Console
 from rich.table import Table
 
 from . import flags
+from .workers import Address, EngineName, Workers, engine_for
 
 if TYPE_CHECKING:
+    from ..engine import Engine
     from ..runs._config import Config
     from ..runs._train import Outcome
     from ..search._ranges import Range
     from ..search._study import Trial
     from ..search._sweep import Search
+    from ..training import Event
 
 
 def attach(app: typer.Typer) -> None:
@@ -40,6 +43,9 @@ def sweep(
         Path | None, typer.Option("--output", "-o", help="Folder of the search; by default runs/sweep-NAME-MODEL.")
     ] = None,
     config: Annotated[Path | None, typer.Option(help="A YAML file with settings, as for `train`.")] = None,
+    workers: Workers = 0,
+    engine: EngineName = "local",
+    address: Address = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     **given: Any,
 ) -> None:
@@ -57,6 +63,7 @@ def sweep(
     from .outcome import say
     from .train import effective
 
+    place = engine_for(engine, workers, address)
     asked, _ = effective(data, config, given)
     asked, searched = _space(asked, given, ranges or [], fix or [])
     folder = folder_for("sweep", asked.data.source, output, asked.model.model)
@@ -64,7 +71,7 @@ def sweep(
     console = Console(stderr=json)
     say(console, f"searching {asked.model.model}: " + ", ".join(f"{name} {told}" for name, told in searched.items()))
     say(console, f"ranges: {source_of_ranges(asked.model.model)}")
-    outcome = _carry_out(search, trials, None if timeout is None else 60 * timeout, console)
+    outcome = _carry_out(search, trials, None if timeout is None else 60 * timeout, place, console)
     _report(search, outcome, console, json)
 
 
@@ -95,7 +102,7 @@ def _space(asked: Config, given: dict[str, Any], ranges: list[str], fix: list[st
     return applied(asked, fixed), searched
 
 
-def _carry_out(search: Search, trials: int, timeout: float | None, console: Console) -> Outcome | None:
+def _carry_out(search: Search, trials: int, timeout: float | None, engine: Engine, console: Console) -> Outcome | None:
     """Searches, then trains and tests the best; None if another process will."""
     from ..report.run_page import draw_run
     from .bars import Bars
@@ -108,11 +115,14 @@ def _carry_out(search: Search, trials: int, timeout: float | None, console: Cons
 
             def show(trial: Trial) -> None:
                 if trial.state == "running":
-                    bar.begin(f"trial {trial.number}{_so_far(search)}")
+                    bar.begin(f"trial {trial.number}")
                 else:
-                    bar.end(_line(trial, search))
+                    bar.end(f"trial {trial.number}", _line(trial, search))
 
-            search.run(trials, timeout=timeout, on_event=bar, on_trial=show)
+            def tell(number: int, event: Event) -> None:
+                bar.event(f"trial {number}", event)
+
+            search.run(trials, timeout=timeout, engine=engine, on_event=tell, on_trial=show)
         if search.shared():
             say(console, "another process is still at work here: the last one trains and tests the best.")
             return None
@@ -128,11 +138,6 @@ def _carry_out(search: Search, trials: int, timeout: float | None, console: Cons
         typer.echo(f"stopped; the trials are in {search.folder}. The same command goes on from there.", err=True)
         raise typer.Exit(1) from error
     return outcome
-
-
-def _so_far(search: Search) -> str:
-    best = search.best()
-    return "" if best is None else f"  (best {search.metric} {best.value:.4g})"
 
 
 def _line(trial: Trial, search: Search) -> str:

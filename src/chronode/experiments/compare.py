@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from ..papers import PaperNumber
 from ..tasks import find as find_task
 from ..training._metrics import LOWER_IS_BETTER, mean_and_spread
-from .engine import chosen
+from .jobs import chosen
 from .ledger import Entry, Ledger
-from .recipe import Cell, Recipe
+from .recipe import Recipe, TableCell
 
 WITHOUT_SPREAD = 0.01
 """Where the paper gives no spread, numbers within 1 % of each other count as equal."""
@@ -34,7 +34,7 @@ class Row:
     mean: float | None
     spread: float | None
     verdict: str
-    cell: Cell | None = None
+    cell: TableCell | None = None
 
 
 def compare(recipe: Recipe, budget: str, ledger: Ledger) -> list[Row]:
@@ -51,7 +51,7 @@ def compare(recipe: Recipe, budget: str, ledger: Ledger) -> list[Row]:
     return [row(number, cells.get(number), found) for number in recipe.numbers()]
 
 
-def row(number: PaperNumber, cell: Cell | None, found: dict[str, Entry]) -> Row:
+def row(number: PaperNumber, cell: TableCell | None, found: dict[str, Entry]) -> Row:
     """One number with our runs of it."""
     best = chosen(cell, found) if cell else None
     entries = tuple(found[key] for key in (best.hashes() if best else ()) if key in found)

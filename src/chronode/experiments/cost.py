@@ -12,7 +12,7 @@ import torch
 from .._model import ModelSpec, SequenceModel
 from ..tasks import find as find_task
 from ..training import Settings
-from .engine import Job
+from .jobs import TableJob
 from .ledger import Entry
 from .summary import CANDIDATES
 
@@ -23,7 +23,7 @@ SUMMARY_SECONDS = 15.0
 """About what fitting a classifier to summaries of PhysioNet 2012 takes, where none was fitted before."""
 
 
-def seconds(job: Job, known: list[Entry]) -> float:
+def seconds(job: TableJob, known: list[Entry]) -> float:
     """The time that a run will take: by what a step of the same model took there, or by timing one small batch."""
     cell = job.cell
     if cell.model in CANDIDATES:

@@ -42,7 +42,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """A number of the paper and the run that gives ours.
 
     Attributes:
@@ -67,7 +67,7 @@ class Cell:
     seeds: int
     choices: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
-    def candidates(self) -> list[Cell]:
+    def candidates(self) -> list[TableCell]:
         """The cell with each combination of the settings to choose from; itself if there is nothing to choose."""
         combinations = product(*([(name, value) for value in values] for name, values in self.choices.items()))
         chosen = [by_kind(dict(combination)) for combination in combinations]
@@ -112,7 +112,7 @@ class Recipe:
         """The table's numbers."""
         return numbers(self.paper, self.table)
 
-    def cells(self, budget: str = "laptop") -> list[Cell]:
+    def cells(self, budget: str = "laptop") -> list[TableCell]:
         """What can be run: a figure whose model or task we do not have is left out."""
         one_of("budget", budget, BUDGETS)
         known = {*models(), *CANDIDATES}
@@ -126,7 +126,7 @@ class Recipe:
         found = self.budgets[budget]
         return found if isinstance(found, Budget) else found.get(number.column, found.get(number.task))
 
-    def _cell(self, number: PaperNumber, name: str) -> Cell:
+    def _cell(self, number: PaperNumber, name: str) -> TableCell:
         budget = self._budget(name, number)
         assert budget is not None
         row: dict[str, Any] = {"options": settings_in(number.options), **by_kind(settings_in(number.variant))}
@@ -148,7 +148,7 @@ class Recipe:
             config |= {"model": {}, "training": {}}
         config = json.loads(json.dumps(config))  # tuples become lists, as they are in the ledger
         about = (number, self.name, name, number.model, number.task, self.protocol)
-        return Cell(*about, config, budget.seeds, {} if number.model in CANDIDATES else budget.choices)
+        return TableCell(*about, config, budget.seeds, {} if number.model in CANDIDATES else budget.choices)
 
 
 def _papers_settings(paper: str, number: PaperNumber) -> dict[str, dict[str, Any]]:

@@ -22,11 +22,13 @@ from ..training import Event, Objective, Settings, fit
 from ..training._events import Diverged
 from ..training._inputs import spec_for
 from .ledger import Entry, run_hash
-from .recipe import Cell
+from .recipe import TableCell
 from .summary import CANDIDATES, run_summary
 
 
-def run(cell: Cell, seed: int, folder: Path | None = None, on_event: Callable[[Event], None] | None = None) -> Entry:
+def make_run(
+    cell: TableCell, seed: int, folder: Path | None = None, on_event: Callable[[Event], None] | None = None
+) -> Entry:
     """Trains and tests what `cell` says; with `folder`, an earlier attempt that was cut off goes on.
 
     Args:
@@ -65,7 +67,7 @@ def run(cell: Cell, seed: int, folder: Path | None = None, on_event: Callable[[E
 
 
 def _entry(
-    cell: Cell,
+    cell: TableCell,
     seed: int,
     parts: Parts,
     metrics: dict[str, dict[str, float]],

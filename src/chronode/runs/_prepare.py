@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,28 @@ def prepare(config: Config) -> Prepared:
         known = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
         raise ValueError(f"{path}: there is no such file.{near(path.name, known)}")
     return _from_task(config)
+
+
+_kept: dict[str, Prepared] = {}
+
+
+def prepared_for(config: Config) -> Prepared:
+    """`prepare(config)`, kept until other series are asked for: many trainings in turn are on the same.
+
+    Example:
+        >>> asked = {"data": {"source": "bitstream", "options": {"train": 20, "valid": 5, "test": 5}}}
+        >>> one, other = (Config.from_dict({**asked, "model": {"model": name}}) for name in ("gru", "ltc"))
+        >>> prepared_for(one) is prepared_for(other)
+        True
+    """
+    path = Path(config.data.source)
+    file = (path.stat().st_mtime_ns, path.stat().st_size) if path.is_file() else None
+    told = [config.as_dict()["data"], config.training.seed, config.model.missing, file]
+    key = json.dumps(told)
+    if key not in _kept:
+        _kept.clear()
+        _kept[key] = prepare(config)
+    return _kept[key]
 
 
 def source_of(path: str | Path) -> dict[str, Any]:

@@ -7,21 +7,23 @@ import json
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import groupby
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from ..engine import Done, Engine, carry_out
 from ..nn._registry import find
 from ..runs._config import Config
 from ..runs._folder import Run, Summary
-from ..runs._prepare import Prepared, prepare, source_of
-from ..runs._train import Draw, check, resume_run, train_run
-from ..training._events import Event
+from ..runs._prepare import prepared_for, source_of
+from ..runs._train import Draw, Listener, check, resume_run, train_run
+from ..runs._transfer import pack, unpack
+from ..training._events import Event, TrainingStopped, paced
 from ..training._metrics import LOWER_IS_BETTER, mean_and_spread
 
 
 @dataclass(frozen=True)
-class Entry:
+class PlannedRun:
     """A model to train with a seed.
 
     Attributes:
@@ -73,7 +75,7 @@ class Result:
     fault: str = ""
 
     @classmethod
-    def of(cls, entry: Entry, run: Run) -> Result:
+    def of(cls, planned: PlannedRun, run: Run) -> Result:
         """What a run folder tells."""
         summary, rows = run.summary() or Summary("failed"), run.metrics()
         metric, test = summary.metric, summary.test
@@ -82,7 +84,7 @@ class Result:
         if not fault and test.get(metric) is None:
             fault = f"{metric} on the test series is not a number."
         return cls(
-            *(entry.model, entry.seed, str(entry.folder), metric, test),
+            *(planned.model, planned.seed, str(planned.folder), metric, test),
             curve=tuple(row.get(key) for row in rows),
             parameters=summary.parameters or 0,
             seconds=statistics.fmean(row.get("seconds") or 0.0 for row in rows) if rows else 0.0,
@@ -183,7 +185,7 @@ class Comparison:
         return {"model": row.model, "mean": mean, "spread": spread, **about, "runs": runs}
 
 
-def plan(config: Config, models: Sequence[str], seeds: int, folder: str | Path) -> list[Entry]:
+def plan(config: Config, models: Sequence[str], seeds: int, folder: str | Path) -> list[PlannedRun]:
     """The runs of a comparison, first seeds first.
 
     Args:
@@ -193,8 +195,7 @@ def plan(config: Config, models: Sequence[str], seeds: int, folder: str | Path) 
         folder: for the run folders.
 
     Example:
-        >>> entries = plan(Config(), ["gru", "ltc"], 2, "runs/compare")
-        >>> [(entry.model, entry.seed) for entry in entries]
+        >>> [(planned.model, planned.seed) for planned in plan(Config(), ["gru", "ltc"], 2, "runs/compare")]
         [('gru', 0), ('ltc', 0), ('gru', 1), ('ltc', 1)]
     """
     names = list(dict.fromkeys(models))
@@ -208,7 +209,7 @@ def plan(config: Config, models: Sequence[str], seeds: int, folder: str | Path) 
             raise ValueError(f"the setting {name} is for {owner}, which is not compared: {', '.join(names)}.")
     first = config.training.seed
     file = file_of(config)
-    return [_entry(config, name, seed, Path(folder), file) for seed in range(first, first + seeds) for name in names]
+    return [_planned(config, name, seed, Path(folder), file) for seed in range(first, first + seeds) for name in names]
 
 
 def file_of(config: Config) -> dict[str, Any] | None:
@@ -225,74 +226,111 @@ def identity(config: Config, file: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def compare(
-    entries: Sequence[Entry],
+    runs: Sequence[PlannedRun],
     *,
-    on_start: Callable[[Entry], None] | None = None,
-    on_event: Callable[[Event], None] | None = None,
+    engine: Engine | None = None,
+    on_start: Callable[[PlannedRun], None] | None = None,
+    on_event: Callable[[PlannedRun, Event], None] | None = None,
     draw: Draw | None = None,
 ) -> Iterator[Result]:
-    """Trains what is not finished yet; gives the result of every run.
+    """Trains what is not finished yet; gives the result of every run, those from before first.
 
     Models of one seed see the same series. A run that was cut off goes on. A model that cannot go on (its loss is not
-    finite, the memory does not suffice) is told as a fault, and the others are trained.
+    finite, out of memory) is reported as failed, and the others are trained.
 
     Args:
-        entries: what `plan` gave.
+        runs: what `plan` gave.
+        engine: where to train; None is this process.
         on_start: called before a run that is not finished yet.
-        on_event: called as training goes on.
-        draw: as for `chronode.runs._train.train_run`.
+        on_event: called with a run and its event as training goes on.
+        draw: as for `chronode.runs.train_run`.
 
     Raises:
         ValueError: a model has no such setting; raised before anything is trained.
         KeyboardInterrupt: Ctrl-C; the runs so far are kept.
     """
-    checked = False
-    for _, group in groupby(entries, key=lambda entry: entry.seed):
-        same_seed = list(group)
-        known = {entry.model: entry.result() for entry in same_seed}
-        prepared = None if all(known.values()) else prepare(same_seed[0].config)
-        for entry in same_seed if prepared is not None and not checked else ():
-            _check_model(entry, prepared)
-        checked = checked or prepared is not None
-        for entry in same_seed:
-            result = known[entry.model]
-            if result is None and prepared is not None:
-                if on_start is not None:
-                    on_start(entry)
-                result = _train(entry, prepared, on_event, draw)
-            assert result is not None
-            yield result
+    known = {planned.folder: planned.result() for planned in runs}
+    wanted = [planned for planned in runs if known[planned.folder] is None]
+    for planned in wanted:
+        if planned.seed == wanted[0].seed:
+            _check_model(planned)
+    yield from (result for planned in runs if (result := known[planned.folder]) is not None)
+    jobs = iter([_Training(planned, draw) for planned in wanted])
+    begin, tell = on_start or _ignore, on_event or _ignore
+    for done in carry_out(
+        lambda: next(jobs, None),
+        engine or Engine(),
+        state=None if not runs else runs[0].folder.parent,
+        on_start=lambda job: begin(job.planned),
+        on_report=lambda job, event: tell(job.planned, event),
+    ):
+        yield _result(done)
 
 
-def _entry(config: Config, model: str, seed: int, folder: Path, file: dict[str, Any] | None) -> Entry:
+@dataclass(frozen=True)
+class _Training:
+    """The job of a planned run."""
+
+    planned: PlannedRun
+    draw: Draw | None
+
+    @property
+    def key(self) -> str:
+        return self.planned.folder.name
+
+    def execute(self, state: Path | None, report: Listener) -> dict[str, bytes] | None:
+        """Trains into the run's folder; on another machine into a temporary one, whose files are returned."""
+        if state is not None:
+            self._train(self.planned.folder, paced(report))
+            return None
+        with TemporaryDirectory() as place:
+            folder = Path(place) / self.key
+            self._train(folder, paced(report))
+            return pack(folder)
+
+    def _train(self, folder: Path, tell: Listener) -> None:
+        config = self.planned.config
+        try:
+            if (folder / "run.json").is_file():
+                outcome = resume_run(folder, source=config.data.source, on_event=tell, draw=self.draw)
+            else:
+                outcome = train_run(config, folder, prepared=prepared_for(config), on_event=tell, draw=self.draw)
+        except TrainingStopped:
+            if Run.open(folder).status != "failed":
+                raise
+            return  # the folder says why
+        if outcome.status == "interrupted":
+            raise KeyboardInterrupt
+
+
+def _result(done: Done[_Training]) -> Result:
+    """What came of a job; the files of a run on another machine become the run's folder."""
+    planned = done.job.planned
+    if done.result is not None:
+        unpack(done.result, planned.folder)
+    result = planned.result()
+    return result or Result(planned.model, planned.seed, str(planned.folder), fault=done.fault or "it did not finish.")
+
+
+def _planned(config: Config, model: str, seed: int, folder: Path, file: dict[str, Any] | None) -> PlannedRun:
     shared = {name: value for name, value in config.model.settings.items() if "." not in name}
     prefix = f"{model}."
     own = {name[len(prefix) :]: v for name, v in config.model.settings.items() if name.startswith(prefix)}
     asked = config.with_values({"model": {"model": model, "settings": {**shared, **own}}, "training": {"seed": seed}})
     told = json.dumps(identity(asked, file), sort_keys=True)
     hashed = hashlib.sha256(told.encode()).hexdigest()[:10]
-    return Entry(model, seed, asked, folder / f"{model}-seed{seed}-{hashed}")
+    return PlannedRun(model, seed, asked, folder / f"{model}-seed{seed}-{hashed}")
 
 
-def _check_model(entry: Entry, prepared: Prepared | None) -> None:
-    assert prepared is not None
+def _check_model(planned: PlannedRun) -> None:
     try:
-        check(entry.config, prepared)
+        check(planned.config, prepared_for(planned.config))
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{entry.model}: {error}") from error
+        raise ValueError(f"{planned.model}: {error}") from error
 
 
-def _train(entry: Entry, prepared: Prepared, on_event: Callable[[Event], None] | None, draw: Draw | None) -> Result:
-    try:
-        if (entry.folder / "run.json").is_file():
-            outcome = resume_run(entry.folder, source=entry.config.data.source, on_event=on_event, draw=draw)
-        else:
-            outcome = train_run(entry.config, entry.folder, prepared=prepared, on_event=on_event, draw=draw)
-    except (ValueError, TypeError, RuntimeError) as error:
-        return entry.result() or Result(entry.model, entry.seed, str(entry.folder), fault=str(error))
-    if outcome.status == "interrupted":
-        raise KeyboardInterrupt
-    return Result.of(entry, outcome.run)
+def _ignore(*about: Any) -> None:
+    pass
 
 
 def _baseline(results: Sequence[Result], metric: str) -> tuple[str, float] | None:

@@ -7,6 +7,7 @@ import json
 import math
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,16 +19,17 @@ from optuna.trial import TrialState
 from .._checks import number, one_of, whole
 from .._documents import read_json
 from .._files import replacing
+from ..engine import Done, Engine, StopJob, carry_out
 from ..runs._config import Config
 from ..runs._lock import FolderLock
-from ..runs._prepare import prepare
-from ..runs._train import Draw, Listener, Outcome, check, resume_run, spec_of, train_run
-from ..training._events import Epoch, EpochDone, Event, TrainingStopped
-from ..training._fit import fit
+from ..runs._prepare import prepared_for
+from ..runs._train import Draw, Listener, Outcome, check, resume_run, train_run
+from ..training._events import Epoch, EpochDone, Event
 from ..training._metrics import LOWER_IS_BETTER
 from ._compare import file_of, identity
 from ._ranges import Range, applied
 from ._study import PRUNERS, Trial, as_trial, importances, open_study, sampler_for, suggest
+from ._trial_job import TrialJob, value_of
 
 _ENOUGH_TO_RANK = 8
 
@@ -66,7 +68,7 @@ class Search:
             raise ValueError("there is nothing to search: every setting is fixed.")
         one_of("pruner", pruner, PRUNERS)
         self.config, self.ranges, self.folder = config, dict(ranges), Path(folder)
-        self.prepared = prepare(config)
+        self.prepared = prepared_for(config)
         goal = self.prepared.objective.with_settings(config.training.metric, None, self.prepared.parts.train)
         self.metric = goal.metric
         self.lower_is_better = goal.metric in LOWER_IS_BETTER
@@ -82,7 +84,8 @@ class Search:
         trials: int,
         *,
         timeout: float | None = None,
-        on_event: Listener | None = None,
+        engine: Engine | None = None,
+        on_event: Callable[[int, Event], None] | None = None,
         on_trial: Callable[[Trial], None] | None = None,
     ) -> str:
         """Tries until there are `trials` in all, those from before and of other processes included.
@@ -90,25 +93,46 @@ class Search:
         Args:
             trials: complete and pruned ones together.
             timeout: seconds after which no new trial begins.
-            on_event: called with the events of the trainings.
+            engine: where to train; None is this process.
+            on_event: called with the number of a trial and an event of its training.
             on_trial: called with every trial as it begins and as it ends.
 
         Returns:
             "trials" or "timeout": why it ended.
 
         Raises:
-            KeyboardInterrupt: Ctrl-C; the trial in hand counts as failed, the search can go on.
+            KeyboardInterrupt: Ctrl-C; the trials in hand count as failed, the search can go on.
         """
         whole("trials", trials, at_least=1)
         end = math.inf if timeout is None else time.monotonic() + number("timeout", timeout, at_least=0)
-        with self._worker() as worker:
-            while time.monotonic() < end:
-                trial = self._claim(trials, worker)
-                if trial is None:
-                    return "trials"
-                self._tell(trial, on_trial)
-                self._try(trial, on_event)
-                self._tell(trial, on_trial)
+        live: dict[int, optuna.Trial] = {}
+        judged: Counter[int] = Counter()
+
+        def take() -> TrialJob | None:
+            trial = self._claim(trials, driver) if time.monotonic() < end else None
+            if trial is None:
+                return None
+            live[trial.number] = trial
+            self._show(trial, on_trial)
+            chosen = {name: suggest(trial, name, told) for name, told in self.ranges.items()}
+            return TrialJob(trial.number, applied(self.config, chosen), self.metric)
+
+        def listen(job: TrialJob, event: Event) -> None:
+            if on_event is not None:
+                on_event(job.number, event)
+            # A trial that is done again, because its worker was lost, comes to the same epochs once more.
+            if isinstance(event, EpochDone) and event.epoch.number > judged[job.number]:
+                judged[job.number] = event.epoch.number
+                self._judge(live[job.number], event.epoch)
+
+        with self._driver() as driver:
+            try:
+                for done in carry_out(take, engine or Engine(), on_report=listen):
+                    self._settle(live[done.job.number], done)
+                    self._show(live.pop(done.job.number), on_trial)
+            finally:
+                for trial in live.values():
+                    self.study.tell(trial, state=TrialState.FAIL)
         return "timeout" if self.count() < trials else "trials"
 
     def trials(self) -> list[Trial]:
@@ -159,7 +183,7 @@ class Search:
 
     # ---- one trial ---------------------------------------------------------------------------------------
 
-    def _claim(self, trials: int, worker: str) -> optuna.Trial | None:
+    def _claim(self, trials: int, driver: str) -> optuna.Trial | None:
         """The next trial; None if there are enough. Trials of processes that were killed do not count."""
         with self._alone():
             known = self.study.get_trials(deepcopy=False)
@@ -171,45 +195,28 @@ class Search:
                 return None
             self.study.sampler = sampler_for(self.config.training.seed, len(known))
             claimed = self.study.ask()
-            claimed.set_user_attr("worker", worker)
+            claimed.set_user_attr("worker", driver)
             return claimed
 
-    def _try(self, trial: optuna.Trial, on_event: Listener | None) -> None:
-        """Trains the trial's settings and tells the study how it ended."""
+    def _judge(self, trial: optuna.Trial, epoch: Epoch) -> None:
+        """Tells the study of an epoch and ends trials that look bad."""
+        trial.report(value_of(epoch, self.metric), epoch.number)
+        if epoch.number < self.config.training.epochs and trial.should_prune():
+            raise StopJob
 
-        def listen(event: Event) -> None:
-            if on_event is not None:
-                on_event(event)
-            if isinstance(event, EpochDone):
-                trial.report(self._value(event.epoch), event.epoch.number)
-                if event.epoch.number < self.config.training.epochs and trial.should_prune():
-                    raise optuna.TrialPruned
+    def _settle(self, trial: optuna.Trial, done: Done[TrialJob]) -> None:
+        """Tells the study how a trial ended."""
+        if done.how == "fault":
+            raise ValueError(f"trial {trial.number}: {done.fault}")
+        fault = done.fault or (done.result.fault if done.how == "result" else "")
+        if done.how == "result" and not fault:
+            self.study.tell(trial, done.result.value)
+            return
+        # One that diverged, or whose workers are killed, is pruned: the sampler shall know that its settings are bad.
+        trial.set_user_attr("fault", fault)
+        self.study.tell(trial, state=TrialState.PRUNED)
 
-        try:
-            config = applied(self.config, {name: suggest(trial, name, told) for name, told in self.ranges.items()})
-            spec, goal = spec_of(config, self.prepared, config.model.model), self.prepared.objective
-            fitted = fit(self.prepared.parts, spec, config.training, objective=goal, on_event=listen)
-            if fitted.stopped == "interrupted":
-                raise KeyboardInterrupt
-            assert fitted.best is not None
-            value = self._value(fitted.best)
-            if not math.isfinite(value):
-                raise TrainingStopped(f"{self.metric} on the validation series is {value}.")
-            self.study.tell(trial, value)
-        except optuna.TrialPruned:
-            self.study.tell(trial, state=TrialState.PRUNED)
-        except TrainingStopped as error:
-            # Pruned rather than failed: the sampler shall know that these settings are bad.
-            trial.set_user_attr("fault", str(error))
-            self.study.tell(trial, state=TrialState.PRUNED)
-        except BaseException:
-            self.study.tell(trial, state=TrialState.FAIL)
-            raise
-
-    def _value(self, epoch: Epoch) -> float:
-        return epoch.valid_loss if self.metric == "loss" else epoch.metrics[self.metric]
-
-    def _tell(self, trial: optuna.Trial, on_trial: Callable[[Trial], None] | None) -> None:
+    def _show(self, trial: optuna.Trial, on_trial: Callable[[Trial], None] | None) -> None:
         if on_trial is not None:
             on_trial(self.trials()[trial.number])
 
@@ -258,7 +265,7 @@ class Search:
             yield
 
     @contextmanager
-    def _worker(self) -> Iterator[str]:
+    def _driver(self) -> Iterator[str]:
         """A name of this process by which others know whether it is alive."""
         name = uuid.uuid4().hex[:12]
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -67,6 +69,30 @@ class Note:
 
 Event = BatchDone | EpochDone | Note
 """What `on_event` of `fit` is called with."""
+
+
+def paced(on_event: Callable[[Event], None], seconds: float = 0.2) -> Callable[[Event], None]:
+    """Passes all events on, but batches only if the last one was some time ago: for events that go a long way.
+
+    Example:
+        >>> seen = []
+        >>> tell = paced(seen.append, seconds=1000)
+        >>> for batch in range(3):
+        ...     tell(BatchDone(1, batch + 1, 3, batch + 1, 0.5))
+        >>> tell(Note("done"))
+        >>> [type(event).__name__ for event in seen]
+        ['BatchDone', 'Note']
+    """
+    last = -math.inf
+
+    def tell(event: Event) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if not isinstance(event, BatchDone) or now - last > seconds:
+            last = now if isinstance(event, BatchDone) else last
+            on_event(event)
+
+    return tell
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,9 @@
+"""Many jobs on many workers: one queue for `reproduce`, `compare` and `sweep`.
+
+The workers are this process, others on this machine, or those of a Ray cluster.
+"""
+
+from ._engine import ENGINES, Engine, carry_out
+from ._job import Done, Job, StopJob
+
+__all__ = ["ENGINES", "Done", "Engine", "Job", "StopJob", "carry_out"]

@@ -1,0 +1,57 @@
+"""Jobs in this process, one after the other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ._job import Done, JobType, Pool, StopJob, Tell, perform
+
+
+class Here(Pool[JobType]):
+    """This process.
+
+    Args:
+        tell: Called with a job and what it reports.
+        state: Folder for unfinished jobs.
+    """
+
+    def __init__(self, tell: Tell[JobType], state: Path | None):
+        super().__init__(tell)
+        self.state = state
+        self.job: JobType | None = None
+
+    def has_room(self) -> bool:
+        """Whether no job waits to be done."""
+        return self.job is None
+
+    def is_busy(self) -> bool:
+        """Whether a job waits to be done."""
+        return self.job is not None
+
+    def start(self, job: JobType) -> None:
+        """Keeps the job for `collect`."""
+        self.job = job
+
+    def collect(self) -> list[Done[JobType]]:
+        """Does the job; an error of `tell` ends it and is raised."""
+        job, self.job = self.job, None
+        assert job is not None
+        errors: list[BaseException] = []
+
+        def report(content: Any) -> None:
+            try:
+                self.tell(job, content)
+            except StopJob:
+                raise
+            except BaseException as error:
+                errors.append(error)
+                raise
+
+        done = Done(job, *perform(job, self.state, report))
+        if errors:
+            raise errors[0]
+        return [done]
+
+    def close(self) -> None:
+        """There is nothing to end."""

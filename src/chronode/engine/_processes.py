@@ -1,0 +1,147 @@
+"""Jobs in processes of this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any, Generic
+
+from ._job import Done, Job, JobType, Pool, StopJob, Tell, perform
+
+_STOP = "stop"
+
+
+class Processes(Pool[JobType]):
+    """Worker processes; one that is killed is replaced when the next job comes.
+
+    Args:
+        tell: Called with a job and what it reports.
+        state: Folder for unfinished jobs.
+        workers: Jobs at a time; of several, each has one thread.
+        fresh: Whether every job has a new process.
+    """
+
+    def __init__(self, tell: Tell[JobType], state: Path | None, workers: int, *, fresh: bool):
+        super().__init__(tell)
+        self.state, self.workers, self.fresh = state, workers, fresh
+        self.idle: list[_Worker[JobType]] = []
+        self.busy: dict[Connection, _Worker[JobType]] = {}
+
+    def has_room(self) -> bool:
+        """Whether fewer jobs than `workers` are being done."""
+        return len(self.busy) < self.workers
+
+    def is_busy(self) -> bool:
+        """Whether a job is being done."""
+        return bool(self.busy)
+
+    def start(self, job: JobType) -> None:
+        """Sends the job to an idle process, or to a new one."""
+        while self.idle:
+            worker = self.idle.pop()
+            try:
+                worker.send(job)
+                break
+            except OSError:  # killed while it was idle
+                worker.end()
+        else:
+            worker = _Worker[JobType](self.state, None if self.workers == 1 else 1)
+            worker.send(job)
+        self.busy[worker.pipe] = worker
+
+    def collect(self) -> list[Done[JobType]]:
+        """Waits for the next messages."""
+        ready = [self.busy[pipe] for pipe in wait(list(self.busy)) if isinstance(pipe, Connection)]
+        return [done for worker in ready if (done := self._message(worker)) is not None]
+
+    def close(self) -> None:
+        """Asks all processes to end and waits for them: a training keeps its state first."""
+        workers = [*self.busy.values(), *self.idle]
+        for worker in self.busy.values():
+            worker.process.terminate()
+        for worker in workers:
+            worker.end()
+        self.busy, self.idle = {}, []
+
+    def _message(self, worker: _Worker[JobType]) -> Done[JobType] | None:
+        job = worker.job
+        assert job is not None
+        try:
+            how, *value = worker.pipe.recv()
+        except (EOFError, OSError):
+            del self.busy[worker.pipe]
+            worker.end()
+            fault = f"its process ended with code {worker.process.exitcode}"
+            return Done(job, "stopped" if worker.stopping else "lost", fault=fault)
+        if how == "report":
+            self._report(worker, job, *value)
+            return None
+        del self.busy[worker.pipe]
+        if self.fresh:
+            worker.end()
+        else:
+            self.idle.append(worker)
+        return Done(job, "stopped" if worker.stopping else how, *value)
+
+    def _report(self, worker: _Worker[JobType], job: JobType, content: Any) -> None:
+        if worker.stopping:
+            return
+        try:
+            self.tell(job, content)
+        except StopJob:
+            worker.stopping = True
+            worker.pipe.send(_STOP)
+
+
+class _Worker(Generic[JobType]):
+    """A process, and a pipe of its own: a queue that all share would block when one is killed while it writes."""
+
+    def __init__(self, state: Path | None, threads: int | None):
+        context = multiprocessing.get_context("spawn")
+        self.pipe, other = context.Pipe()
+        self.process = context.Process(target=_live, args=(other, state, threads), daemon=True)
+        self.process.start()
+        other.close()
+        self.job: JobType | None = None
+        self.stopping = False
+
+    def send(self, job: JobType) -> None:
+        """Begins a job."""
+        self.pipe.send(job)
+        self.job, self.stopping = job, False
+
+    def end(self) -> None:
+        """Waits for the process, which ends when its pipe is closed."""
+        self.pipe.close()
+        self.process.join()
+
+
+def _live(pipe: Connection, state: Path | None, threads: int | None) -> None:
+    """A worker's life: job after job until the pipe is closed."""
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()  # Ctrl-C in a terminal reaches the driver only, which then ends the workers
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
+
+    try:
+        while True:
+            job: Job | str = pipe.recv()
+            if not isinstance(job, str):  # the stop of a job that had ended already
+                pipe.send(perform(job, state, _reporter(pipe)))
+    except (EOFError, OSError, KeyboardInterrupt):  # nobody listens any more, or asked to end
+        pass
+
+
+def _reporter(pipe: Connection) -> Callable[[Any], None]:
+    def report(content: Any) -> None:
+        if pipe.poll():
+            pipe.recv()
+            raise StopJob
+        pipe.send(("report", content))
+
+    return report

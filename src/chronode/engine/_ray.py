@@ -1,0 +1,132 @@
+"""Jobs on a Ray cluster."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from typing import Any, cast
+
+from ._job import Done, Job, JobType, Pool, StopJob, Tell, perform
+
+_SECONDS_BETWEEN_REPORTS = 0.5
+
+
+class RayTasks(Pool[JobType]):
+    """Tasks of a cluster, one core each.
+
+    Args:
+        tell: Called with a job and what it reports.
+        workers: Jobs at a time; 0 for one per core, counted anew as machines come and go.
+        address: Address of the cluster; None starts one on this machine.
+        fresh: Whether every job has a new process.
+    """
+
+    def __init__(self, tell: Tell[JobType], workers: int, address: str | None, *, fresh: bool):
+        super().__init__(tell)
+        try:
+            import ray as module
+            from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+        except ImportError as error:
+            raise ImportError("the engine ray needs Ray: pip install 'chronode[ray]'") from error
+        self.ray = ray = cast(Any, module)  # its types do not know actors
+        self.workers = workers
+        self.started = not ray.is_initialized()
+        if self.started:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+        # Retries are the queue's. On this machine the mailbox is lost with the driver only.
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        self.mailbox = ray.remote(num_cpus=0, scheduling_strategy=here)(_mailbox()).remote()
+        self.perform = ray.remote(num_cpus=1, max_retries=0, max_calls=1 if fresh else 0)(_perform)
+        self.tasks: dict[Any, JobType] = {}
+        self.stopping: set[str] = set()
+
+    def has_room(self) -> bool:
+        """Whether the cluster has more workers than jobs."""
+        cores = self.workers or max(1, int(self.ray.cluster_resources().get("CPU", 1)))
+        return len(self.tasks) < cores
+
+    def is_busy(self) -> bool:
+        """Whether a job is being done."""
+        return bool(self.tasks)
+
+    def start(self, job: JobType) -> None:
+        """Submits a task."""
+        self.tasks[self.perform.remote(job, self.mailbox)] = job
+
+    def collect(self) -> list[Done[JobType]]:
+        """Waits until a task has ended or half a second is over."""
+        ready, _ = self.ray.wait(list(self.tasks), num_returns=1, timeout=_SECONDS_BETWEEN_REPORTS)
+        jobs = {job.key: job for job in self.tasks.values()}
+        for key, letter in self.ray.get(self.mailbox.empty.remote()):
+            if key in jobs and key not in self.stopping:
+                self._report(jobs[key], pickle.loads(letter))
+        return [self._end(task, self.tasks.pop(task)) for task in ready]
+
+    def close(self) -> None:
+        """Ends the tasks, and the cluster if it was started here."""
+        for task in self.tasks:
+            self.ray.cancel(task, force=True)
+        self.tasks = {}
+        self.ray.kill(self.mailbox)
+        if self.started:
+            self.ray.shutdown()
+
+    def _report(self, job: JobType, content: Any) -> None:
+        try:
+            self.tell(job, content)
+        except StopJob:
+            self.stopping.add(job.key)
+            self.ray.get(self.mailbox.stop.remote(job.key))
+
+    def _end(self, task: Any, job: JobType) -> Done[JobType]:
+        errors = self.ray.exceptions
+        stopped = job.key in self.stopping
+        self.stopping.discard(job.key)
+        try:
+            how, result, fault = self.ray.get(task)
+        except errors.RayTaskError as error:  # raised outside of `perform`, such as by a package that is missing there
+            return Done(job, "fault", fault=str(error.cause))
+        except errors.RayError as error:
+            return Done(job, "stopped" if stopped else "lost", fault=f"its worker was lost: {error}")
+        return Done(job, "stopped" if stopped else how, result, fault)
+
+
+def _mailbox() -> type:
+    """The class of an actor to which tasks send their reports.
+
+    It is defined in a function, and letters are bytes, so that its process need not import anything of chronode.
+    """
+
+    class Mailbox:
+        def __init__(self) -> None:
+            self.letters: list[tuple[str, bytes]] = []
+            self.stops: set[str] = set()
+
+        def put(self, key: str, letter: bytes) -> bool:
+            """Keeps a report; returns whether its job is to stop."""
+            self.letters.append((key, letter))
+            return key in self.stops
+
+        def empty(self) -> list[tuple[str, bytes]]:
+            """All reports since the last call."""
+            letters, self.letters = self.letters, []
+            return letters
+
+        def stop(self, key: str) -> None:
+            """Answers the next report of the job with a stop."""
+            self.stops.add(key)
+
+    return Mailbox
+
+
+def _perform(job: Job, mailbox: Any) -> tuple[str, Any, str]:
+    """On a worker, with one thread since it has one core."""
+    import ray
+    import torch
+
+    def report(content: Any) -> None:
+        if ray.get(mailbox.put.remote(job.key, pickle.dumps(content))):
+            raise StopJob
+
+    torch.set_num_threads(1)
+    return perform(job, None, report)

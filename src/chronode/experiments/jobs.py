@@ -1,0 +1,147 @@
+"""The runs that the ledger lacks, as jobs: each has a process of its own, so that a fault ends only that run."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..engine import Done, Engine, carry_out
+from ..tasks import find as find_task
+from ..training import BatchDone, Event, Settings
+from ..training._events import paced
+from ..training._metrics import LOWER_IS_BETTER
+from .ledger import Entry, Ledger, run_hash
+from .recipe import TableCell
+from .run import make_run
+
+
+@dataclass(frozen=True)
+class TableJob:
+    """A run to make: a cell of a table with one of its seeds."""
+
+    cell: TableCell
+    seed: int
+
+    @property
+    def hash(self) -> str:
+        """What identifies the run."""
+        return run_hash(self.cell.model, self.cell.task, self.cell.protocol, self.seed, self.cell.config)
+
+    @property
+    def key(self) -> str:
+        """What identifies the job: the hash of its run."""
+        return self.hash
+
+    def execute(self, state: Path | None = None, report: Callable[[Progress], None] | None = None) -> Entry:
+        """Makes the run here; its progress is reported about once a second."""
+        training = Settings.from_dict(self.cell.config["training"])
+
+        def listen(event: Event) -> None:
+            if isinstance(event, BatchDone) and report is not None:
+                epochs = (event.epoch - 1 + event.batch / event.batches) / training.epochs
+                done = epochs if training.steps is None else max(epochs, event.step / training.steps)
+                report(Progress(done, event.loss))
+
+        return make_run(self.cell, self.seed, state, paced(listen, seconds=1))
+
+    def __str__(self) -> str:
+        column = f" {self.cell.number.column}" if self.cell.number.column else ""
+        return f"{self.cell.recipe}{column} {self.cell.number.label}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: `done` from 0 to 1, and the loss of a batch."""
+
+    done: float
+    loss: float
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run ended: with an entry that is now in the ledger, or with what went wrong."""
+
+    job: TableJob
+    entry: Entry | None
+    fault: str = ""
+
+
+def missing(cells: Iterable[TableCell], ledger: Ledger) -> list[TableJob]:
+    """The runs that the ledger lacks, each once, first seeds first: breadth before depth.
+
+    Of a cell with settings to choose from, the first seed of every candidate comes first; the other seeds of the
+    chosen one are missing as soon as all of these are in the ledger.
+    """
+    have = {entry.config_hash: entry for entry in ledger.entries()}
+    jobs: dict[str, TableJob] = {}
+    for cell in cells:
+        first = [TableJob(candidate, 0) for candidate in cell.candidates()]
+        best = chosen(cell, have)
+        later = [] if best is None else [TableJob(best, seed) for seed in range(1, best.seeds)]
+        for job in (*first, *later):
+            if job.hash not in have:
+                jobs.setdefault(job.hash, job)
+    return sorted(jobs.values(), key=lambda job: job.seed)
+
+
+def chosen(cell: TableCell, have: Mapping[str, Entry]) -> TableCell | None:
+    """The candidate with the best validation metric of the first seed; None until all of them were run."""
+    candidates = cell.candidates()
+    if len(candidates) == 1:
+        return candidates[0]
+    entries = [have.get(TableJob(candidate, 0).hash) for candidate in candidates]
+    metric = find_task(cell.task).metric
+    sign = -1 if metric in LOWER_IS_BETTER else 1
+    lowest = {metric: -sign * math.inf}  # of a run that diverged before its first epoch ended
+    values = [sign * entry.metrics.get("valid", lowest)[metric] for entry in entries if entry is not None]
+    return candidates[values.index(max(values))] if len(values) == len(candidates) else None
+
+
+def make_runs(
+    jobs: Iterable[TableJob],
+    ledger: Ledger,
+    engine: Engine,
+    *,
+    state: Path | None = None,
+    on_progress: Callable[[TableJob, Progress], None] | None = None,
+) -> Iterator[Finished]:
+    """Makes the runs and adds each to the ledger as it ends; only this process writes there.
+
+    A worker that is killed or fails loses its run only. What another process has added to the ledger meanwhile is not
+    made again.
+
+    Args:
+        jobs: the runs.
+        ledger: where finished runs go.
+        engine: where to train.
+        state: folder for the state of runs that are cut off; the next attempt continues there.
+        on_progress: called with a run and how far it is, about once a second.
+    """
+    waiting = list(jobs)
+    found: list[Finished] = []
+
+    def take() -> TableJob | None:
+        while waiting:
+            job = waiting.pop(0)
+            if (made := ledger.find(job.hash)) is None:
+                return job
+            found.append(Finished(job, made))
+        return None
+
+    for done in carry_out(take, engine, state=state, on_report=on_progress):
+        yield from found
+        found.clear()
+        yield _finished(done, ledger, state)
+    yield from found
+
+
+def _finished(done: Done[TableJob], ledger: Ledger, state: Path | None) -> Finished:
+    if done.how != "result":
+        return Finished(done.job, None, done.fault or "it was stopped")
+    ledger.append(done.result)
+    if state is not None:
+        shutil.rmtree(state / done.job.hash, ignore_errors=True)
+    return Finished(done.job, done.result)

@@ -1,0 +1,67 @@
+"""One trial of a search, wherever it is trained."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..runs._config import Config
+from ..runs._prepare import prepared_for
+from ..runs._train import Listener, spec_of
+from ..training._events import Epoch, TrainingStopped, paced
+from ..training._fit import fit
+
+
+@dataclass(frozen=True)
+class TrialScore:
+    """What came of a trial.
+
+    Attributes:
+        value: the best validation metric of all epochs.
+        fault: why training could not go on; "" if it could.
+    """
+
+    value: float = math.nan
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class TrialJob:
+    """The training of a trial; the test part is not looked at.
+
+    Attributes:
+        number: of the trial.
+        config: with the trial's settings.
+        metric: that trials are judged by.
+    """
+
+    number: int
+    config: Config
+    metric: str
+
+    @property
+    def key(self) -> str:
+        """The trial's number."""
+        return str(self.number)
+
+    def execute(self, state: Path | None, report: Listener) -> TrialScore:
+        """Trains; every epoch is reported."""
+        prepared = prepared_for(self.config)
+        spec, goal = spec_of(self.config, prepared, self.config.model.model), prepared.objective
+        try:
+            fitted = fit(prepared.parts, spec, self.config.training, objective=goal, on_event=paced(report))
+        except TrainingStopped as error:
+            return TrialScore(fault=str(error))
+        if fitted.stopped == "interrupted":
+            raise KeyboardInterrupt
+        assert fitted.best is not None
+        value = value_of(fitted.best, self.metric)
+        if not math.isfinite(value):
+            return TrialScore(fault=f"{self.metric} on the validation series is {value}.")
+        return TrialScore(value)
+
+
+def value_of(epoch: Epoch, metric: str) -> float:
+    """The validation metric of an epoch."""
+    return epoch.valid_loss if metric == "loss" else epoch.metrics[metric]
