@@ -42,7 +42,7 @@ def test_ctrl_c_ends_fit_with_what_was_learnt_so_far(monkeypatch):
 def test_continue_fit_refuses_new_classes_and_stays_as_it_was(fitted):
     X, y = waves()
     before = fitted.predict_proba(X)
-    with pytest.raises(ValueError, match=r"did not see: \[5\]; it saw \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"did not occur in training: \[5\]; training had \[0, 1\]"):
         fitted.continue_fit(X, np.where(y == 1, 5, 0))
     with pytest.raises(ValueError, match="channels"):
         fitted.continue_fit(X[:, :1], y)

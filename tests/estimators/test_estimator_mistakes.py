@@ -66,16 +66,16 @@ def test_mistakes_in_a_frame_are_told():
     for X_, y in ((frame, "label"), (dict(frame.items()), None)):
         with pytest.raises(ValueError, match="give id="):
             classifier().fit(X_, y)
-    with pytest.raises(TypeError, match="X is a frame: name its column of times with time="):
+    with pytest.raises(TypeError, match="X is a frame: pass the name of its column of times as time="):
         classifier().fit(frame, "label", id="who", times=TIMES)
 
 
 @pytest.mark.parametrize(
     ("given", "more", "match"),
     [
-        (X[:, :1], {}, "1 channels, those of training 2"),
+        (X[:, :1], {}, "1 channels, but those in training had 2"),
         (X[:, :, :2].transpose(0, 2, 1)[:, :1], {}, "1 channels"),
-        (X.transpose(0, 2, 1), {}, r"9 channels, those of training 2\. Did you mean order='NTD'\?"),
+        (X.transpose(0, 2, 1), {}, r"9 channels, but those in training had 2\. Did you mean order='NTD'\?"),
         (X, {"times": TIMES}, "different kinds of times"),
     ],
 )
@@ -91,7 +91,7 @@ def test_channels_may_get_names_where_training_had_none(fitted):
 def test_other_names_of_channels_are_refused_with_what_differs():
     named = from_numpy(X, order="NDT", channels=["hr", "bp"], target=Y)
     clf = classifier().fit(named)
-    with pytest.raises(ValueError, match=r"missing \['bp'\], not known \['temp'\]"):
+    with pytest.raises(ValueError, match=r"missing \['bp'\], unknown \['temp'\]"):
         clf.predict(from_numpy(X, order="NDT", channels=["hr", "temp"]))
     with pytest.raises(ValueError, match=r"order \['bp', 'hr'\]"):
         clf.predict(from_numpy(X, order="NDT", channels=["bp", "hr"]))

@@ -157,5 +157,5 @@ def test_mistakes_of_a_forecaster_are_told(told, X, match):
 def test_mistakes_in_scoring_are_told(fitted):
     with pytest.raises(ValueError, match=r"must have shape \(30, 3, 2\)"):
         fitted.score(lines(), np.zeros((30, 2)))
-    with pytest.raises(ValueError, match="3 steps, not more than the horizon"):
+    with pytest.raises(ValueError, match="3 steps, which is not more than the horizon"):
         fitted.score(lines(steps=3))

@@ -173,23 +173,23 @@ def with_a_gap():
 MISTAKES = {
     "no such task": (lambda: fit("bitsream"), "Did you mean 'bitstream'"),
     "no target": (lambda: fit(from_list([[1.0], [2.0]])), "no series has a target"),
-    "sizes": (lambda: fit(small(), ModelSpec("gru", 1, 3)), "num_outputs=3, the target 2 classes"),
-    "channels": (lambda: fit(small(), ModelSpec("gru", 2, 2)), "input_size=2, the data 1 channels"),
+    "sizes": (lambda: fit(small(), ModelSpec("gru", 1, 3)), "num_outputs=3, but the target has 2 classes"),
+    "channels": (lambda: fit(small(), ModelSpec("gru", 2, 2)), "input_size=2, but the data have 1 channels"),
     "missing": (lambda: fit(with_a_gap(), ModelSpec("gru", 1, 2), valid=with_a_gap()), "missing=True"),
     "symbols": (
         lambda: fit(texts(2), spec_for(texts(2)), valid=texts(7)),
         "0 to 2; these data contain symbol 7",
     ),
-    "other channels": (
+    "the channels differ": (
         lambda: fit(small(), spec_for(small()), valid=from_list([[1.0]], target=["odd"], classes=["even", "odd"])),
         "bit to train",
     ),
     "steps": (lambda: fit(small(), ModelSpec("gru", 1, 2, per_step=True)), "per_step=False"),
     "directions": (
         lambda: fit(small(), spec_for(small(), "gru", bidirectional=True), Settings(tbptt=3)),
-        "tbptt cannot train a bidirectional",
+        "tbptt does not support a bidirectional",
     ),
-    "valid of a task": (lambda: fit("bitstream", valid=small()), "a task brings its own"),
+    "valid of a task": (lambda: fit("bitstream", valid=small()), "not with a task"),
     "options of series": (lambda: fit(small(), options={"train": 3}), "go with a task"),
     "what is this": (lambda: fit([1, 2, 3]), "got list"),
     "no model": (lambda: fit(small(), 3), "got int"),

@@ -1,4 +1,4 @@
-"""Estimators: scikit-learn's fit, predict and score for series, on the models of chronode."""
+"""Estimators with the scikit-learn interface (fit, predict, score) for series."""
 
 try:
     import sklearn  # noqa: F401

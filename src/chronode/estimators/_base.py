@@ -1,4 +1,4 @@
-"""What all estimators share: the arguments, the training, going on with it."""
+"""Base class of the estimators: arguments and training."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from ._inputs import OTHER_ORDER, Reader, is_frame
 
 
 class SequenceEstimator(Stored):
-    """The common part of SequenceClassifier, SequenceRegressor and SequenceForecaster.
+    """Base class of SequenceClassifier, SequenceRegressor and SequenceForecaster.
 
     Args:
-        model: the name of a registered model (`chronode.models()`).
-        hidden_size: units of each layer.
-        num_layers: cells stacked on each other.
-        epochs: passes over the training series, at most.
-        batch_size: series per step of the optimiser.
-        learning_rate: of the optimiser.
-        validation: the share of the groups that is set aside; the weights of the epoch with the lowest loss on it are
-            kept. 0: nothing is set aside, and the loss on the training series decides.
-        early_stop: stop after so many epochs without a lower validation loss; 0 never.
-        order: of the axes of 3-D arrays: "NDT" (series, channels, time: aeon's and sktime's) or "NTD"; in a list, of
-            each 2-D array without the N.
-        missing: whether values may be missing (NaN); None: if some of the training series are.
-        settings: of the layer and the model (`{"dropout": 0.1, "bidirectional": True}`) and of `ModelSpec`.
-        training: other settings of `chronode.training.Settings` (`{"optimizer": "adamw", "weight_decay": 0.01}`).
-        n_threads: of torch in training; None: as many as pay.
-        device: "cpu" or "cuda": where the model is trained and predicts.
-        random_state: a whole number makes the training repeatable.
+        model: Name of a registered model (`chronode.models()`).
+        hidden_size: Units of each layer.
+        num_layers: Number of stacked layers.
+        epochs: Maximum number of passes over the training series.
+        batch_size: Series per optimizer step.
+        learning_rate: Learning rate.
+        validation: Share of the groups that is held out; the weights of the epoch with the lowest loss on it are
+            kept. 0: nothing is held out, and the loss on the training series decides.
+        early_stop: Number of epochs without a lower validation loss after which training stops; 0 for never.
+        order: Order of the axes of 3-D arrays: "NDT" (series, channels, time, as in aeon and sktime) or "NTD"; in a
+            list, of each 2-D array without the N.
+        missing: Whether values may be missing (NaN); by default if some training values are.
+        settings: Settings of the layer and the model (`{"dropout": 0.1, "bidirectional": True}`) and of `ModelSpec`.
+        training: Other `chronode.training.Settings` (`{"optimizer": "adamw", "weight_decay": 0.01}`).
+        n_threads: Threads of torch in training; by default chosen automatically.
+        device: Device for training and prediction: "cpu" or "cuda".
+        random_state: Random seed; an integer makes training reproducible.
     """
 
     _kind: ClassVar[str]
@@ -92,20 +92,20 @@ class SequenceEstimator(Stored):
         return Reader(self.order, self._kind)
 
     def _reader(self) -> Reader:
-        """Reads series as those of training were read."""
+        """Returns the reader with the options of the training data."""
         check_is_fitted(self, "model_")
         return Reader(self.order, self._kind, self.options_, self.roles_, self.clock_)
 
     def _series(self, X: Any, times: Any, id: str | None, time: str | None) -> Sequences:
-        """Series to answer for, checked against those of training."""
+        """Reads series to predict and checks them against the training series."""
         return self._like_training(replace(self._reader().series(X, times=times, id=id, time=time), target=None))
 
     def _like_training(self, s: Sequences) -> Sequences:
-        """The series in training's unit of time; others than those of training are refused."""
+        """Converts series to the time unit of training; rejects series that differ from training."""
         self._check_channels(s)
         factor, shift = self.clock_.offset(s.clock)
         if s.has_missing and not self.model_.layer.missing:
-            raise ValueError("values are missing here, and none were in training: fit with missing=True.")
+            raise ValueError("values are missing, but none were missing in training: fit with missing=True.")
         if s.base_times is not None and factor != 1:
             lead = None if s.lead is None else s.lead * factor
             s = replace(s, base_times=s.base_times * factor + shift, lead=lead, clock=self.clock_)
@@ -117,24 +117,28 @@ class SequenceEstimator(Stored):
             hint = ""
             if (s.lengths == len(names)).all():
                 hint = f" Did you mean order={OTHER_ORDER[self.order]!r}?"
-            raise ValueError(f"these series have {s.num_channels} channels, those of training {len(names)}.{hint}")
-        # Arrays have no names of their own (x0, x1, ...).
+            raise ValueError(
+                f"these series have {s.num_channels} channels, but those in training had {len(names)}.{hint}"
+            )
+        # The channels of arrays have no names (x0, x1, ...).
         unnamed = tuple(f"x{i}" for i in range(len(names)))
         if s.channels != names and unnamed not in (s.channels, names):
             gone, fresh = ([c for c in a if c not in b] for a, b in ((names, s.channels), (s.channels, names)))
-            told = f"missing {gone}, not known {fresh}" if gone else f"order {list(s.channels)}, not {list(names)}"
-            raise ValueError(f"the channels are not those of training: {told}.")
+            problem = (
+                f"missing {gone}, unknown {fresh}" if gone else f"order {list(s.channels)}, expected {list(names)}"
+            )
+            raise ValueError(f"the channels differ from training: {problem}.")
 
     # ---- training ---------------------------------------------------------------------------------------
 
     def _train(self, s: Sequences, roles: Mapping[str, str], **known: Any) -> None:
-        """Learns from series with a target, from new weights; `known` are more attributes of what is then fitted."""
+        """Trains new weights on series with a target; `known` are additional attributes of the fitted estimator."""
         seed = self._seed()
         train, valid = self._divide(s, seed)
         scaler = Scaler.fit(train)
         own = self._own("settings", self.settings, ("model", "hidden_size", "num_layers", "missing"))
         missing = s.has_missing if self.missing is None else self.missing
-        # A grid search gives NumPy's numbers; a spec is stored as JSON.
+        # A grid search passes NumPy numbers, but a spec is stored as JSON.
         sizes = [whole(name, getattr(self, name), at_least=1) for name in ("hidden_size", "num_layers")]
         spec = ModelSpec.for_data(train, self.model, *sizes, missing=missing, **own)
         fitted = self._run(train, valid, spec, scaler, self._training(self.epochs, seed))
@@ -154,11 +158,11 @@ class SequenceEstimator(Stored):
         self._keep(fitted)
 
     def _train_on(self, s: Sequences, epochs: int | None) -> None:
-        """Learns from more series, from the weights that there are; the scaling stays."""
+        """Continues training on more series; the scaling is unchanged."""
         seed = self._seed()
         train, valid = self._divide(s, seed)
         settings = self._training(self.epochs if epochs is None else epochs, seed)
-        # If training stops half-way, this estimator is as it was.
+        # If training fails, this estimator is unchanged.
         self._keep(self._run(train, valid, copy.deepcopy(self.model_), self.scaler_, settings))
 
     def _run(
@@ -171,10 +175,10 @@ class SequenceEstimator(Stored):
         self.best_epoch_ = len(self.history_) + fitted.best_epoch
         self.history_ = (*self.history_, *fitted.history)
         if fitted.stopped == "interrupted":
-            raise KeyboardInterrupt  # all is in place: the user may go on with what was learnt so far
+            raise KeyboardInterrupt  # the estimator is usable with the weights so far
 
     def _divide(self, s: Sequences, seed: int) -> tuple[Sequences, Sequences]:
-        """The series to learn from and to choose by."""
+        """Splits series into training and validation."""
         share = number("validation", self.validation, at_least=0, below=1)
         if share == 0 or len(np.unique(s.groups)) < 2:
             return s, s
@@ -186,7 +190,7 @@ class SequenceEstimator(Stored):
 
     def _training(self, epochs: int, seed: int) -> Settings:
         own = ("epochs", "batch_size", "learning_rate", "early_stop", "seed", "threads", "accelerator")
-        told = {
+        options = {
             "epochs": epochs,
             "batch_size": self.batch_size,
             "learning_rate": self.learning_rate,
@@ -196,17 +200,19 @@ class SequenceEstimator(Stored):
             "metric": "loss",
             "seed": seed,
         }
-        return Settings.from_dict({**told, **self._own("training", self.training, own)})
+        return Settings.from_dict({**options, **self._own("training", self.training, own)})
 
     def _own(self, argument: str, given: Mapping[str, Any] | None, taken: tuple[str, ...]) -> dict[str, Any]:
-        """A copy of `given`; names that are arguments of the estimator itself are refused."""
+        """Returns a copy of `given`; rejects names that are arguments of the estimator itself."""
         for name in given or {}:
             if name in taken:
                 names = {"seed": "random_state", "threads": "n_threads", "accelerator": "device"}
                 other = names.get(name, name)
-                raise ValueError(f"{argument} has {name!r}, which is an argument of its own: give {other}=...")
+                raise ValueError(
+                    f"{argument} contains {name!r}, which is an argument of the estimator: pass {other}=..."
+                )
         return dict(given or {})
 
     def _roles(self, X: Any, id: str | None, time: str | None) -> dict[str, str]:
-        """What the columns of a frame are for."""
+        """Returns the roles of the columns of a frame."""
         return self._new_reader().roles_of(id, time) if is_frame(X) else {}

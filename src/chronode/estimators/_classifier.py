@@ -1,4 +1,4 @@
-"""SequenceClassifier: which class a series belongs to."""
+"""SequenceClassifier: classification of series."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ class _Facts(Facts):
     label_type: str
 
     def labels(self) -> NDArray[Any]:
-        """The classes as an array of the labels' type."""
+        """Returns the classes as an array with the type of the labels."""
         kind = np.dtype(self.label_type).kind
         one_of("label_type", kind, ("b", "i", "u", "f", "U", "O"))
-        # Of text only the kind counts: its length follows from the classes.
+        # For text only the kind matters; its length follows from the classes.
         labels = np.array(self.classes, dtype=str if kind == "U" else self.label_type)
         if len(set(self.classes)) < len(self.classes):
-            raise ValueError("classes has a label twice.")
+            raise ValueError("classes contains a label twice.")
         return labels
 
 
 class SequenceClassifier(ClassifierMixin, SequenceEstimator):
-    """Classes of series, learnt by a recurrent network.
+    """Classifier of series with a recurrent network.
 
-    The arguments are those of `SequenceEstimator`; what X, y, times and groups may be is in docs/estimators.md.
+    The arguments are those of `SequenceEstimator`; docs/estimators.md describes X, y, times and groups.
 
     Attributes:
-        classes_: the labels, sorted.
-        model_: the trained SequenceModel.
-        scaler_: the scaling of the channels, fitted on the training part.
-        n_features_in_: channels.
-        feature_names_in_: their names, after training on a long frame.
-        history_: an `Epoch` of each pass over the training series.
-        best_epoch_: the one that the weights are of, from 1.
-        notes_: what the user should know about the data.
+        classes_: The labels, sorted.
+        model_: The trained SequenceModel.
+        scaler_: Scaler of the channels, fitted on the training part.
+        n_features_in_: Number of channels.
+        feature_names_in_: Names of the channels, after training on a long frame.
+        history_: One `Epoch` for each pass over the training series.
+        best_epoch_: Epoch of the weights, from 1.
+        notes_: Remarks about the data.
 
     Example:
         >>> rising, falling = np.arange(8.0), -np.arange(5.0)
@@ -77,22 +77,22 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         id: str | None = None,
         time: str | None = None,
     ) -> Self:
-        """Learns from series and their labels.
+        """Trains on series and their labels.
 
         Args:
             X: `(n, channels, time)`, `(n, time)`, `(time,)`, a list of arrays or frames, a long frame or Sequences.
-                NaN is missing.
-            y: a label per series; the column of a frame; None: the target of Sequences.
-            times: `(n, time)`, `(time,)` or a list of arrays. None: steps just count.
-            groups: one per series (or the column of a frame): no group is divided by the validation.
-            id: the column of a long frame that tells series apart.
-            time: its column of times; by default its index, if that holds dates.
+                NaN means missing.
+            y: One label per series; the column of a frame; None: the target of Sequences.
+            times: `(n, time)`, `(time,)` or a list of arrays. None: the steps are counted.
+            groups: One per series (or the column of a frame): validation does not divide groups.
+            id: Column of a long frame that identifies the series.
+            time: Column of times; by default the index, if it holds dates.
         """
         s, y = self._new_reader().read(X, y, times=times, groups=groups, id=id, time=time)
         labels = self._labels(s, y)
         classes = np.unique(labels)
         if len(classes) < 2:
-            raise ValueError(f"y has one class only ({classes[0]!r}): there is nothing to tell apart.")
+            raise ValueError(f"y has only one class ({classes[0]!r}): at least two are needed.")
         self._train(_with_codes(s, labels, classes), self._roles(X, id, time), classes_=classes)
         return self
 
@@ -107,37 +107,39 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         time: str | None = None,
         epochs: int | None = None,
     ) -> Self:
-        """Learns on from the weights that it has, with more series; scaling and classes stay.
+        """Continues training on more series; scaling and classes are unchanged.
 
         Args:
-            X: as for `fit`.
-            y: as for `fit`; labels that training did not see are refused.
-            times: as for `fit`.
-            groups: as for `fit`.
-            id: as for `fit`.
-            time: as for `fit`.
-            epochs: passes over these series; None: as many as the argument says.
+            X: As for `fit`.
+            y: As for `fit`; labels that did not occur in training are rejected.
+            times: As for `fit`.
+            groups: As for `fit`.
+            id: As for `fit`.
+            time: As for `fit`.
+            epochs: Passes over these series; by default the argument of the estimator.
         """
         s, y = self._reader().read(X, y, times=times, groups=groups, id=id, time=time)
         labels = self._labels(s, y)
         fresh = np.setdiff1d(labels, self.classes_)
         if len(fresh):
-            told = f"y has classes that training did not see: {fresh.tolist()}"
-            raise ValueError(f"{told}; it saw {self.classes_.tolist()}. Fit anew with all of them.")
+            problem = f"y has classes that did not occur in training: {fresh.tolist()}"
+            raise ValueError(f"{problem}; training had {self.classes_.tolist()}. Fit again with all of them.")
         self._train_on(_with_codes(self._like_training(s), labels, self.classes_), epochs)
         return self
 
     def predict_proba(
         self, X: Any, times: Any = None, *, id: str | None = None, time: str | None = None
     ) -> NDArray[np.float64]:
-        """`(n, classes)` probabilities, in the order of `classes_`; of a frame, in the order of the sorted ids."""
+        """Returns `(n, classes)` probabilities, in the order of `classes_`; for a frame, in the order of the sorted
+        ids.
+        """
         s = self._series(X, times, id, time)
-        told = predict(self.model_, self.scaler_.transform(s), classes=tuple(number_names(self.classes_)))
-        chances = np.stack(told.values).astype(np.float64)
+        predictions = predict(self.model_, self.scaler_.transform(s), classes=tuple(number_names(self.classes_)))
+        chances = np.stack(predictions.values).astype(np.float64)
         return chances / chances.sum(axis=1, keepdims=True)
 
     def predict(self, X: Any, times: Any = None, *, id: str | None = None, time: str | None = None) -> NDArray[Any]:
-        """`(n,)` the likeliest label of each series."""
+        """Returns the most likely label of each series, `(n,)`."""
         chances = self.predict_proba(X, times, id=id, time=time)
         return self.classes_[chances.argmax(axis=1)]
 
@@ -151,13 +153,13 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         id: str | None = None,
         time: str | None = None,
     ) -> float:
-        """The share of series whose label is right."""
+        """Returns the accuracy."""
         s, y = self._reader().read(X, y, times=times, id=id, time=time)
         labels = self._labels(s, y)
         return float(accuracy_score(labels, self.predict(s), sample_weight=sample_weight))
 
     def _labels(self, s: Sequences, y: Any) -> NDArray[Any]:
-        """One known label per series."""
+        """Returns one known label per series."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         labels = column_or_1d(y, warn=True)

@@ -1,4 +1,4 @@
-"""Estimators in a folder: weights as safetensors, all else as JSON; nothing in it is run when it is loaded."""
+"""Storage of estimators in a folder: weights as safetensors, the rest as JSON, without pickles."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MODEL = "model"
 
 @dataclass(frozen=True)
 class Facts:
-    """estimator.json: all but the weights."""
+    """Content of estimator.json: everything except the weights."""
 
     estimator: str
     chronode: str
@@ -46,7 +46,7 @@ class Facts:
 
 
 class Stored(BaseEstimator):
-    """A fitted estimator's state, and its `save` and `load`."""
+    """Base class with the state of a fitted estimator and its `save` and `load`."""
 
     _facts_kind: ClassVar[type[Facts]]
 
@@ -64,12 +64,12 @@ class Stored(BaseEstimator):
     def save(self, folder: str | Path) -> Path:
         """Writes the fitted estimator into `folder`: model.safetensors, model.json and estimator.json.
 
-        A `random_state` that is a generator is not stored; None takes its place.
+        A `random_state` that is a generator is stored as None.
         """
         check_is_fitted(self, "model_")
         folder = Path(folder)
         if folder.exists() and not folder.is_dir():
-            raise ValueError(f"{folder} is a file; give a folder to save into.")
+            raise ValueError(f"{folder} is a file, not a folder.")
         text = json.dumps(self._facts(), indent=1, default=_plain)
         self.model_.save(folder / _MODEL)
         with replacing(folder / _FACTS) as draft:
@@ -78,10 +78,10 @@ class Stored(BaseEstimator):
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Reads what `save` wrote."""
+        """Loads an estimator written by `save`."""
         path = Path(folder) / _FACTS
         if not path.is_file():
-            raise FileNotFoundError(f"{path}: there is no such file; give the folder that save(folder) wrote.")
+            raise FileNotFoundError(f"{path}: no such file; pass a folder written by save(folder).")
         found = read_json(path)
         try:
             name = parse(dict[str, Any], found).get("estimator")
@@ -99,7 +99,7 @@ class Stored(BaseEstimator):
         return made
 
     def _facts(self) -> dict[str, Any]:
-        """All but the weights, for JSON."""
+        """Returns everything except the weights as plain data for JSON."""
         arguments = self.get_params(deep=False)
         if isinstance(arguments["random_state"], np.random.RandomState):
             arguments["random_state"] = None
@@ -117,7 +117,7 @@ class Stored(BaseEstimator):
         }
 
     def _restore(self, facts: Any) -> None:
-        """Takes what `_facts` told, as a `_facts_kind`."""
+        """Restores the state from a `_facts_kind`."""
         self.scaler_ = facts.scaler
         self.options_ = dict(facts.options)
         self.roles_ = facts.roles
@@ -130,32 +130,34 @@ class Stored(BaseEstimator):
             self.feature_names_in_ = np.array(self.scaler_.channels, dtype=object)
 
     def _check_sizes(self, path: Path) -> None:
-        """Refuses facts that do not belong to the model beside them."""
+        """Rejects data that do not match the model next to them."""
         spec = self.model_.spec
         assert spec is not None
         if self.n_features_in_ != spec.input_size:
-            raise ValueError(f"{path}: scaler has {self.n_features_in_} channels, the model has {spec.input_size}.")
+            raise ValueError(f"{path}: scaler has {self.n_features_in_} channels, but the model has {spec.input_size}.")
         if self._num_outputs() != spec.num_outputs:
-            raise ValueError(f"{path}: {self._num_outputs()} outputs, the model has {spec.num_outputs}.")
+            raise ValueError(f"{path}: {self._num_outputs()} outputs, but the model has {spec.num_outputs}.")
 
     def _num_outputs(self) -> int:
-        """Outputs of the model, as the facts have them."""
+        """Returns the number of outputs according to the stored data."""
         raise NotImplementedError
 
 
-def _arguments(cls: type[Any], told: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of the constructor, each of its type."""
+def _arguments(cls: type[Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of the constructor, converted to their types."""
     kinds = get_type_hints(cls.__init__)
-    for name in told:
+    for name in arguments:
         if name not in kinds or name == "return":
-            raise ValueError(f"arguments.{name} is not known.{near(name, kinds)}")
-    return {name: parse(kinds[name], value, f"arguments.{name}") for name, value in told.items()}
+            raise ValueError(f"arguments.{name} is not a known argument.{near(name, kinds)}")
+    return {name: parse(kinds[name], value, f"arguments.{name}") for name, value in arguments.items()}
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers, which a grid search leaves in the arguments."""
+    """Converts NumPy numbers, which a grid search leaves in the arguments."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
         return value.tolist()
-    raise TypeError(f"{value!r} ({type(value).__name__}) cannot be saved as JSON: use plain numbers, texts, lists.")
+    raise TypeError(
+        f"{value!r} ({type(value).__name__}) cannot be saved as JSON: use plain numbers, strings and lists."
+    )

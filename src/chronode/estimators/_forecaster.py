@@ -1,4 +1,4 @@
-"""SequenceForecaster: how series go on."""
+"""SequenceForecaster: forecasts of series."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ class _Facts(Facts):
 
 
 class SequenceForecaster(SequenceEstimator):
-    """The next values of series, learnt by a recurrent network.
+    """Forecaster of the next values of series with a recurrent network.
 
-    At every step of a training series it learns how much the next values differ from the last ones seen. A forecast is
-    of the next `horizon` steps, with gaps as they are usual in the training series.
+    At every step of a training series it learns the difference between the next values and the last observed ones. A
+    forecast covers the next `horizon` steps, assuming the typical gaps of the training series.
 
     Args:
-        model: as for `SequenceEstimator`, as are all that are not named here.
-        horizon: how many steps ahead.
-        channels: what to forecast, by name or number; None: all channels.
-        window: the longest piece that it learns from, and the most steps that a forecast looks back; None: any.
+        model: As for `SequenceEstimator`, like all arguments that are not described here.
+        horizon: Number of steps ahead.
+        channels: Channels to forecast, by name or number; None: all channels.
+        window: Maximum length of the pieces used in training and of the history used by a forecast; None: no limit.
 
     Attributes:
-        model_: the trained SequenceModel.
-        scaler_: the scaling, fitted on the training part.
-        channels_: the names of what is forecast.
-        n_features_in_: channels.
-        feature_names_in_: their names, after training on a long frame.
-        history_: an `Epoch` of each pass over the training series.
-        best_epoch_: the one that the weights are of, from 1.
-        notes_: what the user should know about the data.
+        model_: The trained SequenceModel.
+        scaler_: Scaler, fitted on the training part.
+        channels_: Names of the forecast channels.
+        n_features_in_: Number of channels.
+        feature_names_in_: Names of the channels, after training on a long frame.
+        history_: One `Epoch` for each pass over the training series.
+        best_epoch_: Epoch of the weights, from 1.
+        notes_: Remarks about the data.
 
     Example:
         >>> waves = np.sin(0.5 * np.arange(40) + np.arange(20)[:, None])
@@ -114,16 +114,16 @@ class SequenceForecaster(SequenceEstimator):
         id: str | None = None,
         time: str | None = None,
     ) -> Self:
-        """Learns how the series go on.
+        """Trains on series.
 
         Args:
             X: `(n, channels, time)`, `(n, time)`, `(time,)`, a list of arrays or frames, a long frame or Sequences.
-                NaN is missing.
-            y: not used.
-            times: `(n, time)`, `(time,)` or a list of arrays. None: steps just count.
-            groups: one per series (or the column of a frame): no group is divided by the validation.
-            id: the column of a long frame that tells series apart; without it, a frame with times is one series.
-            time: its column of times; by default its index, if that holds dates.
+                NaN means missing.
+            y: Not used.
+            times: `(n, time)`, `(time,)` or a list of arrays. None: the steps are counted.
+            groups: One per series (or the column of a frame): validation does not divide groups.
+            id: Column of a long frame that identifies the series; without it, a frame with times is a single series.
+            time: Column of times; by default the index, if it holds dates.
         """
         s = replace(self._new_reader().series(X, times=times, groups=groups, id=id, time=time), target=None)
         self._train(s, self._roles(X, id, time), channels_=self._chosen(s))
@@ -140,16 +140,16 @@ class SequenceForecaster(SequenceEstimator):
         time: str | None = None,
         epochs: int | None = None,
     ) -> Self:
-        """Learns on from the weights that it has, with more series; the scaling stays.
+        """Continues training on more series; the scaling is unchanged.
 
         Args:
-            X: as for `fit`.
-            y: not used.
-            times: as for `fit`.
-            groups: as for `fit`.
-            id: as for `fit`.
-            time: as for `fit`.
-            epochs: passes over these series; None: as many as the argument says.
+            X: As for `fit`.
+            y: Not used.
+            times: As for `fit`.
+            groups: As for `fit`.
+            id: As for `fit`.
+            time: As for `fit`.
+            epochs: Passes over these series; by default the argument of the estimator.
         """
         s = self._reader().series(X, times=times, groups=groups, id=id, time=time)
         self._train_on(self._like_training(replace(s, target=None)), epochs)
@@ -158,43 +158,45 @@ class SequenceForecaster(SequenceEstimator):
     def predict(
         self, X: Any, times: Any = None, *, id: str | None = None, time: str | None = None
     ) -> NDArray[np.float64]:
-        """`(n, horizon, channels)`: what follows each series; of a frame, in the order of the sorted ids."""
+        """Returns the forecast of each series, `(n, horizon, channels)`; for a frame, in the order of the sorted
+        ids.
+        """
         s = self._series(X, times, id, time).compact()
         ends = s.starts + s.lengths - 1
         at = _places(s, self.channels_)
-        # Of a channel without any value so far, the mean of training is known.
+        # A channel without any value so far is assumed to be at its training mean.
         last = np.where(np.isnan(seen := _last_seen(s)[ends][:, at]), np.array(self.scaler_.mean)[at], seen)
-        told = predict(self.model_, self.scaler_.transform(self._recent(s)), scaler=self.scaler_)
-        moves = np.stack([values[-1] for values in told.values]).astype(np.float64)
+        predicted = predict(self.model_, self.scaler_.transform(self._recent(s)), scaler=self.scaler_)
+        moves = np.stack([values[-1] for values in predicted.values]).astype(np.float64)
         return moves.reshape(len(s), -1, len(self.channels_)) + last[:, None]
 
     def score(
         self, X: Any, y: Any = None, times: Any = None, *, id: str | None = None, time: str | None = None
     ) -> float:
-        """R² of the forecasts, the mean over channels.
+        """Returns the R² of the forecasts, averaged over channels.
 
         Args:
-            X: the series.
-            y: `(n, horizon, channels)` what followed them; None: the last `horizon` steps of each series are held back
+            X: The series.
+            y: True continuations `(n, horizon, channels)`; None: the last `horizon` steps of each series are held out
                 and forecast.
-            times: as for `fit`.
-            id: as for `fit`.
-            time: as for `fit`.
+            times: As for `fit`.
+            id: As for `fit`.
+            time: As for `fit`.
         """
         s = self._series(X, times, id, time)
         if y is None:
             s, y = self._held_back(s)
-        true, told = np.asarray(y, dtype=np.float64), self.predict(s)
-        if true.shape != told.shape:
-            raise ValueError(f"y must have shape {told.shape} (series, horizon, channels), got {true.shape}.")
+        true, predicted = np.asarray(y, dtype=np.float64), self.predict(s)
+        if true.shape != predicted.shape:
+            raise ValueError(f"y must have shape {predicted.shape} (series, horizon, channels), got {true.shape}.")
         known = ~np.isnan(true)
         each = [
-            r2_score(true[..., i][known[..., i]], told[..., i][known[..., i]])
+            r2_score(true[..., i][known[..., i]], predicted[..., i][known[..., i]])
             for i in range(true.shape[2])
             if known[..., i].sum() > 1
         ]
         if not each:
-            raise ValueError("R² needs at least two known values of a channel to compare with; there are none.")
+            raise ValueError("R² needs at least two known values of a channel, but there are none.")
         return float(np.mean(each))
 
     # ---- inside -----------------------------------------------------------------------------------------
@@ -211,7 +213,7 @@ class SequenceForecaster(SequenceEstimator):
         return self._pieces(train), self._pieces(valid)
 
     def _pieces(self, s: Sequences) -> Sequences:
-        """Pieces of the series, with a target at every step: how much the next values differ from the last seen."""
+        """Returns pieces of the series with a target at every step: the changes from the last observed values."""
         s = s.compact()
         names = self._chosen(s)
         last = _last_seen(s)[:, _places(s, names)]
@@ -225,7 +227,7 @@ class SequenceForecaster(SequenceEstimator):
         return replace(s, target=replace(s.target, values=moves.astype(s.target.values.dtype), source=None))
 
     def _recent(self, s: Sequences) -> Sequences:
-        """The steps that a forecast looks back."""
+        """Returns the recent steps that a forecast uses."""
         if self.window is None:
             return s
         cut = np.maximum(s.lengths - self.window, 0)
@@ -233,23 +235,25 @@ class SequenceForecaster(SequenceEstimator):
         return replace(s, starts=s.starts + cut, lengths=s.lengths - cut, lead=lead)
 
     def _held_back(self, s: Sequences) -> tuple[Sequences, NDArray[np.float64]]:
-        """The series without their last steps, and those."""
+        """Returns the series without their last steps, and these steps."""
         if s.lengths.min() <= self.horizon:
             at = int(s.lengths.argmin())
             raise ValueError(
-                f"series {s.ids[at]!s} has {s.lengths[at]} steps, not more than the horizon {self.horizon}."
+                f"series {s.ids[at]!s} has {s.lengths[at]} steps, which is not more than the horizon {self.horizon}."
             )
         rows = (s.starts + s.lengths)[:, None] - np.arange(self.horizon, 0, -1)
         held = s.base_values[rows][..., _places(s, self.channels_)]
         return replace(s, lengths=s.lengths - self.horizon), held.astype(np.float64)
 
     def _chosen(self, s: Sequences) -> tuple[str, ...]:
-        """The names of the channels to forecast."""
+        """Returns the names of the channels to forecast."""
         if self.channels is None:
             return s.channels
         for channel in self.channels:
             if isinstance(channel, int) and not -s.num_channels <= channel < s.num_channels:
-                raise ValueError(f"channels has {channel}: the series have {s.num_channels} channels, counted from 0.")
+                raise ValueError(
+                    f"channels contains {channel}, but the series have {s.num_channels} channels, counted from 0."
+                )
         return tuple(s.channels[c] if isinstance(c, int) else c for c in self.channels)
 
     def _facts(self) -> dict[str, Any]:
@@ -270,7 +274,7 @@ def _places(s: Sequences, names: Sequence[str]) -> list[int]:
 
 
 def _last_seen(s: Sequences) -> NDArray[np.float64]:
-    """Of every row of the base arrays the values last seen in its series; NaN before the first."""
+    """Returns the last observed values for every row of the base arrays; NaN before the first."""
     rows = np.arange(len(s.base_values))
     begun = np.zeros(len(rows), dtype=np.int64)
     begun[s.starts] = s.starts

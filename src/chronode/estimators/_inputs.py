@@ -1,4 +1,4 @@
-"""What estimators are given: arrays, lists, frames and Sequences become Sequences and one target per series."""
+"""Inputs of estimators: conversion of arrays, lists, frames and Sequences to Sequences and one target per series."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ..data._columns import as_columns
 from ..data._frame_index import series_times
 
 OTHER_ORDER = {"NDT": "NTD", "NTD": "NDT"}
-# What `options_like` tells of the target.
+# Entries of `options_like` about the target.
 _OF_TARGET = frozenset({"kind", "per_step", "classes"})
-_ROLES_NEEDED = "give id=... and time=... too, the names of its columns that tell series and steps apart."
+_ROLES_NEEDED = "pass id=... and time=... too, the columns that identify series and steps."
 
 _PACKAGE = f"{__name__.partition('.')[0]}."
 
@@ -30,14 +30,15 @@ Read = tuple[Sequences, NDArray[Any] | None]
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads what a user gives.
+    """Reader of user input.
 
     Attributes:
-        order: of the axes of an array: "NDT" (aeon's and sktime's) or "NTD"; in a list, of each array without the N.
-        kind: of the target: "class" or "value".
+        order: Order of the axes of an array: "NDT" (as in aeon and sktime) or "NTD"; in a list, of each array without
+            the N.
+        kind: Kind of target: "class" or "value".
         like: `options_like` of the training series, to read others in the same way; empty before training.
-        roles: the names of the columns "id" and "time" of the frame that training saw.
-        clock: of the training series; a Series tells its gaps but not their unit, which is taken to be the same.
+        roles: Names of the columns "id" and "time" of the training frame.
+        clock: Clock of the training series; a Series contains gaps without a unit, which is assumed to be the same.
     """
 
     order: str
@@ -56,9 +57,9 @@ class Reader:
         id: str | None = None,
         time: str | None = None,
     ) -> Read:
-        """The series, without a target, and the target of each; None if there is none.
+        """Returns the series without a target, and the target of each; None if there is none.
 
-        Series of a Sequences or a frame whose target is unknown are left out.
+        Series of Sequences or a frame with an unknown target are dropped.
         """
         column = y if is_frame(X) and self.roles_of(id, time) else None
         if isinstance(y, str) and column is None:
@@ -79,34 +80,34 @@ class Reader:
         time: str | None = None,
         target: Any = None,
     ) -> Sequences:
-        """The series, with the target that they bring; `target` is the column of a frame."""
+        """Returns the series with their own target, if any; `target` is the column of a frame."""
         one_of("order", self.order, OTHER_ORDER)
         if isinstance(X, Sequences) or _is_series(X):
             self._refuse_roles(id, time)
             if times is not None:
-                raise ValueError("these series bring their own times: leave times out.")
+                raise ValueError("these series have their own times: omit times.")
             s = X if isinstance(X, Sequences) else _from_series(X, self.clock)
             return s if groups is None else replace(s, groups=ids_of("groups", groups, len(s)))
         s = self._made(X, times, groups, self.roles_of(id, time), target)
-        # What was done to the data is said at once; that a channel is constant matters in training only.
+        # Changes to the data are reported at once; constant channels only matter in training.
         for note in s.notes:
             if not (self.like and note.startswith(CONSTANT)):
                 warnings.warn(note, UserWarning, stacklevel=_level_of_caller())
         return s
 
     def roles_of(self, id: str | None, time: str | None) -> dict[str, str]:
-        """A frame's columns of ids and times: as given now, or as in training; empty if there are none."""
+        """Returns the id and time columns of a frame: as given, or as in training; empty if there are none."""
         given = {"id": id, "time": time}
         for name, column in given.items():
             if column is not None and not isinstance(column, str):
-                raise TypeError(f"{name} must be the name of a frame's column, got {type(column).__name__}.")
+                raise TypeError(f"{name} must be the name of a column of the frame, got {type(column).__name__}.")
         return {**self.roles, **{name: column for name, column in given.items() if column is not None}}
 
     def _made(self, X: Any, times: Any, groups: Any, roles: dict[str, str], target: Any) -> Sequences:
-        """The series of a frame, an array or a list."""
+        """Creates the series of a frame, an array or a list."""
         if is_frame(X) and (roles or series_times(X) is not None):
             if times is not None:
-                raise TypeError("X is a frame: name its column of times with time=..., and leave times out.")
+                raise TypeError("X is a frame: pass the name of its column of times as time=..., and omit times.")
             return self._frame(X, target, groups, roles)
         if isinstance(X, Mapping) and is_frame(X):
             raise ValueError(f"X is a mapping of columns: {_ROLES_NEEDED}")
@@ -124,7 +125,7 @@ class Reader:
     def _refuse_roles(self, id: str | None, time: str | None) -> None:
         if id is not None or time is not None:
             raise ValueError(
-                "id and time are names of a frame's columns; for arrays give times=[...], and groups=[...] to keep "
+                "id and time are columns of a frame; for arrays pass times=[...], and groups=[...] to keep "
                 "series together."
             )
 
@@ -132,14 +133,14 @@ class Reader:
         array = _numbers(X, "X", allow_nd=True)
         if array.ndim == 3 and times is not None:
             steps, others = (array.shape[self.order.index(axis)] for axis in "TD")
-            told = np.shape(times)[-1]
-            if told == others != steps:
-                raise ValueError(f"times has {told} steps, the series have {steps} with {self._ordered()}")
+            given = np.shape(times)[-1]
+            if given == others != steps:
+                raise ValueError(f"times has {given} steps, but the series have {steps} with {self._ordered()}")
         return from_numpy(array, order=self.order, times=times, **options)
 
     def _list(self, X: Sequence[Any], times: Any, groups: Any, options: dict[str, Any]) -> Sequences:
         parts = [_numbers(part, f"X[{i}]", ensure_2d=False) for i, part in enumerate(X)]
-        if self.order == "NDT":  # a frame has a row per step in any case
+        if self.order == "NDT":  # a frame always has a row per step
             parts = [part if is_frame(given) else part.T for part, given in zip(parts, X, strict=True)]
         own = [series_times(part) for part in X]
         if times is None and all(moments is not None for moments in own):
@@ -166,19 +167,19 @@ class Reader:
 
 
 def _numbers(given: Any, name: str, **options: Any) -> NDArray[Any]:
-    """An array of numbers, NaN where they are missing."""
+    """Returns an array of numbers, NaN where missing."""
     options |= {"ensure_all_finite": "allow-nan", "input_name": name}
     return check_array(given, dtype="numeric", **options)
 
 
 def is_frame(X: Any) -> bool:
-    """Whether it is a pandas or polars frame, an Arrow table or a mapping of columns."""
-    # A sparse matrix of SciPy may be a mapping too.
+    """Returns whether `X` is a pandas or polars frame, an Arrow table or a mapping of columns."""
+    # A SciPy sparse matrix may be a mapping too.
     return hasattr(X, "columns") or (isinstance(X, Mapping) and not hasattr(X, "shape"))
 
 
 def _level_of_caller() -> int:
-    """How far up the stack the code is that called chronode; a warning is shown there."""
+    """Returns the stack level of the code that called chronode, for warnings."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
@@ -186,7 +187,7 @@ def _level_of_caller() -> int:
 
 
 def _is_one_series(X: Any) -> bool:
-    """Whether it is one array `(time,)` of numbers, or a Series of pandas or polars."""
+    """Returns whether `X` is one array `(time,)` of numbers, or a Series of pandas or polars."""
     dtype = getattr(X, "dtype", None)
     return dtype is not None and getattr(X, "shape", None) is not None and len(X.shape) == 1 and str(dtype) != "object"
 
@@ -196,20 +197,20 @@ def _without_unit(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_list(X: Any) -> bool:
-    """Whether the series come one by one, in a list or an array of objects."""
+    """Returns whether `X` is a list or an object array of series."""
     if isinstance(X, np.ndarray):
         return X.dtype == object and X.ndim == 1 and len(X) > 0 and isinstance(X[0], np.ndarray)
     return isinstance(X, (list, tuple)) and len(X) > 0 and not np.isscalar(X[0])
 
 
 def _is_series(X: Any) -> bool:
-    """Whether it is a list of Series: what scikit-learn's cross-validation makes of a part of Sequences."""
+    """Returns whether `X` is a list of Series, which scikit-learn's cross-validation makes from Sequences."""
     return isinstance(X, (list, tuple)) and len(X) > 0 and all(isinstance(part, Series) for part in X)
 
 
 def _from_series(X: Sequence[Series], clock: Clock | None) -> Sequences:
     gaps = [part.dt for part in X]
-    # Steps that just count have dt 1 everywhere, the first included.
+    # Without times, dt is 1 everywhere, even at the first step.
     counted = all((gap == 1).all() for gap in gaps)
     s = from_list(
         [part.values for part in X],
@@ -225,16 +226,18 @@ def _from_series(X: Sequence[Series], clock: Clock | None) -> Sequences:
     values = np.stack([np.asarray(part.target) for part in X])
     if values.dtype.kind == "f":
         return replace(s, target=Target(values, names=tuple(f"target{i}" for i in range(values.shape[1]))))
-    # A Series knows the number of its class, not the name.
+    # A Series contains the number of its class, not the name.
     return replace(s, target=Target(values, classes=tuple(map(str, range(values.max() + 1)))))
 
 
 def _split_target(s: Sequences) -> Read:
-    """The series that have a target, and the targets: names of classes or numbers."""
+    """Returns the series with a known target, and the targets: class names or numbers."""
     if s.target is None:
         return s, None
     if s.target.per_step:
-        raise ValueError("the target is of every step; estimators learn one per series: use chronode.training.fit.")
+        raise ValueError(
+            "there is a target at every step, but estimators need one per series: use chronode.training.fit."
+        )
     s = s.labelled()
     assert s.target is not None
     values = s.target.values
@@ -244,7 +247,7 @@ def _split_target(s: Sequences) -> Read:
 
 
 def _typed(labels: NDArray[Any], X: Any, column: str) -> NDArray[Any]:
-    """Labels, which are text by now, in the type that they have in the frame's column."""
+    """Converts labels from text to the type that they have in the column of the frame."""
     dtype = np.dtype(as_columns(X)[column].type.to_pandas_dtype())
     if labels.dtype.kind != "U" or dtype.kind not in "biuf":
         return labels

@@ -1,4 +1,4 @@
-"""SequenceRegressor: a number, or several, for each series."""
+"""SequenceRegressor: regression of one or more numbers per series."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class _Facts(Facts):
 
 
 class SequenceRegressor(RegressorMixin, SequenceEstimator):
-    """Numbers of series, learnt by a recurrent network; they are scaled inside and come back in their own units.
+    """Regressor of series with a recurrent network; targets are scaled internally.
 
-    The arguments are those of `SequenceEstimator`; what X, y, times and groups may be is in docs/estimators.md.
+    The arguments are those of `SequenceEstimator`; docs/estimators.md describes X, y, times and groups.
 
     Attributes:
-        model_: the trained SequenceModel.
-        scaler_: the scaling of channels and targets, fitted on the training part.
-        n_features_in_: channels.
-        feature_names_in_: their names, after training on a long frame.
-        history_: an `Epoch` of each pass over the training series.
-        best_epoch_: the one that the weights are of, from 1.
-        notes_: what the user should know about the data.
+        model_: The trained SequenceModel.
+        scaler_: Scaler of channels and targets, fitted on the training part.
+        n_features_in_: Number of channels.
+        feature_names_in_: Names of the channels, after training on a long frame.
+        history_: One `Epoch` for each pass over the training series.
+        best_epoch_: Epoch of the weights, from 1.
+        notes_: Remarks about the data.
 
     Example:
         >>> X = np.random.default_rng(0).normal(size=(60, 1, 5))
@@ -68,16 +68,16 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator):
         id: str | None = None,
         time: str | None = None,
     ) -> Self:
-        """Learns from series and their numbers.
+        """Trains on series and their target values.
 
         Args:
             X: `(n, channels, time)`, `(n, time)`, `(time,)`, a list of arrays or frames, a long frame or Sequences.
-                NaN is missing.
+                NaN means missing.
             y: `(n,)` or `(n, targets)`; the column of a frame; None: the target of Sequences.
-            times: `(n, time)`, `(time,)` or a list of arrays. None: steps just count.
-            groups: one per series (or the column of a frame): no group is divided by the validation.
-            id: the column of a long frame that tells series apart.
-            time: its column of times; by default its index, if that holds dates.
+            times: `(n, time)`, `(time,)` or a list of arrays. None: the steps are counted.
+            groups: One per series (or the column of a frame): validation does not divide groups.
+            id: Column of a long frame that identifies the series.
+            time: Column of times; by default the index, if it holds dates.
         """
         s, y = self._new_reader().read(X, y, times=times, groups=groups, id=id, time=time)
         values = self._values(s, y)
@@ -95,32 +95,32 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator):
         time: str | None = None,
         epochs: int | None = None,
     ) -> Self:
-        """Learns on from the weights that it has, with more series; the scaling stays.
+        """Continues training on more series; the scaling is unchanged.
 
         Args:
-            X: as for `fit`.
-            y: as for `fit`.
-            times: as for `fit`.
-            groups: as for `fit`.
-            id: as for `fit`.
-            time: as for `fit`.
-            epochs: passes over these series; None: as many as the argument says.
+            X: As for `fit`.
+            y: As for `fit`.
+            times: As for `fit`.
+            groups: As for `fit`.
+            id: As for `fit`.
+            time: As for `fit`.
+            epochs: Passes over these series; by default the argument of the estimator.
         """
         s, y = self._reader().read(X, y, times=times, groups=groups, id=id, time=time)
         values = self._values(s, y)
         known, here = len(self.scaler_.targets), 1 if values.ndim == 1 else values.shape[1]
         if here != known:
-            raise ValueError(f"y has {here} targets, in training it had {known}.")
+            raise ValueError(f"y has {here} targets, but in training it had {known}.")
         self._train_on(_with_values(self._like_training(s), values), epochs)
         return self
 
     def predict(
         self, X: Any, times: Any = None, *, id: str | None = None, time: str | None = None
     ) -> NDArray[np.float64]:
-        """`(n,)` or `(n, targets)`, as y was; of a frame, in the order of the sorted ids."""
+        """Returns `(n,)` or `(n, targets)`, like y; for a frame, in the order of the sorted ids."""
         s = self._series(X, times, id, time)
-        told = predict(self.model_, self.scaler_.transform(s), scaler=self.scaler_)
-        values = np.stack(told.values).astype(np.float64)
+        predictions = predict(self.model_, self.scaler_.transform(s), scaler=self.scaler_)
+        values = np.stack(predictions.values).astype(np.float64)
         return values[:, 0] if self.flat_ else values
 
     def score(
@@ -133,12 +133,12 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator):
         id: str | None = None,
         time: str | None = None,
     ) -> float:
-        """R², the mean over targets."""
+        """Returns R², averaged over targets."""
         s, y = self._reader().read(X, y, times=times, id=id, time=time)
         return float(r2_score(self._values(s, y), self.predict(s), sample_weight=sample_weight))
 
     def _values(self, s: Sequences, y: Any) -> NDArray[np.float64]:
-        """One row of finite numbers per series."""
+        """Returns one row of finite numbers per series."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         values = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")

@@ -1,1 +1,1 @@
-"""Plots and tables of finished work."""
+"""Plots and tables of results."""

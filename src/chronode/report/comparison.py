@@ -1,4 +1,4 @@
-"""The plot of a comparison: every run as a dot, mean and spread, and how the models learned."""
+"""Plot of a comparison: every run as a dot, mean and standard deviation, and the learning curves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def plot_comparison(comparison: Comparison, path: str | Path, *, title: str) -> Path:
-    """Draws the test metric of every run beside the learning curves, the best model on top.
+    """Draws the test metric of every run next to the learning curves, with the best model on top.
 
     Example:
         >>> import tempfile
@@ -37,7 +37,7 @@ def plot_comparison(comparison: Comparison, path: str | Path, *, title: str) -> 
     for index, row in enumerate(rows):
         colour = COLOURS[index % len(COLOURS)]
         _draw_scores(scores, row, comparison.metric, index, colour)
-        # Colours repeat after eight models; the style of the line does not then.
+        # Colours repeat after eight models, with another line style.
         _draw_curve(curves, row, colour, ("-", "--", ":", "-.")[index // len(COLOURS) % 4])
     if comparison.baseline is not None:
         name, value = comparison.baseline
@@ -50,7 +50,7 @@ def plot_comparison(comparison: Comparison, path: str | Path, *, title: str) -> 
     curves.set_xlabel("epoch")
     curves.xaxis.set_major_locator(MaxNLocator(integer=True))
     curves.set_ylabel(f"validation {comparison.metric}")
-    curves.set_title("mean over seeds; shade: from the lowest to the highest", fontsize=9)
+    curves.set_title("mean over seeds; shaded: minimum to maximum", fontsize=9)
     curves.legend(frameon=False, fontsize=8, ncols=1 + len(rows) // 10)
     for axes in (scores, curves):
         axes.grid(alpha=0.3)
@@ -67,7 +67,7 @@ def _draw_scores(axes: Axes, row: Row, metric: str, place: int, colour: str) -> 
 
 
 def _draw_curve(axes: Axes, row: Row, colour: str, style: str) -> None:
-    """Runs that stopped early count as long as they went on."""
+    """Draws a curve; runs that stopped early are included while they last."""
     longest = max(len(one.curve) for one in row.results)
     table = np.full((len(row.results), longest), np.nan)
     for line, one in zip(table, row.results, strict=True):

@@ -12,7 +12,7 @@ from .._files import replacing
 def plot_curves(
     curves: Mapping[str, Sequence[float]], path: Path, *, title: str, ylabel: str, chance: float | None = None
 ) -> Path:
-    """Draws one line per model over epochs into a PNG file; `chance` is drawn as a dotted line."""
+    """Draws one line per model over epochs and writes a PNG file; `chance` is a dotted line."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4.2), dpi=130, layout="constrained")

@@ -1,4 +1,4 @@
-"""Pictures of series: what a model will see."""
+"""Plots of series."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..data._pictures import FEW_CHANNELS, different_rows, target_text
 
 
 def plot_series(s: Sequences, path: Path, *, title: str, count: int = 3) -> Path:
-    """Draws the first `count` series with different targets: lines over time, or an image of many channels.
+    """Draws the first `count` series with different targets: lines over time, or an image for many channels.
 
     Example:
         >>> import tempfile
@@ -43,7 +43,7 @@ def _draw(axes: Any, s: Sequences, row: int) -> None:
     if batch.observed is not None:
         x[~batch.observed[0].numpy()] = np.nan
     series = s[row]
-    finished = len(x) != len(series.times)  # the batch's last touch made it longer
+    finished = len(x) != len(series.times)  # `Sequences.finish` made it longer
     times = np.arange(len(x)) if finished else series.times
     if x.shape[1] > FEW_CHANNELS:
         _image(axes, x, times)
@@ -61,7 +61,7 @@ def _image(axes: Any, x: NDArray[Any], times: NDArray[Any]) -> None:
 
 def _lines(axes: Any, s: Sequences, x: NDArray[Any], times: NDArray[Any]) -> None:
     marker = "." if len(x) <= 200 else None
-    # A held value, as between events, is a step; what is sampled densely looks the same either way.
+    # Values are held between events, so lines are steps; dense samples look the same either way.
     for channel in range(x.shape[1]):
         seen = ~np.isnan(x[:, channel])
         name, colour = s.channels[channel], COLOURS[channel % len(COLOURS)]

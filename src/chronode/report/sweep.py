@@ -1,4 +1,4 @@
-"""The plot of a search: how the trials went, and which settings mattered."""
+"""Plot of a search: the history of the trials and the importance of the settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def plot_search(
     trials: Sequence[Trial], metric: str, importances: Mapping[str, float], path: str | Path, *, title: str
 ) -> Path:
-    """Draws the validation metric of every trial and the best so far; beside it the importances, if there are any."""
+    """Draws the validation metric of every trial and the best so far, with the importances, if any, next to it."""
     from matplotlib.figure import Figure
 
     path = Path(path)
@@ -49,12 +49,10 @@ def _draw_history(axes: Axes, trials: Sequence[Trial], metric: str) -> None:
     best = np.minimum.accumulate if metric in LOWER_IS_BETTER else np.maximum.accumulate
     axes.scatter(numbers, values, s=22, color=COLOURS[0], label="complete")
     axes.step(numbers, best(values), where="post", color=COLOURS[1], lw=2, label="best so far")
-    given_up = [trial.number for trial in trials if trial.state == "pruned"]
-    if given_up:
+    pruned = [trial.number for trial in trials if trial.state == "pruned"]
+    if pruned:
         bottom = axes.get_xaxis_transform()
-        axes.scatter(
-            given_up, [0.02] * len(given_up), s=22, color="0.5", marker="x", transform=bottom, label="given up"
-        )
+        axes.scatter(pruned, [0.02] * len(pruned), s=22, color="0.5", marker="x", transform=bottom, label="pruned")
     axes.set_xlim(-0.5, len(trials) - 0.5)
     axes.set_xlabel("trial")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -1,4 +1,4 @@
-"""Training: `fit` a model to a task or to series of your own."""
+"""Training of a model on a task or on your own series."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What a model has to beat: answers that need no model."""
+"""Predictions that need no model, for comparison."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._objective import Objective, class_counts
 def simple_baseline(
     objective: Objective, train: Sequences, test: Sequences, *, forecast_channels: tuple[str, ...] = ()
 ) -> tuple[str, dict[str, float]]:
-    """(its name, its metrics on `test`): the most frequent class, the mean, or for forecasts the last value.
+    """Returns (name, metrics on `test`): the most frequent class, the mean, or for forecasts the last value.
 
     Example:
         >>> from chronode.data import from_list
@@ -26,15 +26,15 @@ def simple_baseline(
     assert target is not None
     truth = target.values[test.steps] if target.per_step else target.values
     if objective.kind == "class":
-        name, said = "majority", np.log(np.maximum(class_counts(train), 0.5))
-        said = np.broadcast_to(said, (len(truth), objective.num_outputs))
+        name, predicted = "majority", np.log(np.maximum(class_counts(train), 0.5))
+        predicted = np.broadcast_to(predicted, (len(truth), objective.num_outputs))
         truth = truth.astype(np.int64)
     elif forecast_channels:
-        name, said = "last value", _last_values(test, objective, forecast_channels)
+        name, predicted = "last value", _last_values(test, objective, forecast_channels)
     else:
-        name, said = "mean", np.broadcast_to(_means(train), truth.shape)
+        name, predicted = "mean", np.broadcast_to(_means(train), truth.shape)
     scores = objective.scores()
-    objective.measure(scores, torch.tensor(said, dtype=torch.float64), torch.tensor(truth))
+    objective.measure(scores, torch.tensor(predicted, dtype=torch.float64), torch.tensor(truth))
     return name, scores.compute()
 
 
@@ -46,20 +46,20 @@ def _means(train: Sequences) -> NDArray[np.float64]:
 
 
 def _last_values(test: Sequences, objective: Objective, channels: tuple[str, ...]) -> NDArray[np.float64]:
-    """For every horizon the value last seen; the channel's mean before the first one."""
+    """Returns the last observed value for every horizon; the mean of the channel before the first one."""
     at = [test.channels.index(name) for name in channels]
     seen = _filled(test.values[:, at].astype(np.float64), test.lengths)
     scaler = objective.scaler
     if scaler is not None:
         seen = seen * np.asarray(scaler.std)[at] + np.asarray(scaler.mean)[at]
-    said = np.tile(seen, (1, objective.num_outputs // len(at)))
+    predicted = np.tile(seen, (1, objective.num_outputs // len(at)))
     if scaler is not None:
-        said = (said - np.asarray(scaler.target_mean)) / np.asarray(scaler.target_std)
-    return said
+        predicted = (predicted - np.asarray(scaler.target_mean)) / np.asarray(scaler.target_std)
+    return predicted
 
 
 def _filled(values: NDArray[np.float64], lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Holes filled with the value before them in the same series; 0 if there is none."""
+    """Fills gaps with the previous value of the same series; 0 if there is none."""
     first = np.repeat(np.cumsum(lengths) - lengths, lengths)[:, None]
     place = np.where(np.isnan(values), 0, np.arange(len(values))[:, None])
     place = np.maximum(np.maximum.accumulate(place, axis=0), first)

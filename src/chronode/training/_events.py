@@ -1,4 +1,4 @@
-"""What a run tells while it goes on, where it is kept, and why it may stop."""
+"""Events of a training run, its saved state, and the exceptions that stop it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one pass over the training series gave.
+    """Results of one pass over the training series.
 
     Attributes:
-        number: from 1.
-        loss: mean over the training batches, while the weights changed.
-        valid_loss: on the validation series.
-        metrics: on the validation series.
-        rate: the learning rate at the end.
-        seconds: of training, without the validation.
+        number: Number of the epoch, from 1.
+        loss: Mean loss over the training batches, while the weights changed.
+        valid_loss: Loss on the validation series.
+        metrics: Metrics on the validation series.
+        rate: Learning rate at the end of the epoch.
+        seconds: Training time without validation.
     """
 
     number: int
@@ -37,13 +37,13 @@ class Epoch:
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns the epoch as plain data for JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class BatchDone:
-    """A batch was learnt: in epoch `epoch` (from 1) `batch` of `batches` are done, `step` optimiser steps in all."""
+    """A batch is done: `batch` of `batches` in epoch `epoch` (from 1), `step` optimizer steps in total."""
 
     epoch: int
     batch: int
@@ -54,7 +54,7 @@ class BatchDone:
 
 @dataclass(frozen=True)
 class EpochDone:
-    """An epoch was learnt and measured; `best` says whether it is the best so far."""
+    """An epoch is trained and validated; `best` tells whether it is the best so far."""
 
     epoch: Epoch
     best: bool
@@ -62,13 +62,13 @@ class EpochDone:
 
 @dataclass(frozen=True)
 class Note:
-    """Something about the data that the user should know."""
+    """Remark about the data for the user."""
 
     text: str
 
 
 Event = BatchDone | EpochDone | Note
-"""What `on_event` of `fit` is called with."""
+"""The argument of `on_event` of `fit`."""
 
 
 def paced(on_event: Callable[[Event], None], seconds: float = 0.2) -> Callable[[Event], None]:
@@ -97,7 +97,7 @@ def paced(on_event: Callable[[Event], None], seconds: float = 0.2) -> Callable[[
 
 @dataclass(frozen=True)
 class SavedPlateau:
-    """The state of a `Schedule`: how often the rate fell, and the epochs since something better came."""
+    """State of a `Schedule`: the number of drops of the rate, and the epochs since the last improvement."""
 
     drops: int
     waited: int
@@ -105,7 +105,7 @@ class SavedPlateau:
 
 @dataclass(frozen=True)
 class SavedFacts:
-    """The facts of a checkpoint: all but the tensors that the rest of a run depends on."""
+    """Everything in a checkpoint that the rest of a run depends on, except the tensors."""
 
     epoch: int
     batch: int
@@ -126,22 +126,22 @@ class SavedFacts:
         for name in ("epoch", "batch", "step", "best_epoch"):
             whole(name, getattr(self, name), at_least=0)
         if len(self.history) != self.epoch or self.best_epoch > self.epoch:
-            told = f"epoch {self.epoch}, best_epoch {self.best_epoch}, {len(self.history)} epochs in history"
-            raise ValueError(f"epoch, best_epoch and history do not fit together: {told}.")
+            values = f"epoch {self.epoch}, best_epoch {self.best_epoch}, {len(self.history)} epochs in history"
+            raise ValueError(f"epoch, best_epoch and history do not match: {values}.")
 
 
 class Saves(Protocol):
-    """Where a run is kept: `save` must write or copy the tensors before it returns."""
+    """Storage of the state of a run: `save` must write or copy the tensors before it returns."""
 
     def save(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        """Keeps the state of a run."""
+        """Stores the state of a run."""
 
     def latest(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """The last state kept; None if there is none."""
+        """Returns the last stored state; None if there is none."""
 
 
-class Ends(NamedTuple):
-    """What a run is connected to."""
+class Hooks(NamedTuple):
+    """Callbacks and storage of a run."""
 
     on_event: Callable[[Event], None] | None = None
     store: Saves | None = None
@@ -150,14 +150,14 @@ class Ends(NamedTuple):
 
 
 class Interrupted(Exception):
-    """The user asked to stop; raised between two batches only, so that the state is whole."""
+    """The user asked to stop; only raised between two batches, so that the state is consistent."""
 
 
 class TrainingStopped(ValueError):
-    """Training cannot go on; the message says where, why and what to try.
+    """Training cannot continue; the message contains the place, the cause and advice.
 
     Attributes:
-        fitted: the model with the best weights so far (before the first epoch's end: those before the fault).
+        fitted: The model with the best weights so far (before the end of the first epoch: those before the error).
     """
 
     fitted: Fitted | None = None

@@ -1,4 +1,4 @@
-"""fit: the one way to train a model."""
+"""fit: trains a model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._checks import number, one_of
 from .._model import ModelSpec, SequenceModel
 from ..data import Scaler, Sequences
 from ..tasks._task import Parts, Task
-from ._events import Ends, Event, Note, Saves
+from ._events import Event, Hooks, Note, Saves
 from ._fitted import Fitted
 from ._inputs import check_fits, network_for, notes_on, parts_of
 from ._objective import Objective
@@ -36,27 +36,27 @@ def fit(
     resume: bool = False,
     save_minutes: float = 5.0,
 ) -> Fitted:
-    """Trains a model and gives it back with its best weights by validation.
+    """Trains a model and returns it with the best weights by validation.
 
     Args:
-        data: the name of a task, a Task, its Parts, or the training series of your own.
-        model: a model's name (with the usual sizes), a ModelSpec, or a SequenceModel to train further.
-        settings: how to train.
-        start: "linear": a linear model is fitted first, and the network learns what it leaves; "none": the network
-            alone.
-        valid: with series of your own: what to choose by; None: a share of the groups is set aside.
-        objective: loss and metrics; None: the task's, or the usual ones for the target.
-        scaler: what your own series went through; metrics and predictions are then in the target's own units
-            (a task's metrics are in the task's units).
-        protocol: of a task: "clean" or "paper".
-        options: of a task.
-        on_event: called with BatchDone, EpochDone and Note as training goes on.
-        store: where to keep the state of the run, to go on after a crash (`chronode.runs._checkpoints.Store`).
-        resume: go on from what `store` has; from the start if it has nothing.
-        save_minutes: how often to save within an epoch; every epoch's end is saved.
+        data: Name of a task, a Task, its Parts, or your own training series.
+        model: Name of a model (with default sizes), a ModelSpec, or a SequenceModel to train further.
+        settings: Training settings.
+        start: "linear": a linear model is fitted first, and the network learns the residual; "none": no linear model.
+        valid: Validation series for your own training series; by default a share of the groups is held out.
+        objective: Loss and metrics; by default those of the task, or the standard ones for the target.
+        scaler: Scaler that was applied to your own series; metrics and predictions are then in the units of the target
+            (the metrics of a task are in the units of the task).
+        protocol: Protocol of a task: "clean" or "paper".
+        options: Options of a task.
+        on_event: Called with BatchDone, EpochDone and Note during training.
+        store: Storage of the state of the run, to resume after a crash (`chronode.runs._checkpoints.Store`).
+        resume: Whether to resume from the state in `store`; without a state, training starts from the beginning.
+        save_minutes: Interval of saving within an epoch; the end of every epoch is saved.
 
     Raises:
-        TrainingStopped: the loss is not finite or has exploded, or memory is full; `error.fitted` is the best model.
+        TrainingStopped: The loss is not finite or has exploded, or memory is exhausted; `error.fitted` is the best
+            model.
 
     Example:
         >>> from chronode.tasks.bitstream import bitstream
@@ -69,15 +69,15 @@ def fit(
 
     settings = settings or Settings()
     if resume and store is None:
-        raise ValueError("resume=True needs store=...: where the state of the run was kept.")
-    ends = Ends(on_event, store, 60 * number("save_minutes", save_minutes, at_least=0))
+        raise ValueError("resume=True needs store=..., which holds the state of the run.")
+    hooks = Hooks(on_event, store, 60 * number("save_minutes", save_minutes, at_least=0))
     task, parts = parts_of(data, valid, scaler, protocol, options or {}, settings.seed)
     if objective is None:
         own = parts.scaler if task or isinstance(data, Sequences) else None
         usual = partial(Objective.for_task, task) if task else Objective.for_data
         objective = usual(parts.train, scaler=own)
     objective = objective.with_settings(settings.metric, settings.class_weights, parts.train)
-    # Nothing that the caller draws afterwards depends on what was drawn in here.
+    # The random numbers of the caller do not depend on those drawn here.
     with torch.random.fork_rng(range(torch.cuda.device_count())):
         torch.manual_seed(settings.seed)
         network, started = network_for(model, parts), None
@@ -88,4 +88,4 @@ def fit(
         if on_event is not None:
             for note in notes:
                 on_event(Note(note))
-        return train(network, objective, settings, parts, ends, resume=resume, notes=notes, started=started)
+        return train(network, objective, settings, parts, hooks, resume=resume, notes=notes, started=started)

@@ -1,4 +1,4 @@
-"""Fitted: what a run of training gives."""
+"""Fitted: the result of training."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ._settings import Settings
 
 @dataclass(frozen=True)
 class Fitted:
-    """A trained model and how it came about.
+    """Trained model with the record of its training.
 
     Attributes:
-        model: with the weights of the best epoch by validation, in evaluation mode.
-        settings: how it was trained.
-        objective: what it was trained for.
-        history: of all epochs.
-        best_epoch: the epoch that the weights are of, from 1; 0 if no epoch ended, or none was better than the linear
-            start.
-        stopped: "epochs" (all done), "steps", "early" (nothing better for long), "interrupted" or "fault".
-        seconds: wall-clock time of training, over all pieces of a resumed run.
-        cpu_seconds: processor time of training, over all threads and all pieces of a resumed run.
-        steps: optimiser steps that were taken.
-        scaler: what the training values went through; None if they are as they came.
-        notes: what the user should know about the data.
-        start: the linear start alone, as epoch 0; None for a network alone.
+        model: Model with the weights of the best epoch by validation, in evaluation mode.
+        settings: Training settings.
+        objective: Objective of the training.
+        history: All epochs.
+        best_epoch: Epoch of the weights, from 1; 0 if no epoch was completed or improved on the
+            linear start.
+        stopped: "epochs" (all done), "steps", "early" (no improvement for too long), "interrupted" or "fault".
+        seconds: Wall-clock time of training, over all pieces of a resumed run.
+        cpu_seconds: CPU time of training, over all threads and all pieces of a resumed run.
+        steps: Number of optimizer steps.
+        scaler: Scaler applied to the training values; None if they are not scaled.
+        notes: Remarks about the data for the user.
+        start: Results of the linear start alone, as epoch 0; None without a linear start.
     """
 
     model: SequenceModel
@@ -47,18 +47,18 @@ class Fitted:
 
     @property
     def spec(self) -> ModelSpec | None:
-        """What the model can be built from; None if it was put together by hand."""
+        """The spec of the model; None if it was assembled by hand."""
         return self.model.spec
 
     @property
     def best(self) -> Epoch | None:
-        """The best epoch by validation; the linear start where nothing was better."""
+        """The best epoch by validation; the linear start if no epoch was better."""
         return self.history[self.best_epoch - 1] if self.best_epoch else self.start
 
     def evaluate(self, data: Sequences) -> dict[str, float]:
-        """Loss and metrics on series that went through the same scaling as those of training."""
+        """Returns loss and metrics on series that are scaled like the training series."""
         return evaluate(self.model, self.objective, data)
 
     def predict(self, data: Sequences) -> Predictions:
-        """Class probabilities or values (in the target's own units) of such series."""
+        """Returns class probabilities or values (in the units of the target) for such series."""
         return predict(self.model, data, classes=self.objective.classes, scaler=self.scaler)

@@ -1,4 +1,4 @@
-"""What `fit` is given: series and a model, brought into one form and checked against each other."""
+"""Inputs of `fit`: series and a model, converted to one form and checked against each other."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ._objective import Objective, class_counts
 from ._settings import Settings
 
 VALID_SHARE = 0.15
-"""The share of groups that `fit` validates on when it is given training series only."""
+"""Share of the groups used for validation if `fit` is given training series only."""
 FEW_STEPS = 300
-"""A training of fewer optimiser steps is noted: it mostly ends before anything is learnt."""
+"""A note is shown for fewer optimizer steps, which are rarely enough."""
 
 
 def parts_of(
@@ -26,14 +26,14 @@ def parts_of(
     options: Mapping[str, Any],
     seed: int,
 ) -> tuple[Task | None, Parts]:
-    """The series to train and to choose by, and the task that they come from."""
+    """Returns the training and validation series, and their task."""
     task = find_task(data) if isinstance(data, str) else data if isinstance(data, Task) else None
     if not isinstance(data, Sequences):
         for name, given in (("valid", valid), ("scaler", scaler)):
             if given is not None:
-                raise ValueError(f"{name} goes with series of your own; a task brings its own.")
+                raise ValueError(f"{name} can only be given with your own series, not with a task.")
     elif protocol != "clean" or options:
-        raise ValueError("protocol and options go with a task, not with series of your own.")
+        raise ValueError("protocol and options can only be given with a task, not with your own series.")
     if task is not None:
         return task, task.load(protocol, seed, **options)
     if isinstance(data, Parts):
@@ -47,12 +47,12 @@ def parts_of(
         train, valid = split(train, (1 - VALID_SHARE, VALID_SHARE), seed=seed)
     valid = valid.labelled().with_classes(train.classes)
     if not len(valid):
-        raise ValueError("there is nothing to choose by: no validation series has a target.")
+        raise ValueError("no validation series has a target, so the best epoch cannot be chosen.")
     return None, Parts(train, valid, valid, scaler)
 
 
 def network_for(model: str | ModelSpec | SequenceModel, parts: Parts) -> SequenceModel:
-    """The model to train; one that is given by name fits all parts of the data."""
+    """Returns the model to train; a model given by name is built for all parts of the data."""
     if isinstance(model, SequenceModel):
         return model
     if isinstance(model, str):
@@ -63,7 +63,7 @@ def network_for(model: str | ModelSpec | SequenceModel, parts: Parts) -> Sequenc
 
 
 def spec_for(parts: Parts, model: str, **settings: Any) -> ModelSpec:
-    """The spec of a model that fits all parts of the data; `settings` as for `ModelSpec.for_data`.
+    """Returns the spec of a model that fits all parts of the data; `settings` are those of `ModelSpec.for_data`.
 
     Example:
         >>> from chronode.tasks import tasks
@@ -72,31 +72,31 @@ def spec_for(parts: Parts, model: str, **settings: Any) -> ModelSpec:
         2
     """
     every = (parts.train, parts.valid, parts.test)
-    told: dict[str, Any] = {"missing": any(part.has_missing for part in every)}
+    fields: dict[str, Any] = {"missing": any(part.has_missing for part in every)}
     if parts.train.base_values.dtype.kind != "f":
-        told["symbols"] = max(count_symbols(part) for part in every)
+        fields["symbols"] = max(count_symbols(part) for part in every)
     if parts.vectors is not None:
-        told["embedding_size"] = parts.vectors.shape[1]
-    return ModelSpec.for_data(parts.train, model, **{**told, **settings})
+        fields["embedding_size"] = parts.vectors.shape[1]
+    return ModelSpec.for_data(parts.train, model, **{**fields, **settings})
 
 
 def check_fits(network: SequenceModel, goal: Objective, parts: Parts, settings: Settings) -> None:
-    """The model, the target and the settings, before anything is spent on them."""
+    """Checks that model, target and settings match, before training starts."""
     outputs = network.head.out_features
     if outputs != goal.num_outputs:
         what = "classes" if goal.kind == "class" else "values"
-        raise ValueError(f"the model has num_outputs={outputs}, the target {goal.num_outputs} {what}.")
+        raise ValueError(f"the model has num_outputs={outputs}, but the target has {goal.num_outputs} {what}.")
     wanted = "all" if goal.per_step else "last"
     if network.layer.outputs != wanted:
         what = "every step" if goal.per_step else "the whole series"
-        told = f"build the model with per_step={goal.per_step}, its layer with outputs={wanted!r}"
-        raise ValueError(f"the target is of {what}: {told}.")
+        cure = f"build the model with per_step={goal.per_step} and its layer with outputs={wanted!r}"
+        raise ValueError(f"the target belongs to {what}: {cure}.")
     channels = network.layer.input_size if network.embedding is None else 1
     if channels != parts.train.num_channels:
-        raise ValueError(f"the model has input_size={channels}, the data {parts.train.num_channels} channels.")
+        raise ValueError(f"the model has input_size={channels}, but the data have {parts.train.num_channels} channels.")
     if parts.valid.channels != parts.train.channels:
-        told = f"{', '.join(parts.train.channels)} to train, {', '.join(parts.valid.channels)} to validate"
-        raise ValueError(f"the series have other channels: {told}.")
+        names = f"{', '.join(parts.train.channels)} in training, {', '.join(parts.valid.channels)} in validation"
+        raise ValueError(f"the channels differ: {names}.")
     check_symbols(network, parts.train)
     check_symbols(network, parts.valid)
     if not network.layer.missing and (parts.train.has_missing or parts.valid.has_missing):
@@ -104,16 +104,16 @@ def check_fits(network: SequenceModel, goal: Objective, parts: Parts, settings: 
     if settings.tbptt and (network.start is not None or network.relative is not None):
         raise ValueError("tbptt cannot train a model with a linear start, which sees whole series: use start='none'.")
     if settings.tbptt and network.layer.bidirectional:
-        raise ValueError("tbptt cannot train a bidirectional layer: the later pieces are not known to the first.")
+        raise ValueError("tbptt does not support a bidirectional layer, which needs the whole series at once.")
 
 
 def notes_on(goal: Objective, parts: Parts, settings: Settings) -> tuple[str, ...]:
-    """What the user should know about the data and the settings."""
+    """Returns remarks about the data and the settings for the user."""
     return (*_absent_classes(goal, parts), *_few_steps(parts, settings))
 
 
 def optimizer_steps(parts: Parts, settings: Settings) -> int:
-    """How many steps of the optimiser a training takes, if nothing ends it early.
+    """Returns the number of optimizer steps of a training that does not stop early.
 
     Example:
         >>> from chronode.tasks import tasks
@@ -133,7 +133,7 @@ def _few_steps(parts: Parts, settings: Settings) -> tuple[str, ...]:
     if steps >= FEW_STEPS:
         return ()
     cure = "more epochs" if settings.batch_size == 1 else "more epochs or a smaller batch_size"
-    counted = f"{steps} optimiser step{'s' if steps != 1 else ''}"
+    counted = f"{steps} optimizer step{'s' if steps != 1 else ''}"
     return (f"this training takes {counted}; most models need several hundred: use {cure}.",)
 
 

@@ -1,4 +1,4 @@
-"""Training on several devices, by Lightning."""
+"""Training on several devices with Lightning."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from ._module import Training
 
 
 class _Module(pl.LightningModule):
-    """Hands Lightning's calls on to a run of training."""
+    """Adapter that forwards the calls of Lightning to a training run."""
 
     automatic_optimization = False
 
     def __init__(self, run: Training):
         super().__init__()
         self.run = run
-        self.model, self.averaged = run.model, run.averaged  # Lightning moves them and shares their gradients
+        self.model, self.averaged = (
+            run.model,
+            run.averaged,
+        )  # Lightning moves them to the devices and reduces their gradients
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         return self.run.make_optimizer()
@@ -45,7 +48,7 @@ class _Module(pl.LightningModule):
 
 
 def learn_on_devices(run: Training) -> None:
-    """Trains with `Settings.devices` devices."""
+    """Trains on `Settings.devices` devices."""
     settings = run.settings
     trainer = pl.Trainer(
         accelerator=settings.accelerator,
@@ -69,7 +72,7 @@ def learn_on_devices(run: Training) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without Lightning's messages and advice."""
+    """Suppresses the messages of Lightning."""
     loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric", "lightning")]
     loggers += [logging.getLogger(f"{log.name}.utilities.rank_zero") for log in loggers]
     levels = [log.level for log in loggers]

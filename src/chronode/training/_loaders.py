@@ -1,4 +1,4 @@
-"""Batches for training and for evaluation: straight from the Sequences' arrays, without workers or collation."""
+"""Batches for training and evaluation, taken directly from the arrays of Sequences, without workers or collation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._settings import Settings
 
 @dataclass
 class Place:
-    """Where a run is: epochs done, batches of the next one done, optimiser steps in all."""
+    """Position of a run: completed epochs, completed batches of the next epoch, and total optimizer steps."""
 
     epoch: int = 0
     batch: int = 0
@@ -24,21 +24,21 @@ class Place:
 
 
 def batch_seed(seed: int, place: Place, rank: int = 0) -> int:
-    """A seed for all that is drawn in one batch; it depends on nothing else, so a run can go on anywhere."""
+    """Returns the seed of all random numbers of one batch; it depends on nothing else, so a run can resume anywhere."""
     mixed = np.random.SeedSequence((seed, place.epoch, place.batch, rank))
     return int(mixed.generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
 class TrainingBatches:
-    """The batches of the epoch at `place`, from its next batch on; iterated over once per epoch.
+    """Batches of the epoch at `place`, starting with its next batch; iterated over once per epoch.
 
-    With several processes each takes its share of every batch.
+    With several processes, each gets its share of every batch.
 
     Args:
-        parts: the training series, or new ones for every epoch.
-        settings: how to train.
-        place: where the run is; read at every start of an epoch.
-        share: (rank, processes).
+        parts: The training series, or new ones for every epoch.
+        settings: Training settings.
+        place: Position of the run; read at the start of every epoch.
+        share: (rank, number of processes).
     """
 
     def __init__(self, parts: Parts, settings: Settings, place: Place, share: tuple[int, int] = (0, 1)):
@@ -62,29 +62,29 @@ class TrainingBatches:
             batch = data.batch(_share(rows, *self.share))
             if self.settings.subsample < 1:
                 seed = batch_seed(self.settings.seed, Place(self.place.epoch, number), self.share[0])
-                dice = torch.Generator().manual_seed(seed)
+                rng = torch.Generator().manual_seed(seed)
                 per_step = data.target is not None and data.target.per_step
-                batch = subsample(batch, self.settings.subsample, dice, per_step=per_step)
+                batch = subsample(batch, self.settings.subsample, rng, per_step=per_step)
             yield batch
 
 
 def _share(rows: Tensor, rank: int, processes: int) -> Tensor:
-    """One process' rows of a batch; never none, since all must take the step together."""
+    """Returns the rows of a batch for one process; never empty, since all processes must take the step together."""
     own = rows[rank::processes]
     return own if len(own) else rows[rank % len(rows)][None]
 
 
-def subsample(batch: Batch, keep: float, dice: torch.Generator, *, per_step: bool) -> Batch:
-    """Keeps each step with probability `keep` (of every series at least one); times stay what they are.
+def subsample(batch: Batch, keep: float, rng: torch.Generator, *, per_step: bool) -> Batch:
+    """Keeps each step with probability `keep` (at least one per series); the remaining steps keep their times.
 
-    The dt of steps left out goes to the next step kept.
+    The dt of dropped steps is added to the next remaining step.
     """
     size, steps = batch.x.shape[:2]
     valid = torch.arange(steps) < batch.lengths[:, None]
-    draws = torch.rand(size, steps, generator=dice).masked_fill(~valid, 2.0)
+    draws = torch.rand(size, steps, generator=rng).masked_fill(~valid, 2.0)
     kept = (draws < keep) | (draws == draws.min(dim=1, keepdim=True).values)
     lengths = kept.sum(dim=1)
-    # A stable sort brings the kept steps to the front, in their order.
+    # A stable sort moves the remaining steps to the front in order.
     at = (~kept).to(torch.uint8).argsort(dim=1, stable=True)[:, : int(lengths.max())]
     padding = torch.arange(at.shape[1]) >= lengths[:, None]
     gaps = torch.ones(size, steps) if batch.dt is None else batch.dt
@@ -108,7 +108,7 @@ def subsample(batch: Batch, keep: float, dice: torch.Generator, *, per_step: boo
 
 
 def pieces(batch: Batch, steps: int, *, per_step: bool) -> Iterator[tuple[Batch, Tensor, Tensor]]:
-    """A batch in pieces of `steps` steps: (piece, which series of the piece before are in it, its target).
+    """Yields a batch in pieces of `steps` steps: (piece, which series of the previous piece are in it, its target).
 
     A target of the whole series belongs to the piece in which the series ends; before that it is unknown.
     """
@@ -130,7 +130,7 @@ def pieces(batch: Batch, steps: int, *, per_step: bool) -> Iterator[tuple[Batch,
 
 
 def evaluation_batches(data: Sequences, most_steps: int) -> Iterator[Batch]:
-    """All series by length, in batches of up to `most_steps` steps, padding included (a longer series comes alone)."""
+    """Yields all series by length, in batches of up to `most_steps` steps including padding (longer series alone)."""
     order = np.argsort(data.lengths, kind="stable")
     start = 0
     for end in range(1, len(order) + 1):

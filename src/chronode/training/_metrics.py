@@ -1,4 +1,4 @@
-"""Metrics by name: each is given the known targets of every batch and computed once at the end."""
+"""Metrics by name: each collects the known targets of every batch and is computed once at the end."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from torch import Tensor
 CLASS_METRICS = ("accuracy", "f1", "auroc", "auprc", "min_se_ppv", "cross_entropy", "perplexity")
 VALUE_METRICS = ("mse", "rmse", "nrmse", "mae", "r2")
 _RANKING = ("auroc", "auprc", "min_se_ppv")
-"""Metrics of how the classes' probabilities order the examples."""
+"""Metrics of the ranking of examples by class probability."""
 LOWER_IS_BETTER = frozenset({"loss", "cross_entropy", "perplexity", "mse", "rmse", "nrmse", "mae"})
 
 
 def mean_and_spread(values: Sequence[float]) -> tuple[float, float | None]:
-    """Mean and standard deviation (of the sample; None of one value).
+    """Returns mean and sample standard deviation (None for a single value).
 
     Example:
         >>> mean_and_spread([1.0, 2.0, 3.0])
@@ -27,12 +27,12 @@ def mean_and_spread(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 class Scores:
-    """Metrics over any number of batches, as if all had been one.
+    """Metrics accumulated over any number of batches.
 
-    Sums are kept in float64; the metrics of ranking keep every probability.
+    Sums are kept in float64; ranking metrics keep every probability.
 
     Args:
-        names: Metrics of CLASS_METRICS (given logits and class numbers) or VALUE_METRICS (given values).
+        names: Names from CLASS_METRICS (for logits and class numbers) or VALUE_METRICS (for values).
         num_outputs: Number of classes or target columns.
 
     Example:
@@ -44,7 +44,7 @@ class Scores:
 
     def __init__(self, names: tuple[str, ...], num_outputs: int):
         if "min_se_ppv" in names and num_outputs != 2:
-            raise ValueError(f"the metric min_se_ppv needs two classes, not {num_outputs}.")
+            raise ValueError(f"the metric min_se_ppv needs two classes, got {num_outputs}.")
         self.names, self.count = names, 0
         made: list[_Classes | _Ranking | _Values] = []
         if any(name in CLASS_METRICS and name not in _RANKING for name in names):
@@ -56,7 +56,9 @@ class Scores:
         self._made = made
 
     def update(self, output: Tensor, target: Tensor) -> None:
-        """Adds `output (n, num_outputs)` with known targets: `(n,)` classes, or `(n, num_outputs)` with NaN holes."""
+        """Adds `output (n, num_outputs)` with targets: `(n,)` known classes, or `(n, num_outputs)` with NaN if
+        unknown.
+        """
         if not len(output):
             return
         self.count += len(output)
@@ -65,7 +67,7 @@ class Scores:
             metrics.update(output, target)
 
     def compute(self) -> dict[str, float]:
-        """The metrics of all that was added; NaN where nothing was."""
+        """Returns the metrics of everything that was added; NaN if nothing was."""
         if not self.count:
             return dict.fromkeys(self.names, float("nan"))
         found = {name: value for metrics in self._made for name, value in metrics.compute(self.names).items()}
@@ -86,7 +88,7 @@ class _Classes:
 
     def compute(self, names: Sequence[str]) -> dict[str, float]:
         right, total = self.confusion.diagonal().double(), float(self.confusion.sum())
-        # F1 = 2 TP / (2 TP + FP + FN); of two classes that of the second, of more their mean over those that occur.
+        # F1 = 2 TP / (2 TP + FP + FN): of the second of two classes, otherwise the mean over the classes that occur.
         involved = (self.confusion.sum(0) + self.confusion.sum(1)).double()
         f1 = (2 * right / involved)[1:2] if len(right) == 2 else (2 * right / involved)[involved > 0]
         loss = self.loss / total
@@ -99,7 +101,7 @@ class _Classes:
 
 
 class _Ranking:
-    """Metrics of how the classes' probabilities order the examples."""
+    """Metrics of the ranking of examples by class probability."""
 
     def __init__(self) -> None:
         self.chances: list[Tensor] = []
@@ -112,7 +114,7 @@ class _Ranking:
     def compute(self, names: Sequence[str]) -> dict[str, float]:
         chances, targets = torch.cat(self.chances), torch.cat(self.targets)
         numbers = [1] if chances.shape[1] == 2 else range(chances.shape[1])
-        # An area needs examples on both sides.
+        # An area needs positive and negative examples.
         curves = [_Curve(chances[:, k], targets == k) for k in numbers]
         curves = [curve for curve in curves if curve.defined]
         measures = {"auroc": _Curve.auroc, "auprc": _Curve.auprc, "min_se_ppv": _Curve.min_se_ppv}
@@ -140,27 +142,27 @@ class _Curve:
         self.defined = bool(self.true[-1] > 0) and bool(self.false[-1] > 0)
 
     def auroc(self) -> float:
-        """Area under true positive rate over false positive rate."""
+        """Returns the area under the curve of true positive rate over false positive rate."""
         start = torch.zeros(1, dtype=torch.float64)
         area = torch.trapezoid(torch.cat([start, self.true]), torch.cat([start, self.false]))
         return float(area / (self.true[-1] * self.false[-1]))
 
     def auprc(self) -> float:
-        """Average precision: precision at each threshold, weighted by the recall gained there."""
+        """Returns the average precision: precision at each threshold, weighted by the recall gained there."""
         gained = self.true.diff(prepend=torch.zeros(1, dtype=torch.float64)) / self.true[-1]
         return float((gained * self.true / (self.true + self.false)).sum())
 
     def min_se_ppv(self) -> float:
-        """The largest minimum of sensitivity and positive predictive value over all thresholds."""
+        """Returns the largest minimum of sensitivity and positive predictive value over all thresholds."""
         return float(torch.minimum(self.true / self.true[-1], self.true / (self.true + self.false)).max())
 
 
 class _Values:
-    """Metrics of numbers; r2 counts only the rows whose targets are all known."""
+    """Metrics of numbers; r2 uses only rows whose targets are all known."""
 
     def __init__(self, num_columns: int):
         self.count, self.absolute, self.square, self.target_square = 0, 0.0, 0.0, 0.0
-        # Per column, of whole rows: squared errors, and mean and summed squared deviation of the targets.
+        # Per column, over complete rows: squared errors, and mean and sum of squared deviations of the targets.
         self.rows = 0
         self.error, self.mean, self.spread = (torch.zeros(num_columns, dtype=torch.float64) for _ in range(3))
 
@@ -180,7 +182,7 @@ class _Values:
         self.error += (output - target).square().sum(0)
         count, mean = len(target), target.mean(0)
         shift, total = mean - self.mean, self.rows + count
-        # Chan's update: no difference of two large sums.
+        # Chan's update avoids the difference of two large sums.
         self.spread += (target - mean).square().sum(0) + shift.square() * self.rows * count / total
         self.mean += shift * count / total
         self.rows = total
@@ -196,7 +198,7 @@ class _Values:
         }
 
     def _r2(self) -> float:
-        """The mean over the columns; a column that never changes has 1 if it is predicted exactly, else 0."""
+        """Returns the mean over the columns; a constant column has 1 if it is predicted exactly, otherwise 0."""
         if self.rows < 2:
             return float("nan")
         constant = self.spread == 0

@@ -1,4 +1,4 @@
-"""A run of training: one batch, the end of an epoch, and its whole state as tensors and plain facts."""
+"""A training run: batches, ends of epochs, and its complete state as tensors and plain data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from .._model import SequenceModel
 from ..data import UNKNOWN, Batch, Sequences
 from . import _faults as faults
-from ._events import BatchDone, Ends, Epoch, EpochDone, Event, Interrupted, SavedFacts
+from ._events import BatchDone, Epoch, EpochDone, Event, Hooks, Interrupted, SavedFacts
 from ._loaders import TrainingBatches, batch_seed, pieces
 from ._objective import Loss, Objective
 from ._predict import evaluate
@@ -24,10 +24,10 @@ from ._settings import Settings
 
 
 class Training:
-    """A run of training: `begin` once, `step` for every batch, `end_epoch` after each epoch.
+    """Training run: `begin` once, `step` for every batch, `end_epoch` after each epoch.
 
-    All that is drawn at random in a batch (dropout, sub-sampling) depends on the seed and the batch's place alone,
-    so a run that goes on from a saved state gives the same weights as one that was never stopped.
+    All random numbers of a batch (dropout, sub-sampling) depend only on the seed and the position of the batch, so a
+    run that resumes from a saved state produces the same weights as one that was never stopped.
     """
 
     def __init__(
@@ -37,11 +37,11 @@ class Training:
         settings: Settings,
         batches: TrainingBatches,
         valid: Sequences,
-        ends: Ends,
+        hooks: Hooks,
         started: Tensor | None = None,
     ):
         self.model, self.objective, self.settings = model, objective, settings
-        self.batches, self.valid, self.ends, self.started = batches, valid, ends, started
+        self.batches, self.valid, self.hooks, self.started = batches, valid, hooks, started
         self.place = batches.place
         self.device, self.rank = torch.device("cpu"), 0
         limit = settings.epochs if settings.steps is None else settings.steps / len(batches)
@@ -49,7 +49,7 @@ class Training:
         self.averaged: AveragedModel | None = None
         if settings.average != "none":
             ema = get_ema_multi_avg_fn(settings.average_decay) if settings.average == "ema" else None
-            # Weights that want gradients would make DDP wait for them.
+            # DDP would wait for the gradients of these weights.
             self.averaged = AveragedModel(model, multi_avg_fn=ema).requires_grad_(False)
         self.sums = torch.zeros(2, dtype=torch.float64)
         self.history: list[Epoch] = []
@@ -67,30 +67,30 @@ class Training:
     # ---- batches and epochs -----------------------------------------------------------------------------
 
     def make_optimizer(self) -> torch.optim.Optimizer:
-        """Builds the optimiser of the settings; the model must be on its device by now."""
+        """Creates the optimizer; the model must already be on its device."""
         s, parameters = self.settings, [p for p in self.model.parameters() if p.requires_grad]
-        told: dict[str, Any] = {"lr": s.learning_rate, "weight_decay": s.weight_decay}
+        options: dict[str, Any] = {"lr": s.learning_rate, "weight_decay": s.weight_decay}
         if s.optimizer in ("sgd", "rmsprop"):
-            told["momentum"] = s.momentum
+            options["momentum"] = s.momentum
         if s.optimizer == "rmsprop":
-            told["alpha"] = s.smoothing
+            options["alpha"] = s.smoothing
         makers = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
         makers |= {"sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop}
-        return makers[s.optimizer](parameters, **told)
+        return makers[s.optimizer](parameters, **options)
 
     def begin(
         self, optimizer: torch.optim.Optimizer, device: torch.device, backward: Callable[[Tensor], object]
     ) -> None:
-        """Starts the run, or resumes it from the state that `restore` was given.
+        """Starts the run, or resumes it from the state passed to `restore`.
 
         Args:
-            optimizer: Of `make_optimizer`.
-            device: Where the model is.
-            backward: Computes the gradients of a loss.
+            optimizer: Optimizer from `make_optimizer`.
+            device: Device of the model.
+            backward: Function that computes the gradients of a loss.
         """
         self.optimizer, self.device, self.backward = optimizer, device, backward
         if device.type == "cuda":
-            self.sums = self.sums.to(device)  # so that adding to it does not wait for the device
+            self.sums = self.sums.to(device)  # adding to it must not wait for the device
         if self.place.step == 0:
             self._measure_untrained()
         self._start_clocks()
@@ -99,7 +99,7 @@ class Training:
             self._pending = None
 
     def step(self, batch: Batch) -> None:
-        """Learns one batch, from the CPU: one optimiser step, or one per piece with T-BPTT."""
+        """Trains on one batch on the CPU: one optimizer step, or one per piece with T-BPTT."""
         place = self.place
         self._seed(batch_seed(self.settings.seed, place, self.rank))
         for group in self.optimizer.param_groups:
@@ -114,15 +114,15 @@ class Training:
             loss = self._learn(self.objective.loss_of(output, batch.target, unit), batch)
         place.batch += 1
         self._tick()
-        if time.perf_counter() - self._saved >= self.ends.save_seconds:
+        if time.perf_counter() - self._saved >= self.hooks.save_seconds:
             self.save()
-        if self.ends.on_event is not None and self._looks():
-            self._tell(BatchDone(place.epoch + 1, place.batch, len(self.batches), place.step, float(loss)))
+        if self.hooks.on_event is not None and self._reads_loss():
+            self._emit(BatchDone(place.epoch + 1, place.batch, len(self.batches), place.step, float(loss)))
         if self.stop_wanted:
             raise Interrupted
 
     def end_epoch(self) -> bool:
-        """Measures, keeps the best weights, and returns whether the run is over."""
+        """Validates, keeps the best weights, and returns whether the run is over."""
         s = self.settings
         if s.average == "swa" and self.averaged is not None and self.place.epoch + 1 >= s.average_start:
             self.averaged.update_parameters(self.model)
@@ -133,7 +133,7 @@ class Training:
         epoch = Epoch(number, loss / weight if weight else float("nan"), valid_loss, found, rate, self.epoch_seconds)
         value = valid_loss if self.objective.metric == "loss" else found[self.objective.metric]
         better = self.objective.better(value, self.best_value)
-        if value == self.best_value:  # on small data many epochs have the same accuracy: the surer one wins
+        if value == self.best_value:  # on small data many epochs have the same accuracy: the lower loss wins
             best = self.history[self.best_epoch - 1] if self.best_epoch else self.start
             better = best is not None and valid_loss < best.valid_loss
         if better or not self.best:
@@ -147,7 +147,7 @@ class Training:
         self._tick()
         self.epoch_seconds = 0.0
         self.save()
-        self._tell(EpochDone(epoch, better))
+        self._emit(EpochDone(epoch, better))
         if faults.exploded(valid_loss, self.untrained_loss):
             self.stopped = None
             raise faults.explosion(self, valid_loss)
@@ -158,7 +158,7 @@ class Training:
     # ---- learning ---------------------------------------------------------------------------------------
 
     def _measure_untrained(self) -> None:
-        """The loss before training; a model with a linear start is good already, and its weights are kept."""
+        """Evaluates the loss before training; with a linear start, these weights are the first candidate."""
         found = evaluate(self.model, self.objective, self.valid)
         self.untrained_loss = found["loss"]
         if self.model.start is None:
@@ -170,28 +170,28 @@ class Training:
         self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
 
     def _given(self, batch: Batch) -> dict[str, Tensor]:
-        """The outputs of the linear start for these series by a model that did not see them, where there are any."""
+        """Returns the out-of-sample outputs of the linear start for these series, if there are any."""
         return {} if self.started is None else {"started": self.started[batch.rows.cpu()].to(batch.x.device)}
 
     def _rate(self, batch: int) -> float:
-        """The learning rate of a batch of this epoch: that of its middle, so that a warm-up does not begin at 0."""
+        """Returns the learning rate in the middle of a batch of this epoch, so that a warm-up does not start at 0."""
         return self.schedule.rate(self.place.epoch + (batch + 0.5) / len(self.batches))
 
     def _seed(self, seed: int) -> None:
-        """As torch.manual_seed, which prepares for devices that are not used and takes 100 times as long."""
+        """Seeds torch without torch.manual_seed, which also seeds unused devices and takes 100 times as long."""
         torch.default_generator.manual_seed(seed)
         if self.device.type == "cuda":
             torch.cuda.manual_seed(seed)
 
     def _learn(self, loss: Loss, batch: Batch) -> Tensor:
-        """One step of the optimiser; a loss or a gradient that is not finite stops the run before it."""
+        """Takes one optimizer step; a loss or gradient that is not finite stops the run before it."""
         mean = loss.mean
         self.optimizer.zero_grad()
         self.backward(mean)
         parameters = [p for p in self.model.parameters() if p.grad is not None]
         norm = get_total_norm([p.grad for p in parameters if p.grad is not None])
         mean = mean.detach()
-        if self._looks() and not torch.isfinite(mean + norm):
+        if self._reads_loss() and not torch.isfinite(mean + norm):
             raise faults.not_finite(self, mean, batch)
         if self.settings.clip:
             clip_grads_with_norm_(parameters, self.settings.clip, norm)
@@ -202,12 +202,12 @@ class Training:
         self.sums += torch.stack([loss.sum.detach(), loss.weight]).to(self.sums)
         return mean
 
-    def _looks(self) -> bool:
-        """Whether numbers of this step may be looked at; on a GPU each look waits for it. NaN stays until the next."""
+    def _reads_loss(self) -> bool:
+        """Returns whether to read the numbers of this step; on a GPU this waits for the device. NaN persists until then."""
         return self.device.type == "cpu" or self.place.batch % faults.LOOK_EVERY == 0
 
     def _learn_pieces(self, batch: Batch) -> Tensor:
-        """T-BPTT: a step of the optimiser per piece that has a target; gradients end where a piece begins.
+        """Trains with truncated backpropagation: one optimizer step per piece with a target.
 
         Batches are cut on the CPU, where lengths and targets can be read without waiting for a device.
         """
@@ -223,7 +223,7 @@ class Training:
         return mean
 
     def decide(self) -> str | None:
-        """Why the run is over, between two epochs; None if it goes on."""
+        """Returns why the run is over, between two epochs; None if it continues."""
         s, place = self.settings, self.place
         self.stopped = None
         if s.steps is not None and place.step >= s.steps:
@@ -235,18 +235,18 @@ class Training:
         return self.stopped
 
     def candidate(self) -> SequenceModel:
-        """The weights that are measured and kept: the average's, where there is one."""
+        """Returns the model that is validated and kept: the average, if there is one."""
         if self.averaged is None or not self.averaged.n_averaged:
             return self.model
         return cast(SequenceModel, self.averaged.module)
 
-    # ---- telling and saving -----------------------------------------------------------------------------
+    # ---- events and saving ------------------------------------------------------------------------------
 
-    def _tell(self, event: Event) -> None:
-        if self.ends.on_event is None or self.rank:
+    def _emit(self, event: Event) -> None:
+        if self.hooks.on_event is None or self.rank:
             return
         try:
-            self.ends.on_event(event)
+            self.hooks.on_event(event)
         except KeyboardInterrupt as error:
             raise Interrupted from error
 
@@ -262,13 +262,13 @@ class Training:
         self._clock, self._cpu_clock = now, cpu
 
     def save(self) -> None:
-        """Hands the state of the run to the store, if there is one; of several processes the first does."""
-        if self.ends.store is not None and not self.rank:
-            self.ends.store.save(*self.state())
+        """Saves the state of the run in the store, if there is one; only the first process does so."""
+        if self.hooks.store is not None and not self.rank:
+            self.hooks.store.save(*self.state())
         self._saved = time.perf_counter()
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """All that the rest of the run depends on: tensors by name, and facts for JSON."""
+        """Returns everything the rest of the run depends on: tensors by name, and plain data for JSON."""
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         if self.averaged is not None:
             tensors |= {f"average.{name}": tensor for name, tensor in self.averaged.state_dict().items()}
@@ -282,11 +282,11 @@ class Training:
             facts["start"] = self.start.as_dict()
         facts |= {"schedule": self.schedule.facts(), "history": [epoch.as_dict() for epoch in self.history]}
         facts |= {name: getattr(self, name) for name in ("seconds", "cpu_seconds", "epoch_seconds")}
-        facts |= {"about": self.ends.about}
+        facts |= {"about": self.hooks.about}
         return tensors, facts
 
     def restore(self, tensors: dict[str, Tensor], facts: SavedFacts) -> None:
-        """Goes on from what `state` gave; to be called before `begin`."""
+        """Resumes from the result of `state`; must be called before `begin`."""
         self.model.load_state_dict(under("model", tensors))
         if self.averaged is not None:
             self.averaged.load_state_dict(under("average", tensors))
@@ -314,5 +314,5 @@ def _any_known(target: Tensor) -> bool:
 
 
 def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors whose names begin with `prefix` and a dot, without it."""
+    """Returns the tensors whose names begin with `prefix` and a dot, without the prefix."""
     return {name[len(prefix) + 1 :]: tensor for name, tensor in tensors.items() if name.startswith(f"{prefix}.")}

@@ -1,4 +1,4 @@
-"""Objective: what is learnt, the loss it is learnt by, and the metrics it is judged by."""
+"""Objective: the target, the loss and the metrics of training."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _FEW = 50
 
 
 class Loss(NamedTuple):
-    """A sum over the known targets, and their total weight; the loss is their ratio."""
+    """Sum over the known targets and their total weight; the loss is the ratio."""
 
     sum: Tensor
     weight: Tensor
 
     @property
     def mean(self) -> Tensor:
-        """0 if nothing is known."""
+        """The mean loss; 0 if no target is known."""
         return self.sum / torch.where(self.weight > 0, self.weight, torch.ones_like(self.weight))
 
 
@@ -35,19 +35,18 @@ class Objective:
 
     Attributes:
         kind: "class" or "value".
-        num_outputs: classes, or target columns.
-        per_step: a target at every step.
-        metric: to choose by; one of `metrics`, or "loss".
-        metrics: all that are measured. Classes: accuracy, f1 (of the second of two classes; of more, the mean over
+        num_outputs: Number of classes or target columns.
+        per_step: Whether there is a target at every step.
+        metric: Metric that selects the best epoch; one of `metrics`, or "loss".
+        metrics: All metrics. Classes: accuracy, f1 (of the second of two classes; otherwise the mean over
             classes), auroc and auprc (of more than two classes, each against the rest), min_se_ppv (two classes: the
             largest value, over all thresholds, of the smaller of sensitivity and positive predictive value),
-            cross_entropy, perplexity. Values: mse,
-            rmse, mae over all known entries, nrmse (rmse divided by the root mean square of the target), r2 (mean
-            over columns).
+            cross_entropy, perplexity. Values: mse, rmse, mae over all known entries, nrmse (rmse divided by the root
+            mean square of the target), r2 (mean over columns).
         loss: "cross_entropy" or "squared"; both are means over the known targets.
-        class_weights: of the cross entropy, one per class; None for equal ones. Metrics are not weighted.
-        classes: the names.
-        scaler: if given, metrics of values are in the target's own units; else in those of the data as they are.
+        class_weights: Class weights of the cross entropy; None for equal weights. Metrics are not weighted.
+        classes: Names of the classes.
+        scaler: If given, metrics of values are in the units of the target; otherwise in the units of the data.
 
     Example:
         >>> from chronode.data import from_list
@@ -70,7 +69,7 @@ class Objective:
         one_of("kind", self.kind, ("class", "value"))
         one_of("loss", self.loss, LOSSES)
         if (self.loss == "cross_entropy") != (self.kind == "class"):
-            raise ValueError(f"loss={self.loss!r} does not fit a target of kind {self.kind!r}.")
+            raise ValueError(f"loss={self.loss!r} cannot be used for a target of kind {self.kind!r}.")
         known = CLASS_METRICS if self.kind == "class" else VALUE_METRICS
         for name in self.metrics:
             one_of("metric", name, known)
@@ -83,31 +82,31 @@ class Objective:
 
     @classmethod
     def for_data(cls, data: Sequences, *, scaler: Scaler | None = None) -> Objective:
-        """The usual one for the target of `data`, which went through `scaler`."""
+        """Returns the standard objective for the target of `data`, to which `scaler` was applied."""
         target = _target(data)
         if target.classes is None:
             columns = target.values.shape[1]
             return cls("value", columns, target.per_step, "rmse", ("rmse", "mae", "r2"), "squared", scaler=scaler)
-        # With very many classes (words) the areas need all probabilities of all steps at once.
+        # With very many classes (words), the areas would need all probabilities of all steps at once.
         metrics = ("accuracy", "f1", "auroc") if len(target.classes) <= _FEW else ("accuracy", "cross_entropy")
-        told = {"class_weights": None, "classes": target.classes}
-        return cls("class", len(target.classes), target.per_step, "accuracy", metrics, "cross_entropy", **told)
+        details = {"class_weights": None, "classes": target.classes}
+        return cls("class", len(target.classes), target.per_step, "accuracy", metrics, "cross_entropy", **details)
 
     @classmethod
     def for_task(cls, task: Task, data: Sequences, *, scaler: Scaler | None = None) -> Objective:
-        """The task's own loss and metrics, in the units that the task reports.
+        """Returns the loss and metrics of a task, in the units that the task reports.
 
         Args:
-            task: whose loss and metrics.
-            data: its training series.
-            scaler: what they went through; of use to a task with `own_units`.
+            task: The task.
+            data: Its training series.
+            scaler: Scaler applied to them; needed for a task with `own_units`.
         """
         usual = cls.for_data(data, scaler=scaler if task.own_units else None)
         metrics = (task.metric, *task.more_metrics)
         return replace(usual, loss=task.loss, metric=task.metric, metrics=metrics, class_weights=task.class_weights)
 
     def with_settings(self, metric: str | None, class_weights: Any, train: Sequences) -> Objective:
-        """The same with what the settings say, if they do; "balanced" weights are counted in `train`."""
+        """Returns the objective with these settings, if given; "balanced" weights are computed from `train`."""
         changed = self
         if metric is not None:
             metrics = self.metrics if metric in (*self.metrics, "loss") else (metric, *self.metrics)
@@ -115,17 +114,17 @@ class Objective:
         if class_weights is None:
             return changed
         if self.kind != "class":
-            raise ValueError("class_weights goes with classes; this target is a number.")
+            raise ValueError("class_weights needs classes, but this target is a number.")
         weights = _balanced(train, self.num_outputs) if class_weights == "balanced" else tuple(class_weights)
         return replace(changed, class_weights=weights)
 
     def loss_of(self, output: Tensor, target: Tensor, unit: Tensor | None = None) -> Loss:
-        """The loss of `output (..., num_outputs)`; unknown targets (-100, NaN) and padding do not count.
+        """Returns the loss of `output (..., num_outputs)`; unknown targets (-100, NaN) and padding are ignored.
 
         Args:
-            output: logits or values.
-            target: what they should be.
-            unit: in which errors of values are measured; None: 1 everywhere.
+            output: Logits or values.
+            target: True classes or values.
+            unit: Unit in which errors of values are measured; None: 1 everywhere.
         """
         if self.kind == "value":
             known = ~target.isnan()
@@ -137,12 +136,12 @@ class Objective:
         weights = None if self.class_weights is None else output.new_tensor(self.class_weights)
         total = nn.functional.cross_entropy(output, target, weights, ignore_index=UNKNOWN, reduction="sum")
         known = target != UNKNOWN
-        # Not weights[target[known]]: on a GPU the host would wait for the number of those known.
+        # Not weights[target[known]]: on a GPU, the host would wait for the number of known targets.
         each = known if weights is None else torch.where(known, weights[target.clamp(min=0)], 0)
         return Loss(total, each.sum().to(output.dtype))
 
     def scores(self) -> Scores:
-        """New sums of the metrics; feed them by `measure`."""
+        """Returns empty metrics; add batches with `measure`."""
         return Scores(self.metrics, self.num_outputs)
 
     def measure(self, scores: Scores, output: Tensor, target: Tensor) -> None:
@@ -159,7 +158,7 @@ class Objective:
         return scores.update(output, target)
 
     def better(self, value: float, than: float | None) -> bool:
-        """Whether `value` of the metric to choose by is better; NaN never is."""
+        """Returns whether `value` of the selection metric is better; NaN never is."""
         if than is None or value != value:
             return value == value
         return value < than if self.metric in LOWER_IS_BETTER else value > than
@@ -167,12 +166,12 @@ class Objective:
 
 def _target(data: Sequences) -> Target:
     if data.target is None:
-        raise ValueError("these series have no target: say what is to be learnt when you read them (target=...).")
+        raise ValueError("these series have no target: pass target=... when reading them.")
     return data.target
 
 
 def class_counts(data: Sequences) -> np.ndarray:
-    """How often each class occurs."""
+    """Returns the number of occurrences of each class."""
     target = _target(data)
     assert target.classes is not None
     labels = target.values[data.steps] if target.per_step else target.values
@@ -180,6 +179,6 @@ def class_counts(data: Sequences) -> np.ndarray:
 
 
 def _balanced(train: Sequences, classes: int) -> tuple[float, ...]:
-    """Weights with which every class counts the same in all."""
+    """Returns weights with which all classes have the same total weight."""
     counts = class_counts(train)
     return tuple((counts.sum() / (classes * np.maximum(counts, 1))).tolist())

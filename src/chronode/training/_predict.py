@@ -1,4 +1,4 @@
-"""Answers of a trained model: over all series of a Sequences, in its order; and how good they are."""
+"""Predictions and evaluation of a trained model over all series of a Sequences."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from ..data import Batch, Scaler, Sequences
 from ._loaders import evaluation_batches
 from ._objective import Objective
 
-# Numbers that one batch of an evaluation may hold per tensor: 64 MB.
+# Maximum number of values per tensor of an evaluation batch: 64 MB.
 _MOST_NUMBERS = 2**24
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a model says of each series, in the order of the series.
+    """Predictions of a model, in the order of the series.
 
     Attributes:
-        ids: of the series.
-        values: per series an array: class probabilities `(C,)` or values `(K,)`; of every step `(T, C)` or `(T, K)`.
-        classes: the classes' names; None for values.
-        names: of the target columns.
+        ids: Ids of the series.
+        values: One array per series: class probabilities `(C,)` or values `(K,)`; for every step `(T, C)` or `(T, K)`.
+        classes: Names of the classes; None for values.
+        names: Names of the target columns.
     """
 
     ids: NDArray[Any]
@@ -42,7 +42,7 @@ class Predictions:
 
     @property
     def labels(self) -> list[Any]:
-        """The name of the likeliest class of each series; of every step, a list per series."""
+        """The name of the most likely class of each series; for predictions per step, a list per series."""
         if self.classes is None:
             raise ValueError("these predictions are values and have no labels.")
         names = np.array(self.classes)
@@ -51,7 +51,7 @@ class Predictions:
 
 @contextmanager
 def answering(model: SequenceModel) -> Iterator[None]:
-    """Evaluation mode without gradients; afterwards the model is as it was."""
+    """Sets evaluation mode without gradients; afterwards the mode is restored."""
     training = model.training
     model.eval()
     try:
@@ -62,7 +62,7 @@ def answering(model: SequenceModel) -> Iterator[None]:
 
 
 def outputs(model: SequenceModel, data: Sequences) -> Iterator[tuple[Batch, Tensor]]:
-    """Every batch with the model's logits or values; the order is by length."""
+    """Yields every batch with the logits or values of the model, ordered by length."""
     widest = max(model.layer.hidden_size, model.layer.output_size, model.head.out_features, data.num_channels)
     device = model.head.weight.device
     check_symbols(model, data)
@@ -73,7 +73,7 @@ def outputs(model: SequenceModel, data: Sequences) -> Iterator[tuple[Batch, Tens
 
 
 def evaluate(model: SequenceModel, objective: Objective, data: Sequences) -> dict[str, float]:
-    """The loss and the metrics of `objective` over all known targets of `data`."""
+    """Returns the loss and the metrics of `objective` over all known targets of `data`."""
     data = data.with_classes(objective.classes)
     scores, total, weight = objective.scores(), 0.0, 0.0
     for batch, output in outputs(model, data):
@@ -89,15 +89,15 @@ def evaluate(model: SequenceModel, objective: Objective, data: Sequences) -> dic
 def predict(
     model: SequenceModel, data: Sequences, *, classes: tuple[str, ...] | None = None, scaler: Scaler | None = None
 ) -> Predictions:
-    """Probabilities of `classes`, or values, which `scaler` brings back to the target's own units."""
+    """Returns probabilities of `classes`, or values, converted by `scaler` to the units of the target."""
     values: list[NDArray[np.float32]] = [np.empty(0, dtype=np.float32)] * len(data)
     for batch, output in outputs(model, data):
         if classes is not None:
             output = output.softmax(-1)
         elif scaler is not None:
             output = scaler.inverse_target(output)
-        answers = output.float().numpy(force=True)
-        for row, answer, length in zip(batch.rows.tolist(), answers, batch.lengths.tolist(), strict=True):
-            values[row] = answer[:length].copy() if model.layer.outputs == "all" else answer
+        predicted = output.float().numpy(force=True)
+        for row, prediction, length in zip(batch.rows.tolist(), predicted, batch.lengths.tolist(), strict=True):
+            values[row] = prediction[:length].copy() if model.layer.outputs == "all" else prediction
     names = data.target.names if data.target is not None else ("target",)
     return Predictions(data.ids, values, classes, names)

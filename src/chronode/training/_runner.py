@@ -1,4 +1,4 @@
-"""A run from start to end: the loop over epochs, threads, Ctrl-C, faults in the user's words."""
+"""A training run from start to end: the loop over epochs, threads, Ctrl-C, and error messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .._model import SequenceModel
 from .._schema import parse
 from ..data import Sequences
 from ..tasks._task import Parts
-from ._events import Ends, Interrupted, Note, SavedFacts, TrainingStopped
+from ._events import Hooks, Interrupted, Note, SavedFacts, TrainingStopped
 from ._faults import out_of_memory
 from ._fitted import Fitted
 from ._loaders import Place, TrainingBatches
@@ -25,9 +25,9 @@ from ._module import Training, under
 from ._objective import Objective
 from ._settings import Settings
 
-# What a resumed run may change: it decides when or where to train, not what is learnt until then.
+# Settings that a resumed run may change: they affect when or where it trains, not the result up to that point.
 _MAY_CHANGE = ("epochs", "steps", "early_stop", "threads", "accelerator", "devices", "strategy")
-# A rule of thumb: with fewer multiplications per batch a second thread mostly waits.
+# A rule of thumb: with fewer multiplications per batch, a second thread mostly waits.
 _SMALL_WORK = 5e7
 _NO_MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "cannot allocate memory")
 
@@ -37,7 +37,7 @@ def train(
     objective: Objective,
     settings: Settings,
     parts: Parts,
-    ends: Ends,
+    hooks: Hooks,
     *,
     resume: bool,
     notes: tuple[str, ...],
@@ -45,14 +45,14 @@ def train(
 ) -> Fitted:
     """Trains `network` in place; see `fit`. `started` are outputs of the linear start for the training series."""
     batches = TrainingBatches(parts, settings, Place())
-    saved = ends.store.latest() if resume and ends.store is not None else None
-    compiled = _compiles(network, settings, parts.train, ends) if saved is None else _compiled_before(saved[1])
-    ends = ends._replace(about=_about(network, settings, parts.train) | ({"compiled": True} if compiled else {}))
-    facts = None if saved is None else _facts(ends, saved[1])
+    saved = hooks.store.latest() if resume and hooks.store is not None else None
+    compiled = _compiles(network, settings, parts.train, hooks) if saved is None else _compiled_before(saved[1])
+    hooks = hooks._replace(about=_about(network, settings, parts.train) | ({"compiled": True} if compiled else {}))
+    facts = None if saved is None else _facts(hooks, saved[1])
     if saved is not None:
         network = network.with_settings_of(under("model", saved[0]))
     compiler.use(network, compiled)
-    run = Training(network, objective, settings, batches, parts.valid, ends, started)
+    run = Training(network, objective, settings, batches, parts.valid, hooks, started)
     if saved is not None and facts is not None:
         _restore(run, saved[0], facts)
     try:
@@ -66,7 +66,7 @@ def train(
         error.fitted = _fitted(run, parts, notes)
         raise
     except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and not any(told in str(error).lower() for told in _NO_MEMORY):
+        if not isinstance(error, MemoryError) and not any(phrase in str(error).lower() for phrase in _NO_MEMORY):
             raise
         fault = out_of_memory(run)
         fault.fitted = _fitted(run, parts, notes)
@@ -75,7 +75,7 @@ def train(
 
 
 def _learn(run: Training) -> None:
-    """Trains on one device, or with Lightning on several."""
+    """Trains on one device, or on several with Lightning."""
     settings = run.settings
     if settings.devices > 1:
         try:
@@ -100,11 +100,11 @@ def _learn(run: Training) -> None:
 
 
 def _device(accelerator: str) -> torch.device:
-    """The device of `Settings.accelerator`."""
+    """Returns the device for `Settings.accelerator`."""
     found = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     if accelerator == "gpu" and found == "cpu":
         raise ValueError(
-            "accelerator='gpu': torch finds no GPU on this machine. Use accelerator='cpu' or 'auto', or install a "
+            "accelerator='gpu': torch cannot find a GPU on this machine. Use accelerator='cpu' or 'auto', or install a "
             "build of torch for your GPU."
         )
     return torch.device("cpu" if accelerator == "cpu" else found)
@@ -123,20 +123,20 @@ def _fitted(run: Training, parts: Parts, notes: tuple[str, ...]) -> Fitted:
 # ---- compiling ---------------------------------------------------------------------------------------------
 
 
-def _compiles(network: SequenceModel, settings: Settings, train: Sequences, ends: Ends) -> bool:
-    """Whether the cells run compiled: decided once, before the first batch, because the bits depend on it."""
+def _compiles(network: SequenceModel, settings: Settings, train: Sequences, hooks: Hooks) -> bool:
+    """Decides whether the cells run compiled, once before the first batch, because rounding depends on it."""
     if settings.accelerator != "cpu" or settings.devices > 1 or settings.precision != "32":
         return False
     batches = -(-len(train) // settings.batch_size) * settings.epochs
     batches = batches if settings.steps is None else min(batches, settings.steps)
     decision = compiler.plan(network, steps=int(batches * float(train.lengths.mean())))
-    if decision.compiled and ends.on_event is not None:
-        ends.on_event(Note(f"{network.layer.cell_class.__name__}: {decision.text}."))
+    if decision.compiled and hooks.on_event is not None:
+        hooks.on_event(Note(f"{network.layer.cell_class.__name__}: {decision.text}."))
     return decision.compiled
 
 
 def _compiled_before(facts: dict[str, Any]) -> bool:
-    """What a run that goes on was begun with."""
+    """Returns whether a resumed run was started with compiled cells."""
     about = facts.get("about")
     return isinstance(about, dict) and about.get("compiled") is True
 
@@ -145,39 +145,41 @@ def _compiled_before(facts: dict[str, Any]) -> bool:
 
 
 def _about(network: SequenceModel, settings: Settings, train: Sequences) -> dict[str, Any]:
-    """What must be the same when a run goes on."""
-    told: dict[str, Any] = {name: value for name, value in settings.as_dict().items() if name not in _MAY_CHANGE}
-    told |= {f"model {k}": v for k, v in (network.spec.as_dict() if network.spec else {}).items()}
-    told |= {"training series": len(train), "training steps": int(train.lengths.sum())}
-    return json.loads(json.dumps(told, default=str))  # tuples become lists, as they will when it is saved
+    """Returns everything that must be unchanged when a run resumes."""
+    about: dict[str, Any] = {name: value for name, value in settings.as_dict().items() if name not in _MAY_CHANGE}
+    about |= {f"model {k}": v for k, v in (network.spec.as_dict() if network.spec else {}).items()}
+    about |= {"training series": len(train), "training steps": int(train.lengths.sum())}
+    return json.loads(json.dumps(about, default=str))  # tuples become lists, as in a saved run
 
 
-def _facts(ends: Ends, told: dict[str, Any]) -> SavedFacts:
-    """The facts of a checkpoint; those of another run, or damaged ones, are refused."""
-    facts: SavedFacts = parse(SavedFacts, told, f"{_place(ends)}: checkpoint")
-    _check_same(facts.about or {}, ends.about)
+def _facts(hooks: Hooks, saved: dict[str, Any]) -> SavedFacts:
+    """Parses the data of a checkpoint; rejects those of another run and damaged ones."""
+    facts: SavedFacts = parse(SavedFacts, saved, f"{_place(hooks)}: checkpoint")
+    _check_same(facts.about or {}, hooks.about)
     return facts
 
 
 def _restore(run: Training, tensors: dict[str, Tensor], facts: SavedFacts) -> None:
-    """Takes a saved state whose tensors must be those of the model."""
+    """Restores a saved state whose tensors must match the model."""
     try:
         run.restore(tensors, facts)
     except (KeyError, RuntimeError) as error:
-        told = " ".join(str(error).split())
-        raise ValueError(f"{_place(run.ends)}: the checkpoint does not fit the model: {told}") from error
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{_place(run.hooks)}: the checkpoint does not match the model: {reason}") from error
 
 
-def _place(ends: Ends) -> str:
-    return str(getattr(ends.store, "folder", "the saved run"))
+def _place(hooks: Hooks) -> str:
+    return str(getattr(hooks.store, "folder", "the saved run"))
 
 
 def _check_same(there: dict[str, Any], here: dict[str, Any] | None) -> None:
     here = here or {}
     differing = [name for name in {**there, **here} if there.get(name) != here.get(name)]
     if differing:
-        told = "; ".join(f"{name}: {there.get(name)!r} there, {here.get(name)!r} here" for name in differing)
-        raise ValueError(f"the saved run is another one ({told}); use its settings, or start anew without resume.")
+        changes = "; ".join(f"{name}: saved {there.get(name)!r}, now {here.get(name)!r}" for name in differing)
+        raise ValueError(
+            f"the saved run has different settings ({changes}); use its settings, or start a new run without resume."
+        )
 
 
 # ---- around the run ----------------------------------------------------------------------------------------
@@ -185,7 +187,7 @@ def _check_same(there: dict[str, Any], here: dict[str, Any] | None) -> None:
 
 @contextmanager
 def _threads(settings: Settings, network: SequenceModel, train: Sequences) -> Iterator[None]:
-    """Torch's threads for this run."""
+    """Sets the number of torch threads for this run."""
     before = torch.get_num_threads()
     wanted = settings.threads
     if wanted is None:
@@ -201,7 +203,7 @@ def _threads(settings: Settings, network: SequenceModel, train: Sequences) -> It
 
 @contextmanager
 def _stops_when_asked(run: Training) -> Iterator[None]:
-    """The first Ctrl-C (or SIGTERM) ends the run after the batch in hand; the second does what it always does."""
+    """Hooks the run after the current batch on the first Ctrl-C (or SIGTERM); the second has its usual effect."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""The learning rate over a run, and which epoch was the best so far."""
+"""Learning rate schedule of a run."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ._settings import Settings
 
 
 class Schedule:
-    """The rate at any point of a run: warm-up times what the settings' schedule says.
+    """Learning rate at any point of a run: warm-up times the schedule of the settings.
 
     Args:
-        settings: how to train.
-        epochs: how long the run is, in epochs (a limit of steps may end it within one).
+        settings: Training settings.
+        epochs: Length of the run in epochs (a step limit may end it within an epoch).
 
     Example:
         >>> schedule = Schedule(Settings(learning_rate=1.0, schedule="cosine", epochs=4, warmup_epochs=1), 4)
@@ -28,7 +28,7 @@ class Schedule:
         self.waited = 0
 
     def rate(self, at: float) -> float:
-        """The learning rate when `at` epochs are done."""
+        """Returns the learning rate after `at` epochs."""
         s = self.settings
         warm = min(1.0, at / s.warmup_epochs) if s.warmup_epochs else 1.0
         if s.schedule == "cosine":
@@ -40,16 +40,16 @@ class Schedule:
         return s.learning_rate * warm * shape
 
     def epoch_ended(self, better: bool) -> None:
-        """Counts the epochs without progress; of "plateau", too many lower the rate."""
+        """Counts the epochs without improvement; with "plateau", too many lower the rate."""
         self.waited = 0 if better else self.waited + 1
         if self.settings.schedule == "plateau" and self.waited >= self.settings.plateau_patience:
             self.drops += 1
             self.waited = 0
 
     def facts(self) -> dict[str, Any]:
-        """What a resumed run has to know."""
+        """Returns the state for a resumed run."""
         return {"drops": self.drops, "waited": self.waited}
 
     def restore(self, facts: dict[str, Any]) -> None:
-        """Goes on from `facts`."""
+        """Restores the state from `facts`."""
         self.drops, self.waited = facts["drops"], facts["waited"]

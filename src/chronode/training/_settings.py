@@ -1,4 +1,4 @@
-"""Settings: how to train."""
+"""Training settings."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ PRECISIONS = ("32", "bf16")
 
 @dataclass(frozen=True)
 class Settings:
-    """How to train; the same settings and data give the same weights, bit for bit, on the same machine.
+    """Training settings; the same settings and data give identical weights on the same machine.
 
     Attributes:
         epochs: Maximum number of passes over the training series.
-        steps: Maximum number of optimiser steps; no limit by default.
-        batch_size: Series per optimiser step, over all devices.
+        steps: Maximum number of optimizer steps; no limit by default.
+        batch_size: Series per optimizer step, over all devices.
         optimizer: "adam", "adamw", "rmsprop" or "sgd".
         learning_rate: Learning rate before the schedule.
-        weight_decay: Weight decay of the optimiser.
+        weight_decay: Weight decay of the optimizer.
         momentum: Momentum (sgd and rmsprop only).
         smoothing: Share of the mean square gradient that is kept at each step (rmsprop only). The default of PyTorch is
             0.99, that of Keras 0.9.
@@ -47,12 +47,12 @@ class Settings:
         metric: Metric on the validation part that chooses the best epoch, or "loss"; by default that of the task or of
             the kind of target. Among equal epochs the one with the lower loss is chosen.
         seed: Random seed for data, weights, batch order, dropout and sub-sampling.
-        tbptt: Steps per piece for truncated back-propagation through time: gradients end at the cuts, the state is
-            carried on, and each piece is an optimiser step. 0 for whole series.
-        subsample: Probability with which each step of a series is kept, drawn anew in every epoch; the time of dropped
+        tbptt: Steps per piece for truncated backpropagation through time: gradients end at the cuts, the state is
+            carried over, and each piece is an optimizer step. 0 for whole series.
+        subsample: Probability with which each step of a series is kept, drawn again in every epoch; the time of dropped
             steps goes to the next one kept.
         class_weights: Class weights of the loss: "balanced", or one per class; by default those of the task, or equal.
-        threads: Threads of PyTorch on the CPU; by default one for small batches, else PyTorch's own number.
+        threads: Threads of PyTorch on the CPU; by default one for small batches, otherwise the default of PyTorch.
         accelerator: "cpu", "gpu" or "auto".
         devices: Number of devices.
         strategy: Strategy for several devices: "auto", "ddp" or "ddp_find_unused_parameters_true".
@@ -125,26 +125,28 @@ class Settings:
             object.__setattr__(self, "class_weights", weights)
 
     def _check_pairs(self) -> None:
-        """Settings that would silently do nothing without another."""
+        """Rejects settings that have no effect without another one."""
         if (self.schedule == "step") != bool(self.drop_epochs):
-            raise ValueError('schedule="step" and drop_epochs=(...) go together: give both or none.')
+            raise ValueError('schedule="step" and drop_epochs=(...) must be given together.')
         if self.momentum and self.optimizer not in ("sgd", "rmsprop"):
-            raise ValueError(f'momentum goes with optimizer="sgd" or "rmsprop", not with {self.optimizer!r}.')
+            raise ValueError(f'momentum needs optimizer="sgd" or "rmsprop", got {self.optimizer!r}.')
         if self.smoothing != Settings.smoothing and self.optimizer != "rmsprop":
-            raise ValueError(f'smoothing goes with optimizer="rmsprop", not with {self.optimizer!r}.')
+            raise ValueError(f'smoothing needs optimizer="rmsprop", got {self.optimizer!r}.')
         if self.average == "swa" and self.average_start > self.epochs:
             raise ValueError(f"average_start={self.average_start} is after the last epoch, {self.epochs}.")
         if self.tbptt and self.devices > 1:
-            raise ValueError("tbptt takes several steps per batch, which several devices cannot share: use devices=1.")
+            raise ValueError(
+                "tbptt takes several steps per batch, which is not supported on several devices: use devices=1."
+            )
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns the settings as plain data for JSON."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Settings:
-        """The settings that `as_dict` told; those left out have their defaults."""
-        return parse(cls, told)
+    def from_dict(cls, description: Mapping[str, Any]) -> Settings:
+        """Returns the settings that `as_dict` described; missing ones have their defaults."""
+        return parse(cls, description)
 
 
 _CHOICES = {
