@@ -129,12 +129,12 @@ def test_health_on_another_file_with_missing_values(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["inverse", "--delta-t", "fast"], "--delta-t takes numbers separated by commas, got 'fast'"),
-        (["gradients", "--lengths", "5.5"], "--lengths takes whole numbers"),
+        (["inverse", "--delta-t", "fast"], "--delta-t must be numbers separated by commas, got 'fast'"),
+        (["gradients", "--lengths", "5.5"], "--lengths must be whole numbers"),
         (["gradients", "--lengths", ","], "--lengths is empty"),
         (["flow", "--model", ","], "--model is empty"),
         (["volume", "--model", "lstmm"], "there is no model 'lstmm'. Did you mean 'lstm'"),
-        (["equilibrium", "--model", "gru"], "--model gru has no equilibrium recursion: choose irnn, sirnn or ernn"),
+        (["equilibrium", "--model", "gru"], "--model gru is not an equilibrium model: choose irnn, sirnn or ernn"),
         (["expressivity", "--over", "solver", "--values", "euler"], "solver='euler' is not supported"),
         (["health", "nowhere"], "nowhere"),
         (["flow", "--steps", "1"], "--steps"),

@@ -29,7 +29,7 @@ def test_models_as_a_table_names_them():
 def test_doctor_says_which_kernels_run():
     told = run("doctor").stdout
     assert "native kernels" in told
-    assert "compiler of steps" in told
+    assert "compiler for cells" in told
 
 
 @pytest.mark.parametrize(
@@ -71,11 +71,11 @@ def test_bench_times_single_steps(tmp_path):
     [
         (("demo", "--models", "mmrn"), "Did you mean 'mmrnn'"),
         (("doctor", "--model", "mmrn"), "Did you mean 'mmrnn'"),
-        (("compile", "rnn", "--hidden-size", "4", "--set", "activation"), "--set takes NAME=VALUE"),
+        (("compile", "rnn", "--hidden-size", "4", "--set", "activation"), "--set must be NAME=VALUE"),
         (("demo", "--models", ","), "--models is empty"),
         (("demo", "--epochs", "0"), "--epochs"),
-        (("bench", "--case", "nothing like it"), "fits none of"),
-        (("bench", "--step", "--case", "nothing like it"), "is not part of the name of any model"),
+        (("bench", "--case", "nothing like it"), "matches none of"),
+        (("bench", "--step", "--case", "nothing like it"), "matches no model"),
     ],
 )
 def test_a_mistake_ends_with_one_line_and_code_2(arguments, told):

@@ -26,7 +26,7 @@ def test_compare_prints_a_table_draws_a_plot_and_keeps_its_runs(tmp_path):
     assert "(majority)" in told
     assert (tmp_path / "runs" / "comparison.png").read_bytes().startswith(b"\x89PNG")
     again = run(*command, "--json")
-    assert "4 of 4 runs are there already" in again.stderr
+    assert "4 of 4 runs already exist" in again.stderr
     found = json.loads(again.stdout)
     assert found == json.loads((tmp_path / "runs" / "comparison.json").read_text())
     assert found["metric"] == "accuracy"
@@ -81,7 +81,7 @@ def test_sweep_without_any_good_trial_ends_with_code_1(tmp_path):
     fixed = ("--fix", "lr=0.01", "--fix", "dropout=0", "--fix", "layers=1", "--fix", "alpha=1")
     command = ("sweep", "bitstream", "--model", "unicornn", *SMALL, *fixed, "--batch-size", "32", "--range")
     done = run(*command, "delta_t=1e30", "--trials", "1", "-o", str(tmp_path), code=1)
-    assert "no trial came to an end" in done.stderr
+    assert "no trial was completed" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_ctrl_c_ends_with_one_line_and_the_same_command_goes_on(tmp_path, comman
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 1, errors
-    assert "The same command goes on from there." in errors
+    assert "Run the same command to resume." in errors
     assert "Traceback" not in errors
 
 

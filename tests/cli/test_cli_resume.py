@@ -28,7 +28,7 @@ def test_a_finished_run_says_so_and_more_epochs_go_on_as_if_asked_at_once(here, 
 
 def test_a_resumed_run_refuses_other_data_other_settings_and_other_versions(here, vitals):
     chronode("train", vitals, *VITALS, *QUICK, "--epochs", 1, "-o", "run")
-    assert "leave out --hidden" in chronode("train", "--resume", "run", "--hidden", 9, code=2).err
+    assert "remove --hidden" in chronode("train", "--resume", "run", "--hidden", 9, code=2).err
     assert "is not a run folder" in chronode("train", "--resume", here, code=2).err
     vitals.rename(here / "moved.csv")
     assert "is not there" in chronode("train", "--resume", "run", "--epochs", 2, code=2).err

@@ -73,7 +73,7 @@ def test_show_as_json(tmp_path):
         (("bitsream",), "Did you mean 'bitstream'"),
         (("bitstream", "--option", "trian=3"), "Did you mean 'train'"),
         (("bitstream", "--option", "train"), "NAME=VALUE"),
-        (("bitstream", "--option", "train=many"), "'many' is not a value like"),
+        (("bitstream", "--option", "train=many"), "'many' must have the type of the default"),
         (("bitstream", "--protocol", "dirty"), "protocol='dirty'"),
     ],
 )

@@ -65,11 +65,11 @@ def test_predicting_imports_neither_torch_dynamo_nor_matplotlib(here, vitals):
 @pytest.mark.parametrize(
     ("file", "advice"),
     [
-        (".config-", "Make room, then run the same command again: nothing was trained yet."),
-        (".environment-", "Make room, then run the same command again: nothing was trained yet."),
-        (".run-", "Make room, then run the same command again: nothing was trained yet."),
-        (".checkpoint-", "Make room, then resume with: chronode train --resume run"),
-        (".model-", "Make room, then resume with: chronode train --resume run"),
+        (".config-", "Free some space, then run the same command again: no epoch was trained yet."),
+        (".environment-", "Free some space, then run the same command again: no epoch was trained yet."),
+        (".run-", "Free some space, then run the same command again: no epoch was trained yet."),
+        (".checkpoint-", "Free some space, then resume with: chronode train --resume run"),
+        (".model-", "Free some space, then resume with: chronode train --resume run"),
     ],
 )
 def test_a_full_disk_ends_with_advice_that_works(here, vitals, monkeypatch, file, advice):
@@ -134,4 +134,4 @@ def test_drafts_of_a_killed_run_are_swept_when_it_is_resumed(here, vitals):
 
 
 def test_the_exit_codes_are_in_the_help():
-    assert "Exit codes: 0 done; 1" in chronode("--help").out
+    assert "Exit codes: 0: done; 1" in chronode("--help").out

@@ -33,8 +33,8 @@ SERIES = list(X.transpose(0, 2, 1))
         ({}, (from_list(SERIES), Y), {"times": TIMES}, "own times"),
         ({}, (from_list([[1.0, 2.0]] * 4, target=[[0, 1]] * 4), None), {}, "every step"),
         ({}, (X, Y), {"groups": [1, 2]}, "groups"),
-        ({"settings": {"hidden_size": 3}}, (X, Y), {}, "give hidden_size="),
-        ({"training": {"seed": 3}}, (X, Y), {}, "give random_state="),
+        ({"settings": {"hidden_size": 3}}, (X, Y), {}, "pass hidden_size="),
+        ({"training": {"seed": 3}}, (X, Y), {}, "pass random_state="),
         ({"training": {"learning": 3}}, (X, Y), {}, "learning_rate"),
         ({"validation": 1.5}, (X, Y), {}, "validation"),
         ({"device": "tpu"}, (X, Y), {}, "device='tpu' is not known; choose one of 'cpu', 'cuda'"),
@@ -64,7 +64,7 @@ def test_mistakes_in_a_frame_are_told():
     with pytest.raises(ValueError, match="'label'"):
         classifier().fit(frame, "lable", id="who")
     for X_, y in ((frame, "label"), (dict(frame.items()), None)):
-        with pytest.raises(ValueError, match="give id="):
+        with pytest.raises(ValueError, match="pass id="):
             classifier().fit(X_, y)
     with pytest.raises(TypeError, match="X is a frame: pass the name of its column of times as time="):
         classifier().fit(frame, "label", id="who", times=TIMES)

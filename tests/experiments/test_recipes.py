@@ -9,7 +9,7 @@ from chronode.experiments.recipe import BUDGETS, find, recipes
 from chronode.experiments.summary import CANDIDATES
 from chronode.papers import numbers
 from chronode.training import Settings
-from chronode.training._metrics import mean_and_spread
+from chronode.training._metrics import mean_and_std
 
 TABLES = [
     "mmrnn/table3",
@@ -153,8 +153,8 @@ def test_without_runs_there_is_no_number():
 
 
 def test_the_spread_is_the_samples():
-    assert mean_and_spread([1.0, 2.0, 3.0]) == (2.0, 1.0)
-    assert mean_and_spread([4.0]) == (4.0, None)
+    assert mean_and_std([1.0, 2.0, 3.0]) == (2.0, 1.0)
+    assert mean_and_std([4.0]) == (4.0, None)
 
 
 def test_an_unknown_recipe_is_named():

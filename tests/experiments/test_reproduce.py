@@ -151,7 +151,7 @@ def test_a_figure_is_drawn(tmp_path):
     ("arguments", "told"),
     [
         (("mmrnn/table33",), "Did you mean 'mmrnn/table3'"),
-        ((), "name a recipe"),
+        ((), "pass a recipe"),
         (("mmrnn/table3", "--budget", "huge"), "budget='huge'"),
         (("mmrnn/table3", "--engine", "slurm"), "--engine='slurm'"),
         (("mmrnn/table3", "--only", "evnt"), "Did you mean 'event'"),

@@ -164,7 +164,7 @@ def test_the_loss_of_an_epoch_is_the_mean_over_its_series():
 def test_a_training_of_few_optimiser_steps_is_noted(changes, steps):
     parts = Parts(small(40), small(8, 1), small(8, 1))
     settings = Settings(**{"epochs": 2, "batch_size": 16, **changes})
-    wanted = () if steps is None else (f"this training takes {steps} optimiser steps",)
+    wanted = () if steps is None else (f"this training takes {steps} optimizer steps",)
     assert (
         tuple(note.partition(";")[0] for note in notes_on(Objective.for_data(parts.train), parts, settings)) == wanted
     )

@@ -180,9 +180,9 @@ MISTAKES = {
         lambda: fit(texts(2), spec_for(texts(2)), valid=texts(7)),
         "0 to 2; these data contain symbol 7",
     ),
-    "the channels differ": (
+    "other channels": (
         lambda: fit(small(), spec_for(small()), valid=from_list([[1.0]], target=["odd"], classes=["even", "odd"])),
-        "bit to train",
+        "bit in training",
     ),
     "steps": (lambda: fit(small(), ModelSpec("gru", 1, 2, per_step=True)), "per_step=False"),
     "directions": (
@@ -190,7 +190,7 @@ MISTAKES = {
         "tbptt does not support a bidirectional",
     ),
     "valid of a task": (lambda: fit("bitstream", valid=small()), "not with a task"),
-    "options of series": (lambda: fit(small(), options={"train": 3}), "go with a task"),
+    "options of series": (lambda: fit(small(), options={"train": 3}), "can only be given with a task"),
     "what is this": (lambda: fit([1, 2, 3]), "got list"),
     "no model": (lambda: fit(small(), 3), "got int"),
     "metric": (lambda: fit(small(), settings=Settings(metric="rmse")), "metric='rmse'"),
@@ -206,6 +206,6 @@ def test_a_mistake_is_named(name):
 
 @pytest.mark.skipif(torch.cuda.is_available() or torch.backends.mps.is_available(), reason="there is a GPU")
 def test_a_gpu_that_is_not_there_is_named_with_what_to_use_instead():
-    with pytest.raises(ValueError, match="accelerator='gpu': torch finds no GPU.*'cpu' or 'auto'"):
+    with pytest.raises(ValueError, match="accelerator='gpu': torch cannot find a GPU.*'cpu' or 'auto'"):
         fit(small(32), settings=Settings(epochs=1, accelerator="gpu"))
     assert fit(small(32), settings=Settings(epochs=1, accelerator="auto")).stopped == "epochs"

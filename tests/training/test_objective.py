@@ -177,7 +177,7 @@ def test_better(metric, value, than, better):
         (lambda: class_objective(2, metrics=("rmse",), metric="rmse"), "rmse"),
         (lambda: class_objective(3, metrics=("min_se_ppv",), metric="min_se_ppv").scores(), "needs two classes, got 3"),
         (lambda: class_objective(2, class_weights=(1.0,)), "1 class_weights were given for 2 classes"),
-        (lambda: Objective("value", 1, False, "rmse", ("rmse",), "cross_entropy"), "does not fit"),
+        (lambda: Objective("value", 1, False, "rmse", ("rmse",), "cross_entropy"), "cannot be used for"),
         (lambda: Objective.for_data(from_list([[1.0]])), "no target"),
         (lambda: value_objective(1).with_settings(None, "balanced", bitstream(2, 0)), "a number"),
         (lambda: class_objective(2).with_settings("acuracy", None, bitstream(2, 0)), "Did you mean 'accuracy'"),

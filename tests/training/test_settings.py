@@ -30,7 +30,7 @@ def test_settings_come_back_from_json():
         ({"subsample": 1.5}, "at most 1"),
         ({"drop_factor": 1.0}, "drop_factor must be less than 1"),
         ({"schedule": "step"}, "drop_epochs"),
-        ({"drop_epochs": (3,)}, "go together"),
+        ({"drop_epochs": (3,)}, "must be given together"),
         ({"momentum": 0.9}, "momentum needs optimizer"),
         ({"smoothing": 0.9}, "smoothing needs optimizer"),
         ({"optimizer": "rmsprop", "smoothing": 1.0}, "smoothing must be less than 1"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Nothing else up here: until `main` runs, Ctrl-C prints a traceback.
+# Import nothing else here: until `main` runs, Ctrl-C prints a traceback.
 import os
 import signal
 import sys
@@ -11,14 +11,14 @@ import threading
 from .._version import __version__
 
 NOT_DONE = 1
-"""Exit code of what was begun and did not end: a fault, a full disk, no memory, Ctrl-C."""
+"""Exit code of commands that started but did not finish: an error, a full disk, no memory, Ctrl-C."""
 MISTAKE = 2
-"""Exit code of what could not be begun: a wrong option, setting or file."""
-_CTRL_C = 130  # what Typer gives
+"""Exit code of commands that could not start: a wrong option, setting or file."""
+_CTRL_C = 130  # used by Typer
 
 
 def main() -> None:
-    """Runs `chronode`; an error ends with one line and an exit code of docs/reliability.md."""
+    """Runs `chronode`; an error prints one line and sets an exit code (see docs/reliability.md)."""
     if sys.argv[1:] == ["--version"]:
         print(f"chronode {__version__}")
         return
@@ -26,7 +26,7 @@ def main() -> None:
         code, line = _run()
     except KeyboardInterrupt:
         code, line = NOT_DONE, "stopped"
-    # The end is decided. While Python shuts down, Ctrl-C would replace the exit code or print a traceback.
+    # From here on, Ctrl-C would replace the exit code or print a traceback while Python shuts down.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     if line is not None:
@@ -38,7 +38,7 @@ def _run() -> tuple[int | str | None, str | None]:
     """Runs the command.
 
     Returns:
-        The exit code and the line that says why, if it is not printed yet.
+        The exit code and the error message, if it is not printed yet.
     """
     try:
         _import_app()
@@ -57,7 +57,9 @@ def _run() -> tuple[int | str | None, str | None]:
 
 
 def _import_app() -> None:
-    """Imports torch and much else. Ctrl-C ends the process at once: an import may swallow a KeyboardInterrupt."""
+    """Imports torch and the commands. Ctrl-C ends the process at once, because an import may swallow a
+    KeyboardInterrupt.
+    """
 
     def end(number: int, frame: object) -> None:
         os.write(2, b"chronode: stopped\n")

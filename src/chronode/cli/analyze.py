@@ -1,4 +1,4 @@
-"""`chronode analyze`: looks inside models; each command prints numbers and draws a picture."""
+"""`chronode analyze`: analyses of models; each command prints numbers and draws a plot."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from .analyze_health import health
 from .analyze_shared import with_output
 
 analyze_app = typer.Typer(
-    help="Look inside models: health of a run, gradients, equilibria, oscillators, expressivity.",
+    help="Analyze models: health of a run, gradients, equilibria, oscillators, expressivity.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
-# Each takes its own options and gives back Findings; `with_output` adds --output and --json and shows them.
+# Each has its own options and returns Findings; `with_output` adds --output and --json and shows them.
 COMMANDS = {
     "gradients": analyze_gradients.gradients,
     "flow": analyze_gradients.flow,
@@ -38,6 +38,6 @@ COMMANDS = {
     "depth-table": analyze_expressivity.depth_table,
     "time-constants": analyze_expressivity.time_constants,
 }
-analyze_app.command("health")(health)  # its --output is another: by default the run's folder
+analyze_app.command("health")(health)  # its --output is different: the run folder by default
 for _name, _command in COMMANDS.items():
     analyze_app.command(_name)(with_output(_command))

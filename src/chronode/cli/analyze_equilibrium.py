@@ -16,7 +16,7 @@ def equilibrium(
     hidden: Hidden = 32,
     seed: Seed = 0,
 ) -> Findings:
-    """Convergence to scipy's root (iRNN figure 6) and the eigenvalues of the recursion's Jacobian (figure 7).
+    """Show the convergence to the root found by SciPy (iRNN figure 6) and the eigenvalues of the Jacobian (figure 7).
 
     Example: chronode analyze equilibrium --model ernn
     """
@@ -29,7 +29,7 @@ def equilibrium(
     from ..nn.cells.irnn import EquilibriumCell
 
     if not issubclass(find(model).cell, EquilibriumCell):
-        raise ValueError(f"--model {model} has no equilibrium recursion: choose irnn, sirnn or ernn.")
+        raise ValueError(f"--model {model} is not an equilibrium model: choose irnn, sirnn or ernn.")
     layer = as_layer(model, 3, hidden, seed, recurrent="full")
     x = noise_series(8, 30, 3, seed=seed)
     found, values = convergence(layer, x[:, 0], steps=steps, eta=eta), equilibrium_eigenvalues(layer, x)
@@ -46,7 +46,7 @@ def phase(
     steps: Annotated[int, typer.Option(min=2, help="Steps of the random walk.")] = 1000,
     seed: Seed = 0,
 ) -> Findings:
-    """Phase portraits of two units under a random walk (iRNN figure 2, ERNN figure 1).
+    """Draw phase portraits of two units under a random walk (iRNN figure 2, ERNN figure 1).
 
     Example: chronode analyze phase --model rnn,fastrnn,ernn
     """

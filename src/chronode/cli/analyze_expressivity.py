@@ -10,24 +10,25 @@ from .analyze_shared import Findings, Hidden, Layers, Piece, Seed, Steps, number
 from .flags import words
 
 Activation = Annotated[str, typer.Option(help="tanh, sigmoid, relu or hardtanh.")]
-Width = Annotated[int, typer.Option(min=2, help="Units a layer.")]
-Recipe = Annotated[str, typer.Option(help="authors (their published program) or text (the paper's text).")]
+Width = Annotated[int, typer.Option(min=2, help="Units per layer.")]
+Recipe = Annotated[str, typer.Option(help="authors (their published code) or text (the text of the paper).")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes.")]
 
 
 def trajectory(
     model: Annotated[
-        str, typer.Option(help="neural-ode, ct-rnn, ltc (random ones of the paper), or names as in `chronode models`.")
+        str,
+        typer.Option(help="neural-ode, ct-rnn, ltc (random networks of the paper), or names from `chronode models`."),
     ] = "neural-ode,ct-rnn,ltc",
     activation: Activation = "tanh",
     width: Width = 100,
     layers: Layers = 1,
     recipe: Recipe = "authors",
-    registry: Annotated[bool, typer.Option(help="All names are those of `chronode models`.")] = False,
-    explained: Annotated[bool, typer.Option(help="Draw the variance explained instead of the paths.")] = False,
+    registry: Annotated[bool, typer.Option(help="Use the models of `chronode models` for all names.")] = False,
+    explained: Annotated[bool, typer.Option(help="Draw the explained variance instead of the trajectories.")] = False,
     seed: Seed = 0,
 ) -> Findings:
-    """What a circle becomes inside networks (LTC's figures 1 and 2).
+    """Draw the trajectory of a network that reads a circle (LTC figures 1 and 2).
 
     Example: chronode analyze trajectory --activation relu
     """
@@ -51,15 +52,15 @@ def trajectory(
 
 def expressivity(
     over: Annotated[str, typer.Option(help="width, depth, sigma_w, sigma_b, activation, solver or recipe.")] = "width",
-    values: Annotated[str, typer.Option(help="Its values, separated by commas.")] = "10,25,50,100",
+    values: Annotated[str, typer.Option(help="Values, separated by commas.")] = "10,25,50,100",
     activation: Activation = "tanh",
     width: Width = 100,
     recipe: Recipe = "authors",
-    tries: Annotated[int, typer.Option(min=1, help="Random networks for each model and value.")] = 10,
+    tries: Annotated[int, typer.Option(min=1, help="Number of random networks per model and value.")] = 10,
     workers: Workers = 1,
     seed: Seed = 0,
 ) -> Findings:
-    """Trajectory length over one setting (LTC's figure 3), with the bounds of theorems 4 and 5.
+    """Measure the trajectory length over one setting (LTC figure 3), with the bounds of theorems 4 and 5.
 
     Example: chronode analyze expressivity --over solver --values rk23,rk45,adams,implicit
     """
@@ -79,13 +80,13 @@ def expressivity(
 
 
 def depth_table(
-    tries: Annotated[int, typer.Option(min=1, help="Random networks for each model and activation.")] = 100,
+    tries: Annotated[int, typer.Option(min=1, help="Number of random networks per model and activation.")] = 100,
     width: Annotated[int, typer.Option(min=2, help="Units.")] = 100,
     recipe: Recipe = "authors",
     workers: Workers = 2,
     seed: Seed = 0,
 ) -> Findings:
-    """Computational depth of Neural ODE, CT-RNN and LTC (LTC's Table 2).
+    """Measure the computational depth of Neural ODE, CT-RNN and LTC (LTC Table 2).
 
     Example: chronode analyze depth-table --tries 10
     """
@@ -96,7 +97,7 @@ def depth_table(
     setting = circle.Setting(width=width, recipe=recipe)
     with progress_bar("depth-table") as progress:
         found = measure.depth_table(tries, setting=setting, seed=seed, workers=workers, progress=progress)
-    title = f"median of solver steps per input sample x {measure.REFINE}"
+    title = f"median number of solver steps per input sample x {measure.REFINE}"
     summary = table(found.models, found.values, measure.REFINE * found.depth, title)
     if found.stopped.any():
         summary += f"\n{found.stopped.sum()} tries were stopped after {circle.STEPS_AT_MOST:,} steps"
@@ -109,7 +110,7 @@ def time_constants(
     hidden: Hidden = 6,
     seed: Seed = 0,
 ) -> Findings:
-    """The time constants of an LTC that reads a circle.
+    """Show the time constants of an LTC that reads a circle.
 
     Example: chronode analyze time-constants --form dense
     """

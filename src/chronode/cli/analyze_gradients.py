@@ -1,4 +1,4 @@
-"""`chronode analyze` for gradients: mmRNN's Table 2, gradient flow, the teaching signal, training."""
+"""`chronode analyze` for gradients: mmRNN Table 2, gradient flow, the teaching signal, training."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 def gradients(
     model: Models = "ode-rnn,mmrnn",
     lengths: Annotated[str, typer.Option(help="Sequence lengths, separated by commas.")] = "5,10,25,50",
-    setting: Annotated[str, typer.Option(help="'paper' (as mmRNN's Table 2) or 'default' (as created).")] = "paper",
-    weight_scale: Annotated[float, typer.Option(help="A further factor on all weight matrices.")] = 1.0,
+    setting: Annotated[str, typer.Option(help="'paper' (as in mmRNN Table 2) or 'default' (as created).")] = "paper",
+    weight_scale: Annotated[float, typer.Option(help="Additional factor for all weight matrices.")] = 1.0,
     hidden: Hidden = 64,
     seeds: Annotated[int, typer.Option(min=1, help="Initialisations.")] = 3,
 ) -> Findings:
-    """Gradient norms by sequence length: mmRNN's Table 2 beside the paper's.
+    """Measure gradient norms by sequence length and compare them with mmRNN Table 2.
 
     Example: chronode analyze gradients --model mmrnn,ode-rnn --lengths 5,10,25,50
     """
@@ -35,7 +35,7 @@ def gradients(
         hidden_size=hidden,
         seeds=seeds,
     )
-    notes = [f"{name}: {told}" for name, told in found.made_as.items()]
+    notes = [f"{name}: {text}" for name, text in found.made_as.items()]
     notes.append(
         "norm: of ∂h_T/∂h_0 for each unit of the first part of the state; mean ± standard deviation over units, "
         "sequences and seeds; the paper states neither its norm nor its weights"
@@ -44,14 +44,14 @@ def gradients(
 
 
 def _table(found: GradientTable) -> str:
-    """Plain columns: with rich's frames the paper's figures would not fit 80 characters."""
+    """Formats plain columns: with the frames of rich, the numbers of the paper would not fit 80 characters."""
     rows = [["length", *map(str, found.lengths)]]
     for index, name in enumerate(found.models):
         pairs = zip(found.means[index], found.stds[index], strict=True)
-        rows.append([f"{name}, here", *(_told(*pair) for pair in pairs)])
+        rows.append([f"{name}, chronode", *(_mean_and_std(*pair) for pair in pairs)])
         if name in found.paper:
             known = [found.paper[name].get(length) for length in found.lengths]
-            rows.append([f"{name}, paper", *("" if pair is None else _told(*pair) for pair in known)])
+            rows.append([f"{name}, paper", *("" if pair is None else _mean_and_std(*pair) for pair in known)])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     first, *rest = widths
     lines = [
@@ -60,7 +60,7 @@ def _table(found: GradientTable) -> str:
     return "\n".join(["Gradient norms (mmRNN, Table 2)", *lines])
 
 
-def _told(mean: float, spread: float) -> str:
+def _mean_and_std(mean: float, spread: float) -> str:
     digits = ".2f" if 0.01 <= mean < 1e5 else ".1e"
     return f"{mean:{digits}} ± {spread:{digits}}"
 
@@ -71,7 +71,7 @@ def flow(
     hidden: Hidden = 64,
     seed: Seed = 0,
 ) -> Findings:
-    """How much of step t is left at the last step (mmRNN figure 1), on noise with irregular gaps.
+    """Show how much of step t remains at the last step (mmRNN figure 1), on noise with irregular gaps.
 
     Example: chronode analyze flow --model irnn,rnn,lstm --steps 200
     """
@@ -93,7 +93,7 @@ def teaching(
     hidden: Hidden = 32,
     seed: Seed = 0,
 ) -> Findings:
-    """The loss's gradient at every step and the loss's surface (mmRNN figure 3), on bit streams.
+    """Show the gradient of the loss at every step and the loss surface (mmRNN figure 3), on bit streams.
 
     Example: chronode analyze teaching --model ode-rnn,mmrnn,lstm
     """
@@ -118,7 +118,7 @@ def training(
     hidden: Hidden = 32,
     seed: Seed = 0,
 ) -> Findings:
-    """Gradient flow while learning the adding problem (iRNN figure 3, 8, 9).
+    """Record the gradient flow during training on the adding problem (iRNN figures 3, 8 and 9).
 
     Example: chronode analyze training --model rnn,irnn --length 200 --steps 1000
     """

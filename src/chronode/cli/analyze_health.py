@@ -1,4 +1,4 @@
-"""`chronode analyze health`: what a run's model does with its data, and what to try."""
+"""`chronode analyze health`: what the model of a run does with its data, and what to try."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from .predict import Anyway, RunFolder
 def health(
     run: RunFolder,
     data: Annotated[
-        str | None, typer.Argument(help="A file with the columns of training; by default the run's own test part.")
+        str | None, typer.Argument(help="File with the columns of training; the test part of the run by default.")
     ] = None,
     anyway: Anyway = False,
     output: Annotated[
-        Path | None, typer.Option(help="Folder for health.png and health.json; by default the run's.")
+        Path | None, typer.Option(help="Folder for health.png and health.json; the run folder by default.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Gradient flow, saturation, dead units, ranges and time of a trained model: five findings and a page of plots.
+    """Check gradient flow, saturation, dead units, ranges and time of a trained model: five findings and a page of
+    plots.
 
     Example: chronode analyze health runs/vitals-1
     """

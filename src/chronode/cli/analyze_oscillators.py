@@ -22,7 +22,7 @@ from .analyze_shared import (
     whole_numbers,
 )
 
-Alpha = Annotated[float, typer.Option(help="UnICORNN's α.")]
+Alpha = Annotated[float, typer.Option(help="α of UnICORNN.")]
 
 
 def energy(
@@ -34,7 +34,7 @@ def energy(
     noise: Annotated[bool, typer.Option(help="Noise as input instead of a constant.")] = False,
     seed: Seed = 0,
 ) -> Findings:
-    """UnICORNN's Hamiltonian over time.
+    """Show the Hamiltonian of UnICORNN over time.
 
     Example: chronode analyze energy --delta-t 0.05
     """
@@ -47,7 +47,7 @@ def energy(
     found = oscillators.energy(
         "unicornn", x, hidden_size=hidden, num_layers=layers, delta_t=delta_t, alpha=alpha, seed=seed
     )
-    summary = f"largest change of H: {100 * found.drift.max():.3g} % of its first value"
+    summary = f"largest change of H: {100 * found.drift.max():.3g}% of its initial value"
     return Findings(summary, [Piece("energy", found, plots_oscillators.plot_energy)])
 
 
@@ -57,7 +57,7 @@ def volume(
     hidden: Hidden = 8,
     seed: Seed = 0,
 ) -> Findings:
-    """How the volume of a set of states changes over time, of any models.
+    """Show how the volume of a set of states changes over time, for any models.
 
     Example: chronode analyze volume --model unicornn,lstm
     """
@@ -79,7 +79,7 @@ def inverse(
     hidden: Hidden = 16,
     seed: Seed = 0,
 ) -> Findings:
-    """How well UnICORNN's inverse restores its states.
+    """Measure how well the inverse of UnICORNN restores its states.
 
     Example: chronode analyze inverse --steps 5000 --delta-t 0.1
     """
@@ -104,7 +104,7 @@ def state_bounds(
     hidden: Hidden = 16,
     seed: Seed = 0,
 ) -> Findings:
-    """UnICORNN's hidden states against the bound C.1.
+    """Compare the hidden states of UnICORNN with the bound C.1.
 
     Example: chronode analyze state-bounds --alpha 4
     """
@@ -127,7 +127,7 @@ def gradient_bounds(
     hidden: Hidden = 16,
     seed: Seed = 0,
 ) -> Findings:
-    """UnICORNN's gradients against the bound (12).
+    """Compare the gradients of UnICORNN with the bound (12).
 
     Example: chronode analyze gradient-bounds --layers 3
     """
@@ -147,10 +147,10 @@ def gradient_bounds(
 
 def gradient_formula(
     steps: Steps = 100,
-    at: Annotated[int, typer.Option(min=2, help="The step k whose share is measured.")] = 3,
+    at: Annotated[int, typer.Option(min=2, help="Step k whose contribution is measured.")] = 3,
     seed: Seed = 0,
 ) -> Findings:
-    """UnICORNN's formula (14) for the gradient as Δt goes to 0.
+    """Compare the gradient of UnICORNN with formula (14) as Δt goes to 0.
 
     Example: chronode analyze gradient-formula --steps 200
     """

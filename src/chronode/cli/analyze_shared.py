@@ -1,4 +1,4 @@
-"""What the commands of `chronode analyze` share: options, how they read lists, how their findings are shown."""
+"""Shared code of the commands of `chronode analyze`: options, lists, and the display of findings."""
 
 from __future__ import annotations
 
@@ -19,68 +19,68 @@ if TYPE_CHECKING:
     from rich.table import Table
     from torch import Tensor
 
-Output = Annotated[Path, typer.Option(help="Folder for the pictures and the numbers (JSON).")]
+Output = Annotated[Path, typer.Option(help="Folder for the plots and the numbers (JSON).")]
 Json = Annotated[bool, typer.Option("--json", help="Print the numbers as JSON instead of a summary.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of weights and data.")]
-Steps = Annotated[int, typer.Option(min=1, help="Length T.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed of weights and data.")]
+Steps = Annotated[int, typer.Option(min=1, help="Sequence length T.")]
 Models = Annotated[str, typer.Option("--model", help="Models, separated by commas.")]
-Layers = Annotated[int, typer.Option(min=1, help="Layers of the stack.")]
-Hidden = Annotated[int, typer.Option(min=1, help="Units H of a layer.")]
-DeltaT = Annotated[float, typer.Option(help="UnICORNN's Δt.")]
+Layers = Annotated[int, typer.Option(min=1, help="Number of layers.")]
+Hidden = Annotated[int, typer.Option(min=1, help="Units H per layer.")]
+DeltaT = Annotated[float, typer.Option(help="Δt of UnICORNN.")]
 DeltaTs = Annotated[str, typer.Option("--delta-t", help="Values of Δt, separated by commas.")]
 
 
-# ---- what is asked ------------------------------------------------------------------------------------------
+# ---- options ------------------------------------------------------------------------------------------------
 
 
 def models_in(given: str) -> list[str]:
-    """The models of --model, each of which the registry knows."""
+    """Parses --model and checks the names."""
     from ..nn._registry import find
 
     found = words(given)
     if not found:
-        raise ValueError("--model is empty; give names as in `chronode models`, separated by commas.")
+        raise ValueError("--model is empty; pass names from `chronode models`, separated by commas.")
     for name in found:
         find(name)
     return found
 
 
 def numbers(option: str, given: str) -> list[float]:
-    """The numbers between the commas; at least one."""
+    """Parses numbers separated by commas; at least one."""
     try:
         found = [float(value) for value in words(given)]
     except ValueError:
-        raise ValueError(f"{option} takes numbers separated by commas, got {given!r}.") from None
+        raise ValueError(f"{option} must be numbers separated by commas, got {given!r}.") from None
     if not found:
-        raise ValueError(f"{option} is empty; give numbers separated by commas.")
+        raise ValueError(f"{option} is empty; pass numbers separated by commas.")
     return found
 
 
 def whole_numbers(option: str, given: str) -> list[int]:
-    """The whole numbers between the commas; at least one."""
+    """Parses whole numbers separated by commas; at least one."""
     found = numbers(option, given)
     if any(value != int(value) for value in found):
-        raise ValueError(f"{option} takes whole numbers separated by commas such as 5,10,25, got {given!r}.")
+        raise ValueError(f"{option} must be whole numbers separated by commas such as 5,10,25, got {given!r}.")
     return [int(value) for value in found]
 
 
 def noise_series(*shape: int, seed: int) -> Tensor:
-    """N(0, 1)."""
+    """Returns noise from N(0, 1)."""
     import torch
 
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-# ---- what is told -------------------------------------------------------------------------------------------
+# ---- output -------------------------------------------------------------------------------------------------
 
 
 class Piece(NamedTuple):
-    """One picture: OUTPUT/name.png and OUTPUT/name.json.
+    """One plot: OUTPUT/name.png and OUTPUT/name.json.
 
     Attributes:
-        name: of both files.
-        found: a result, or a list of them.
-        draw: draws it into a file.
+        name: Name of both files.
+        found: A result, or a list of results.
+        draw: Function that draws the result to a file.
     """
 
     name: str
@@ -89,12 +89,12 @@ class Piece(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """What a command gives back to be shown.
+    """Output of a command.
 
     Attributes:
-        summary: what is printed, unless the numbers are.
-        pieces: the numbers and pictures.
-        notes: lines to print last.
+        summary: Text that is printed, unless the numbers are.
+        pieces: Numbers and plots.
+        notes: Lines that are printed last.
     """
 
     summary: str | Table
@@ -103,7 +103,7 @@ class Findings(NamedTuple):
 
 
 def with_output(command: Callable[..., Findings]) -> Callable[..., None]:
-    """Gives a command the options --output and --json after its own, and shows what it finds."""
+    """Adds the options --output and --json to a command and shows its findings."""
 
     def shown(output: Output = Path("runs/analyze"), json: Json = False, **given: Any) -> None:
         show(command(**given), output, as_json=json)
@@ -115,7 +115,7 @@ def with_output(command: Callable[..., Findings]) -> Callable[..., None]:
 
 
 def show(findings: Findings, output: Path, *, as_json: bool) -> None:
-    """Writes the numbers, draws the pictures, prints the numbers or the summary, and says where the pictures are."""
+    """Writes the numbers, draws the plots, and prints the numbers or the summary and the paths of the plots."""
     texts = {piece.name: _as_json(piece.found) for piece in findings.pieces}
     drawn = []
     for name, found, draw in findings.pieces:
@@ -139,7 +139,7 @@ def _as_json(found: Any) -> str:
 
 
 def table(rows: Sequence[str], columns: Sequence[Any], values: Any, title: str) -> str:
-    """Medians over the last axis as lines of text."""
+    """Formats the medians over the last axis as lines of text."""
     import numpy as np
 
     middle = np.nanmedian(values, axis=-1)
@@ -151,7 +151,7 @@ def table(rows: Sequence[str], columns: Sequence[Any], values: Any, title: str) 
 
 @contextmanager
 def progress_bar(command: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on the terminal's error stream, so that --json stays clean."""
+    """Shows a progress bar on standard error, so that --json stays clean."""
     from rich.console import Console
     from rich.progress import Progress
 

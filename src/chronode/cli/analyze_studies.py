@@ -1,4 +1,4 @@
-"""`chronode analyze` for UnICORNN's studies that train."""
+"""`chronode analyze` for the studies of UnICORNN that train models."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from ..analysis._oscillator_studies import Comparison
     from ..analysis._study import Trial
 
-TaskName = Annotated[str, typer.Option(help="What to train on; `chronode tasks` lists all.")]
-Epochs = Annotated[int, typer.Option(min=1, help="Passes over the training data.")]
-Runs = Annotated[int, typer.Option(min=1, help="Trainings of each kind, with different seeds.")]
+TaskName = Annotated[str, typer.Option(help="Task to train on; `chronode tasks` lists all.")]
+Epochs = Annotated[int, typer.Option(min=1, help="Number of passes over the training data.")]
+Runs = Annotated[int, typer.Option(min=1, help="Number of runs of each kind, with different seeds.")]
 
 
 def time_steps(
@@ -37,7 +37,7 @@ def time_steps(
     delta_t: DeltaT = 0.3,
     seed: Seed = 0,
 ) -> Findings:
-    """The time steps that a UnICORNN learns (its figure 5).
+    """Show the time steps that a UnICORNN learns (UnICORNN figure 5).
 
     Example: chronode analyze time-steps --task psmnist --layers 3 --hidden 256 --delta-t 0.19
     """
@@ -58,7 +58,7 @@ def weight_norms(
     runs: Runs = 3,
     seed: Seed = 0,
 ) -> Findings:
-    """The norms of UnICORNN's hidden weights during training (its figure 7).
+    """Show the norms of the hidden weights of UnICORNN during training (UnICORNN figure 7).
 
     Example: chronode analyze weight-norms --epochs 20
     """
@@ -82,7 +82,7 @@ def sensitivity(
     runs: Runs = 1,
     seed: Seed = 0,
 ) -> Findings:
-    """How much UnICORNN's score depends on Δt and α (its figure 4).
+    """Measure how the score of UnICORNN depends on Δt and α (UnICORNN figure 4).
 
     Example: chronode analyze sensitivity --runs 3
     """
@@ -106,7 +106,7 @@ def stacking(
     runs: Runs = 1,
     seed: Seed = 0,
 ) -> Findings:
-    """Residual against plain stacking of UnICORNN (its figure 6).
+    """Compare residual and plain stacking of UnICORNN (UnICORNN figure 6).
 
     Example: chronode analyze stacking --layers 3,6 --runs 3
     """
@@ -130,7 +130,7 @@ def subsampling(
     runs: Runs = 1,
     seed: Seed = 0,
 ) -> Findings:
-    """UnICORNN's score with only the last, or random, entries of each series (its figure 3).
+    """Measure the score of UnICORNN with only the last, or random, entries of each series (UnICORNN figure 3).
 
     Example: chronode analyze subsampling --task eigenworms --entries 1000,5000,17984
     """
@@ -147,7 +147,7 @@ def subsampling(
 def _trial(
     task: str, epochs: int, hidden: int, seed: int, *, layers: int = 1, delta_t: float = 0.3, runs: int = 1
 ) -> Trial:
-    """What a study trains."""
+    """Returns the trial of a study."""
     from ..analysis._study import Trial
     from ..training import Settings
 

@@ -18,8 +18,8 @@ from .workers import Address, EngineName, Workers, engine_for
 
 app = typer.Typer(
     help="Recurrent networks that keep time.",
-    epilog="Exit codes: 0 done; 1 begun, but not finished (a fault, a full disk, Ctrl-C); 2 an error in the command, "
-    "a setting or a file.",
+    epilog="Exit codes: 0: done; 1: started but not finished (an error, a full disk, Ctrl-C); 2: invalid command, "
+    "setting or file.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -48,9 +48,9 @@ def _root(
 @app.command()
 def models(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the README's table.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of docs/models.md.")] = False,
 ) -> None:
-    """List the models: paper, how each uses time, parameters, kernel.
+    """List the models: paper, use of time, number of parameters, kernel.
 
     Example: chronode models --json
     """
@@ -67,11 +67,11 @@ def models(
 @app.command()
 def demo(
     models: Annotated[str, typer.Option(help="Models to compare, separated by commas.")] = "mmrnn,lstm-dt,ode-rnn",
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training data.")] = 24,
-    seed: Annotated[int, typer.Option(min=0, help="Of the data, the weights and the order of batches.")] = 0,
+    epochs: Annotated[int, typer.Option(min=1, help="Number of passes over the training data.")] = 24,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for data, weights and batch order.")] = 0,
     output: Annotated[Path, typer.Option(help="Folder for the plot.")] = Path("runs/demo"),
 ) -> None:
-    """Watch models learn parity from bits that are only seen when they change.
+    """Train a few models on the parity of event-encoded bit streams and plot their accuracy.
 
     Example: chronode demo --models mmrnn,ltc,gru --epochs 10
     """
@@ -82,9 +82,9 @@ def demo(
 
 @app.command()
 def doctor(
-    model: Annotated[str, typer.Option(help="Say how this model runs, and why.")] = "",
+    model: Annotated[str, typer.Option(help="Explain how this model runs.")] = "",
 ) -> None:
-    """Say what is in use and why: versions, kernels, threads.
+    """Show versions, kernels and threads in use, and the reasons.
 
     Example: chronode doctor --model gru-d
     """
@@ -102,9 +102,9 @@ def compile_model(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the model; may be repeated.")
     ] = None,
-    double: Annotated[bool, typer.Option("--float64", help="For float64 instead of float32.")] = False,
+    double: Annotated[bool, typer.Option("--float64", help="Compile for float64 instead of float32.")] = False,
 ) -> None:
-    """Build a model's kernels now, so that no training has to wait for the C++ compiler.
+    """Compile the kernels of a model now, so that training does not wait for the C++ compiler.
 
     Example: chronode compile gru-d --input-size 5 --hidden-size 64
     """
@@ -116,23 +116,23 @@ def compile_model(
 @app.command()
 def bench(
     all_models: Annotated[
-        bool, typer.Option("--all", help="Every model against torch.nn.LSTM at T256 B64 H64.")
+        bool, typer.Option("--all", help="Compare every model with torch.nn.LSTM at T256 B64 H64.")
     ] = False,
     scaling: Annotated[bool, typer.Option("--scaling", help="Show the cost at 1x, 2x and 4x T and B.")] = False,
     memory: Annotated[bool, typer.Option("--memory", help="Measure peak memory too.")] = False,
     step: Annotated[
-        bool, typer.Option("--step", help="Time single steps (B1 H64) against torch.nn.LSTMCell instead.")
+        bool, typer.Option("--step", help="Compare single steps (B1 H64) with torch.nn.LSTMCell instead.")
     ] = False,
     compiled: Annotated[
-        bool, typer.Option("--compiled", help="Time compiled steps against the loop and torch.nn.LSTM instead.")
+        bool, typer.Option("--compiled", help="Compare compiled steps with the loop and torch.nn.LSTM instead.")
     ] = False,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     case: Annotated[str, typer.Option(help="Only shapes whose name contains this.")] = "",
-    repeats: Annotated[int, typer.Option(min=1, help="Rounds; the median counts.")] = 7,
+    repeats: Annotated[int, typer.Option(min=1, help="Number of rounds; the median is reported.")] = 7,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     output: Annotated[Path | None, typer.Option(help="Also write OUTPUT.json and OUTPUT.md.")] = None,
 ) -> None:
-    """Time one batch of ours against the plain loop, torch's LSTM, ncps and the machine's limit.
+    """Time one batch and compare it with the plain loop, the LSTM of torch, ncps and the limit of the machine.
 
     Example: chronode bench --case mmrnn --repeats 3
     """
@@ -158,10 +158,14 @@ def bench(
 
 @app.command()
 def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[RECIPE]...", help="Such as mmrnn/table3.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every recipe.")] = False,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[RECIPE]...", help="Recipes, such as mmrnn/table3.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Run every recipe.")] = False,
     listed: Annotated[bool, typer.Option("--list", help="List the recipes.")] = False,
-    plan: Annotated[bool, typer.Option("--plan", help="Only tell the runs that are lacking and their hours.")] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="List the missing runs and their estimated hours without running them.")
+    ] = False,
     budget: Annotated[str, typer.Option(help="smoke, laptop or paper.")] = "laptop",
     only: Annotated[str, typer.Option(help="Tasks or columns of the table to run, separated by commas.")] = "",
     models: Annotated[str, typer.Option(help="Models to run, separated by commas.")] = "",
@@ -172,7 +176,7 @@ def reproduce(
     output: Annotated[Path, typer.Option(help="Folder for tables, plots and unfinished runs.")] = Path("runs/tables"),
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Run a paper's table again, beside the paper's numbers, or draw one of its figures.
+    """Reproduce a table of a paper, next to the published numbers, or draw one of its figures.
 
     Example: chronode reproduce mmrnn/table3 --budget laptop --only event
     """
@@ -204,15 +208,15 @@ def reproduce(
 @app.command()
 def results(
     ledger: Annotated[Path, typer.Option(help="Folder of the ledger.")] = Path("results"),
-    output: Annotated[Path, typer.Option(help="The page to write.")] = Path("RESULTS.md"),
+    output: Annotated[Path, typer.Option(help="Page to write.")] = Path("RESULTS.md"),
     archive: Annotated[
-        bool, typer.Option("--archive", help="First move the runs that no recipe asks for to LEDGER/archive.")
+        bool, typer.Option("--archive", help="First move runs that no recipe needs to LEDGER/archive.")
     ] = False,
     stale: Annotated[
         str, typer.Option(help="With --archive: models whose definition has changed; all their runs are moved.")
     ] = "",
 ) -> None:
-    """Write RESULTS.md and its plots from the ledger, with the figures that lie in its folder `figures`.
+    """Write RESULTS.md and its plots from the ledger, with the figures in its folder `figures`.
 
     Example: chronode results
     """
@@ -225,7 +229,7 @@ def results(
         moved = Ledger(ledger).archive(lambda entry: entry.config_hash in current and entry.model not in changed)
         print(f"{moved} runs moved to {ledger / 'archive'}")
     filled = render(Ledger(ledger), output, output.parent / ledger.name)
-    print(f"{output}: {filled} cells of the papers' tables are filled")
+    print(f"{output}: {filled} cells of the tables are filled")
 
 
 for _module in (train, predict, export, runs, compare, sweep):

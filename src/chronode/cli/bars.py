@@ -1,4 +1,4 @@
-"""Progress of a training: a bar with loss, metric and the time left; a line per epoch where there is no terminal."""
+"""Progress of training: a bar with loss, metric and remaining time, or one line per epoch without a terminal."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from ..training import BatchDone, EpochDone, Event, Note
 
 
 class Bars:
-    """Shows the events of one training, or of several one after the other.
+    """Display of the events of one or several consecutive trainings.
 
     Args:
-        console: where to show them.
-        labels: of the trainings.
-        epochs: that each goes through, at most.
+        console: Console for the output.
+        labels: Labels of the trainings.
+        epochs: Maximum number of epochs of each training.
 
     Example:
         >>> import io
         >>> from chronode.training import Epoch
-        >>> told = io.StringIO()
-        >>> with Bars(Console(file=told), ["mmrnn"], 2) as show:
+        >>> output = io.StringIO()
+        >>> with Bars(Console(file=output), ["mmrnn"], 2) as show:
         ...     show(EpochDone(Epoch(1, 0.5, 0.4, {"accuracy": 0.9}), True))
-        >>> print(told.getvalue().strip())
+        >>> print(output.getvalue().strip())
         mmrnn  epoch 1/2  loss 0.5  valid loss 0.4  accuracy 0.9  (best)
     """
 
     def __init__(self, console: Console, labels: list[str], epochs: int):
-        columns = (TextColumn("{task.description:<8}"), BarColumn(16), TextColumn("{task.fields[told]}"))
+        columns = (TextColumn("{task.description:<8}"), BarColumn(16), TextColumn("{task.fields[text]}"))
         self.console, self.labels, self.epochs = console, iter(labels), epochs
         self.progress = Progress(
             *columns, TimeRemainingColumn(elapsed_when_finished=True), console=console, disable=not console.is_terminal
@@ -57,18 +57,18 @@ class Bars:
     def _measured(self, event: EpochDone) -> None:
         epoch = event.epoch
         scores = [f"{name} {value:.4g}" for name, value in epoch.metrics.items()]
-        # A bar has room for the first metric, which is the one that is asked for; a line for all.
+        # A bar has room for the first metric, the one that was asked for; a line has room for all.
         self.measured = f"  {(scores or [f'valid loss {epoch.valid_loss:.4g}'])[0]}"
         self._show(epoch.number, epoch.number, f"loss {epoch.loss:.4g}{self.measured}")
         if not self.console.is_terminal:
-            told = "  ".join([f"loss {epoch.loss:.4g}", f"valid loss {epoch.valid_loss:.4g}", *scores])
-            line = f"{self.label}  epoch {epoch.number}/{self.epochs}  {told}{'  (best)' if event.best else ''}"
+            scores_text = "  ".join([f"loss {epoch.loss:.4g}", f"valid loss {epoch.valid_loss:.4g}", *scores])
+            line = f"{self.label}  epoch {epoch.number}/{self.epochs}  {scores_text}{'  (best)' if event.best else ''}"
             self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    def _show(self, epoch: int, done: float, told: str) -> None:
+    def _show(self, epoch: int, done: float, text: str) -> None:
         if self.bar is None or done < self.done:
-            # A resumed run begins where it was, so that the time left is that of what it still has to do.
+            # A resumed run starts at its position, so that the remaining time is right.
             self.label = next(self.labels)
-            self.bar = self.progress.add_task(self.label, total=self.epochs, completed=int(done), told="")
+            self.bar = self.progress.add_task(self.label, total=self.epochs, completed=int(done), text="")
         self.done = done
-        self.progress.update(self.bar, completed=done, told=f"epoch {epoch}/{self.epochs}  {told}")
+        self.progress.update(self.bar, completed=done, text=f"epoch {epoch}/{self.epochs}  {text}")

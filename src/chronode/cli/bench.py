@@ -1,4 +1,4 @@
-"""`chronode bench`: how fast, against whom."""
+"""`chronode bench`: speed comparisons."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run_bench(
     as_json: bool,
     output: Path | None,
 ) -> None:
-    """Times the chosen cases and prints or writes the outcome."""
+    """Times the selected cases and prints or writes the result."""
     check_device("--device", device)
     cases = list(bench.CASES)
     only = None
@@ -33,7 +33,7 @@ def run_bench(
         cases, only = bench.all_models(list(models())), {"chronode", "lstm"}
     cases = [case for case in cases if pick.lower() in case.name.lower()]
     if not cases:
-        raise ValueError(f"--case {pick!r} fits none of: {', '.join(case.name for case in bench.CASES)}.")
+        raise ValueError(f"--case {pick!r} matches none of: {', '.join(case.name for case in bench.CASES)}.")
     if scaling:
         cases, only = [part for case in cases for part in bench.scaled(case)], {"chronode"}
     console = Console(stderr=True)
@@ -50,28 +50,28 @@ def run_bench(
 
 
 def run_compiled(*, pick: str, repeats: int, as_json: bool, output: Path | None) -> None:
-    """Times compiled steps of all models without a hand-written kernel, or of those whose name contains `pick`."""
+    """Times the compiled steps of all models without a hand-written kernel whose name contains `pick`."""
     with Console(stderr=True).status("bench") as line:
         figures = compiled.time_models([name for name in models() if pick.lower() in name], repeats, line.update)
         if not figures:
-            raise ValueError(f"--case {pick!r} is not part of the name of any model that is compiled.")
-        line.update("lstm and a user's cell")
+            raise ValueError(f"--case {pick!r} matches no model that is compiled.")
+        line.update("lstm and a custom cell")
         others = [] if pick else [*compiled.time_lstm(repeats), compiled.time_leaky(repeats)]
     facts = bench.machine()
     machine = f"{facts['cpu']}, {facts['threads']} threads, torch {facts['torch']}, {facts['date']}."
-    told = compiled.as_dict(figures, others) | {"machine": facts}
+    result = compiled.as_dict(figures, others) | {"machine": facts}
     text = compiled.as_markdown(figures, others, machine)
     if output is not None:
-        bench.write(output.with_suffix(".json"), json.dumps(told, indent=2) + "\n")
+        bench.write(output.with_suffix(".json"), json.dumps(result, indent=2) + "\n")
         bench.write(output.with_suffix(".md"), text + "\n")
-    print(json.dumps(told, indent=2) if as_json else text)
+    print(json.dumps(result, indent=2) if as_json else text)
 
 
 def run_steps(*, pick: str, repeats: int, as_json: bool, output: Path | None) -> None:
-    """Times single steps of the papers' models, or of those whose name contains `pick`, and prints or writes them."""
+    """Times single steps of the models whose name contains `pick`, and prints or writes them."""
     names = [name for name in (models() if pick else steps.MODELS) if pick.lower() in name]
     if not names:
-        raise ValueError(f"--case {pick!r} is not part of the name of any model: `chronode models` lists them.")
+        raise ValueError(f"--case {pick!r} matches no model: `chronode models` lists them.")
     with Console(stderr=True).status("bench") as line:
         timings = steps.time_steps(names, repeats, tell=line.update)
     if output is not None:
@@ -85,7 +85,7 @@ def run_steps(*, pick: str, repeats: int, as_json: bool, output: Path | None) ->
 
 def _print_steps(timings: list[steps.StepTiming]) -> None:
     console = Console(highlight=False)
-    table = Table("model", title="one step of one sequence, H = 64, median µs (times torch.nn.LSTMCell's)")
+    table = Table("model", title="one step of one sequence, H = 64, median µs (relative to torch.nn.LSTMCell)")
     for title in ("layer.stepper", "layer.step", f"stepper ≤ {steps.MOST:g}x"):
         table.add_column(title, justify="right")
     for timing in timings:

@@ -1,4 +1,4 @@
-"""`chronode compare`: models on the same data, with mean and spread over seeds."""
+"""`chronode compare`: models on the same data, with mean and standard deviation over seeds."""
 
 from __future__ import annotations
 
@@ -24,23 +24,26 @@ def attach(app: typer.Typer) -> None:
 
 
 def compare(
-    data: Annotated[str | None, typer.Argument(metavar="TASK", help="A task's name, or a file as for `train`.")] = None,
-    models: Annotated[str, typer.Option(help="Names as in `chronode models`, separated by commas.")] = "mmrnn,lstm-dt",
-    seeds: Annotated[int, typer.Option(min=1, help="Runs of each model, each with its own split and weights.")] = 3,
+    data: Annotated[
+        str | None, typer.Argument(metavar="TASK", help="Name of a task, or a file as for `train`.")
+    ] = None,
+    models: Annotated[str, typer.Option(help="Names from `chronode models`, separated by commas.")] = "mmrnn,lstm-dt",
+    seeds: Annotated[int, typer.Option(min=1, help="Runs per model, each with its own split and weights.")] = 3,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder of the runs; by default runs/compare-NAME.")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="A YAML file with settings, as for `train`.")] = None,
+    config: Annotated[Path | None, typer.Option(help="YAML file with settings, as for `train`.")] = None,
     workers: Workers = 0,
     engine: EngineName = "local",
     address: Address = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     **given: Any,
 ) -> None:
-    """Compare models on a task or a file: mean ± standard deviation over seeds, the best first.
+    """Compare models on a task or a file: mean ± standard deviation over seeds, best first.
 
-    Within a seed all models see the same series. Finished runs are kept: the same command goes on after an
-    interruption, and one with more models or seeds trains only those. A setting of one model is MODEL.NAME=VALUE.
+    Within a seed, all models use the same series. Finished runs are kept: the same command resumes after an
+    interruption, and with more models or seeds it trains only the new ones. Set an option of a single model with
+    MODEL.NAME=VALUE.
 
     Example: chronode compare bitstream --models mmrnn,unicornn,lstm --seeds 3 --epochs 5 --set unicornn.delta_t=0.2
     """
@@ -55,21 +58,21 @@ def compare(
     runs = plan(asked, flags.words(models), seeds, folder)
     console = Console(stderr=json)
     comparison = Comparison.of(_train(runs, place, asked.training.epochs, console, folder))
-    told = {"data": asked.data.source, **comparison.as_dict()}
+    summary = {"data": asked.data.source, **comparison.as_dict()}
     if any(row.results for row in comparison.rows):
         title = f"{asked.data.source}: {seeds} seed{'s' * (seeds > 1)}"
-        told["plot"] = str(plot_comparison(comparison, folder / "comparison.png", title=title))
-    _write(folder / "comparison.json", told)
+        summary["plot"] = str(plot_comparison(comparison, folder / "comparison.png", title=title))
+    _write(folder / "comparison.json", summary)
     if json:
-        print(jsonlib.dumps(told, indent=1))
+        print(jsonlib.dumps(summary, indent=1))
     else:
-        _show(console, comparison, told, folder)
+        _show(console, comparison, summary, folder)
     if comparison.failed:
         raise typer.Exit(1)
 
 
 def _train(runs: list[PlannedRun], engine: Engine, epochs: int, console: Console, folder: Path) -> list[Result]:
-    """All results in the order of `runs`; Ctrl-C ends with one line that says how to go on, and exit code 1."""
+    """Returns all results in the order of `runs`; Ctrl-C prints how to resume and exits with code 1."""
     from ..report.run_page import draw_run
     from ..search._compare import compare as train_all
     from .many import Trainings
@@ -77,7 +80,7 @@ def _train(runs: list[PlannedRun], engine: Engine, epochs: int, console: Console
 
     kept = {str(planned.folder) for planned in runs if planned.result() is not None}
     if kept:
-        say(console, f"{len(kept)} of {len(runs)} runs are there already, in {folder}")
+        say(console, f"{len(kept)} of {len(runs)} runs already exist in {folder}")
     found: dict[str, Result] = {}
     hooks: dict[str, Any] = {"engine": engine, "draw": draw_run}
     try:
@@ -89,7 +92,7 @@ def _train(runs: list[PlannedRun], engine: Engine, epochs: int, console: Console
                 if result.run not in kept:
                     bar.end(_label(result), _line(result))
     except KeyboardInterrupt as error:
-        typer.echo(f"stopped; what is done is in {folder}. The same command goes on from there.", err=True)
+        typer.echo(f"stopped; finished runs are in {folder}. Run the same command to resume.", err=True)
         raise typer.Exit(1) from error
     return [found[str(planned.folder)] for planned in runs]
 
@@ -103,19 +106,19 @@ def _line(result: Result) -> str:
     if result.fault:
         return f"{name}: failed"
     scores = ", ".join(f"{metric} {value:.4g}" for metric, value in (result.test or {}).items() if value is not None)
-    return f"{name}: test {scores} ({result.seconds:.2g} s an epoch)"
+    return f"{name}: test {scores} ({result.seconds:.2g} s per epoch)"
 
 
-def _show(console: Console, comparison: Comparison, told: dict[str, Any], folder: Path) -> None:
+def _show(console: Console, comparison: Comparison, summary: dict[str, Any], folder: Path) -> None:
     from .outcome import say
 
-    console.print(_table(comparison, told["data"]))
+    console.print(_table(comparison, summary["data"]))
     for one in comparison.failed:
         say(console, f"{one.model}, seed {one.seed}: {one.fault}", style="red")
-    say(console, f"runs: {folder}" + (f"   plot: {told['plot']}" if "plot" in told else ""))
+    say(console, f"runs: {folder}" + (f"   plot: {summary['plot']}" if "plot" in summary else ""))
     best = comparison.rows[0]
     if best.results:
-        say(console, f"next: chronode show {best.results[0].run}   or   more models with --models, more --seeds")
+        say(console, f"next: chronode show {best.results[0].run}   or add models (--models) and seeds (--seeds)")
 
 
 def _table(comparison: Comparison, source: str) -> Table:
@@ -123,7 +126,7 @@ def _table(comparison: Comparison, source: str) -> Table:
     for name in (*comparison.metrics, "parameters", "s/epoch", "seeds"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in comparison.rows:
-        scores = [_told(*row.score(name)) for name in comparison.metrics]
+        scores = [_mean_and_std(*row.score(name)) for name in comparison.metrics]
         if not row.results:
             scores[0] = "failed"
         parameters = "" if row.parameters is None else f"{row.parameters:,}"
@@ -136,14 +139,14 @@ def _table(comparison: Comparison, source: str) -> Table:
     return table
 
 
-def _told(mean: float | None, spread: float | None) -> str:
+def _mean_and_std(mean: float | None, spread: float | None) -> str:
     if mean is None:
         return ""
     return f"{mean:.4g}" + ("" if spread is None else f" ± {spread:.2g}")
 
 
-def _write(path: Path, told: dict[str, Any]) -> None:
+def _write(path: Path, summary: dict[str, Any]) -> None:
     from .._files import replacing
 
     with replacing(path) as draft:
-        draft.write_text(jsonlib.dumps(told, indent=1) + "\n", encoding="utf-8")
+        draft.write_text(jsonlib.dumps(summary, indent=1) + "\n", encoding="utf-8")

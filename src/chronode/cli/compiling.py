@@ -1,4 +1,4 @@
-"""`chronode compile`: kernels built before they are needed."""
+"""`chronode compile`: compiles kernels before they are needed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ..nn._registry import create
 def run_compile(
     name: str, input_size: int, hidden_size: int, num_layers: int, settings: list[str], double: bool
 ) -> None:
-    """Builds the kernels of a model's cells; one line for each kind of cell."""
+    """Compiles the kernels of the cells of a model and prints one line per kind of cell."""
     layer = create(name, input_size, hidden_size, num_layers, **_settings(settings))
     layer.to(torch.float64 if double else torch.float32)
     seen = set()
     for cell in compiler.cells_of(layer):
         path, start = compiler.explain(cell), time.perf_counter()
         if path.name == "hand-written":
-            print(f"{name}: {type(cell).__name__} has a hand-written kernel; there is nothing to compile.")
+            print(f"{name}: {type(cell).__name__} has a hand-written kernel; nothing to compile.")
             return
         try:
             kernel = kernel_of(cell)
@@ -31,7 +31,7 @@ def run_compile(
             raise ValueError(f"{name}: {type(cell).__name__} cannot be compiled: {reason}.") from reason
         if kernel.key not in seen:
             seen.add(kernel.key)
-            print(f"{name}: {type(cell).__name__} is compiled ({time.perf_counter() - start:.1f} s).")
+            print(f"{name}: {type(cell).__name__} compiled ({time.perf_counter() - start:.1f} s).")
 
 
 def _settings(given: list[str]) -> dict[str, object]:
@@ -39,6 +39,6 @@ def _settings(given: list[str]) -> dict[str, object]:
     for text in given:
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise ValueError(f"--set takes NAME=VALUE, got {text!r}.")
+            raise ValueError(f"--set must be NAME=VALUE, got {text!r}.")
         found[key] = parse_yaml(value, "--set")
     return found

@@ -1,4 +1,4 @@
-"""`chronode data`: list, fetch, find, check and build data sets."""
+"""`chronode data`: lists, downloads, locates, verifies and builds data sets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..data.sets._catalogue import DataSet, data_sets
 from ..data.sets._copies import SEAL, DataError
 from ..data.sets._download import cache_folder, fetch, mirror_folder, present
 
-data_app = typer.Typer(help="Data sets: list, fetch, check, build.", no_args_is_help=True, rich_markup_mode=None)
+data_app = typer.Typer(help="Data sets: list, download, verify, build.", no_args_is_help=True, rich_markup_mode=None)
 
 HEADINGS = ("name", "data", "publisher", "licence", "download", "checked by")
 
@@ -34,8 +34,8 @@ def _known_one(name: str) -> str:
     return name
 
 
-Name = Annotated[str, typer.Argument(help="Of a data set; `chronode data list` has them all.", callback=_known_one)]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite a file that exists.")]
+Name = Annotated[str, typer.Argument(help="Name of a data set; `chronode data list` lists all.", callback=_known_one)]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -44,7 +44,7 @@ def list_command(
     json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of docs/datasets.md.")] = False,
 ) -> None:
-    """List the data sets: publisher, licence, size, how they are checked, where they are.
+    """List the data sets: publisher, licence, size, verification, location.
 
     Example: chronode data list --json
     """
@@ -62,12 +62,12 @@ def list_command(
 
 @data_app.command("fetch")
 def fetch_command(
-    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Data sets to get.", callback=_known)],
-    again: Annotated[bool, typer.Option("--again", help="Download even what the cache has.")] = False,
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Data sets to download.", callback=_known)],
+    again: Annotated[bool, typer.Option("--again", help="Download even if the data set is in the cache.")] = False,
 ) -> None:
-    """Download data sets from their publishers, check them, and keep them in the cache.
+    """Download data sets from their publishers, verify them and store them in the cache.
 
-    An interrupted download goes on where it was. Those in the mirror or the cache are checked only.
+    An interrupted download is resumed. Data sets in the mirror or the cache are only verified.
 
     Example: chronode data fetch mnist ozone
     """
@@ -88,7 +88,7 @@ def fetch_command(
 
 @data_app.command("path")
 def path_command(name: Name) -> None:
-    """Print the folder of a data set that is here; nothing is downloaded.
+    """Print the folder of a data set on this machine; nothing is downloaded.
 
     Example: chronode data path mnist
     """
@@ -97,18 +97,19 @@ def path_command(name: Name) -> None:
     except DataError as error:
         _fail(str(error))
     if copy is None:
-        _fail(f"{name} is not here: run `chronode data {'fetch' if data_sets()[name].remote else 'build'} {name}`.")
+        _fail(f"{name} was not found: run `chronode data {'fetch' if data_sets()[name].remote else 'build'} {name}`.")
     print(copy.folder)
 
 
 @data_app.command("verify")
 def verify_command(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", help="All that are here by default.", callback=_known)
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Data sets; by default all on this machine.", callback=_known),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Hash every file anew; exit code 1 if one is missing, truncated or altered.
+    """Hash every file again; exit code 1 if one is missing, truncated or modified.
 
     Example: chronode data verify mnist
     """
@@ -118,7 +119,7 @@ def verify_command(
     if json:
         print(json_format.dumps(rows, indent=2, ensure_ascii=False))
     else:
-        table = Table("name", "state", "folder", "notes", title="Data sets, hashed anew")
+        table = Table("name", "state", "folder", "notes", title="Data sets, hashed again")
         for row in rows:
             table.add_row(*(escape(row[key] or "") for key in ("name", "state", "folder", "notes")))
         Console().print(table)
@@ -129,16 +130,16 @@ def verify_command(
 @data_app.command("build")
 def build_command(
     name: Name,
-    steps: Annotated[int | None, typer.Option(min=1, help="Training steps of the policies.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the simulation.")] = 0,
+    steps: Annotated[int | None, typer.Option(min=1, help="Number of training steps of the policies.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the simulation.")] = 0,
 ) -> None:
-    """Simulate a data set that nobody publishes and keep it in the cache.
+    """Simulate a data set that is not published and store it in the cache.
 
     Example: chronode data build walker2d --seed 1
     """
     simulated = [known.name for known in data_sets().values() if known.simulated]
     if name not in simulated:
-        raise typer.BadParameter(f"{name} is downloaded, not simulated; {' and '.join(simulated)} can be built.")
+        raise typer.BadParameter(f"{name} cannot be built, only downloaded; {' and '.join(simulated)} can be built.")
     from ..tasks._simulate import build
 
     chosen: dict[str, Any] = {} if steps is None else {"steps": steps}
@@ -146,7 +147,7 @@ def build_command(
 
 
 def as_markdown() -> str:
-    """The table that stands in docs/datasets.md."""
+    """Returns the table of docs/datasets.md."""
     rows = [(f"`{name}`", *cells) for name, *cells in map(_cells, data_sets().values())]
     ruler = ["---"] * len(HEADINGS)
     return "\n".join(f"| {' | '.join(row)} |" for row in (HEADINGS, ruler, *rows))
@@ -160,12 +161,12 @@ def _cells(known: DataSet) -> list[str]:
 def _facts(known: DataSet) -> dict[str, Any]:
     keys = ("name", "title", "publisher", "page", "licence", "cite", "simulated", "checked_by")
     addresses = [url for remote in known.remote for url in remote.urls]
-    told = {key: getattr(known, key) for key in keys}
-    return {**told, "size": known.size or None, "addresses": addresses, "here": _where(known.name)}
+    entry = {key: getattr(known, key) for key in keys}
+    return {**entry, "size": known.size or None, "addresses": addresses, "here": _where(known.name)}
 
 
 def _where(name: str) -> str | None:
-    """Where a data set seems to be, without hashing it."""
+    """Returns where a data set is, without hashing it."""
     mirror = mirror_folder()
     if mirror is not None and (mirror / name).is_dir():
         return "mirror"
@@ -189,16 +190,16 @@ def _fail(message: str) -> NoReturn:
 
 @data_app.command("example")
 def example_command(
-    path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("charts.csv"),
-    patients: Annotated[int, typer.Option(min=1, help="How many series.")] = 600,
-    seed: Annotated[int, typer.Option(min=0, help="Of what is made up.")] = 0,
+    path: Annotated[Path, typer.Argument(help="File to write.")] = Path("charts.csv"),
+    patients: Annotated[int, typer.Option(min=1, help="Number of patients (series).")] = 600,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     force: Force = False,
 ) -> None:
-    """Write a made-up CSV to try `chronode train` on: charts at odd times, with empty cells.
+    """Write an example CSV for `chronode train`: synthetic charts with irregular times and empty cells.
 
     Example: chronode data example charts.csv
     """
     from ..data._example import write_example
 
     write_example(check_new(path, "PATH", force=force), patients, seed)
-    print(f"{path}: now try `chronode train {path} --target outcome --id patient --time charted_at`")
+    print(f"{path} written; try `chronode train {path} --target outcome --id patient --time charted_at`")

@@ -1,4 +1,4 @@
-"""`chronode demo`: a minute in which recurrent networks learn something that needs time."""
+"""`chronode demo`: recurrent networks learn a task that needs time, within a minute."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HIDDEN = 32
 
 @dataclass(frozen=True)
 class Outcome:
-    """One model's run."""
+    """Result of one model."""
 
     parameters: int
     test_accuracy: float
@@ -33,19 +33,19 @@ class Outcome:
 
 
 def run_demo(names: list[str], epochs: int, seed: int, output: Path) -> dict[str, Outcome]:
-    """Trains each model on event-coded bit streams; prints a table and draws the learning curves."""
+    """Trains each model on event-encoded bit streams; prints a table and draws the learning curves."""
     if not names:
-        raise ValueError("--models is empty; give names as in `chronode models`, separated by commas.")
+        raise ValueError("--models is empty; pass names from `chronode models`, separated by commas.")
     for name in names:
         find(name)
     console = Console()
     console.print(status())
     data = [bitstream(count, 3 * seed + part, longest=LONGEST) for part, count in enumerate((TRAIN, VALID, TEST))]
-    console.print(f"task: the parity of 2 to {LONGEST} bits, seen only when they change ({TRAIN:,} series)")
+    console.print(f"task: parity of 2 to {LONGEST} bits, event-based encoding ({TRAIN:,} series)")
     for line in drawn_examples(data[0], 3):
         console.print(line)
     outcomes = {}
-    # Batches as small as these gain nothing from threads, and on a busy machine wait long for them.
+    # Such small batches gain nothing from threads, and on a busy machine they wait long for them.
     settings = Settings(epochs=epochs, batch_size=128, seed=seed, threads=1)
     with _progress(console) as progress:
         for name in names:
@@ -55,27 +55,27 @@ def run_demo(names: list[str], epochs: int, seed: int, output: Path) -> dict[str
     title = f"Parity of up to {LONGEST} bits from irregular events (H = {HIDDEN}, seed {seed})"
     path = plot_curves(curves, output / "curves.png", title=title, ylabel="validation accuracy (%)", chance=50)
     console.print(f"plot: {path}", soft_wrap=True)
-    console.print("next: `chronode models` lists what else you can compare with --models")
+    console.print("next: `chronode models` lists more models for --models")
     return outcomes
 
 
 def drawn_examples(streams: Sequences, count: int) -> list[str]:
-    """Small bars of the bits, with the events that the models see and the answer."""
+    """Draws some bit streams with their events and parity."""
     lines = []
     for series in streams[:count]:
         values = series.values[:, 0].astype(int).tolist()
         gaps = (series.dt * BLOCK).round().astype(int).tolist()
-        # Each event's bit holds until the next event; the last one holds for its own place.
+        # The bit of an event is valid until the next event; the last one only for its own position.
         bits = [value for value, run in zip(values, [*gaps[1:], 1], strict=True) for _ in range(run)]
         bar = "".join("█" if bit else "▁" for bit in bits)
-        told = " ".join(f"{value}@+{gap}" for value, gap in zip(values, gaps, strict=True))
-        lines.append(f"  {bar:<{LONGEST}}  parity {series.target}   told as {told}")
+        events_text = " ".join(f"{value}@+{gap}" for value, gap in zip(values, gaps, strict=True))
+        lines.append(f"  {bar:<{LONGEST}}  parity {series.target}   events {events_text}")
     return lines
 
 
 def _train(name: str, data: list[Sequences], settings: Settings, progress: Progress) -> Outcome:
     train, valid, test = data
-    bar = progress.add_task(name, total=settings.epochs, told=f"epoch 0/{settings.epochs}")
+    bar = progress.add_task(name, total=settings.epochs, text=f"epoch 0/{settings.epochs}")
     measured = ""
 
     def show(event: Event) -> None:
@@ -83,8 +83,8 @@ def _train(name: str, data: list[Sequences], settings: Settings, progress: Progr
         if isinstance(event, EpochDone):
             measured = f"  valid {event.epoch.metrics['accuracy']:.1%}"
         elif isinstance(event, BatchDone):
-            told = f"epoch {event.epoch}/{settings.epochs}  loss {event.loss:.3f}{measured}"
-            progress.update(bar, completed=event.epoch - 1 + event.batch / event.batches, told=told)
+            text = f"epoch {event.epoch}/{settings.epochs}  loss {event.loss:.3f}{measured}"
+            progress.update(bar, completed=event.epoch - 1 + event.batch / event.batches, text=text)
 
     fitted = fit(train, ModelSpec.for_data(train, name, HIDDEN), settings, valid=valid, on_event=show)
     parameters = sum(p.numel() for p in fitted.model.parameters())
@@ -92,7 +92,7 @@ def _train(name: str, data: list[Sequences], settings: Settings, progress: Progr
 
 
 def _progress(console: Console) -> Progress:
-    columns = (TextColumn("{task.description:<12}"), BarColumn(24), TextColumn("{task.fields[told]}"))
+    columns = (TextColumn("{task.description:<12}"), BarColumn(24), TextColumn("{task.fields[text]}"))
     return Progress(*columns, TimeRemainingColumn(elapsed_when_finished=True), console=console)
 
 

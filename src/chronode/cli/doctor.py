@@ -1,4 +1,4 @@
-"""`chronode doctor`: what is in use, and why."""
+"""`chronode doctor`: versions and kernels in use, with the reasons."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..nn._registry import create, find, models
 
 
 def run_doctor(model: str) -> None:
-    """Prints versions, the kernels in use, and which models have one; or how one model runs."""
+    """Prints versions, kernels and the models that have one; or how one model runs."""
     console = Console(highlight=False, soft_wrap=True)
     if model:
         _say_path(console, model)
@@ -26,13 +26,13 @@ def run_doctor(model: str) -> None:
     console.print(f"machine: {platform.machine()}, {torch.get_num_threads()} threads")
     console.print(status())
     built = ", ".join(available_isas()) or "none"
-    console.print(f"backend: {chosen()} (CHRONODE_BACKEND or chronode.backend); kernels this CPU can run: {built}")
-    console.print(f"compiler of steps: {_compiler()}")
-    console.print("hand-written kernels, float32 and float64 on the CPU; other models are compiled on demand:")
+    console.print(f"backend: {chosen()} (CHRONODE_BACKEND or chronode.backend); kernels for this CPU: {built}")
+    console.print(f"compiler for cells: {_compiler()}")
+    console.print("hand-written kernels (float32 and float64 on the CPU; other models are compiled on demand):")
     for name, one in models().items():
         if settings := one.kernel():
             console.print(f"  {name}: {settings}")
-    console.print("`chronode doctor --model NAME` says how a model runs, and why.")
+    console.print("`chronode doctor --model NAME` explains how a model runs.")
 
 
 def _compiler() -> str:

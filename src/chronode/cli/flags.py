@@ -1,4 +1,4 @@
-"""Command-line options from the settings themselves: a field is an option, its docstring the help."""
+"""Command-line options made from dataclasses: a field is an option, its docstring is the help."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECTIONS = {"data": DataConfig, "model": ModelConfig, "training": Settings}
 
 @cache
 def parameters(section: type[Any]) -> list[inspect.Parameter]:
-    """A parameter per option of a dataclass, for a Typer command; None means that it was not given.
+    """Returns a parameter for each option of a dataclass, for a Typer command; None means not given.
 
     Example:
         >>> from chronode.training import Settings
@@ -52,10 +52,10 @@ def parameters(section: type[Any]) -> list[inspect.Parameter]:
 
 
 class PanelCommand(TyperCommand):
-    """A command whose --help shows its options in panels."""
+    """Command whose --help groups its options in panels."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Writes a section per panel; options of no panel go to the last one."""
+        """Writes one section per panel; options without a panel go to the last one."""
         panels: dict[str, list[tuple[str, str]]] = {"Arguments": [], **{panel: [] for panel in PANELS}}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
@@ -69,7 +69,7 @@ class PanelCommand(TyperCommand):
 
 
 def with_settings(command: Callable[..., None], without: tuple[str, ...] = ()) -> Callable[..., None]:
-    """Gives a command with `**given` a flag for every setting of data, model and training."""
+    """Adds a flag for every setting of data, model and training to a command with `**given`."""
     own = inspect.signature(command, eval_str=True)
     added = [parameter for section in SECTIONS.values() for parameter in parameters(section)]
     kept = [parameter for parameter in own.parameters.values() if parameter.name != "given"]
@@ -79,7 +79,7 @@ def with_settings(command: Callable[..., None], without: tuple[str, ...] = ()) -
 
 
 def words(text: str) -> list[str]:
-    """What stands between the commas; quotes keep a comma.
+    """Splits text at commas; quotes protect a comma.
 
     Example:
         >>> words('mmrnn, "a, b",')
@@ -90,7 +90,7 @@ def words(text: str) -> list[str]:
 
 
 def values(section: type[Any], given: dict[str, Any]) -> dict[str, Any]:
-    """What was given on the command line, as the fields hold it.
+    """Converts what was given on the command line to the types of the fields.
 
     Example:
         >>> from chronode.training import Settings
@@ -156,7 +156,7 @@ def _as_option(flag: str, value: str) -> str:
 
 
 def _members(hint: Any) -> tuple[Any, ...]:
-    """The types that a hint allows, without None."""
+    """Returns the types that a hint allows, without None."""
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     return tuple(member for member in members if member is not NoneType)
 
@@ -166,7 +166,7 @@ def _is(hint: Any, kind: type[Any]) -> bool:
 
 
 def _kind(hint: Any) -> Any:
-    """The type that Typer reads."""
+    """Returns the type that Typer reads."""
     first = _members(hint)[0]
     return list[str] if _is(first, tuple) or _is(first, dict) else first
 
@@ -202,12 +202,12 @@ def _pair(field: dataclasses.Field[Any], text: str) -> tuple[str, Any]:
 
 
 def _scalar(text: str) -> Any:
-    """A number, a truth value, a list or a text, as YAML reads it."""
+    """Parses a number, a boolean, a list or a text as YAML."""
     return exponent(parse_yaml(text, repr(text)))
 
 
 def _helps(section: type[Any]) -> dict[str, str]:
-    """Field -> its text under "Attributes:" in the docstring."""
+    """Returns field -> text under "Attributes:" in the docstring."""
     block = (inspect.getdoc(section) or "").partition("Attributes:\n")[2].partition("\n\n")[0]
     entries = re.split(r"^    (?=\w+: )", block, flags=re.MULTILINE)[1:]
     pairs = (entry.split(": ", 1) for entry in entries)
@@ -215,7 +215,7 @@ def _helps(section: type[Any]) -> dict[str, str]:
 
 
 def _default(field: dataclasses.Field[Any]) -> str:
-    """The default as --help shows it; what is None or empty is described by the text itself."""
+    """Formats the default for --help; defaults that are None or empty are described in the text."""
     default = field.default
     if default is None or default is dataclasses.MISSING or default in ((), ""):
         return ""

@@ -1,4 +1,4 @@
-"""What commands share that train many times: their folder, and one bar over all trainings."""
+"""Shared code of commands with many trainings: their folder, and one progress bar."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .outcome import say
 
 
 def folder_for(command: str, source: str, output: Path | None, *more: str) -> Path:
-    """The folder that the user named, or runs/COMMAND-NAME-MORE.
+    """Returns the folder named by the user, or runs/COMMAND-NAME-MORE.
 
     Example:
         >>> print(folder_for("sweep", "data/vitals.csv.gz", None, "ltc"))
@@ -23,37 +23,37 @@ def folder_for(command: str, source: str, output: Path | None, *more: str) -> Pa
 
 
 class Trainings:
-    """One bar over many trainings, with what the present ones are at and the time left for all.
+    """One progress bar for many trainings, with the state of the current ones and the total remaining time.
 
     Args:
-        console: where to show it.
-        total: trainings, those already done included.
-        epochs: of each, at most.
-        done: trainings from before.
+        console: Console for the output.
+        total: Number of trainings, including finished ones.
+        epochs: Maximum number of epochs of each training.
+        done: Number of trainings that were already finished.
 
     Example:
         >>> import io
-        >>> told = io.StringIO()
-        >>> with Trainings(Console(file=told), total=2, epochs=5) as bar:
+        >>> output = io.StringIO()
+        >>> with Trainings(Console(file=output), total=2, epochs=5) as bar:
         ...     bar.begin("gru")
         ...     bar.event("gru", BatchDone(1, 3, 4, 3, 0.5))
         ...     bar.end("gru", "gru: accuracy 0.9")
-        >>> print(told.getvalue().strip())
+        >>> print(output.getvalue().strip())
         1/2  gru: accuracy 0.9
     """
 
     def __init__(self, console: Console, total: int, epochs: int, done: int = 0):
         self.console, self.total, self.epochs, self.done = console, total, epochs, done
         self.shares: dict[str, float] = {}
-        columns = (TextColumn("{task.fields[count]}"), BarColumn(24), TextColumn("{task.fields[told]}"))
-        # Trainings differ in speed: what the last half minute tells is too little.
+        columns = (TextColumn("{task.fields[count]}"), BarColumn(24), TextColumn("{task.fields[text]}"))
+        # Trainings differ in speed, so the last half minute is not representative.
         self.progress = Progress(
             *(*columns, TimeRemainingColumn(elapsed_when_finished=True)),
             console=console,
             disable=not console.is_terminal,
             speed_estimate_period=24 * 3600,
         )
-        self.bar = self.progress.add_task("", total=total, completed=done, told="", count=f"{done}/{total}")
+        self.bar = self.progress.add_task("", total=total, completed=done, text="", count=f"{done}/{total}")
 
     def __enter__(self) -> Trainings:
         self.progress.start()
@@ -63,9 +63,9 @@ class Trainings:
         self.progress.stop()
 
     def begin(self, label: str) -> None:
-        """A training begins."""
+        """Starts a training."""
         self.shares[label] = 0.0
-        self.progress.update(self.bar, told=label)
+        self.progress.update(self.bar, text=label)
 
     def event(self, label: str, event: Event) -> None:
         """Shows an event of a training."""
@@ -73,13 +73,13 @@ class Trainings:
             say(self.console, f"note: {event.text}")
         elif isinstance(event, BatchDone):
             self.shares[label] = (event.epoch - 1 + event.batch / event.batches) / self.epochs
-            told = f"{label}  epoch {event.epoch}/{self.epochs}  loss {event.loss:.4g}"
-            self.progress.update(self.bar, completed=self.done + sum(self.shares.values()), told=told)
+            text = f"{label}  epoch {event.epoch}/{self.epochs}  loss {event.loss:.4g}"
+            self.progress.update(self.bar, completed=self.done + sum(self.shares.values()), text=text)
 
     def end(self, label: str, line: str) -> None:
-        """A training ended: a line that stays says how."""
+        """Ends a training and prints a permanent line."""
         self.shares.pop(label, None)
         self.done += 1
         count = f"{self.done}/{self.total}"
-        self.progress.update(self.bar, completed=self.done + sum(self.shares.values()), told="", count=count)
+        self.progress.update(self.bar, completed=self.done + sum(self.shares.values()), text="", count=count)
         say(self.console, f"{count}  {line}")

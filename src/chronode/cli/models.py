@@ -9,14 +9,15 @@ from rich.table import Table
 from ..nn._registry import Model, models
 
 CAPTION = (
-    "time: native = dt moves the state, feature = dt is one more input, none = dt is ignored; "
-    "parameters of one layer with D = 1, H = 64; kernel: hand-written, compiled (by the machine's C++ compiler when "
-    "first used), or the loop in Python and why"
+    "time: native = dt moves the state, feature = dt is an additional input, none = dt is ignored; "
+    "parameters of one layer with D = 1, H = 64; kernel: hand-written, compiled (by the C++ compiler of this machine "
+    "when "
+    "first used), or a loop in Python with the reason"
 )
 
 
 def facts(model: Model) -> dict[str, str | int]:
-    """What is told of a model."""
+    """Returns the entries of a model in the table."""
     return {
         "name": model.name,
         "paper": model.paper,
@@ -28,12 +29,12 @@ def facts(model: Model) -> dict[str, str | int]:
 
 
 def as_json() -> str:
-    """All models as a JSON list."""
+    """Returns all models as a JSON list."""
     return json.dumps([facts(model) for model in models().values()], indent=2, ensure_ascii=False)
 
 
 def as_table() -> Table:
-    """All models as a table for the terminal."""
+    """Returns all models as a table for the terminal."""
     table = Table("name", "paper", "time", title="Models", caption=CAPTION)
     table.add_column("parameters", justify="right")
     table.add_column("kernel")
@@ -43,12 +44,14 @@ def as_table() -> Table:
 
 
 def as_markdown() -> str:
-    """All models as the table that stands in the README."""
+    """Returns all models as the table of docs/models.md."""
     lines = ["| name | paper | time | parameters | kernel |", "| --- | --- | --- | ---: | --- |"]
     lines += [f"| `{name}` | {' | '.join(cells)} |" for name, *cells in _rows()]
     return "\n".join(lines)
 
 
 def _rows() -> list[list[str]]:
-    told = [facts(model) for model in models().values()]
-    return [[str(f["name"]), str(f["paper"]), str(f["time"]), f"{f['parameters']:,}", str(f["kernel"])] for f in told]
+    entries = [facts(model) for model in models().values()]
+    return [
+        [str(f["name"]), str(f["paper"]), str(f["time"]), f"{f['parameters']:,}", str(f["kernel"])] for f in entries
+    ]

@@ -1,4 +1,4 @@
-"""What a training or an evaluation came to, as lines and tables."""
+"""Results of training and evaluation as lines and tables."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ _FEW_STEPS = 4
 
 
 def say(console: Console, line: str, **style: Any) -> None:
-    """One line of text, whatever brackets are in it, however long."""
+    """Prints one line of text without markup or wrapping."""
     console.print(line, markup=False, highlight=False, soft_wrap=True, **style)
 
 
 def show_prepared(console: Console, config: Config, prepared: Prepared, *, chosen: bool) -> None:
-    """The facts of the data, the time unit, the split, the model and why it was chosen."""
+    """Prints the summary of the data, the time unit, the split, and the model with the reason for it."""
     say(console, f"{config.data.source}: {prepared.facts}")
     own = config.model
     size = f"H={own.hidden}" + (f", {own.layers} layers" if own.layers > 1 else "")
-    why = "" if chosen else f" (why: {reason(prepared.parts.train)}; see `chronode models`)"
+    why = "" if chosen else f" (default: {reason(prepared.parts.train)}; see `chronode models`)"
     say(console, f"{prepared.facts.time}.  {prepared.divided}.  model: {own.model} {size}{why}")
     for note in (*prepared.notes, *_few_steps(config, prepared)):
         say(console, f"note: {note}")
 
 
 def _few_steps(config: Config, prepared: Prepared) -> list[str]:
-    """Advice where the usual batch holds so much of the data that an epoch teaches little."""
+    """Advises a smaller batch if an epoch has too few steps."""
     series, size = len(prepared.parts.train), config.training.batch_size
     steps = -(-series // size)
     if steps >= _FEW_STEPS or series < 2 * _FEW_STEPS:
         return []
     better = max(1, series // (2 * _FEW_STEPS))
-    told = f"an epoch is {counted(steps, 'step')} of up to {size} series"
-    return [f"{told}: --batch-size {better} would take {-(-series // better)} and learn more from it."]
+    epoch = f"an epoch is {counted(steps, 'step')} of up to {size} series"
+    return [f"{epoch}: --batch-size {better} would give {-(-series // better)} steps and usually train better."]
 
 
 def reason(train: Sequences) -> str:
-    """Why the usual model suits these series.
+    """Explains why the default model suits these series.
 
     Example:
         >>> from chronode.data import from_list
@@ -62,11 +62,11 @@ def reason(train: Sequences) -> str:
         found.append("missing values")
     if float(np.median(train.lengths)) >= 100:
         found.append("long series")
-    return ", ".join(found) or "it holds for most data; the steps are equal, so lstm may do as well"
+    return ", ".join(found) or "works for most data; the steps are regular, so lstm may work as well"
 
 
 def scores_table(title: str, scores: Mapping[str, Mapping[str, Any]]) -> Table:
-    """A row per model or file, a column per metric."""
+    """Returns a table with a row per model or file and a column per metric."""
     names = list(dict.fromkeys(name for found in scores.values() for name in found))
     table = Table(title, title_justify="left")
     for name in names:
@@ -77,23 +77,23 @@ def scores_table(title: str, scores: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def shown(value: float | None) -> str:
-    """A metric to four digits; nothing where there is none."""
+    """Formats a metric with four digits; "" if there is none."""
     return "" if value is None or value != value else f"{value:.4g}"
 
 
 def show_outcome(console: Console, outcome: Outcome) -> None:
-    """The table of test metrics beside the baselines, the folder, and what to do next."""
+    """Prints the test metrics with the baselines, the folder, and the next commands."""
     summary, folder = outcome.summary, outcome.run.path
     say(
         console,
-        f"{told_end(summary)}: best epoch {summary['best_epoch']} of {summary['epochs']} by {summary['metric']}",
+        f"{describe_end(summary)}: best epoch {summary['best_epoch']} of {summary['epochs']} by {summary['metric']}",
     )
     console.print(scores_table("test", {outcome.run.config["model"]["model"]: summary["test"], **summary["baselines"]}))
     say(console, f"run: {folder}   report.html  predictions.csv  model.safetensors")
     say(console, f"next: chronode show {folder} --open   or   chronode predict {folder} NEW_FILE -o out.csv")
 
 
-def told_end(summary: Mapping[str, Any]) -> str:
-    """Why a run ended, in words."""
-    words = {"epochs": "finished", "steps": "finished all steps", "early": "stopped early: nothing better came"}
+def describe_end(summary: Mapping[str, Any]) -> str:
+    """Describes why a run ended."""
+    words = {"epochs": "finished", "steps": "finished all steps", "early": "stopped early: no improvement"}
     return words.get(summary["stopped"], summary["stopped"])

@@ -1,4 +1,4 @@
-"""`chronode evaluate` and `chronode predict`: what a trained model says of other files."""
+"""`chronode evaluate` and `chronode predict`: a trained model on new files."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from rich.console import Console
 
 from .._files import check_new
 
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, as `chronode runs` lists them.")]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, as listed by `chronode runs`.")]
 Anyway = Annotated[
     bool,
-    typer.Option(
-        "--anyway", help="Use the model even if its training failed, or if times or values look like other units."
-    ),
+    typer.Option("--anyway", help="Accept a failed training, and times or values that seem to be in other units."),
 ]
 
 
@@ -30,12 +28,12 @@ def evaluate(
     run: RunFolder,
     data: Annotated[
         str | None,
-        typer.Argument(help="A file with targets, or - for standard input; by default the run's own test part."),
+        typer.Argument(help="File with targets, or - for standard input; the test part of the run by default."),
     ] = None,
     anyway: Anyway = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Measure a trained model on a file with known targets.
+    """Evaluate a trained model on a file with known targets.
 
     Example: chronode evaluate runs/vitals-1 ward_b.csv
     """
@@ -50,8 +48,8 @@ def evaluate(
     scores = trained.evaluate(series)
     name = data or "test part"
     if json:
-        told = {metric: None if value != value else value for metric, value in scores.items()}
-        print(jsonlib.dumps({"run": str(run), "data": name, "series": len(series), "metrics": told}, indent=1))
+        metrics = {metric: None if value != value else value for metric, value in scores.items()}
+        print(jsonlib.dumps({"run": str(run), "data": name, "series": len(series), "metrics": metrics}, indent=1))
     else:
         console.print(scores_table(f"{len(series):,} series", {name: scores}))
 
@@ -60,19 +58,17 @@ def predict(
     run: RunFolder,
     data: Annotated[
         str | None,
-        typer.Argument(help="A file with the columns of training, or - for standard input. It needs no target."),
+        typer.Argument(help="File with the columns of training, or - for standard input. It needs no target."),
     ] = None,
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="A .csv or .parquet file; - prints text with commas.")
-    ] = "-",
-    last: Annotated[bool, typer.Option("--last", help="Of answers per step, only that of the last step.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the output file if it exists.")] = False,
+    output: Annotated[str, typer.Option("--output", "-o", help="A .csv or .parquet file; - prints CSV.")] = "-",
+    last: Annotated[bool, typer.Option("--last", help="For predictions per step, print only the last step.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing output file.")] = False,
     anyway: Anyway = False,
     json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
     """Predict with a trained model: probabilities of classes, values, or the next steps.
 
-    A row per series; where the target belongs to steps, and for forecasts, a row per step.
+    Writes a row per series, or a row per step for targets per step and forecasts.
 
     Example: chronode predict runs/vitals-1 new.csv -o out.csv
     """
@@ -81,7 +77,7 @@ def predict(
     from .outcome import say
 
     if output != "-" and Path(output).suffix not in (".csv", ".txt", ".parquet", ".pq"):
-        raise ValueError(f"--output {output}: give a .csv or .parquet file, or - for the terminal.")
+        raise ValueError(f"--output {output} must be a .csv or .parquet file, or - for the terminal.")
     if output != "-":
         check_new(Path(output), "--output", force=force)
     trained = Trained.load(run, anyway=anyway)
@@ -93,7 +89,7 @@ def predict(
     columns = columns_of(trained.predict(series), series, id=asked.id or "series", time=asked.time, last=last)
     count = len(next(iter(columns.values())))
     if output != "-":
-        say(errors, f"{write_table(columns, output)}: {count:,} rows of {', '.join(columns)}")
+        say(errors, f"{write_table(columns, output)}: {count:,} rows with {', '.join(columns)}")
     if json:
         print(jsonlib.dumps(as_rows(columns), indent=1))
     elif output == "-":

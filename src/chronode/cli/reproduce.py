@@ -1,4 +1,4 @@
-"""`chronode reproduce`: a paper's table, run again."""
+"""`chronode reproduce`: reproduces the tables of the papers."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ from ..experiments.report import as_markdown, plot
 
 
 def show_recipes(as_json: bool) -> None:
-    """What can be reproduced: tables by training, figures and tables of analyses by one call each."""
+    """Lists what can be reproduced: tables by training, figures and analyses by one call each."""
     listed = [(r.name, r.what, len(r.numbers())) for r in recipes().values()]
     listed += [(d.name, d.what, 0) for d in drawings().values()]
     if as_json:
         print(jsonlib.dumps([{"name": n, "what": w, "figures": f} for n, w, f in listed], indent=2))
         return
-    table = Table("recipe", "what", title="Recipes", caption="runs: numbers of the table; the others are drawn")
+    table = Table(
+        "recipe", "what", title="Recipes", caption="runs: numbers of the table; recipes without runs are plots"
+    )
     table.add_column("runs", justify="right")
     for name, what, count in listed:
         table.add_row(name, what, str(count or ""))
@@ -38,7 +40,7 @@ def show_recipes(as_json: bool) -> None:
 
 
 def show_plan(chosen: list[Recipe], budget: str, ledger: Ledger, as_json: bool) -> None:
-    """How many runs are lacking, and the hours that they would take on one core of this machine."""
+    """Prints the number of missing runs, and their estimated hours on one core of this machine."""
     known = ledger.entries()
     lines = []
     for recipe in chosen:
@@ -47,7 +49,9 @@ def show_plan(chosen: list[Recipe], budget: str, ledger: Ledger, as_json: bool) 
     if as_json:
         print(jsonlib.dumps([{"recipe": n, "runs": runs, "hours": round(h, 3)} for n, runs, h in lines], indent=2))
         return
-    table = Table("recipe", title=f"Plan at the {budget} budget", caption="timed by one small batch of each model")
+    table = Table(
+        "recipe", title=f"Plan at the {budget} budget", caption="estimated from one small batch of each model"
+    )
     for column in ("runs", "hours"):
         table.add_column(column, justify="right")
     for name, runs, hours in lines:
@@ -67,7 +71,7 @@ def run_reproduce(
     output: Path,
     as_json: bool,
 ) -> None:
-    """Makes the runs that the ledger lacks, then prints and draws each table."""
+    """Runs what is missing from the ledger, then prints and draws each table."""
     cells = _wanted([cell for recipe in chosen for cell in recipe.cells(budget)], only, models)
     console, faults = Console(stderr=as_json), list[Finished]()
     while jobs := [job for job in missing(cells, ledger) if job.hash not in {fault.job.hash for fault in faults}]:
@@ -93,17 +97,17 @@ def run_reproduce(
 
 
 def chosen_recipes(names: list[str], every: bool) -> tuple[list[Recipe], list[Drawing]]:
-    """The tables and the drawings that were asked for."""
+    """Returns the requested tables and figures."""
     if every:
         return list(recipes().values()), list(drawings().values())
     if not names:
-        raise ValueError("name a recipe, such as mmrnn/table3, or use --all; `chronode reproduce --list` lists them.")
+        raise ValueError("pass a recipe, such as mmrnn/table3, or use --all; `chronode reproduce --list` lists them.")
     drawn = [drawings()[name] for name in names if name in drawings()]
     return [find(name) for name in names if name not in drawings()], drawn
 
 
 def draw(chosen: list[Drawing], budget: str, output: Path, as_json: bool) -> None:
-    """Draws the figures; the JSON beside each picture has its numbers."""
+    """Draws the figures; a JSON file next to each plot contains its numbers."""
     console = Console(stderr=as_json)
     for drawing in chosen:
         console.print(f"{drawing.name}: {drawing.what} ...", markup=False, highlight=False)
@@ -112,7 +116,7 @@ def draw(chosen: list[Drawing], budget: str, output: Path, as_json: bool) -> Non
 
 
 def _wanted(cells: list[TableCell], only: list[str], models: list[str]) -> list[TableCell]:
-    """Those of the named tasks or columns and models; a name that none of them has is a mistake."""
+    """Returns the cells of the named tasks, columns and models; rejects unknown names."""
     for name in only:
         one_of("--only", name, sorted({place for cell in cells for place in (cell.task, cell.number.column)}))
     for name in models:
@@ -125,21 +129,21 @@ def _wanted(cells: list[TableCell], only: list[str], models: list[str]) -> list[
 
 
 def _follow(jobs: list[TableJob], ledger: Ledger, engine: Engine, state: Path, console: Console) -> list[Finished]:
-    """Makes the runs with bars for the whole and for each; the time left is that of their estimated cost."""
+    """Runs all jobs with a bar for each run and one for all, with the remaining time estimated from their cost."""
     known = ledger.entries()
     costs = {job.hash: max(seconds(job, known), 0.1) for job in jobs}
-    columns = (TextColumn("{task.description:<44}"), BarColumn(24), TextColumn("{task.fields[told]}"))
+    columns = (TextColumn("{task.description:<44}"), BarColumn(24), TextColumn("{task.fields[text]}"))
     faults: list[Finished] = []
     with Progress(*columns, TimeRemainingColumn(elapsed_when_finished=True), console=console) as bars:
-        whole = bars.add_task("all runs", total=sum(costs.values()), told=f"0/{len(jobs)}")
+        whole = bars.add_task("all runs", total=sum(costs.values()), text=f"0/{len(jobs)}")
         own: dict[str, Any] = {}
         done = dict.fromkeys(costs, 0.0)
 
         def show(job: TableJob, progress: TrainingProgress) -> None:
             if job.hash not in own:
-                own[job.hash] = bars.add_task(str(job)[:44], total=1.0, told="")
+                own[job.hash] = bars.add_task(str(job)[:44], total=1.0, text="")
             done[job.hash] = progress.done
-            bars.update(own[job.hash], completed=progress.done, told=f"loss {progress.loss:.3f}")
+            bars.update(own[job.hash], completed=progress.done, text=f"loss {progress.loss:.3f}")
             bars.update(whole, completed=sum(costs[k] * done[k] for k in costs))
 
         for ended, item in enumerate(make_runs(jobs, ledger, engine, state=state, on_progress=show), start=1):
@@ -148,7 +152,7 @@ def _follow(jobs: list[TableJob], ledger: Ledger, engine: Engine, state: Path, c
             done[item.job.hash] = 1.0
             faults += [] if item.entry else [item]
             console.print(_line(item), markup=False, highlight=False)
-            bars.update(whole, completed=sum(costs[k] * done[k] for k in costs), told=f"{ended}/{len(jobs)}")
+            bars.update(whole, completed=sum(costs[k] * done[k] for k in costs), text=f"{ended}/{len(jobs)}")
     return faults
 
 

@@ -1,4 +1,4 @@
-"""`chronode runs` and `chronode show`: what was trained, and how it went."""
+"""`chronode runs` and `chronode show`: lists of runs and details of one run."""
 
 from __future__ import annotations
 
@@ -23,52 +23,60 @@ def attach(app: typer.Typer) -> None:
 
 
 def list_runs(
-    folder: Annotated[Path, typer.Argument(help="Where the run folders are.")] = Path("runs"),
+    folder: Annotated[Path, typer.Argument(help="Folder with the run folders.")] = Path("runs"),
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """List the runs in a folder: data, model, how they stand, test metrics.
+    """List the runs in a folder: data, model, status, test metrics.
 
     Example: chronode runs --json
     """
     from ..runs._folder import run_folders
     from .outcome import say, shown
 
-    found = sorted((_listed(path) for path in run_folders(folder)), key=lambda told: (told["started"], told["run"]))
+    found = sorted(
+        (_listed(path) for path in run_folders(folder)), key=lambda summary: (summary["started"], summary["run"])
+    )
     if json:
         return print(jsonlib.dumps(found, indent=1))
     table = Table(title=f"Runs in {folder}")
     for column in ("run", "data", "model", "status", "epochs", "test"):
         table.add_column(column, overflow="fold", justify="right" if column == "epochs" else "left")
-    for told in found:
-        score = shown(told["test"].get(told["metric"]))
-        cells = (Path(told["run"]).name, told["data"], told["model"], told["status"], str(told["epochs"]))
-        table.add_row(*map(Text, cells), Text(f"{told['metric']} {score}" if score else ""))
+    for summary in found:
+        score = shown(summary["test"].get(summary["metric"]))
+        cells = (
+            Path(summary["run"]).name,
+            summary["data"],
+            summary["model"],
+            summary["status"],
+            str(summary["epochs"]),
+        )
+        table.add_row(*map(Text, cells), Text(f"{summary['metric']} {score}" if score else ""))
     Console().print(table)
-    for told in found:
-        if told["status"] == "damaged":
-            say(Console(stderr=True), f"note: {told['fault']}")
+    for summary in found:
+        if summary["status"] == "damaged":
+            say(Console(stderr=True), f"note: {summary['fault']}")
 
 
 def _listed(folder: Path) -> dict[str, Any]:
-    """The facts of a run; of a damaged one, that it is damaged and why."""
+    """Returns the summary of a run, or why it is damaged."""
     from ..runs._folder import Run
 
     try:
         return facts(Run.open(folder))
     except (ValueError, OSError) as error:
         nothing = dict.fromkeys(("epochs", "best_epoch", "parameters", "seconds"))
-        told = {"run": str(folder), "data": "", "model": "", "status": "damaged", "metric": "", "started": ""}
-        return {**told, **nothing, "valid": {}, "test": {}, "baselines": {}, "notes": [], "fault": str(error)}
+        summary = {"run": str(folder), "data": "", "model": "", "status": "damaged", "metric": "", "started": ""}
+        return {**summary, **nothing, "valid": {}, "test": {}, "baselines": {}, "notes": [], "fault": str(error)}
 
 
 def show(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
     open: Annotated[
         bool, typer.Option("--open", help="Open the report (report.html) in the browser; written if it is missing.")
     ] = False,
 ) -> None:
-    """Show one run: how it went, what was asked, what it ran on, its files; or open its report.
+    """Show the details of a run (results, settings, environment, files), or open its report.
 
     Example: chronode show runs/vitals-1
 
@@ -80,36 +88,36 @@ def show(
     run = Run.open(folder)
     if open:
         return _open_report(run)
-    told, rows = facts(run), run.metrics()
+    summary, rows = facts(run), run.metrics()
     files = sorted(path.name for path in run.path.iterdir() if not path.name.startswith("."))
     if json:
-        whole = {**told, "config": run.config, "environment": run.environment, "metrics": rows, "files": files}
+        whole = {**summary, "config": run.config, "environment": run.environment, "metrics": rows, "files": files}
         return print(jsonlib.dumps(whole, indent=1))
     console = Console()
     say(
         console,
-        f"{run.path}: {told['status']}, {told['model']} on {told['data']}, {told['epochs']} epochs",
+        f"{run.path}: {summary['status']}, {summary['model']} on {summary['data']}, {summary['epochs']} epochs",
         style="bold",
     )
     if run.command:
         say(console, f"command: chronode {' '.join(run.command)}")
-    if told["fault"]:
-        say(console, f"fault: {told['fault']}")
-    parts = {"validation (best)": told["valid"], "test": told["test"], **told["baselines"]}
+    if summary["fault"]:
+        say(console, f"error: {summary['fault']}")
+    parts = {"validation (best)": summary["valid"], "test": summary["test"], **summary["baselines"]}
     if scores := {name: found for name, found in parts.items() if found}:
-        console.print(scores_table(f"best epoch {told['best_epoch']}", scores))
+        console.print(scores_table(f"best epoch {summary['best_epoch']}", scores))
     if rows:
         console.print(_last_epochs(rows))
     for name, section in run.config.items():
         say(console, f"{name}: {_changed(name, section)}")
     say(console, "made with: " + ", ".join(f"{k} {v}" for k, v in run.environment.items() if v is not None))
     say(console, "files: " + "  ".join(files))
-    if told["status"] in ("interrupted", "new"):
+    if summary["status"] in ("interrupted", "new"):
         say(console, f"next: chronode train --resume {run.path}")
 
 
 def _open_report(run: Run) -> None:
-    """Opens the page; where there is no browser, the line tells what to open."""
+    """Opens the page in the browser and prints its path."""
     import webbrowser
 
     path = run.path / "report.html"
@@ -122,7 +130,7 @@ def _open_report(run: Run) -> None:
 
 
 def facts(run: Run) -> dict[str, Any]:
-    """What is told of a run in a list."""
+    """Returns the entries of a run in a list."""
     from ..runs._folder import Summary
     from ..runs._train import config_of
 
@@ -142,7 +150,7 @@ def facts(run: Run) -> dict[str, Any]:
 def _last_epochs(rows: list[dict[str, Any]], most: int = 5) -> Table:
     from .outcome import shown
 
-    table = Table(title="The last epochs", title_justify="left")
+    table = Table(title="Last epochs", title_justify="left")
     for name in rows[-1]:
         table.add_column(name, justify="right")
     for row in rows[-most:]:
@@ -151,10 +159,10 @@ def _last_epochs(rows: list[dict[str, Any]], most: int = 5) -> Table:
 
 
 def _changed(name: str, section: Any) -> str:
-    """The settings of a section that are not the defaults."""
+    """Returns the settings of a section that differ from the defaults."""
     from ..runs._config import Config
 
     usual = Config().as_dict().get(name, {})
     if not isinstance(section, dict):
         return str(section)
-    return ", ".join(f"{key} {value}" for key, value in section.items() if value != usual.get(key)) or "the defaults"
+    return ", ".join(f"{key} {value}" for key, value in section.items() if value != usual.get(key)) or "defaults"

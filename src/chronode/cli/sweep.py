@@ -1,4 +1,4 @@
-"""`chronode sweep`: good settings of a model, searched by validation."""
+"""`chronode sweep`: search for good settings of a model by validation."""
 
 from __future__ import annotations
 
@@ -30,29 +30,37 @@ def attach(app: typer.Typer) -> None:
 
 
 def sweep(
-    data: Annotated[str | None, typer.Argument(metavar="TASK", help="A task's name, or a file as for `train`.")] = None,
-    trials: Annotated[int, typer.Option(min=1, help="In all, those of earlier calls included.")] = 30,
+    data: Annotated[
+        str | None, typer.Argument(metavar="TASK", help="Name of a task, or a file as for `train`.")
+    ] = None,
+    trials: Annotated[int, typer.Option(min=1, help="Total number of trials, including those of earlier calls.")] = 30,
     ranges: Annotated[
         list[str] | None,
-        typer.Option("--range", help="NAME=LOW:HIGH, NAME=LOW:HIGH:log or NAME=a,b,c; may be repeated."),
+        typer.Option(
+            "--range", help="Range to search: NAME=LOW:HIGH, NAME=LOW:HIGH:log or NAME=a,b,c; may be repeated."
+        ),
     ] = None,
-    fix: Annotated[list[str] | None, typer.Option(help="NAME=VALUE that is not searched; may be repeated.")] = None,
-    timeout: Annotated[float | None, typer.Option(min=0, help="Minutes after which no new trial begins.")] = None,
-    pruner: Annotated[str, typer.Option(help="What stops bad trials early: median, hyperband or none.")] = "median",
+    fix: Annotated[
+        list[str] | None, typer.Option(help="Fixed setting NAME=VALUE that is not searched; may be repeated.")
+    ] = None,
+    timeout: Annotated[float | None, typer.Option(min=0, help="Minutes after which no new trial starts.")] = None,
+    pruner: Annotated[
+        str, typer.Option(help="Method that stops bad trials early: median, hyperband or none.")
+    ] = "median",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder of the search; by default runs/sweep-NAME-MODEL.")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="A YAML file with settings, as for `train`.")] = None,
+    config: Annotated[Path | None, typer.Option(help="YAML file with settings, as for `train`.")] = None,
     workers: Workers = 0,
     engine: EngineName = "local",
     address: Address = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     **given: Any,
 ) -> None:
-    """Search good settings of a model: trials are judged on the validation part, the best one is tested once.
+    """Search for good settings of a model: trials are compared on the validation part, and the best one is tested once.
 
-    The papers' ranges are searched unless --range says otherwise; a setting given as a flag or by --fix is not
-    searched. The same command goes on after an interruption; several processes may share a folder.
+    The ranges of the papers are searched unless --range is given; a setting given as a flag or by --fix is not
+    searched. The same command resumes after an interruption; several processes may share a folder.
 
     Example: chronode sweep bitstream --model unicornn --trials 30 --epochs 5
 
@@ -69,7 +77,9 @@ def sweep(
     folder = folder_for("sweep", asked.data.source, output, asked.model.model)
     search = _open(asked, searched, folder, pruner)
     console = Console(stderr=json)
-    say(console, f"searching {asked.model.model}: " + ", ".join(f"{name} {told}" for name, told in searched.items()))
+    say(
+        console, f"searching {asked.model.model}: " + ", ".join(f"{name} {values}" for name, values in searched.items())
+    )
     say(console, f"ranges: {source_of_ranges(asked.model.model)}")
     outcome = _carry_out(search, trials, None if timeout is None else 60 * timeout, place, console)
     _report(search, outcome, console, json)
@@ -86,7 +96,7 @@ def _open(asked: Config, searched: dict[str, Range], folder: Path, pruner: str) 
 
 
 def _space(asked: Config, given: dict[str, Any], ranges: list[str], fix: list[str]) -> tuple[Config, dict[str, Range]]:
-    """(the config with what is fixed, what is searched)."""
+    """Returns (the config with the fixed settings, the ranges to search)."""
     from ..search._ranges import applied, ranges_for, read_fixed, read_range
 
     model = asked.model.model
@@ -97,13 +107,13 @@ def _space(asked: Config, given: dict[str, Any], ranges: list[str], fix: list[st
     flagged |= flags.values(flags.SECTIONS["model"], given).get("settings", {}).keys()
     for name in own:
         if name in fixed or name in flagged:
-            raise ValueError(f"{name} is both fixed and searched: leave out one of them.")
-    searched = {name: told for name, told in {**searched, **own}.items() if name not in (*fixed, *flagged)}
+            raise ValueError(f"{name} is both fixed and searched: remove one of them.")
+    searched = {name: values for name, values in {**searched, **own}.items() if name not in (*fixed, *flagged)}
     return applied(asked, fixed), searched
 
 
 def _carry_out(search: Search, trials: int, timeout: float | None, engine: Engine, console: Console) -> Outcome | None:
-    """Searches, then trains and tests the best; None if another process will."""
+    """Searches, then trains and tests the best settings; None if another process will."""
     from ..report.run_page import draw_run
     from .bars import Bars
     from .many import Trainings
@@ -124,28 +134,31 @@ def _carry_out(search: Search, trials: int, timeout: float | None, engine: Engin
 
             search.run(trials, timeout=timeout, engine=engine, on_event=tell, on_trial=show)
         if search.shared():
-            say(console, "another process is still at work here: the last one trains and tests the best.")
+            say(
+                console,
+                "another process is still searching in this folder; the last one trains and tests the best settings.",
+            )
             return None
         if search.best() is None:
-            typer.echo("chronode: no trial came to an end: try lower learning rates or --pruner none.", err=True)
+            typer.echo("chronode: no trial was completed: try lower learning rates or --pruner none.", err=True)
             raise typer.Exit(1)
-        say(console, "the best settings, trained once more to be tested:")
+        say(console, "training the best settings again for the test:")
         with Bars(console, ["best"], epochs) as bars:
             outcome = search.train_best(on_event=bars, draw=draw_run)
         if outcome.status == "interrupted":
             raise KeyboardInterrupt
     except KeyboardInterrupt as error:
-        typer.echo(f"stopped; the trials are in {search.folder}. The same command goes on from there.", err=True)
+        typer.echo(f"stopped; the trials are in {search.folder}. Run the same command to resume.", err=True)
         raise typer.Exit(1) from error
     return outcome
 
 
 def _line(trial: Trial, search: Search) -> str:
     best = search.best()
-    ends = {"complete": f"{search.metric} {trial.value or 0:.4g}", "fail": "stopped"}
-    told = ends.get(trial.state, f"given up after {trial.epochs} epochs")
+    results = {"complete": f"{search.metric} {trial.value or 0:.4g}", "fail": "stopped"}
+    result = results.get(trial.state, f"pruned after {trial.epochs} epochs")
     mark = "  (best)" if best is not None and best.number == trial.number else ""
-    return f"trial {trial.number}: {told}{mark}  {_settings(trial)}" + (f"  {trial.fault}" if trial.fault else "")
+    return f"trial {trial.number}: {result}{mark}  {_settings(trial)}" + (f"  {trial.fault}" if trial.fault else "")
 
 
 def _settings(trial: Trial) -> str:
@@ -154,7 +167,7 @@ def _settings(trial: Trial) -> str:
 
 
 def _report(search: Search, outcome: Outcome | None, console: Console, as_json: bool) -> None:
-    """The best settings, their file, the test, the plot."""
+    """Prints the best settings, their file, the test result and the plot."""
     from .._files import replacing
     from ..report.sweep import plot_search
     from .outcome import say, scores_table
@@ -170,9 +183,9 @@ def _report(search: Search, outcome: Outcome | None, console: Console, as_json: 
         draft.write_text(as_yaml(search.best_config()), encoding="utf-8")
     if as_json:
         test = None if outcome is None else outcome.summary["test"]
-        told = {"metric": search.metric, "best": asdict(best), "test": test, "importances": importances}
+        result = {"metric": search.metric, "best": asdict(best), "test": test, "importances": importances}
         files = {"config": str(file), "plot": str(plot), "run": None if outcome is None else str(outcome.run.path)}
-        print(jsonlib.dumps({**told, **files, "trials": [asdict(trial) for trial in trials]}, indent=1))
+        print(jsonlib.dumps({**result, **files, "trials": [asdict(trial) for trial in trials]}, indent=1))
         return
     console.print(_table(search, trials))
     if outcome is not None:
@@ -184,11 +197,11 @@ def _report(search: Search, outcome: Outcome | None, console: Console, as_json: 
 
 
 def _table(search: Search, trials: list[Trial], most: int = 5) -> Table:
-    """The best trials."""
+    """Returns a table of the best trials."""
     done = [trial for trial in trials if trial.state == "complete"]
     ordered = sorted(done, key=lambda trial: trial.value or 0.0, reverse=not search.lower_is_better)
-    given_up = sum(trial.state == "pruned" for trial in trials)
-    table = Table("trial", title=f"The best of {len(done)} trials ({given_up} more were given up early)")
+    pruned = sum(trial.state == "pruned" for trial in trials)
+    table = Table("trial", title=f"Best of {len(done)} trials ({pruned} more were pruned)")
     for name in (search.metric, *search.ranges, "seconds"):
         table.add_column(name, justify="right")
     for trial in ordered[:most]:

@@ -1,4 +1,4 @@
-"""`chronode tasks`: the tasks as a table, and one of them in full."""
+"""`chronode tasks`: the tasks as a table, and details of one task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     from ..tasks import Parts, Task
 
-tasks_app = typer.Typer(help="The papers' tasks: what each is, its sizes, its settings.", rich_markup_mode=None)
+tasks_app = typer.Typer(help="The tasks of the papers: description, sizes and settings.", rich_markup_mode=None)
 
 
 @tasks_app.callback(invoke_without_command=True)
@@ -41,14 +41,14 @@ def list_tasks(
 
 @tasks_app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="One of `chronode tasks`.")],
+    name: Annotated[str, typer.Argument(help="Name of a task; `chronode tasks` lists all.")],
     protocol: Annotated[str, typer.Option(help="clean or paper.")] = "clean",
-    seed: Annotated[int, typer.Option(min=0, help="Of what is drawn.")] = 0,
-    option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE of the task's own; may be repeated.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of synthetic series, splits and noise.")] = 0,
+    option: Annotated[list[str] | None, typer.Option(help="Option of the task as NAME=VALUE; may be repeated.")] = None,
     output: Annotated[Path, typer.Option(help="Folder for the plot.")] = Path("runs/tasks"),
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
-    """Tell what a task is, load it, and draw three of its series.
+    """Describe a task, load it, and draw three of its series.
 
     Example: chronode tasks show adding --option length=100
     """
@@ -59,9 +59,9 @@ def show(
     task = find(name)
     parts = task.load(protocol, seed, **read_options(task, option or []))
     path = plot_series(parts.train, output / f"{name}.png", title=f"{name}: {task.what}")
-    told = {part: getattr(parts, part).describe().as_dict() for part in ("train", "valid", "test")}
+    summaries = {part: getattr(parts, part).describe().as_dict() for part in ("train", "valid", "test")}
     if json:
-        print(jsonlib.dumps({**facts(task), "parts": told, "notes": notes(parts), "plot": str(path)}, indent=2))
+        print(jsonlib.dumps({**facts(task), "parts": summaries, "notes": notes(parts), "plot": str(path)}, indent=2))
         return
     console = Console(soft_wrap=True, highlight=False)
     console.print(f"{name}: {task.what}", style="bold", markup=False)
@@ -80,7 +80,7 @@ def show(
 
 
 def facts(task: Task) -> dict[str, Any]:
-    """What is told of a task without loading it."""
+    """Returns the entries of a task in the table, without loading it."""
     from ..papers import settings
 
     return {
@@ -97,7 +97,7 @@ def facts(task: Task) -> dict[str, Any]:
 
 
 def read_options(task: Task, given: list[str]) -> dict[str, Any]:
-    """NAME=VALUE texts as the types of the task's defaults."""
+    """Parses NAME=VALUE texts with the types of the defaults of the task."""
     options: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -111,18 +111,20 @@ def read_options(task: Task, given: list[str]) -> dict[str, Any]:
             options[name] = type(default)(jsonlib.loads(value))
         except (ValueError, TypeError):
             wanted = type(default).__name__
-            raise ValueError(f"--option {name}: {value!r} is not a value like {default!r} ({wanted}).") from None
+            raise ValueError(
+                f"--option {name}: {value!r} must have the type of the default {default!r} ({wanted})."
+            ) from None
     return options
 
 
 def notes(parts: Parts) -> list[str]:
-    """What was done to the series, each told once."""
-    told = [note for part in (parts.train, parts.valid, parts.test) for note in part.notes]
-    return list(dict.fromkeys(told))
+    """Returns the notes on the series without duplicates."""
+    texts = [note for part in (parts.train, parts.valid, parts.test) for note in part.notes]
+    return list(dict.fromkeys(texts))
 
 
 def as_table() -> Table:
-    """All tasks as a table for the terminal."""
+    """Returns all tasks as a table for the terminal."""
     table = Table(title="Tasks", caption="T: steps of the longest series, D: channels, C: classes")
     table.add_column("name", style="bold", no_wrap=True)
     for column in ("train / valid / test", "T", "D", "C"):
@@ -135,7 +137,7 @@ def as_table() -> Table:
 
 
 def as_markdown() -> str:
-    """All tasks as the table of the documentation."""
+    """Returns all tasks as the table of docs/tasks.md."""
     lines = ["| name | what | train / valid / test | steps | channels | classes | metric |"]
     lines.append("| --- | --- | ---: | ---: | ---: | ---: | --- |")
     lines += [f"| `{name}` | {' | '.join(cells)} |" for name, *cells in _rows()]

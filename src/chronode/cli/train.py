@@ -1,4 +1,4 @@
-"""`chronode train`: a model from a file or a task, into a run folder."""
+"""`chronode train`: trains a model on a file or a task and writes a run folder."""
 
 from __future__ import annotations
 
@@ -32,23 +32,27 @@ def attach(app: typer.Typer) -> None:
 def train(
     data: Annotated[
         str | None,
-        typer.Argument(help="A file (docs/files.md shows all kinds), - for standard input, or a task's name."),
+        typer.Argument(help="File (docs/files.md shows the formats), - for standard input, or the name of a task."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The run folder; by default runs/NAME-1, -2, ...")
+        Path | None, typer.Option("--output", "-o", help="Run folder; by default runs/NAME-1, -2, ...")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="A YAML file with the same settings.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="YAML file with settings; command-line options override it.")
+    ] = None,
     print_config: Annotated[
-        bool, typer.Option("--print-config", help="Print all settings as YAML; train nothing.")
+        bool, typer.Option("--print-config", help="Print all settings as YAML without training.")
     ] = False,
-    resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
-    baseline: Annotated[bool, typer.Option("--baseline", help="Train lstm-dt too, to compare with.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON; all else goes to stderr.")] = False,
+    resume: Annotated[Path | None, typer.Option(help="Resume the run in this folder.")] = None,
+    baseline: Annotated[bool, typer.Option("--baseline", help="Also train lstm-dt for comparison.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the summary as JSON; everything else goes to stderr.")
+    ] = False,
     **given: Any,
 ) -> None:
     """Train a model on a file of series, or on a task.
 
-    Only the file and what to learn are needed: a row per id and time, empty cells are missing values.
+    Only a file and a target are needed. The file has a row per id and time; empty cells are missing values.
 
     Example: chronode train vitals.csv --target outcome --id patient --time charted_at --epochs 20
 
@@ -65,21 +69,21 @@ def train(
         if is_pipe(asked.data.source):
             asked = asked.with_values({"data": {"source": str(keep(asked.data.source, RUNS))}})
         _new(asked, chosen, output, baseline, console, json)
-    except KeyboardInterrupt as error:  # before there is anything to go on with
+    except KeyboardInterrupt as error:  # before there is anything to resume
         typer.echo("stopped", err=True)
         raise typer.Exit(1) from error
 
 
 def effective(data: str | None, file: Path | None, given: dict[str, Any]) -> tuple[Config, bool]:
-    """(the config: defaults, then the file, then the flags; whether the user chose the model)."""
+    """Returns (the config: defaults, then the file, then the flags; whether the user chose the model)."""
     asked, chosen = Config(), given.get("model") is not None
     if file is not None:
-        told = read_config(file)
+        content = read_config(file)
         try:
-            asked = asked.with_values(told)
+            asked = asked.with_values(content)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{file}: {error}") from error
-        chosen = chosen or "model" in (told.get("model") or {})
+        chosen = chosen or "model" in (content.get("model") or {})
     source = data or asked.data.source
     sections = {name: flags.values(section, given) for name, section in flags.SECTIONS.items()}
     if given.get("options"):
@@ -98,17 +102,17 @@ def _task_options(source: str, given: list[str]) -> dict[str, Any]:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """A config file as plain data."""
+    """Reads a config file as plain data."""
     from .._documents import read_yaml
 
-    told = read_yaml(path)
-    if told is not None and not isinstance(told, dict):
-        raise ValueError(f"{path}: a config has the sections data, model and training; this is {type(told).__name__}.")
-    return told or {}
+    content = read_yaml(path)
+    if content is not None and not isinstance(content, dict):
+        raise ValueError(f"{path}: a config has the sections data, model and training, not a {type(content).__name__}.")
+    return content or {}
 
 
 def as_yaml(config: Config) -> str:
-    """The whole config, to be stored and given to --config."""
+    """Formats the whole config for --config."""
     import yaml
 
     return yaml.safe_dump(config.as_dict(), sort_keys=False, allow_unicode=True)
@@ -124,11 +128,11 @@ def _new(asked: Config, chosen: bool, output: Path | None, baseline: bool, conso
 
     prepared = prepare(asked)
     show_prepared(console, asked, prepared, chosen=chosen)
-    check(asked, prepared)  # before a folder is made
+    check(asked, prepared)  # before a folder is created
     folder = output or next_folder(RUNS, Path(asked.data.source).name.split(".")[0])
-    told: dict[str, Any] = {"prepared": prepared, "baseline": baseline, "command": sys.argv[1:], "draw": draw_run}
+    content: dict[str, Any] = {"prepared": prepared, "baseline": baseline, "command": sys.argv[1:], "draw": draw_run}
     bars = Bars(console, [asked.model.model, STRONG_BASELINE], asked.training.epochs)
-    _run(lambda: train_run(asked, folder, on_event=bars, **told), bars, folder, as_json)
+    _run(lambda: train_run(asked, folder, on_event=bars, **content), bars, folder, as_json)
 
 
 def _resume(folder: Path, source: str | None, changes: dict[str, Any], console: Console, as_json: bool) -> None:
@@ -142,16 +146,16 @@ def _resume(folder: Path, source: str | None, changes: dict[str, Any], console: 
     asked = config_of(run)
     labels = [asked.model.model, STRONG_BASELINE]
     if run.status == "finished" and not changes:
-        say(console, f"{folder} is finished; more epochs: chronode train --resume {folder} --epochs N")
+        say(console, f"{folder} is finished; for more epochs: chronode train --resume {folder} --epochs N")
     else:
-        say(console, f"going on with {folder}, {run.status} after epoch {len(run.metrics())}")
-    told: dict[str, Any] = {"changes": changes, "source": source, "draw": draw_run}
+        say(console, f"resuming {folder}, {run.status} after epoch {len(run.metrics())}")
+    content: dict[str, Any] = {"changes": changes, "source": source, "draw": draw_run}
     bars = Bars(console, labels, changes.get("epochs", asked.training.epochs))
-    _run(lambda: resume_run(folder, on_event=bars, **told), bars, folder, as_json)
+    _run(lambda: resume_run(folder, on_event=bars, **content), bars, folder, as_json)
 
 
 def _run(work: Callable[[], Outcome], bars: Bars, folder: Path, as_json: bool) -> None:
-    """Trains; a fault or Ctrl-C ends with one line that says how to go on, and exit code 1."""
+    """Trains; an error or Ctrl-C prints how to resume and exits with code 1."""
     from .._files import DiskFull
     from ..training import TrainingStopped
     from .outcome import show_outcome
@@ -161,18 +165,18 @@ def _run(work: Callable[[], Outcome], bars: Bars, folder: Path, as_json: bool) -
             outcome = work()
     except TrainingStopped as error:
         typer.echo(
-            f"chronode: {flags.as_options(str(error))} The weights are in {folder}; train anew with other settings.",
+            f"chronode: {flags.as_options(str(error))} The weights are in {folder}; train again with other settings.",
             err=True,
         )
         raise typer.Exit(1) from error
     except DiskFull as error:
-        typer.echo(f"chronode: {error}. Make room, then {_go_on(folder)}", err=True)
+        typer.echo(f"chronode: {error}. Free some space, then {_how_to_resume(folder)}", err=True)
         raise typer.Exit(1) from error
     except KeyboardInterrupt as error:
-        typer.echo(f"stopped; {_go_on(folder)}", err=True)
+        typer.echo(f"stopped; {_how_to_resume(folder)}", err=True)
         raise typer.Exit(1) from error
     if outcome.status == "interrupted":
-        typer.echo(f"stopped after {outcome.summary['epochs']} epochs; {_go_on(folder)}", err=True)
+        typer.echo(f"stopped after {outcome.summary['epochs']} epochs; {_how_to_resume(folder)}", err=True)
         raise typer.Exit(1)
     if as_json:
         print(jsonlib.dumps({"run": str(folder), **outcome.run.load_json("summary.json")}, indent=1))
@@ -180,15 +184,15 @@ def _run(work: Callable[[], Outcome], bars: Bars, folder: Path, as_json: bool) -
         show_outcome(bars.console, outcome)
 
 
-def _go_on(folder: Path) -> str:
-    """What to do after an interruption: a folder without run.json holds nothing to resume."""
+def _how_to_resume(folder: Path) -> str:
+    """Returns how to resume after an interruption; a folder without run.json contains nothing to resume."""
     if (folder / "run.json").is_file():
         return f"resume with: chronode train --resume {folder}"
-    return "run the same command again: nothing was trained yet."
+    return "run the same command again: no epoch was trained yet."
 
 
 def _refuse_with_resume(others: dict[str, Any], given: dict[str, Any]) -> None:
-    """A resumed run has its settings from its folder."""
+    """Rejects options that a resumed run takes from its folder."""
     from ..runs._train import MAY_CHANGE
 
     may = [f"--{name.replace('_', '-')}" for name in MAY_CHANGE]
@@ -196,5 +200,5 @@ def _refuse_with_resume(others: dict[str, Any], given: dict[str, Any]) -> None:
     wrong = [name for name, value in {**others, **flagged}.items() if value is not None]
     if wrong:
         raise ValueError(
-            f"--resume takes the settings of the run: leave out {', '.join(wrong)}; {', '.join(may)} may change."
+            f"--resume uses the settings of the run: remove {', '.join(wrong)}; only {', '.join(may)} may change."
         )

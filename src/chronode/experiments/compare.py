@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..papers import PaperNumber
 from ..tasks import find as find_task
-from ..training._metrics import LOWER_IS_BETTER, mean_and_spread
+from ..training._metrics import LOWER_IS_BETTER, mean_and_std
 from .jobs import chosen
 from .ledger import Entry, Ledger
 from .recipe import Recipe, TableCell
@@ -60,7 +60,7 @@ def row(number: PaperNumber, cell: TableCell | None, found: dict[str, Entry]) ->
     scale = 100.0 if number.unit == "%" else 1.0
     metric = find_task(number.task).metric
     values = [scale * entry.metrics["test"][metric] for entry in entries]
-    mean, spread = mean_and_spread(values)
+    mean, spread = mean_and_std(values)
     return Row(number, entries, mean, spread, verdict(number, mean, spread), best)
 
 

@@ -19,7 +19,7 @@ from ..runs._prepare import prepared_for, source_of
 from ..runs._train import Draw, Listener, check, resume_run, train_run
 from ..runs._transfer import pack, unpack
 from ..training._events import Event, TrainingStopped, paced
-from ..training._metrics import LOWER_IS_BETTER, mean_and_spread
+from ..training._metrics import LOWER_IS_BETTER, mean_and_std
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Row:
     def score(self, metric: str) -> tuple[float | None, float | None]:
         """Mean and standard deviation (of the sample; None of one run) of a test metric."""
         found = self.values(metric)
-        return mean_and_spread(found) if found else (None, None)
+        return mean_and_std(found) if found else (None, None)
 
     @property
     def seconds(self) -> float | None:

@@ -16,11 +16,11 @@ _RANKING = ("auroc", "auprc", "min_se_ppv")
 LOWER_IS_BETTER = frozenset({"loss", "cross_entropy", "perplexity", "mse", "rmse", "nrmse", "mae"})
 
 
-def mean_and_spread(values: Sequence[float]) -> tuple[float, float | None]:
+def mean_and_std(values: Sequence[float]) -> tuple[float, float | None]:
     """Returns mean and sample standard deviation (None for a single value).
 
     Example:
-        >>> mean_and_spread([1.0, 2.0, 3.0])
+        >>> mean_and_std([1.0, 2.0, 3.0])
         (2.0, 1.0)
     """
     return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
