@@ -49,11 +49,11 @@ def test_on_a_gpu_the_loss_is_looked_at_now_and_then(monkeypatch):
     monkeypatch.setattr(Training, "end_epoch", lambda self: runs.append(self) or end(self))
     fit(data, spec_for(data), Settings(epochs=1, batch_size=16), valid=data)
     (run,) = runs
-    assert [run._looks() for run.place.batch in range(3)] == [True] * 3
+    assert [run._reads_loss() for run.place.batch in range(3)] == [True] * 3
     run.device = torch.device("cuda")
-    assert [run.place.batch for run.place.batch in range(50) if run._looks()] == [0, 20, 40]
+    assert [run.place.batch for run.place.batch in range(50) if run._reads_loss()] == [0, 20, 40]
     found = str(not_finite(run, torch.tensor(torch.nan), data.batch([0, 1])))
-    assert f"or in the {LOOK_EVERY - 1} batches before it" in found and "are kept" not in found
+    assert f"or in the previous {LOOK_EVERY - 1} batches" in found and "are kept" not in found
 
 
 SPECS = {

@@ -103,11 +103,11 @@ def values(section: type[Any], given: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_options(message: str) -> str:
-    """An error message with the options of the command line instead of Python's arguments.
+    """Replaces Python arguments in an error message by command-line options.
 
     Example:
-        >>> as_options("try a lower learning_rate than 0.1, or categorical='codes', per_step=False")
-        'try a lower --lr than 0.1, or --categorical codes, --no-per-step'
+        >>> as_options("try a learning_rate below 0.1, or categorical='codes', per_step=False")
+        'try a --lr below 0.1, or --categorical codes, --no-per-step'
     """
     flags = _flags_by_field()
     assigned = re.compile(rf"\b({'|'.join(flags)})=('[^']*'|\"[^\"]*\"|\.\.\.|[\w.+-]*\w)")
@@ -115,7 +115,7 @@ def as_options(message: str) -> str:
     bare = re.compile(
         rf"^({'|'.join(flags)})(?= must be)|(?<![\w./-])({'|'.join(n for n in flags if '_' in n)})(?![\w./=])"
     )
-    message = re.sub(r"(\w+)=['\"](\w+)['\"] in the model's settings", r"--set \1=\2", message)
+    message = re.sub(r"(\w+)=['\"](\w+)['\"] in the settings of the model", r"--set \1=\2", message)
     message = assigned.sub(lambda found: _as_option(flags[found[1]], found[2].strip("'\"")), message)
     return bare.sub(lambda found: flags[found[1] or found[2]].partition("/")[0], message)
 

@@ -203,7 +203,9 @@ class Training:
         return mean
 
     def _reads_loss(self) -> bool:
-        """Returns whether to read the numbers of this step; on a GPU this waits for the device. NaN persists until then."""
+        """Returns whether to read the numbers of this step; on a GPU this waits for the device. NaN persists until
+        then.
+        """
         return self.device.type == "cpu" or self.place.batch % faults.LOOK_EVERY == 0
 
     def _learn_pieces(self, batch: Batch) -> Tensor:
