@@ -30,7 +30,7 @@ def test_a_training_step_does_not_wait_for_the_device(case, monkeypatch):
     """
     make, told, expected = TOLD[case]
     looks, step = [], Training.step
-    monkeypatch.setattr(Training, "_looks", lambda self: False)
+    monkeypatch.setattr(Training, "_reads_loss", lambda self: False)
 
     def counted(self, batch):
         with Looks(but=("pieces", "_any_known")) as mode:
