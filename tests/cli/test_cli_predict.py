@@ -41,7 +41,7 @@ def table(text):
 def test_a_row_per_patient_with_probabilities_that_are_right(home, tmp_path):
     new = write_vitals(tmp_path / "new.csv", patients=9, seed=5, outcome=None)
     told = chronode("predict", home / "run", new, "-o", tmp_path / "out.csv")
-    assert "9 rows of patient, outcome, p_ill, p_well" in told.err
+    assert "9 rows with patient, outcome, p_ill, p_well" in told.err
     rows = table((tmp_path / "out.csv").read_text())
     assert [row["patient"] for row in rows] == [f"p{i:02d}" for i in range(9)]
     # An oracle by hand: read, scale and run the model on one patient alone.

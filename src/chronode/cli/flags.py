@@ -107,7 +107,7 @@ def as_options(message: str) -> str:
 
     Example:
         >>> as_options("try a learning_rate below 0.1, or categorical='codes', per_step=False")
-        'try a --lr below 0.1, or --categorical codes, --no-per-step'
+        'try a --learning-rate below 0.1, or --categorical codes, --no-per-step'
     """
     flags = _flags_by_field()
     assigned = re.compile(rf"\b({'|'.join(flags)})=('[^']*'|\"[^\"]*\"|\.\.\.|[\w.+-]*\w)")
