@@ -73,7 +73,7 @@ $(WITH_TRITON): $(INSTALLED)
 	@touch $@
 
 # One instruction set, and of the tests those in which a kernel could leave its arrays. The sanitizer's runtime must be
-# in the process before Python is, and needs the C++ runtime next to it.
+# in the process before Python is, and needs the C++ runtime next to it. Then compiled steps, built with the sanitizers.
 ASAN_TESTS := $(addprefix tests/kernels/test_,native_base.py bounds.py every_kernel.py safety.py)
 test-asan: $(READY)
 	@$(CONFIGURE) -B build/asan -DCHRONODE_SANITIZE=ON '-DCHRONODE_ISAS=$(lastword $(filter-out v4,$(subst ;, ,$(ISAS))))' \
@@ -82,6 +82,10 @@ test-asan: $(READY)
 	@CHRONODE_KERNELS_DIR=$(CURDIR)/build/asan ASAN_OPTIONS=detect_leaks=0 \
 	    LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libstdc++.so)" \
 	    $(PYTEST) --capture=sys $(ASAN_TESTS) -k 'not compile and not sound_operator and not double_backward'
+	@CHRONODE_KERNELS_DIR=$(CURDIR)/build/asan ASAN_OPTIONS=detect_leaks=0 CHRONODE_CACHE=$(CURDIR)/build/asan/cache \
+	    CHRONODE_CXXFLAGS='-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all' \
+	    LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libstdc++.so)" \
+	    $(PYTEST) --capture=sys tests/compiler/test_random_cells.py tests/compiler/test_models.py
 
 # A program of its own: Python and torch would report races of their own.
 test-tsan:

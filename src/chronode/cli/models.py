@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from contextlib import suppress
+from pathlib import Path
 
 from rich.table import Table
 
+from .._documents import read_json
+from .._files import replacing
+from ..compiler import _build as build
+from ..kernels._library import status
 from ..nn._registry import Model, models
 
 CAPTION = (
@@ -16,21 +23,64 @@ CAPTION = (
 )
 
 
-def facts(model: Model) -> dict[str, str | int]:
-    """Returns the entries of a model in the table."""
+def facts(model: Model, path: str | None = None) -> dict[str, str | int]:
+    """Returns the entries of a model in the table.
+
+    Args:
+        model: The model.
+        path: How it runs, if that is known already.
+    """
     return {
         "name": model.name,
         "paper": model.paper,
         "time": model.time,
         "parameters": model.parameters(),
-        "kernel": str(model.path()),
+        "kernel": path or str(model.path()),
         "summary": model.summary,
     }
 
 
+def all_facts() -> list[dict[str, str | int]]:
+    """Returns the entries of all models.
+
+    Tracing every step takes seconds, so how chronode's own models run is kept in the cache of compiled kernels.
+    """
+    known = _known_paths()
+    entries = [facts(model, known.get(model.name)) for model in models().values()]
+    own = {name for name, model in models().items() if model.cell.__module__.startswith("chronode.")}
+    paths = {str(one["name"]): str(one["kernel"]) for one in entries if one["name"] in own}
+    if paths != known:
+        with suppress(OSError, build.BuildError), replacing(_paths_file()) as draft:
+            draft.write_text(json.dumps(paths))
+    return entries
+
+
+def _known_paths() -> dict[str, str]:
+    try:
+        return read_json(_paths_file(), dict[str, str])
+    except (ValueError, OSError, build.BuildError):
+        return {}
+
+
+def _paths_file() -> Path:
+    """Returns the file that keeps how the models run: its name is a hash of everything that decides how the models run."""
+    package = Path(__file__).parents[1]
+    parts = [
+        path.read_bytes()
+        for folder in ("nn", "compiler", "kernels")
+        for path in sorted((package / folder).rglob("*.py"))
+    ]
+    try:
+        compiler = " ".join(build.compiler())
+    except build.BuildError as error:
+        compiler = str(error)
+    parts += [compiler.encode(), status().encode()]
+    return build.cache_folder().parent / f"models-{hashlib.sha256(b'|'.join(parts)).hexdigest()[:16]}.json"
+
+
 def as_json() -> str:
     """Returns all models as a JSON list."""
-    return json.dumps([facts(model) for model in models().values()], indent=2, ensure_ascii=False)
+    return json.dumps(all_facts(), indent=2, ensure_ascii=False)
 
 
 def as_table() -> Table:
@@ -51,7 +101,7 @@ def as_markdown() -> str:
 
 
 def _rows() -> list[list[str]]:
-    entries = [facts(model) for model in models().values()]
+    entries = all_facts()
     return [
         [str(f["name"]), str(f["paper"]), str(f["time"]), f"{f['parameters']:,}", str(f["kernel"])] for f in entries
     ]

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from . import _rules_elementwise, _rules_shapes, _rules_sums  # noqa: F401 - importing them adds their rules
 from ._arrays import Array, Arrays
 from ._graph import Builder, Node
 from ._rules import RULES, RowSum

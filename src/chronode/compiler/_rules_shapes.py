@@ -1,0 +1,144 @@
+"""Rules of the operators that make, cut and join arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ._arrays import Array, Arrays
+from ._rules import RULES, Number, rule
+from ._trace import Unsupported
+
+
+@rule("zeros_like", "ones_like", "full_like")
+def _like(arrays: Arrays, a: Array, value: Number = 0, **_: Any) -> Array:
+    return Array(arrays.build.constant(float(value), a.view.shape), a.batch)
+
+
+RULES["ones_like"] = lambda arrays, a, **_: _like(arrays, a, 1)
+
+
+@rule("new_zeros")
+def _new_zeros(arrays: Arrays, a: Array, shape: Sequence[int], **_: Any) -> Array:
+    return arrays.constant(0.0, shape)
+
+
+@rule("zeros", "ones", "full", "scalar_tensor", "new_full", "new_ones")
+def _filled(arrays: Arrays, *args: Any, **_: Any) -> Array:
+    raise NotImplementedError
+
+
+RULES["zeros"] = lambda arrays, shape, **_: arrays.constant(0.0, shape)
+RULES["ones"] = lambda arrays, shape, **_: arrays.constant(1.0, shape)
+RULES["full"] = lambda arrays, shape, value, **_: arrays.constant(float(value), shape)
+RULES["scalar_tensor"] = lambda arrays, value, **_: arrays.constant(float(value))
+RULES["new_ones"] = lambda arrays, a, shape, **_: arrays.constant(1.0, shape)
+RULES["new_full"] = lambda arrays, a, shape, value, **_: arrays.constant(float(value), shape)
+
+RULES["view"] = RULES["_unsafe_view"] = RULES["reshape"] = lambda arrays, a, shape: arrays.reshaped(a, shape)
+RULES["expand"] = lambda arrays, a, shape, **_: arrays.expanded(a, shape)
+RULES["unsqueeze"] = lambda arrays, a, axis: arrays.unsqueezed(a, axis)
+RULES["permute"] = lambda arrays, a, order: arrays.permuted(a, order)
+
+
+@rule("squeeze")
+def _squeeze(arrays: Arrays, a: Array, axes: Any = None) -> Array:
+    axes = range(a.dim) if axes is None else [axes] if isinstance(axes, int) else axes
+    return arrays.squeezed(a, axes)
+
+
+@rule("t")
+def _t(arrays: Arrays, a: Array) -> Array:
+    return a if a.dim < 2 else arrays.permuted(a, [1, 0])
+
+
+@rule("transpose")
+def _transpose(arrays: Arrays, a: Array, first: int, second: int) -> Array:
+    order = list(range(a.dim))
+    order[first], order[second] = order[second], order[first]
+    return arrays.permuted(a, order)
+
+
+@rule("slice")
+def _slice(
+    arrays: Arrays, a: Array, axis: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Array:
+    axis %= a.dim
+    if axis == a.batch and (start or 0) == 0 and (end is None or end >= arrays.batch) and step == 1:
+        return a
+    own = a.axis(axis)
+    places = range(a.view.shape[own])[slice(start, end, step)]
+    return a.over(a.view.narrowed(own, places.start if len(places) else 0, len(places), step))
+
+
+@rule("select")
+def _select(arrays: Arrays, a: Array, axis: int, index: int) -> Array:
+    axis %= a.dim
+    own = a.axis(axis)
+    view = a.view.narrowed(own, index % a.view.shape[own], 1).without(own)
+    return Array(view, None if a.batch is None else a.batch - (axis < a.batch))
+
+
+@rule("unbind")
+def _unbind(arrays: Arrays, a: Array, axis: int = 0) -> list[Array]:
+    return [_select(arrays, a, axis, i) for i in range(a.view.shape[a.axis(axis)])]
+
+
+@rule("split_with_sizes")
+def _split_with_sizes(arrays: Arrays, a: Array, sizes: Sequence[int], axis: int = 0) -> list[Array]:
+    own, pieces, start = a.axis(axis), [], 0
+    for size in sizes:
+        pieces.append(a.over(a.view.narrowed(own, start, size)))
+        start += size
+    return pieces
+
+
+@rule("split")
+def _split(arrays: Arrays, a: Array, size: int, axis: int = 0) -> list[Array]:
+    total = a.view.shape[a.axis(axis)]
+    return _split_with_sizes(arrays, a, [min(size, total - i) for i in range(0, total, size)], axis)
+
+
+@rule("cat")
+def _cat(arrays: Arrays, parts: Sequence[Array], axis: int = 0) -> Array:
+    parts = [part for part in parts if not (part.dim == 1 and part.view.shape == (0,))]
+    with_batch = [part for part in parts if part.batch is not None]
+    if not with_batch:
+        raise Unsupported("concatenates parameters within the step")
+    position, axis = with_batch[0].batch, axis % with_batch[0].dim
+    own = with_batch[0].axis(axis)
+    views = [arrays.build.as_float(part.view) if part.batch == position else None for part in parts]
+    if any(view is None for view in views):
+        raise Unsupported("concatenates along the batch axis")
+    return Array(arrays.build.concat([view for view in views if view is not None], own), position)
+
+
+@rule("stack")
+def _stack(arrays: Arrays, parts: Sequence[Array], axis: int = 0) -> Array:
+    axis %= parts[0].dim + 1
+    return _cat(arrays, [arrays.unsqueezed(part, axis) for part in parts], axis)
+
+
+@rule("slice_backward")
+def _slice_backward(
+    arrays: Arrays, grad: Array, shape: Sequence[int], axis: int, start: int, end: int, step: int
+) -> Array:
+    if axis % grad.dim == grad.batch:
+        return grad
+    if step != 1:
+        raise Unsupported("has the gradient of a slice with a step")
+    own = grad.axis(axis)
+    total, size = shape[axis], grad.view.shape[own]
+    start = range(total)[slice(start, end)].start
+    zeros = [arrays.build.constant(0.0, _with(grad.view.shape, own, n)) for n in (start, total - start - size)]
+    return grad.over(arrays.build.concat([zeros[0], grad.view, zeros[1]], own))
+
+
+@rule("select_backward")
+def _select_backward(arrays: Arrays, grad: Array, shape: Sequence[int], axis: int, index: int) -> Array:
+    index %= shape[axis]
+    return _slice_backward(arrays, arrays.unsqueezed(grad, axis), shape, axis, index, index + 1, 1)
+
+
+def _with(shape: Sequence[int], axis: int, size: int) -> tuple[int, ...]:
+    return (*shape[:axis], size, *shape[axis + 1 :])
