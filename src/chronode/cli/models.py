@@ -63,7 +63,7 @@ def _known_paths() -> dict[str, str]:
 
 
 def _paths_file() -> Path:
-    """Returns the file that keeps how the models run: its name is a hash of everything that decides how the models run."""
+    """Returns the file that keeps how the models run; its name is a hash of everything that decides it."""
     package = Path(__file__).parents[1]
     parts = [
         path.read_bytes()
