@@ -23,8 +23,11 @@ class Done(NamedTuple):
     err: str
 
 
-def chronode(*arguments: object, code: int = 0, plots: bool = False) -> Done:
-    """Runs `chronode ...` as `main` does and checks its exit code; drawing, which takes longest, only if asked for."""
+def chronode(*arguments: object, code: int = 0, plots: bool = False, columns: int = 160) -> Done:
+    """Runs `chronode ...` as `main` does and checks its exit code; reports are written only if asked for.
+
+    `columns` is the width of the terminal; 0 says nothing about it.
+    """
     from chronode.cli import main
 
     words = ["chronode", *map(str, arguments)]
@@ -34,7 +37,7 @@ def chronode(*arguments: object, code: int = 0, plots: bool = False) -> Done:
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
         mock.patch("sys.argv", words),
-        mock.patch.dict(os.environ, {"COLUMNS": "160"}),
+        mock.patch.dict(os.environ, {"COLUMNS": str(columns)} if columns else {}),
         contextlib.nullcontext() if plots else mock.patch("chronode.report.run_page.draw_run"),
     ):
         try:

@@ -75,10 +75,9 @@ def flow(
 
     Example: chronode analyze flow --model irnn,rnn,lstm --steps 200
     """
-    from rich.table import Table
-
     from ..analysis._gradients import noise_flows
     from ..analysis._plots_gradients import plot_gradient_flow
+    from .tables import Table
 
     flows = noise_flows(models_in(model), steps=steps, hidden_size=hidden, seed=seed)
     table = Table("model", "log10 of ‖∂h_T/∂h_1‖", "log10 of the ratio to ‖∂h_T/∂h_(T-1)‖", "norm")

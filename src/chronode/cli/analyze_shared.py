@@ -16,8 +16,9 @@ from .._files import replacing
 from .flags import words
 
 if TYPE_CHECKING:
-    from rich.table import Table
     from torch import Tensor
+
+    from .tables import Table
 
 Output = Annotated[Path, typer.Option(help="Folder for the plots and the numbers (JSON).")]
 Json = Annotated[bool, typer.Option("--json", help="Print the numbers as JSON instead of a summary.")]

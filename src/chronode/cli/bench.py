@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from .._machine import check_device
 from ..bench import compiled, steps
 from ..bench import run as bench
 from ..nn._registry import models
+from .tables import Table
 
 
 def run_bench(

@@ -9,13 +9,13 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from .._checks import one_of
 from .._files import check_new
 from ..data.sets._catalogue import DataSet, data_sets
 from ..data.sets._copies import SEAL, DataError
 from ..data.sets._download import cache_folder, fetch, mirror_folder, present
+from .tables import Table
 
 data_app = typer.Typer(help="Data sets: list, download, verify, build.", no_args_is_help=True, rich_markup_mode=None)
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from .._model import ModelSpec
 from ..data import Sequences
@@ -16,6 +15,7 @@ from ..nn._registry import find
 from ..report.curves import plot_curves
 from ..tasks.bitstream import BLOCK, bitstream
 from ..training import BatchDone, Epoch, EpochDone, Event, Settings, fit
+from .tables import Table
 
 LONGEST = 15
 TRAIN, VALID, TEST = 20_000, 2_000, 4_000

@@ -7,13 +7,12 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from rich.table import Table
-
 from .._documents import read_json
 from .._files import replacing
 from ..compiler import _build as build
 from ..kernels._library import status
 from ..nn._registry import Model, models
+from .tables import Table
 
 CAPTION = (
     "time: native = dt moves the state, feature = dt is an additional input, none = dt is ignored; "

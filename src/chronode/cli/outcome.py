@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from ..data import Sequences
 from ..data._names import counted
 from ..runs._config import Config
 from ..runs._prepare import Prepared
 from ..runs._train import Outcome
+from .tables import Table
 
 _FEW_STEPS = 4
 

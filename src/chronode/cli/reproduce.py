@@ -8,7 +8,6 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from .._checks import one_of
 from .._files import replacing
@@ -21,6 +20,7 @@ from ..experiments.jobs import Progress as TrainingProgress
 from ..experiments.ledger import Ledger
 from ..experiments.recipe import Recipe, TableCell, find, recipes
 from ..experiments.report import as_markdown, plot
+from .tables import Table
 
 
 def show_recipes(as_json: bool) -> None:
@@ -164,7 +164,8 @@ def _line(item: Finished) -> str:
 
 
 def _table(recipe: Recipe, budget: str, rows: list[Row]) -> Table:
-    table = Table(title=f"{recipe.name}: {recipe.what}", caption=f"budget: {budget}. " + " ".join(recipe.notes))
+    notes = f"budget: {budget}. " + " ".join(recipe.notes)
+    table = Table(names=2, title=f"{recipe.name}: {recipe.what}", caption=notes)
     for column in ("", "model"):
         table.add_column(column)
     for column in ("paper", "ours", "seeds"):

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
+
+from .tables import Table
 
 if TYPE_CHECKING:
     from ..runs._folder import Run

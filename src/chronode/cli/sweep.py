@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from . import flags
+from .tables import Table
 from .workers import Address, EngineName, Workers, engine_for
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
+
+from .tables import Table
 
 if TYPE_CHECKING:
     from ..tasks import Parts, Task
