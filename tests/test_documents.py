@@ -150,7 +150,7 @@ def test_a_limit_that_is_no_whole_number_is_named(monkeypatch, text):
     ("change", "message"),
     [
         ({"num_layers": 10**6}, "num_layers=1,000,000 is more than 1,000. Set CHRONODE_MAX_LAYERS"),
-        ({"num_layers": 900}, "model.json has 900 layers, but there are only"),
+        ({"num_layers": 900}, "the spec has 900 layers, but there are only"),
         ({"hidden_size": 10**5}, "this would create more than"),
         ({"hidden_size": 2**62}, "m.safetensors: "),
         ({"hidden_size": 9}, "m.safetensors: "),

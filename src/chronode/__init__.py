@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .export import export
     from .kernels import backend
     from .nn._registry import Model, create, models, register
+    from .runs._trained import load
+    from .stream import Stream
 
 __all__ = [
     "Model",
@@ -28,6 +30,7 @@ __all__ = [
     "SequenceForecaster",
     "SequenceModel",
     "SequenceRegressor",
+    "Stream",
     "__version__",
     "analysis",
     "backend",
@@ -37,6 +40,7 @@ __all__ = [
     "data",
     "estimators",
     "export",
+    "load",
     "models",
     "nn",
     "register",
@@ -56,5 +60,7 @@ __getattr__, __dir__ = lazy(
         "estimators": "estimators SequenceClassifier SequenceForecaster SequenceRegressor",
         "kernels": "backend",
         "nn._registry": "Model create models register",
+        "runs._trained": "load",
+        "stream": "Stream",
     },
 )

@@ -316,20 +316,34 @@ class SequenceModel(nn.Module):
         spec: ModelSpec = read_json(path.with_suffix(".json"), ModelSpec)
         try:
             weights = load_file(path)
+        except FileNotFoundError:
+            raise
+        except Exception as error:  # untrusted bytes
+            raise ValueError(f"{path}: {_one_line(error)}") from error
+        return cls.from_weights(spec, weights, str(path))
+
+    @classmethod
+    def from_weights(cls, spec: ModelSpec, weights: dict[str, Tensor], place: str) -> SequenceModel:
+        """Builds the model of a spec with the given weights, in evaluation mode.
+
+        Args:
+            spec: What to build.
+            weights: Its `state_dict`, not trusted.
+            place: What error messages begin with.
+        """
+        try:
             # A layer has at least one tensor, so this is checked before the layers are built one by one.
             if spec.num_layers > len(weights):
                 raise ValueError(
-                    f"model.json has {spec.num_layers:,} layers, but there are only {len(weights):,} weight tensors."
+                    f"the spec has {spec.num_layers:,} layers, but there are only {len(weights):,} weight tensors."
                 )
             most = max(_FEW_NUMBERS, _MOST_TIMES_THE_WEIGHTS * sum(tensor.numel() for tensor in weights.values()))
             # The initial weights are replaced below.
             with torch.random.fork_rng(devices=[]), Budget(most):
                 model = cls.build(spec).with_settings_of(weights)
             model.load_state_dict(weights)
-        except FileNotFoundError:
-            raise
-        except Exception as error:  # untrusted bytes, and settings that a cell may reject with any error
-            raise ValueError(f"{path}: {_one_line(error)}") from error
+        except Exception as error:  # settings that a cell may reject with any error
+            raise ValueError(f"{place}: {_one_line(error)}") from error
         return model.eval()
 
 

@@ -38,4 +38,4 @@ def health(
         print(f"note: {note}", file=sys.stderr)
     found = measure(trained.model, series)
     findings = Findings("\n".join(found.findings), [Piece("health", found, plot_health)])
-    show(findings, output or trained.run.path, as_json=json)
+    show(findings, output or (trained.path if trained.path.is_dir() else trained.path.parent), as_json=json)

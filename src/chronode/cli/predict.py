@@ -11,7 +11,7 @@ from rich.console import Console
 
 from .._files import check_new
 
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, as listed by `chronode runs`.")]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or a file written by `chronode pack`.")]
 Anyway = Annotated[
     bool,
     typer.Option("--anyway", help="Accept a failed training, and times or values that seem to be in other units."),

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from ._checkpoints import Store
     from ._config import Config, DataConfig, ModelConfig
     from ._folder import Run, run_folders
+    from ._pack import pack, read_card
     from ._prepare import Prepared, prepare
     from ._reading import Reading
     from ._train import Outcome, resume_run, train_run
@@ -23,7 +24,9 @@ __all__ = [
     "Run",
     "Store",
     "Trained",
+    "pack",
     "prepare",
+    "read_card",
     "resume_run",
     "run_folders",
     "train_run",
@@ -35,6 +38,7 @@ __getattr__, __dir__ = lazy(
         "_checkpoints": "Store",
         "_config": "Config DataConfig ModelConfig",
         "_folder": "Run run_folders",
+        "_pack": "pack read_card",
         "_prepare": "Prepared prepare",
         "_reading": "Reading",
         "_train": "Outcome resume_run train_run",

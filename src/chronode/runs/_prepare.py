@@ -56,6 +56,14 @@ class Prepared:
 
 
 @dataclass(frozen=True)
+class Learnt:
+    """objective.json: the objective, and the scaling that brings answers back to the target's own units."""
+
+    objective: Objective
+    scaler: Scaler | None
+
+
+@dataclass(frozen=True)
 class DataFacts:
     """data.json: what `Prepared.as_dict` told.
 

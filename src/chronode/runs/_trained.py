@@ -11,17 +11,10 @@ from ..training._objective import Objective
 from ..training._predict import Predictions, evaluate, predict
 from ._config import Config
 from ._folder import Run
-from ._prepare import DataFacts, check_unchanged, prepare
+from ._pack import unpack
+from ._prepare import DataFacts, Learnt, check_unchanged, prepare
 from ._reading import Reading
 from ._train import config_of
-
-
-@dataclass(frozen=True)
-class _Learnt:
-    """objective.json."""
-
-    objective: Objective
-    scaler: Scaler | None
 
 
 @dataclass(frozen=True)
@@ -29,7 +22,7 @@ class Trained:
     """The model of a run, ready to answer about new files.
 
     Attributes:
-        run: its folder.
+        path: the run folder, or the file that `pack` wrote.
         config: what was asked.
         model: with the best weights.
         objective: what it was trained for.
@@ -37,7 +30,7 @@ class Trained:
         reading: how files are read; None if it was trained on a task.
     """
 
-    run: Run
+    path: Path
     config: Config
     model: SequenceModel
     objective: Objective
@@ -45,14 +38,16 @@ class Trained:
     reading: Reading | None
 
     @classmethod
-    def load(cls, folder: str | Path, *, anyway: bool = False) -> Trained:
-        """Loads the model of a run folder; no pickle is read.
+    def load(cls, path: str | Path, *, anyway: bool = False) -> Trained:
+        """Loads the model of a run folder, or one packed into a file; no pickle is read.
 
         Args:
-            folder: The run folder.
+            path: The run folder, or the file that `chronode pack` wrote.
             anyway: Whether to load the model of a failed run: its best weights before the failure.
         """
-        run = Run.open(folder)
+        if Path(path).is_file():
+            return cls._of_file(Path(path))
+        run = Run.open(path)
         if run.status == "failed" and not anyway:
             summary = run.summary()
             fault = f" ({summary.fault.rstrip('.')})" if summary is not None and summary.fault else ""
@@ -61,11 +56,19 @@ class Trained:
             )
         if not (run.path / "model.safetensors").is_file() or not (run.path / "objective.json").is_file():
             raise ValueError(f"{run.path} has no model yet ({run.status}): `chronode train --resume {run.path}`.")
-        learnt: _Learnt = run.load_json("objective.json", _Learnt)
+        learnt: Learnt = run.load_json("objective.json", Learnt)
         reading = DataFacts.load(run.path).reading
         model = SequenceModel.load(run.path / "model")
-        _check_sizes(run.path, model, learnt, reading)
-        return cls(run, config_of(run), model, learnt.objective, learnt.scaler, reading)
+        places = {name: str(run.path / f"{name}.json") for name in ("objective", "data")}
+        _check_sizes(places, model, learnt, reading)
+        return cls(run.path, config_of(run), model, learnt.objective, learnt.scaler, reading)
+
+    @classmethod
+    def _of_file(cls, path: Path) -> Trained:
+        contents, model = unpack(path)
+        learnt, reading = contents.objective, contents.data.reading
+        _check_sizes({name: f"{path}: {name}" for name in ("objective", "data")}, model, learnt, reading)
+        return cls(path, contents.config, model, learnt.objective, learnt.scaler, reading)
 
     def series(self, source: str | None = None, *, labelled: bool, anyway: bool = False) -> Sequences:
         """The series of a file, read and scaled as in training; None: the run's own test part.
@@ -75,12 +78,15 @@ class Trained:
             labelled: with their targets.
             anyway: even if times or values look like other units.
         """
+        if source is None and self.path.is_file() and self.reading is not None:
+            raise ValueError(f"{self.path} is a packed model and has no data: give a file.")
         if source is None or (self.reading is None and source == self.config.data.source):
-            check_unchanged(self.config.data.source, DataFacts.load(self.run.path).source, self.run.path)
+            if self.path.is_dir():
+                check_unchanged(self.config.data.source, DataFacts.load(self.path).source, self.path)
             return prepare(self.config).parts.test
         if self.reading is None:
             task = self.config.data.source
-            raise ValueError(f"{self.run.path} was trained on the task {task}: it answers about {task}, not {source}.")
+            raise ValueError(f"{self.path} was trained on the task {task}: it answers about {task}, not {source}.")
         return self.reading.read(source, labelled=labelled, anyway=anyway)
 
     def evaluate(self, data: Sequences) -> dict[str, float]:
@@ -103,20 +109,29 @@ class Trained:
         return reading.target
 
 
-def _check_sizes(folder: Path, model: SequenceModel, learnt: _Learnt, reading: Reading | None) -> None:
-    """Refuses files that are whole, each by itself, but do not belong together."""
+def load(path: str | Path) -> Trained:
+    """Loads a trained model from a run folder or from a file that `chronode pack` wrote.
+
+    Nothing in either is executed. The result predicts: `model.predict(model.series("new.csv", labelled=False))`.
+
+    Raises:
+        ValueError: The folder or file is damaged; the message names the file and the field.
+    """
+    return Trained.load(path)
+
+
+def _check_sizes(places: dict[str, str], model: SequenceModel, learnt: Learnt, reading: Reading | None) -> None:
+    """Refuses parts that are whole, each by itself, but do not belong together; `places` names them in messages."""
     spec, objective = model.spec, learnt.objective
     assert spec is not None
-    pairs = [("objective.json", "num_outputs", objective.num_outputs, spec.num_outputs)]
-    pairs.append(("objective.json", "per_step", objective.per_step, spec.per_step))
+    pairs = [("objective", "num_outputs", objective.num_outputs, spec.num_outputs)]
+    pairs.append(("objective", "per_step", objective.per_step, spec.per_step))
     if reading is not None:
-        pairs.append(("data.json", "reading.channels", len(reading.channels), spec.input_size))
-        pairs.append(("data.json", "reading.per_step", reading.per_step, spec.per_step))
+        pairs.append(("data", "reading.channels", len(reading.channels), spec.input_size))
+        pairs.append(("data", "reading.per_step", reading.per_step, spec.per_step))
     for name, field, found, wanted in pairs:
         if found != wanted:
-            raise ValueError(f"{folder / name}: {field} is {found}, in model.json it is {wanted}.")
+            raise ValueError(f"{places[name]}: {field} is {found}, in the model it is {wanted}.")
     if learnt.scaler is not None and learnt.scaler.targets and len(learnt.scaler.targets) != spec.num_outputs:
         targets = len(learnt.scaler.targets)
-        raise ValueError(
-            f"{folder / 'objective.json'}: scaler.targets has {targets} names for {spec.num_outputs} outputs."
-        )
+        raise ValueError(f"{places['objective']}: scaler.targets has {targets} names for {spec.num_outputs} outputs.")

@@ -1,0 +1,40 @@
+"""`chronode pack`: a trained model in one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from .._files import check_new, replacing
+from .predict import RunFolder
+
+
+def attach(app: typer.Typer) -> None:
+    """Adds the command to `app`."""
+    app.command()(pack)
+
+
+def pack(
+    run: RunFolder,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("model.chronode"),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the output file if it exists.")] = False,
+    card: Annotated[Path | None, typer.Option("--card", help="Also write the model card to this file.")] = None,
+) -> None:
+    """Pack a trained model into one file: weights, configuration, scaling, class names and a model card.
+
+    The file can be used in place of the run folder. It contains no code and no data.
+
+    Example: chronode pack runs/vitals-1 -o vitals.chronode
+    """
+    from ..runs import pack as pack_run
+    from ..runs import read_card
+    from .outcome import say
+
+    file = pack_run(run, check_new(output, "--output", force=force))
+    if card is not None:
+        with replacing(card) as draft:
+            draft.write_text(read_card(file), encoding="utf-8")
+    say(Console(stderr=True), f"{file}: {file.stat().st_size:,} bytes")

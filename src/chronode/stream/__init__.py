@@ -1,0 +1,12 @@
+"""Live data: many series at a time, one observation after the other."""
+
+from typing import TYPE_CHECKING
+
+from .._lazy import lazy
+
+if TYPE_CHECKING:
+    from ._stream import Counts, Stream
+
+__all__ = ["Counts", "Stream"]
+
+__getattr__, __dir__ = lazy(__name__, {"_stream": "Counts Stream"})

@@ -1,0 +1,403 @@
+"""Stream: a trained model that follows many series of live data."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from .._checks import number, one_of
+from .._documents import parse_json
+from .._files import replacing
+from .._schema import parse
+from ..runs import Trained
+from ..training import Predictions
+from ._intake import Intake, Observations, as_columns
+from ._states import States, fingerprint
+
+FORMAT, VERSION = "chronode-stream", "1"
+_SWEEPS_PER_LIMIT = 8
+"""Idle ids are looked for this many times while the limit passes."""
+
+
+@dataclass
+class Counts:
+    """What a stream has seen.
+
+    Attributes:
+        observations: Observations that changed a state.
+        late: Observations that were not later than the last one of their id.
+        dropped: Ids that were dropped because they were idle.
+    """
+
+    observations: int = 0
+    late: int = 0
+    dropped: int = 0
+
+
+class Stream:
+    """Follows many series at a time: each observation updates the state of its id, and gives a prediction.
+
+    The predictions are those of `chronode predict` on the same rows. Values and times are given as they are in the
+    training file: in the same units, by the same names; the scaling is that of the model.
+
+    Args:
+        run: A run folder, a file that `chronode pack` wrote, or what `chronode.load` returned.
+        late: What to do with an observation that is not later than the last one of its id: "refuse" (a ValueError) or
+            "ignore".
+        idle: Ids whose last observation is this much older than the newest of all ids are dropped, in the model's unit
+            of time; None keeps all.
+
+    Attributes:
+        counts: Numbers of observations, late observations and dropped ids.
+        unit: The model's unit of time.
+
+    Example:
+        >>> stream = Stream("runs/vitals-1")                                            # doctest: +SKIP
+        >>> stream.observe("p01", "2024-01-31 12:00", {"hr": 80, "bp": 120})            # doctest: +SKIP
+        {'outcome': 'well', 'p_ill': 0.24, 'p_well': 0.76}
+    """
+
+    def __init__(self, run: str | Path | Trained, *, late: str = "refuse", idle: float | None = None):
+        trained = run if isinstance(run, Trained) else Trained.load(run)
+        self.trained = trained
+        reading = check_streamable(trained)
+        self.late = one_of("late", late, ("refuse", "ignore"))
+        self.idle = None if idle is None else number("idle", idle, above=0)
+        self._intake = Intake(reading)
+        self._model = copy.deepcopy(trained.model).eval()
+        self._model.layer.outputs = "all"  # every observation is answered
+        self._states = States(self._model)
+        self._equal_times = reading.options.get("duplicates") == "keep"
+        self._newest = self._swept = -np.inf
+        self.unit = reading.unit
+        self._names = trained.output_names()
+        self.counts = Counts()
+        if self.idle is not None and not self._intake.timed:
+            raise ValueError("idle needs times, and the model was trained without: leave it out.")
+
+    @property
+    def timed(self) -> bool:
+        """Whether observations have times."""
+        return self._intake.timed
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the values of an observation."""
+        return self._intake.columns
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, (str, int)) and str(id) in self._states.rows
+
+    def observe(self, id: str | int, time: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Takes one observation and returns the prediction after it.
+
+        Args:
+            id: The series; 7 and "7" are the same one.
+            time: Time of the observation; None if the model was trained without times.
+            values: Name -> value; what is left out is missing.
+        """
+        unknown = [name for name in values if name not in self._intake.columns]
+        if unknown:
+            raise ValueError(f"values has {unknown[0]!r}; the model takes {', '.join(self._intake.columns)}.")
+        found = self._intake.read([time], as_columns([values], self._intake.columns), 1)
+        self.take([str(id)], found)
+        return self.predict(id)
+
+    def observe_many(self, ids: Sequence[str | int], times: Any, values: Any) -> Predictions:
+        """Takes observations of many series in the order given and returns the prediction after each.
+
+        Args:
+            ids: `(N,)` ids.
+            times: `(N,)` times; None if the model was trained without times.
+            values: A mapping name -> `(N,)` values, or an array `(N, D)` in the order of the channels; NaN and None
+                are missing.
+        """
+        if not isinstance(values, Mapping):
+            array = np.asarray(values)
+            if array.shape != (len(ids), len(self._intake.columns)):
+                raise ValueError(
+                    f"values has shape {array.shape}, expected ({len(ids)}, {len(self._intake.columns)}): one row per "
+                    f"id with {', '.join(self._intake.columns)}."
+                )
+            values = dict(zip(self._intake.columns, array.T, strict=True))
+        names = [str(id) for id in ids]
+        if not names:
+            return self._predictions([], np.empty((0, self._states.outputs.shape[1]), dtype=np.float32))
+        _, outputs = self.take(names, self._intake.read(times, values, len(names)))
+        return self._predictions(ids, self._answers(outputs))
+
+    def predict(self, id: str | int, at: Any = None) -> dict[str, Any]:
+        """Returns the prediction for an id.
+
+        Args:
+            id: The series.
+            at: A later time: the prediction as if an observation without any value came then. It needs a model that
+                allows missing values, and the state stays as it is. None: after the last observation.
+        """
+        row = self._states.rows.get(str(id))
+        if row is None:
+            raise ValueError(f"id {id!r} is not known: it has no observation yet, or was dropped.")
+        output = self._states.outputs[row] if at is None else self._ahead(row, at)
+        (answer,) = self.rows_of(output[None])
+        return answer
+
+    def _ahead(self, row: int, at: Any) -> torch.Tensor:
+        if not self._intake.timed or not self.trained.model.layer.missing:
+            why = "times" if not self._intake.timed else "missing values: train with --allow-missing"
+            raise ValueError(f"at={at!r} needs a model that was trained with {why}.")
+        (time,) = self._intake.read([at], {}, 1).times  # pyrefly: ignore[not-iterable]
+        gap = time - self._states.last[row]
+        if gap < 0:
+            raise ValueError(f"at={at!r} is earlier than the last observation of the id.")
+        place = np.array([row])
+        like = self._states.outputs
+        nothing = torch.zeros(1, 1, self._model.layer.input_size, dtype=like.dtype)
+        with torch.no_grad():
+            output, _ = self._model.run(
+                nothing, self._states.get(place), dt=like.new_full((1, 1), gap), observed=nothing.bool()
+            )
+        return output[0, 0]
+
+    # ---- the step of a batch ------------------------------------------------------------------------------
+
+    def read(self, times: Any, columns: Mapping[str, Any], count: int) -> Observations:
+        """Reads `count` observations, in the units and by the names of the training file."""
+        return self._intake.read(times, columns, count)
+
+    def take(
+        self, ids: Sequence[str], found: Observations, *, refuse: bool | None = None
+    ) -> tuple[NDArray[np.bool_], torch.Tensor]:
+        """Updates the states; returns (which observations were not late, the output after each).
+
+        Args:
+            ids: Ids of the observations.
+            found: The observations.
+            refuse: Whether a late observation is a ValueError, before anything is changed; None: as `late` says.
+        """
+        known = np.array([self._states.rows.get(name, -1) for name in ids])
+        group = _groups(ids)
+        taken = self._in_order(known, group, found.times)
+        if (self.late == "refuse" if refuse is None else refuse) and not taken.all():
+            late = ids[int(np.flatnonzero(~taken)[0])]
+            self.counts.late += 1
+            raise ValueError(f"this observation of {late!r} is not later than the last one of that id.")
+        places = np.flatnonzero(taken)
+        # A late observation is answered with the output before it.
+        outputs = self._states.outputs.new_zeros(len(ids), self._states.outputs.shape[1])
+        outputs[torch.from_numpy(known >= 0)] = self._states.outputs[torch.from_numpy(known[known >= 0])]
+        rows, _ = self._states.find([ids[place] for place in places])
+        for part in _by_count(group[places]):
+            self._run(places, rows, part, found, outputs)
+        self.counts.observations += len(places)
+        self.counts.late += len(ids) - len(places)
+        if len(places) < len(ids):
+            _repeat(outputs, taken, group)
+        self._drop_idle()
+        return taken, outputs
+
+    def _in_order(
+        self, known: NDArray[np.int64], group: NDArray[np.int64], times: NDArray[np.float64] | None
+    ) -> NDArray[np.bool_]:
+        """Returns which observations come after all earlier ones of their id."""
+        taken = np.ones(len(group), dtype=bool)
+        if times is None:
+            return taken
+        newest = np.where(known >= 0, self._states.last[known] if len(self._states.last) else -np.inf, -np.inf)
+        after = newest[np.unique(group, return_index=True)[1]]  # by group
+        for place, (of, time) in enumerate(zip(group.tolist(), times.tolist(), strict=True)):
+            if time > after[of] or (self._equal_times and time == after[of]):
+                after[of] = time
+            else:
+                taken[place] = False
+        return taken
+
+    def _run(
+        self,
+        places: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        part: NDArray[np.int64],
+        found: Observations,
+        outputs: torch.Tensor,
+    ) -> None:
+        """Runs series of similar length as one padded batch.
+
+        Args:
+            places: Of the observations that are taken, their places in the batch.
+            rows: Their rows of the states.
+            part: `(B, T)` which of `places` the steps are; -1 at padding.
+            found: The observations.
+            outputs: Where the output of each observation goes.
+        """
+        valid = part >= 0
+        at, own = places[part], rows[part[:, 0]]
+        values = found.values[at]
+        known = ~np.isnan(values)
+        x = torch.from_numpy(np.where(known & valid[..., None], values, 0))
+        told: dict[str, Any] = {"lengths": torch.from_numpy(valid.sum(1))}
+        if self._model.layer.missing:
+            told["observed"] = torch.from_numpy(known & valid[..., None])
+        if found.times is not None:
+            times = found.times[at]
+            before = self._states.last[own]
+            before = np.where(np.isfinite(before), before, times[:, 0])
+            gaps = np.diff(times, axis=1, prepend=before[:, None])
+            told["dt"] = torch.from_numpy(np.where(valid, gaps, 0).astype(x.numpy().dtype))
+            last = times[np.arange(len(part)), valid.sum(1) - 1]
+            self._states.last[own] = last
+            self._newest = max(self._newest, float(last.max()))
+        with torch.no_grad():
+            output, state = self._model.run(x, self._states.get(own), **told)
+        self._states.put(own, state)
+        self._states.outputs[torch.from_numpy(own)] = output[torch.arange(len(part)), told["lengths"] - 1]
+        outputs[torch.from_numpy(at[valid])] = output[torch.from_numpy(valid)]
+
+    def _drop_idle(self) -> None:
+        if self.idle is None or self._newest - self._swept < self.idle / _SWEEPS_PER_LIMIT:
+            return
+        self._swept = self._newest
+        gone = self._states.idle(self._newest - self.idle)
+        self._states.drop(gone)
+        self.counts.dropped += len(gone)
+
+    # ---- answers ------------------------------------------------------------------------------------------
+
+    def _answers(self, outputs: torch.Tensor) -> NDArray[np.float32]:
+        if self.trained.objective.classes is not None:
+            outputs = outputs.softmax(-1)
+        elif self.trained.scaler is not None:
+            outputs = self.trained.scaler.inverse_target(outputs)
+        return outputs.float().numpy()
+
+    def _predictions(self, ids: Sequence[Any], answers: NDArray[np.float32]) -> Predictions:
+        return Predictions(np.asarray(ids), list(answers), self.trained.objective.classes, self._names)
+
+    def answer_names(self) -> list[str]:
+        """Returns the names of an answer, which are those of `chronode predict`."""
+        classes = self.trained.objective.classes
+        return [*self._names, *(f"p_{name}" for name in classes or ())]
+
+    def rows_of(self, outputs: torch.Tensor) -> list[dict[str, Any]]:
+        """Returns outputs of the model as answers by name."""
+        answers = self._answers(outputs)
+        names, classes = self._names, self.trained.objective.classes
+        values = [[float(str(value)) for value in answer] for answer in answers]  # with the digits of float32
+        if classes is None:
+            return [dict(zip(names, row, strict=True)) for row in values]
+        columns = [f"p_{name}" for name in classes]
+        best = answers.argmax(-1).tolist()
+        return [
+            {names[0]: classes[likeliest], **dict(zip(columns, row, strict=True))}
+            for likeliest, row in zip(best, values, strict=True)
+        ]
+
+    # ---- files --------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the states of all ids to a file; one that is there is replaced as a whole."""
+        from safetensors.torch import save
+
+        ids, tensors = self._states.tensors()
+        facts = {**self._intake.facts(), "newest": _finite(self._newest), "counts": asdict(self.counts)}
+        text = json.dumps(ids).encode()
+        tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
+        tensors["ids"] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
+        told = {"format": FORMAT, "version": VERSION, "model": fingerprint(self.trained.model)}
+        path = Path(path)
+        with replacing(path) as draft:
+            draft.write_bytes(save(tensors, metadata={**told, "facts": json.dumps(facts)}))
+        return path
+
+    def load(self, path: str | Path) -> None:
+        """Takes the states that `save` wrote in place of all ids of this stream.
+
+        Raises:
+            ValueError: The file is damaged, or its states are of another model.
+        """
+        from ..runs._pack import read_safetensors
+
+        path = Path(path)
+        tensors, told = read_safetensors(path)
+        if told.get("format") != FORMAT or told.get("version") != VERSION:
+            raise ValueError(f"{path}: this is not a file of stream states of version {VERSION}.")
+        if told.get("model") != fingerprint(self.trained.model):
+            raise ValueError(f"{path}: these are states of another model than {self.trained.path}.")
+        facts = parse_json(told.get("facts", ""), dict[str, Any], f"{path}: facts")
+        ids = parse_json(tensors.pop("ids", torch.empty(0)).numpy().tobytes(), list[str], f"{path}: ids")
+        try:
+            counts = parse(Counts, facts.get("counts"), "counts")
+            newest = parse(float | None, facts.get("newest"), "newest")
+            self._intake.restore(facts.get("clock"))
+            self._states.restore(ids, tensors)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+        self.counts = counts
+        self._newest = self._swept = -np.inf if newest is None else newest
+
+
+def check_streamable(trained: Trained) -> Any:
+    """Returns how the model reads files; refuses models that cannot follow a stream."""
+    reading, model = trained.reading, trained.model
+    if reading is None:
+        raise ValueError(f"{trained.path} was trained on the task {trained.config.data.source}, which is not a stream.")
+    if model.layer.bidirectional:
+        raise ValueError("a bidirectional model reads a series backwards too, which a stream cannot: train without it.")
+    if getattr(model, "start", None) is not None or getattr(model, "relative", None) is not None:
+        raise ValueError("a model with a linear start needs whole series: train with start='none' to stream.")
+    if reading.window and not reading.per_step:
+        raise ValueError("the model answers once per window of a series: train without a window to stream.")
+    if {"channel", "row_per_series"} & reading.options.keys():
+        raise ValueError("the model was trained on a file without a row per time: a stream has one.")
+    return reading
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def _groups(ids: Sequence[str]) -> NDArray[np.int64]:
+    """Returns the number of each id, in the order of their first appearance."""
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(name, len(numbers)) for name in ids], dtype=np.int64)
+
+
+def _repeat(outputs: torch.Tensor, taken: NDArray[np.bool_], group: NDArray[np.int64]) -> None:
+    """Gives each observation that was not taken the output of the one before it in its group, if there is one."""
+    last: dict[int, int] = {}
+    for place, (was_taken, of) in enumerate(zip(taken.tolist(), group.tolist(), strict=True)):
+        if was_taken:
+            last[of] = place
+        elif of in last:
+            outputs[place] = outputs[last[of]]
+
+
+def _by_count(group: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Returns padded batches `(B, T)` of places, -1 at padding: groups of similar size are together.
+
+    Example:
+        >>> [batch.tolist() for batch in _by_count(np.array([0, 1, 0, 0, 2]))]
+        [[[1], [4]], [[0, 2, 3]]]
+    """
+    if not len(group):
+        return []
+    order = np.argsort(group, kind="stable")
+    _, starts, counts = np.unique(group[order], return_index=True, return_counts=True)
+    sizes = np.floor(np.log2(counts)).astype(int)
+    batches = []
+    for size in np.unique(sizes):
+        chosen = np.flatnonzero(sizes == size)
+        steps = np.arange(counts[chosen].max())
+        at = starts[chosen, None] + steps
+        inside = steps < counts[chosen, None]
+        batches.append(np.where(inside, order[np.where(inside, at, 0)], -1))
+    return batches

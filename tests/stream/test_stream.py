@@ -1,0 +1,264 @@
+"""A stream gives the numbers of predict, keeps its states through files, and tells what it cannot do."""
+
+import numpy as np
+import pytest
+from commands import chronode
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+from streams import events, table, train_vitals, train_wave
+
+import chronode as package
+from chronode.runs import Trained
+from chronode.stream import Stream
+
+NAMES = ("hr", "temp")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return train_vitals(tmp_path_factory.mktemp("vitals"))
+
+
+@pytest.fixture(scope="module")
+def wave(tmp_path_factory):
+    return train_wave(tmp_path_factory.mktemp("wave"))
+
+
+@pytest.fixture(scope="module")
+def trained(home):
+    return package.load(home / "run")
+
+
+def values(row, names=NAMES):
+    return {name: row[name] for name in names}
+
+
+def columns(rows, names=NAMES):
+    return {name: [row[name] for row in rows] for name in names}
+
+
+def told(stream, rows):
+    """The answers of observe_many."""
+    return stream.observe_many([r["patient"] for r in rows], [r["charted_at"] for r in rows], columns(rows))
+
+
+# ---- the same numbers as predict -------------------------------------------------------------------------------------
+
+
+def test_the_last_answer_of_each_id_is_that_of_predict(home, trained):
+    rows = events(home / "new.csv")
+    one, many = Stream(home / "run"), package.Stream(trained)
+    answers = {row["patient"]: one.observe(row["patient"], row["charted_at"], values(row)) for row in rows}
+    told(many, rows)
+    for row in table(chronode("predict", home / "run", home / "new.csv").out):
+        for answer in (answers[row["patient"]], many.predict(row["patient"])):
+            assert answer["outcome"] == row["outcome"]
+            for name in ("p_ill", "p_well"):
+                assert answer[name] == pytest.approx(float(row[name]), abs=1e-6)
+    assert len(one) == 9 and "p03" in one and "p99" not in one
+    assert one.counts.observations == len(rows)
+
+
+def test_answers_per_step_are_those_of_predict(wave):
+    """Forecasts of every step, in the target's own units, by times that are numbers."""
+    rows = events(wave / "wave.csv")
+    stream = Stream(wave / "run")
+    answers = {(r["w"], float(r["t"])): stream.observe(int(r["w"]), float(r["t"]), values(r, "xy")) for r in rows}
+    wanted = table(chronode("predict", wave / "run", wave / "wave.csv").out)
+    assert len(wanted) == len(rows)
+    for row in wanted:
+        answer = answers[row["w"], float(row["t"])]
+        for name in ("x+1", "x+2"):
+            assert answer[name] == pytest.approx(float(row[name]), abs=1e-5)
+
+
+def test_packed_models_stream_too(home, tmp_path):
+    chronode("pack", home / "run", "-o", tmp_path / "a.chronode")
+    row = events(home / "new.csv")[0]
+    one, other = (Stream(path) for path in (home / "run", tmp_path / "a.chronode"))
+    assert one.observe("a", row["charted_at"], values(row)) == other.observe("a", row["charted_at"], values(row))
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cuts=st.lists(st.integers(1, 12), min_size=1, max_size=12), seed=st.integers(0, 99))
+def test_any_micro_batches_give_the_same_answers(home, trained, cuts, seed):
+    """Rows of an id keep their order; everything else is at random."""
+    rows = events(home / "new.csv")
+    order = np.random.default_rng(seed).permutation([row["patient"] for row in rows])
+    queues = {name: [row for row in rows if row["patient"] == name] for name in set(order)}
+    rows = [queues[name].pop(0) for name in order]
+    whole = np.stack(told(Stream(trained), rows).values)
+    stream, found, start = Stream(trained), [], 0
+    while start < len(rows):
+        size = cuts[len(found) % len(cuts)]
+        found.append(np.stack(told(stream, rows[start : start + size]).values))
+        start += size
+    np.testing.assert_allclose(np.concatenate(found), whole, atol=1e-6)
+
+
+def test_an_array_of_values(home, trained):
+    rows = events(home / "new.csv")[:8]
+    array = np.array([[float(row[name] or "nan") for name in NAMES] for row in rows])
+    ids, times = [row["patient"] for row in rows], [row["charted_at"] for row in rows]
+    got = Stream(trained).observe_many(ids, times, array)
+    np.testing.assert_array_equal(np.stack(got.values), np.stack(told(Stream(trained), rows).values))
+    assert got.ids.tolist() == ids and got.classes == ("ill", "well")
+    with pytest.raises(ValueError, match=r"values has shape \(8, 1\), expected \(8, 2\)"):
+        Stream(trained).observe_many(ids, times, array[:, :1])
+    assert len(Stream(trained).observe_many([], [], array[:0])) == 0
+
+
+def test_a_prediction_at_a_later_time(home, trained):
+    """As if an observation without values came then; the state stays."""
+    stream, other = Stream(trained), Stream(trained)
+    for name, followed in (("a", stream), ("a", other)):
+        followed.observe(name, "2024-01-01 10:00", {"hr": 80})
+    before = stream.predict("a")
+    ahead = stream.predict("a", at="2024-01-01 13:00")
+    assert ahead != before and stream.predict("a") == before
+    other.observe("a", "2024-01-01 13:00", {})
+    assert ahead["p_ill"] == pytest.approx(other.predict("a")["p_ill"], abs=1e-6)
+    with pytest.raises(ValueError, match="earlier than the last observation"):
+        stream.predict("a", at="2024-01-01 09:00")
+    with pytest.raises(ValueError, match="id 'b' is not known"):
+        stream.predict("b")
+
+
+def test_a_prediction_ahead_needs_missing_values(wave):
+    stream = Stream(wave / "run")
+    stream.observe(1, 0.0, {"x": 1, "y": 1})
+    with pytest.raises(ValueError, match="at=2.0 needs a model that was trained with missing values"):
+        stream.predict(1, at=2.0)
+
+
+# ---- late, idle, wrong -----------------------------------------------------------------------------------------------
+
+
+def test_late_observations_are_refused_or_ignored_and_counted(trained):
+    stream = Stream(trained)
+    stream.observe("a", "2024-01-01 10:00", {"hr": 80})
+    before = stream.predict("a")
+    for time in ("2024-01-01 09:00", "2024-01-01 10:00"):
+        with pytest.raises(ValueError, match="observation of 'a' is not later than the last one"):
+            stream.observe("a", time, {"hr": 90})
+    assert stream.predict("a") == before and stream.counts.late == 2
+    stream = Stream(trained, late="ignore")
+    times = ["2024-01-01 10:00", "2024-01-01 12:00", "2024-01-01 11:00", "2024-01-01 13:00"]
+    got = np.stack(stream.observe_many(["a"] * 4, times, {"hr": [80, 90, 99, 85]}).values)
+    assert (got[2] == got[1]).all()
+    times.pop(2)
+    wanted = np.stack(Stream(trained).observe_many(["a"] * 3, times, {"hr": [80, 90, 85]}).values)
+    np.testing.assert_allclose(got[[0, 1, 3]], wanted, atol=1e-6)
+    assert (stream.counts.late, stream.counts.observations) == (1, 3)
+    with pytest.raises(ValueError, match="late='maybe' is not known"):
+        Stream(trained, late="maybe")
+
+
+def test_idle_ids_are_dropped(wave):
+    stream = Stream(wave / "run", idle=10)
+    for time in range(30):
+        stream.observe("alive", time, {"x": 0.1, "y": 1})
+        if time == 3:
+            stream.observe("gone", time, {"x": 0.5, "y": 1})
+    assert "gone" not in stream and "alive" in stream and stream.counts.dropped == 1
+    again, fresh = (each.observe("gone", 29, {"x": 0.3, "y": 1}) for each in (stream, Stream(wave / "run")))
+    assert again == fresh
+
+
+@pytest.mark.parametrize(
+    ("time", "given", "match"),
+    [
+        ("2024-01-01 10:00", {"pulse": 1}, "values has 'pulse'; the model takes hr, temp"),
+        ("yesterday", {"hr": 1}, "time"),
+        (None, {"hr": 1}, "time"),
+        ("2024-01-01 10:00", {"hr": "many"}, "hr"),
+        ("2024-01-01 10:00", {"hr": float("inf")}, "hr"),
+    ],
+)
+def test_a_wrong_observation_changes_nothing(trained, time, given, match):
+    stream = Stream(trained)
+    with pytest.raises(ValueError, match=match):
+        stream.observe("a", time, given)
+    assert len(stream) == 0 and stream.counts.observations == 0
+
+
+def test_a_value_that_may_not_be_missing(wave):
+    with pytest.raises(ValueError, match="y is missing, and no value was missing in training"):
+        Stream(wave / "run").observe(1, 0, {"x": 1.0})
+
+
+def test_models_that_cannot_stream(wave, tmp_path):
+    flags = ("--id", "w", "--time", "t", "--target", "y", "--kind", "value", "--epochs", 1, "--hidden", 4)
+    more = {"bidirectional": ("--set", "bidirectional=true"), "once per window": ("--window", 4)}
+    for place, (match, flag) in enumerate(more.items()):
+        chronode("train", wave / "wave.csv", *flags, *flag, "--model", "gru", "--output", tmp_path / str(place))
+        with pytest.raises(ValueError, match=match):
+            Stream(tmp_path / str(place))
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------
+
+
+def test_save_and_load_bit_for_bit(home, trained, tmp_path):
+    rows = events(home / "new.csv")
+    first, second = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+    stream = Stream(trained)
+    told(stream, first)
+    path = stream.save(tmp_path / "a.state")
+    loaded = Stream(trained)
+    told(loaded, second[:3])  # what was there is replaced
+    loaded.load(path)
+    assert loaded.counts == stream.counts and len(loaded) == len(stream)
+    ours, theirs = (np.stack(told(each, second).values) for each in (stream, loaded))
+    assert (ours == theirs).all()
+    ours, theirs = (load_file(each.save(tmp_path / "b.state")) for each in (stream, loaded))
+    assert ours.keys() == theirs.keys() and all(ours[name].equal(theirs[name]) for name in ours)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda t, m: m.update(format="x"), "not a file of stream states"),
+        (lambda t, m: m.update(model="x"), "states of another model"),
+        (lambda t, m: m.update(facts="{"), "facts: this is not valid JSON"),
+        (lambda t, m: m.update(facts='{"counts": {"late": "x"}}'), "counts.late must be a whole number"),
+        (lambda t, m: m.update(facts='{"counts": {}, "clock": 3}'), "clock"),
+        (lambda t, m: t.pop("last"), "last is missing"),
+        (lambda t, m: t.pop("ids"), "ids: this is not valid JSON"),
+        (lambda t, m: t.update({"state.0": t["state.0"][:, :1]}), "state.0 is torch.float32 of shape"),
+        (lambda t, m: t.update(last=t["last"] * np.nan), "last has a time that is not a number"),
+    ],
+)
+def test_damaged_states_are_refused(home, trained, tmp_path, change, match):
+    from safetensors import safe_open
+
+    stream = Stream(trained)
+    told(stream, events(home / "new.csv")[:9])
+    path = stream.save(tmp_path / "a.state")
+    with safe_open(path, "pt") as file:
+        metadata = dict(file.metadata())
+    tensors = load_file(path)
+    change(tensors, metadata)
+    save_file({name: part.contiguous() for name, part in tensors.items()}, path, metadata)
+    with pytest.raises(ValueError, match=match) as error:
+        Stream(trained).load(path)
+    assert str(path) in str(error.value)
+
+
+def test_many_ids(wave):
+    """Rows of the arrays are found again after they have grown and ids were dropped."""
+    stream = Stream(wave / "run", idle=5)
+    count = 5000
+    ids = [f"id{n}" for n in range(count)]
+    x = np.random.default_rng(0).normal(size=(count, 2))
+    first = np.stack(stream.observe_many(ids, np.zeros(count), x).values)
+    stream.observe_many(ids[::2], np.full(count // 2, 3.0), x[::2])
+    stream.observe_many(ids[::2], np.full(count // 2, 7.0), x[::2])
+    assert len(stream) == count // 2 and stream.counts.dropped == count // 2
+    again = np.stack(stream.observe_many(ids[1::2], np.full(count // 2, 7.0), x[1::2]).values)
+    np.testing.assert_allclose(again, first[1::2], atol=1e-6)  # begun anew
+
+
+def test_it_is_public():
+    assert package.Stream is Stream and Trained is package.runs.Trained

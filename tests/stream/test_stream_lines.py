@@ -1,0 +1,186 @@
+"""`chronode stream`: lines of events in, lines of predictions out; what is wrong is told, and the rest goes on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from commands import MAIN, chronode
+from streams import events, table, train_vitals
+
+import chronode as package
+from chronode.stream import Stream
+from chronode.stream._lines import MOST_BYTES, Lines, batches
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return train_vitals(tmp_path_factory.mktemp("lines"))
+
+
+@pytest.fixture(scope="module")
+def trained(home):
+    return package.load(home / "run")
+
+
+def as_lines(rows):
+    return [json.dumps({name: cell for name, cell in row.items() if cell != ""}) for row in rows]
+
+
+def answered(stream, lines, size=1000):
+    """What `Lines` writes, and its count of errors."""
+    out = []
+    followed = Lines(stream, out.append)
+    for start in range(0, len(lines), size):
+        followed.answer(lines[start : start + size])
+    return "".join(out), followed.errors
+
+
+def run_stream(home, text, *flags, code=0):
+    """`chronode stream` in a process of its own."""
+    command = [sys.executable, "-c", MAIN, "stream", str(home / "run"), *map(str, flags)]
+    done = subprocess.run(command, input=text.encode(), capture_output=True, env={**os.environ, "COLUMNS": "160"})
+    assert done.returncode == code, done.stderr.decode()
+    return done.stdout.decode(), done.stderr.decode()
+
+
+def wanted(home):
+    return {row["patient"]: row for row in table(chronode("predict", home / "run", home / "new.csv").out)}
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_json_lines(home, trained, size):
+    rows = events(home / "new.csv")
+    text, errors = answered(Stream(trained), as_lines(rows), size)
+    answers = [json.loads(line) for line in text.splitlines()]
+    assert errors == 0 and [a["patient"] for a in answers] == [r["patient"] for r in rows]
+    assert [a["charted_at"] for a in answers] == [r["charted_at"] for r in rows]
+    last = {answer["patient"]: answer for answer in answers}
+    for name, row in wanted(home).items():
+        assert last[name]["outcome"] == row["outcome"]
+        assert last[name]["p_ill"] == pytest.approx(float(row["p_ill"]), abs=1e-6)
+
+
+def test_csv_in_and_out_through_a_process(home, tmp_path):
+    rows = events(home / "new.csv")
+    lines = [",".join(rows[0]), *(",".join(row.values()) for row in rows)]
+    out, err = run_stream(home, "\n".join(lines) + "\n", "--state", tmp_path / "a.state")
+    answers = table(out)
+    assert list(answers[0]) == ["patient", "charted_at", "outcome", "p_ill", "p_well", "line", "error"]
+    last = {answer["patient"]: answer for answer in answers}
+    for name, row in wanted(home).items():
+        assert float(last[name]["p_ill"]) == pytest.approx(float(row["p_ill"]), abs=1e-6)
+    assert f"{len(rows)} observations of 9 ids; 0 late, 0 errors, 0 idle ids dropped" in err
+    assert len(Stream(home / "run")) == 0 and (tmp_path / "a.state").is_file()
+
+
+WRONG = {
+    "{": "this is not valid JSON",
+    "[1, 2]": "this is not a JSON object",
+    '{"hr": 3}': "patient: an id",
+    '{"patient": true, "charted_at": "2024-01-01"}': "patient: an id",
+    '{"patient": "a"}': "charted_at: a time is needed",
+    '{"patient": "a", "charted_at": "soon"}': "time",
+    '{"patient": "a", "charted_at": "2024-01-01", "hr": "many"}': "hr",
+    '{"patient": "a", "charted_at": "2024-01-01", "hr": [1]}': "hr",
+    '{"patient": "a", "charted_at": "2024-01-01", "hr": 1e999}': "hr",
+    "[" * 5000: "this is not valid JSON",
+    None: f"the line has more than {MOST_BYTES:,} bytes",
+}
+
+
+@pytest.mark.parametrize("line", list(WRONG), ids=range(len(WRONG)))
+def test_a_malformed_line_is_answered_and_the_stream_goes_on(home, trained, line):
+    lines = as_lines(events(home / "new.csv"))[:20]
+    clean, _ = answered(Stream(trained), lines)
+    text, errors = answered(Stream(trained), [*lines[:11], line, "", *lines[11:]])
+    answers = [json.loads(answer) for answer in text.splitlines()]
+    (wrong,) = [answer for answer in answers if "error" in answer]
+    assert errors == 1 and wrong["line"] == 12 and WRONG[line] in wrong["error"]
+    good = [answer for answer in answers if "error" not in answer]
+    for found, expected in zip(good, clean.splitlines(), strict=True):
+        expected = json.loads(expected)
+        assert found["patient"] == expected["patient"]
+        assert found["p_ill"] == pytest.approx(expected["p_ill"], abs=1e-6)
+
+
+def test_late_lines(trained):
+    lines = [json.dumps({"patient": "a", "charted_at": f"2024-01-01 {hour}:00", "hr": 80}) for hour in (10, 12, 11, 13)]
+    text, errors = answered(Stream(trained), lines)
+    third = json.loads(text.splitlines()[2])
+    late = "charted_at: not later than the last observation of patient 'a'"
+    assert third == {"patient": "a", "line": 3, "error": late} and errors == 1
+    stream = Stream(trained, late="ignore")
+    text, errors = answered(stream, lines)
+    assert len(text.splitlines()) == 3 and errors == 0 and stream.counts.late == 1
+
+
+def test_lines_come_as_they_are_sent(tmp_path):
+    reader, writer = os.pipe()
+    found = batches(reader)
+    os.write(writer, b"one\ntw")
+    assert next(found) == ["one"]
+    os.write(writer, b"o\r\nthree\n")
+    assert next(found) == ["two", "three"]
+    os.write(writer, b"last")
+    os.close(writer)
+    assert list(found) == [["last"]]
+    os.close(reader)
+    path = tmp_path / "long"
+    path.write_bytes(b"a\n" + b"x" * (3 * MOST_BYTES) + b"\nb\n" + b"y" * (MOST_BYTES + 9) + b"\n")
+    handle = os.open(path, os.O_RDONLY)
+    assert [line for batch in batches(handle) for line in batch] == ["a", None, "b", None]
+    os.close(handle)
+
+
+def test_each_answer_comes_before_the_next_event_is_sent(home):
+    """A process that waits for an answer gets it; the state of a process that is killed is still there."""
+    rows = events(home / "new.csv")
+    state = home / "killed.state"
+    command = [sys.executable, "-c", MAIN, "stream", str(home / "run"), "--state", str(state), "--save-seconds", "0"]
+    expected, _ = answered(Stream(home / "run"), as_lines(rows))
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        answers = []
+        for line in as_lines(rows)[:12]:
+            process.stdin.write(f"{line}\n".encode())
+            process.stdin.flush()
+            answers.append(json.loads(process.stdout.readline()))
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert state.is_file()
+    # All events are sent again: those that the state has seen are ignored.
+    out, err = run_stream(home, "\n".join(as_lines(rows)) + "\n", "--state", state, "--late", "ignore")
+    rest = [json.loads(line) for line in out.splitlines()]
+    assert len(rows) - 12 <= len(rest) <= len(rows) - 11  # the kill may have come before the last write
+    whole = [json.loads(line) for line in expected.splitlines()]
+    for found, right in zip([*answers, *rest[-(len(rows) - 12) :]], whole, strict=True):
+        assert found["patient"] == right["patient"]
+        assert found["p_ill"] == pytest.approx(right["p_ill"], abs=1e-6)
+    assert "0 errors" in err
+
+
+def test_sigterm_writes_the_states(home):
+    state = home / "stopped.state"
+    command = [sys.executable, "-c", MAIN, "stream", str(home / "run"), "--state", str(state), "--save-seconds", "1e9"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdin.write((as_lines(events(home / "new.csv"))[0] + "\n").encode())
+    process.stdin.flush()
+    assert b"p_ill" in process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate()
+    assert process.returncode == 0, err
+    stream = Stream(home / "run")
+    stream.load(state)
+    assert len(stream) == 1
+
+
+def test_wrong_options(home, tmp_path):
+    _, err = run_stream(home, "", "--late", "maybe", code=2)
+    assert "maybe" in err
+    (tmp_path / "bad.state").write_text("no")
+    _, err = run_stream(home, "", "--state", tmp_path / "bad.state", code=2)
+    assert "bad.state" in err
