@@ -87,7 +87,7 @@ class Deployment:
             target_scaler=trained.scaler if objective.kind == "value" else None,
             unit="step" if reading is None else reading.unit,
             gap=1.0 if reading is None or reading.gap is None else reading.gap,
-            about={"run": trained.run.path.name, "source": trained.config.data.source},
+            about={"run": trained.path.name, "source": trained.config.data.source},
         )
 
     @property
