@@ -17,6 +17,8 @@ import torch
 from torch import Tensor, fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from ..kernels import backend
+
 VIEWS = frozenset(
     {
         *("alias", "detach", "t", "transpose", "permute", "view", "_unsafe_view", "reshape", "expand", "unsqueeze"),
@@ -93,7 +95,8 @@ def trace(cell: Any, features: int, with_project: bool = True, backward: bool = 
         backward: whether gradients are wanted too.
     """
     batch = _batch_size(cell)
-    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+    # Products of torch, not of chronode's kernels, are what the compiler has rules for.
+    with torch.random.fork_rng(devices=[]), torch.enable_grad(), backend("torch"):
         like = next((p for p in cell.parameters()), torch.empty(0))
         x, dt = like.new_empty(batch, features).normal_(), like.new_empty(batch, 1).uniform_(0.1, 1)
         state = tuple(part.detach().clone() for part in cell.initial_state(batch, x))
