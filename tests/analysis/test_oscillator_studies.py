@@ -40,13 +40,14 @@ TINY = Trial(RISES, hidden_size=4, training=Settings(epochs=2, batch_size=32), r
 @pytest.fixture
 def built(monkeypatch):
     """Collects what every training is given: (ModelSpec, seed, steps of the longest training series)."""
-    calls, fit = [], studies.Trial.train.__globals__["fit"]
+    calls, assemble = [], studies.Trial.train.__globals__["assemble"]
 
     def spy(parts, model, settings, **others):
-        calls.append((model.spec, settings.seed, int(parts.train.lengths.max())))
-        return fit(parts, model, settings, **others)
+        assembly = assemble(parts, model, settings, **others)
+        calls.append((assembly.network.spec, settings.seed, int(parts.train.lengths.max())))
+        return assembly
 
-    monkeypatch.setitem(studies.Trial.train.__globals__, "fit", spy)
+    monkeypatch.setitem(studies.Trial.train.__globals__, "assemble", spy)
     return calls
 
 

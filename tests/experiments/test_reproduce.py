@@ -10,7 +10,6 @@ from commands import run
 from entries import entry
 
 from chronode.engine import Engine
-from chronode.experiments import run as run_module
 from chronode.experiments.compare import compare
 from chronode.experiments.drawings import drawings
 from chronode.experiments.jobs import Finished, TableJob, make_runs, missing
@@ -18,7 +17,8 @@ from chronode.experiments.ledger import Ledger
 from chronode.experiments.page import render
 from chronode.experiments.recipe import find
 from chronode.experiments.report import as_markdown, differences
-from chronode.training import TrainingStopped, fit
+from chronode.training import TrainingStopped
+from chronode.training._assembly import Assembly
 from chronode.training._events import Diverged
 
 
@@ -114,12 +114,14 @@ def test_a_training_that_diverged_is_a_result_and_one_without_memory_is_not(erro
     (job,) = _jobs(Ledger(tmp_path), "mmrnn")
     whole = job.execute()
 
-    def stops(*arguments, **options):
+    fit = Assembly.fit
+
+    def stops(assembly, **options):
         fault = error("the loss is not finite at step 7.")
-        fault.fitted = fit(*arguments, **options)
+        fault.fitted = fit(assembly, **options)
         raise fault
 
-    monkeypatch.setattr(run_module, "fit", stops)
+    monkeypatch.setattr(Assembly, "fit", stops)
     if not counts:
         with pytest.raises(TrainingStopped, match="step 7"):
             job.execute()

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ..tasks import find
 from ..tasks.adding import NAIVE
 from ..tasks.copying import memoryless
-from ..training import BatchDone, Event, Settings, fit
-from ..training._inputs import spec_for
+from ..training import BatchDone, Event, Settings
+from ..training._assembly import assemble
 from ._result import Result
 
 
@@ -72,8 +72,7 @@ def learning_curves(
             if isinstance(event, BatchDone):
                 losses.append(event.loss)
 
-        spec = spec_for(parts, name, hidden_size=hidden_size)
-        fit(find(task), spec, settings, options=options, on_event=keep)
+        assemble(task, name, settings, network={"hidden_size": hidden_size}, options=options).fit(on_event=keep)
         curves.append(losses[:steps])
     return LearningCurves(task, options, tuple(models), np.array(curves), _naive(task, **options))
 

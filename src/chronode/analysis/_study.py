@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import torch
-
 from .._checks import whole
-from .._model import ModelSpec, SequenceModel
+from .._model import SequenceModel
 from ..tasks import Parts, Task, find
-from ..training import EpochDone, Event, Fitted, Objective, Settings, fit
+from ..training import EpochDone, Event, Fitted, Objective, Settings
+from ..training._assembly import assemble
 
 
 @dataclass(frozen=True)
@@ -63,17 +62,15 @@ class Trial:
         """
         told = {"num_layers": self.num_layers, **self.settings, **changes}
         settings = replace(self.training, seed=self.training.seed + run)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(settings.seed)
-            spec = ModelSpec.for_data(parts.train, "unicornn", self.hidden_size, **told)
-            model = SequenceModel.build(spec, parts.vectors)
+        sizes = {"hidden_size": self.hidden_size, **told}
+        objective = Objective.for_task(self.found, parts.train, scaler=parts.scaler)
+        assembly = assemble(parts, "unicornn", settings, network=sizes, objective=objective)
         if watch is not None:
-            watch(model)
+            watch(assembly.network)
 
         def on_event(event: Event) -> None:
             if watch is not None and isinstance(event, EpochDone):
-                watch(model)
+                watch(assembly.network)
 
-        objective = Objective.for_task(self.found, parts.train, scaler=parts.scaler)
-        fitted = fit(parts, model, settings, objective=objective, on_event=on_event)
+        fitted = assembly.fit(on_event=on_event)
         return fitted, fitted.evaluate(parts.test)[self.found.metric]

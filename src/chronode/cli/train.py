@@ -122,17 +122,17 @@ def _new(asked: Config, chosen: bool, output: Path | None, baseline: bool, conso
     from ..report.run_page import draw_run
     from ..runs._folder import next_folder
     from ..runs._prepare import prepare
-    from ..runs._train import STRONG_BASELINE, check, train_run
+    from ..runs._train import STRONG_BASELINE, assemble_run, train_run
     from .bars import Bars
     from .outcome import show_prepared
 
     prepared = prepare(asked)
     show_prepared(console, asked, prepared, chosen=chosen)
-    check(asked, prepared)  # before a folder is created
+    assembly = assemble_run(asked, prepared)  # refuses what cannot be trained before a folder is created
     folder = output or next_folder(RUNS, Path(asked.data.source).name.split(".")[0])
-    content: dict[str, Any] = {"prepared": prepared, "baseline": baseline, "command": sys.argv[1:], "draw": draw_run}
+    content: dict[str, Any] = {"prepared": prepared, "assembly": assembly, "baseline": baseline, "draw": draw_run}
     bars = Bars(console, [asked.model.model, STRONG_BASELINE], asked.training.epochs)
-    _run(lambda: train_run(asked, folder, on_event=bars, **content), bars, folder, as_json)
+    _run(lambda: train_run(asked, folder, command=sys.argv[1:], on_event=bars, **content), bars, folder, as_json)
 
 
 def _resume(folder: Path, source: str | None, changes: dict[str, Any], console: Console, as_json: bool) -> None:

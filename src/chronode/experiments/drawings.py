@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 from .._checks import near, one_of
 from ..analysis import Trial
 from ..papers import setting_for
-from ..tasks import find as find_task
-from ..training import Settings, fit
-from ..training._inputs import spec_for
+from ..training import Settings
+from ..training._assembly import assemble
 from .recipe import BUDGETS
 
 Choice = TypeVar("Choice")
@@ -117,9 +116,8 @@ def trial_for(canvas: Canvas, task: str, layers: int = 2, runs: int = 10) -> Tri
 
 def trained_equilibrium(canvas: Canvas, name: str) -> tuple[Any, Any]:
     """An iRNN or ERNN with a full U after training, and a batch of its test series: HAR-2 at the paper's budget."""
-    task = find_task(canvas.pick("digits-seq", "digits-seq", "har-2"))
-    parts = task.load("clean", 0)
+    task = canvas.pick("digits-seq", "digits-seq", "har-2")
     settings = replace(Settings(learning_rate=1e-3), epochs=canvas.pick(1, 5, 100))
-    spec = spec_for(parts, name, hidden_size=canvas.pick(4, 32, 80), recurrent="full")
-    fitted = fit(parts, spec, settings)
-    return fitted.model.layer, parts.test[: canvas.pick(2, 32, 256)].batch()
+    sizes = {"hidden_size": canvas.pick(4, 32, 80), "recurrent": "full"}
+    assembly = assemble(task, name, settings, network=sizes)
+    return assembly.fit().model.layer, assembly.parts.test[: canvas.pick(2, 32, 256)].batch()

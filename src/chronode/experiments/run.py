@@ -18,9 +18,9 @@ from ..runs._checkpoints import Store
 from ..runs._environment import environment
 from ..tasks import Parts
 from ..tasks import find as find_task
-from ..training import Event, Objective, Settings, fit
+from ..training import Event, Settings
+from ..training._assembly import assemble, gather
 from ..training._events import Diverged
-from ..training._inputs import spec_for
 from .ledger import Entry, run_hash
 from .recipe import TableCell
 from .summary import CANDIDATES, run_summary
@@ -37,33 +37,31 @@ def make_run(
         folder: for the state of the run.
         on_event: called as training goes on.
     """
-    task = find_task(cell.task)
-    parts = task.load(cell.protocol, seed, **cell.config["options"])
-    objective = Objective.for_task(task, parts.train, scaler=parts.scaler)
+    given: dict[str, Any] = {"protocol": cell.protocol, "options": cell.config["options"]}
     if cell.model in CANDIDATES:
-        summarised = run_summary(cell.model, parts, objective, seed)
+        parts, objective = gather(cell.task, seed, **given)
+        summarised = run_summary(cell.model, parts, objective(), seed)
         took = {"epochs": 1, "steps": 0, "seconds": summarised.seconds, "parameters": summarised.parameters}
         return _entry(cell, seed, parts, summarised.metrics, took, [])
     settings = Settings.from_dict({**cell.config["training"], "seed": seed})
-    spec = spec_for(parts, cell.model, **cell.config["model"])
+    assembly = assemble(cell.task, cell.model, settings, network=cell.config["model"], **given)
     key = run_hash(cell.model, cell.task, cell.protocol, seed, cell.config)
     store = None if folder is None else Store(folder / key)
     ended: list[str] = []
     try:
-        told: dict[str, Any] = {"objective": objective, "on_event": on_event, "store": store}
-        fitted = fit(parts, spec, settings, **told, resume=store is not None)
+        fitted = assembly.fit(on_event=on_event, store=store, resume=store is not None)
     except Diverged as error:  # a result as well: the best epoch before it counts
         assert error.fitted is not None
         fitted = error.fitted
         ended = [f"{cell.model} with learning_rate={settings.learning_rate:g}, seed {seed}: {error}"]
     if fitted.stopped == "interrupted":
         raise KeyboardInterrupt
-    metrics = {"test": fitted.evaluate(parts.test)}
+    metrics = {"test": fitted.evaluate(assembly.parts.test)}
     if fitted.best is not None:
         metrics["valid"] = {"loss": fitted.best.valid_loss, **fitted.best.metrics}
     took = {"epochs": len(fitted.history), "steps": fitted.steps, "seconds": fitted.cpu_seconds}
     took["parameters"] = sum(p.numel() for p in fitted.model.parameters())
-    return _entry(cell, seed, parts, metrics, took, ended)
+    return _entry(cell, seed, assembly.parts, metrics, took, ended)
 
 
 def _entry(

@@ -7,17 +7,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from .._checks import one_of
-from .._model import ModelSpec, SequenceModel
+from .._model import ModelSpec
 from .._schema import parse
 from ..data import Scaler, Sequences
+from ..training._assembly import Assembly, assemble
 from ..training._baseline import simple_baseline
 from ..training._events import Epoch, EpochDone, Event, Note, TrainingStopped
-from ..training._fit import fit
 from ..training._fitted import Fitted
-from ..training._inputs import check_fits, spec_for
+from ..training._inputs import spec_for
 from ..training._predict import Predictions
 from ._config import Config
 from ._environment import differences, environment
@@ -53,6 +51,7 @@ def train_run(
     folder: str | Path,
     *,
     prepared: Prepared | None = None,
+    assembly: Assembly | None = None,
     baseline: bool = False,
     command: Sequence[str] | None = None,
     on_event: Listener | None = None,
@@ -64,6 +63,7 @@ def train_run(
         config: what to do.
         folder: must be empty or not exist.
         prepared: what `prepare(config)` gave; None: it is called.
+        assembly: what `assemble_run(config, prepared)` gave; None: it is called, before a folder is made.
         baseline: train lstm-dt in the same way too, to compare with.
         command: the command line, to be told again.
         on_event: called as training goes on.
@@ -82,9 +82,9 @@ def train_run(
         ('finished', ['accuracy', 'loss'])
     """
     prepared = prepared or prepare(config)
-    check(config, prepared)
+    assembly = assembly or assemble_run(config, prepared)
     run = Run.create(folder, {**config.as_dict(), "baseline": baseline}, command=command)
-    return _go(run, config, prepared, baseline, on_event, draw)
+    return _go(run, config, prepared, assembly, on_event, draw)
 
 
 def resume_run(
@@ -123,9 +123,9 @@ def resume_run(
     if on_event is not None:
         for line in differences(run.environment, environment()):
             on_event(Note(f"{line}: the numbers may differ in the last digits from a run that was not stopped."))
-    baseline = run.config.get("baseline") is True
-    run.save_json("config.json", {**config.as_dict(), "baseline": baseline})
-    return _go(run, config, prepared, baseline, on_event, draw)
+    assembly = assemble_run(config, prepared)
+    run.save_json("config.json", {**config.as_dict(), "baseline": _with_baseline(run)})
+    return _go(run, config, prepared, assembly, on_event, draw)
 
 
 def config_of(run: Run) -> Config:
@@ -137,7 +137,7 @@ def config_of(run: Run) -> Config:
 
 
 def _go(
-    run: Run, config: Config, prepared: Prepared, baseline: bool, on_event: Listener | None, draw: Draw | None
+    run: Run, config: Config, prepared: Prepared, assembly: Assembly, on_event: Listener | None, draw: Draw | None
 ) -> Outcome:
     """Trains, or trains on, and writes what came of it."""
 
@@ -155,8 +155,7 @@ def _go(
         for note in run.store.notes:
             listen(Note(note))
         try:
-            spec, goal = spec_of(config, prepared, config.model.model), {"objective": prepared.objective}
-            fitted = fit(prepared.parts, spec, config.training, **goal, on_event=listen, store=run.store, resume=True)
+            fitted = assembly.fit(on_event=listen, store=run.store, resume=True)
         except TrainingStopped as error:
             if error.fitted is not None:
                 summary = _summary(error.fitted, prepared, "failed")
@@ -173,7 +172,7 @@ def _go(
             answers = _answers(run, config, prepared, fitted)
             summary = _summary(fitted, prepared, "finished")
             summary["test"] = fitted.evaluate(prepared.parts.test)
-            summary["baselines"] = _baselines(config, prepared, baseline, on_event)
+            summary["baselines"] = _baselines(config, prepared, _with_baseline(run), on_event)
         run.finish(summary)
         if draw is not None:
             draw(run, prepared, fitted, answers)
@@ -192,13 +191,14 @@ def spec_of(config: Config, prepared: Prepared, model: str) -> ModelSpec:
     return spec_for(prepared.parts, model, **told)
 
 
-def check(config: Config, prepared: Prepared) -> None:
-    """Refuses what cannot be trained before a folder is made for it."""
-    parts = prepared.parts
-    goal = prepared.objective.with_settings(config.training.metric, config.training.class_weights, parts.train)
-    with torch.random.fork_rng(devices=[]):
-        network = SequenceModel.build(spec_of(config, prepared, config.model.model), parts.vectors)
-    check_fits(network, goal, parts, config.training)
+def assemble_run(config: Config, prepared: Prepared, model: str | None = None) -> Assembly:
+    """The training that the config asks for, or that of another model; refuses what cannot be trained."""
+    spec = spec_of(config, prepared, model or config.model.model)
+    return assemble(prepared.parts, spec, config.training, objective=prepared.objective)
+
+
+def _with_baseline(run: Run) -> bool:
+    return run.config.get("baseline") is True
 
 
 def _row(epoch: Epoch) -> dict[str, Any]:
@@ -244,9 +244,8 @@ def _baselines(config: Config, prepared: Prepared, strong: bool, tell: Listener 
         return found
     tell = tell or (lambda event: None)
     tell(Note(f"training {STRONG_BASELINE} in the same way, to compare with."))
-    spec = spec_of(config, prepared, STRONG_BASELINE)
     try:
-        fitted = fit(parts, spec, config.training, objective=prepared.objective, on_event=tell)
+        fitted = assemble_run(config, prepared, STRONG_BASELINE).fit(on_event=tell)
     except TrainingStopped as error:  # the run itself has ended well
         tell(Note(f"{STRONG_BASELINE}: {error}"))
         return found

@@ -16,7 +16,7 @@ from ..nn._registry import find
 from ..runs._config import Config
 from ..runs._folder import Run, Summary
 from ..runs._prepare import prepared_for, source_of
-from ..runs._train import Draw, Listener, check, resume_run, train_run
+from ..runs._train import Draw, Listener, assemble_run, resume_run, train_run
 from ..runs._transfer import pack, unpack
 from ..training._events import Event, TrainingStopped, paced
 from ..training._metrics import LOWER_IS_BETTER, mean_and_std
@@ -324,7 +324,7 @@ def _planned(config: Config, model: str, seed: int, folder: Path, file: dict[str
 
 def _check_model(planned: PlannedRun) -> None:
     try:
-        check(planned.config, prepared_for(planned.config))
+        assemble_run(planned.config, prepared_for(planned.config))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{planned.model}: {error}") from error
 

@@ -23,7 +23,7 @@ from ..engine import Done, Engine, StopJob, carry_out
 from ..runs._config import Config
 from ..runs._lock import FolderLock
 from ..runs._prepare import prepared_for
-from ..runs._train import Draw, Listener, Outcome, check, resume_run, train_run
+from ..runs._train import Draw, Listener, Outcome, assemble_run, resume_run, train_run
 from ..training._events import Epoch, EpochDone, Event
 from ..training._metrics import LOWER_IS_BETTER
 from ._compare import file_of, identity
@@ -227,7 +227,7 @@ class Search:
         for name, told in self.ranges.items():
             for value in told.ends:
                 try:
-                    check(applied(self.config, {name: value}), self.prepared)
+                    assemble_run(applied(self.config, {name: value}), self.prepared)
                 except (ValueError, TypeError) as error:
                     raise ValueError(f"the range {name}={told}: {error}") from error
 

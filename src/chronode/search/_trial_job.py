@@ -8,9 +8,8 @@ from pathlib import Path
 
 from ..runs._config import Config
 from ..runs._prepare import prepared_for
-from ..runs._train import Listener, spec_of
+from ..runs._train import Listener, assemble_run
 from ..training._events import Epoch, TrainingStopped, paced
-from ..training._fit import fit
 
 
 @dataclass(frozen=True)
@@ -47,10 +46,8 @@ class TrialJob:
 
     def execute(self, state: Path | None, report: Listener) -> TrialScore:
         """Trains; every epoch is reported."""
-        prepared = prepared_for(self.config)
-        spec, goal = spec_of(self.config, prepared, self.config.model.model), prepared.objective
         try:
-            fitted = fit(prepared.parts, spec, self.config.training, objective=goal, on_event=paced(report))
+            fitted = assemble_run(self.config, prepared_for(self.config)).fit(on_event=paced(report))
         except TrainingStopped as error:
             return TrialScore(fault=str(error))
         if fitted.stopped == "interrupted":

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
-import torch
-
-from .._checks import number, one_of
 from .._model import ModelSpec, SequenceModel
 from ..data import Scaler, Sequences
 from ..tasks._task import Parts, Task
-from ._events import Event, Hooks, Note, Saves
+from ._assembly import assemble
+from ._events import Event, Saves
 from ._fitted import Fitted
-from ._inputs import check_fits, network_for, notes_on, parts_of
 from ._objective import Objective
 from ._settings import Settings
-from ._start import STARTS, with_start
 
 
 def fit(
@@ -65,27 +60,6 @@ def fit(
         >>> [epoch.number for epoch in fitted.history], sorted(fitted.evaluate(bitstream(64, seed=1)))
         ([1, 2], ['accuracy', 'auroc', 'f1', 'loss'])
     """
-    from ._runner import train
-
-    settings = settings or Settings()
-    if resume and store is None:
-        raise ValueError("resume=True needs store=..., which holds the state of the run.")
-    hooks = Hooks(on_event, store, 60 * number("save_minutes", save_minutes, at_least=0))
-    task, parts = parts_of(data, valid, scaler, protocol, options or {}, settings.seed)
-    if objective is None:
-        own = parts.scaler if task or isinstance(data, Sequences) else None
-        usual = partial(Objective.for_task, task) if task else Objective.for_data
-        objective = usual(parts.train, scaler=own)
-    objective = objective.with_settings(settings.metric, settings.class_weights, parts.train)
-    # The random numbers of the caller do not depend on those drawn here.
-    with torch.random.fork_rng(range(torch.cuda.device_count())):
-        torch.manual_seed(settings.seed)
-        network, started = network_for(model, parts), None
-        if one_of("start", start, STARTS) == "linear":
-            network, started = with_start(network, parts, settings)
-        check_fits(network, objective, parts, settings)
-        notes = notes_on(objective, parts, settings)
-        if on_event is not None:
-            for note in notes:
-                on_event(Note(note))
-        return train(network, objective, settings, parts, hooks, resume=resume, notes=notes, started=started)
+    about: dict[str, Any] = {"valid": valid, "objective": objective, "scaler": scaler}
+    assembly = assemble(data, model, settings, start=start, protocol=protocol, options=options, **about)
+    return assembly.fit(on_event=on_event, store=store, resume=resume, save_minutes=save_minutes)

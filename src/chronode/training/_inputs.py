@@ -51,12 +51,12 @@ def parts_of(
     return None, Parts(train, valid, valid, scaler)
 
 
-def network_for(model: str | ModelSpec | SequenceModel, parts: Parts) -> SequenceModel:
-    """Returns the model to train; a model given by name is built for all parts of the data."""
+def network_for(model: str | ModelSpec | SequenceModel, parts: Parts, sizes: Mapping[str, Any]) -> SequenceModel:
+    """Returns the model to train; a model given by name is built in these sizes for all parts of the data."""
     if isinstance(model, SequenceModel):
         return model
     if isinstance(model, str):
-        model = spec_for(parts, model)
+        model = spec_for(parts, model, **sizes)
     if not isinstance(model, ModelSpec):
         raise TypeError(f"model must be a name, a ModelSpec or a SequenceModel, got {type(model).__name__}.")
     return SequenceModel.build(model, parts.vectors)

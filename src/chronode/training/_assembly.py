@@ -1,0 +1,130 @@
+"""assemble: the one way from a task or series to a training: series, objective and network, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .._checks import number, one_of
+from .._model import ModelSpec, SequenceModel
+from ..data import Scaler, Sequences
+from ..tasks._task import Parts, Task
+from ._events import Event, Hooks, Note, Saves
+from ._fitted import Fitted
+from ._inputs import check_fits, network_for, notes_on, parts_of
+from ._objective import Objective
+from ._settings import Settings
+from ._start import STARTS, with_start
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """A training that can begin.
+
+    Attributes:
+        parts: Training, validation and test series.
+        objective: What is learnt.
+        network: What learns; it is trained in place, so an assembly is used once.
+        settings: How to train.
+        notes: What the user should know about the data and the settings.
+        started: Outputs of the linear start for the training series, if there is one.
+        random: State of the random numbers after the network was drawn, with which training goes on.
+    """
+
+    parts: Parts
+    objective: Objective
+    network: SequenceModel
+    settings: Settings
+    notes: tuple[str, ...]
+    started: Any
+    random: Tensor
+
+    def fit(
+        self,
+        *,
+        on_event: Callable[[Event], None] | None = None,
+        store: Saves | None = None,
+        resume: bool = False,
+        save_minutes: float = 5.0,
+    ) -> Fitted:
+        """Trains; the arguments are those of `chronode.training.fit`."""
+        from ._runner import train
+
+        if resume and store is None:
+            raise ValueError("resume=True needs store=..., which holds the state of the run.")
+        hooks = Hooks(on_event, store, 60 * number("save_minutes", save_minutes, at_least=0))
+        with _own_random_numbers(self.settings.seed):
+            torch.set_rng_state(self.random)
+            if on_event is not None:
+                for note in self.notes:
+                    on_event(Note(note))
+            about = {"resume": resume, "notes": self.notes, "started": self.started}
+            return train(self.network, self.objective, self.settings, self.parts, hooks, **about)
+
+
+def assemble(
+    data: str | Task | Parts | Sequences,
+    model: str | ModelSpec | SequenceModel = "mmrnn",
+    settings: Settings | None = None,
+    *,
+    network: Mapping[str, Any] | None = None,
+    start: str = "none",
+    valid: Sequences | None = None,
+    objective: Objective | None = None,
+    scaler: Scaler | None = None,
+    protocol: str = "clean",
+    options: Mapping[str, Any] | None = None,
+) -> Assembly:
+    """Loads the series, builds the network and checks that they fit each other; nothing is trained yet.
+
+    The arguments are those of `chronode.training.fit`; `network` has the sizes and settings of a model that is given by
+    its name, as for `ModelSpec.for_data`.
+
+    Example:
+        >>> few = {"train": 64, "valid": 16, "test": 16}
+        >>> assembly = assemble("bitstream", "gru", Settings(epochs=1), network={"hidden_size": 4}, options=few)
+        >>> fitted = assembly.fit()
+        >>> fitted.model is assembly.network, sorted(fitted.evaluate(assembly.parts.test))
+        (True, ['accuracy', 'loss'])
+    """
+    settings = settings or Settings()
+    one_of("start", start, STARTS)
+    parts, usual = gather(data, settings.seed, valid=valid, scaler=scaler, protocol=protocol, options=options)
+    goal = (objective or usual()).with_settings(settings.metric, settings.class_weights, parts.train)
+    with _own_random_numbers(settings.seed):
+        built, started = network_for(model, parts, network or {}), None
+        if start == "linear":
+            built, started = with_start(built, parts, settings)
+        check_fits(built, goal, parts, settings)
+        notes = notes_on(goal, parts, settings)
+        return Assembly(parts, goal, built, settings, notes, started, torch.get_rng_state())
+
+
+def gather(
+    data: str | Task | Parts | Sequences,
+    seed: int,
+    *,
+    valid: Sequences | None = None,
+    scaler: Scaler | None = None,
+    protocol: str = "clean",
+    options: Mapping[str, Any] | None = None,
+) -> tuple[Parts, Callable[[], Objective]]:
+    """The series, and what makes their usual objective: that of the task, or of the kind of target."""
+    task, parts = parts_of(data, valid, scaler, protocol, options or {}, seed)
+    own = parts.scaler if task or isinstance(data, Sequences) else None
+    usual = partial(Objective.for_task, task) if task else Objective.for_data
+    return parts, partial(usual, parts.train, scaler=own)
+
+
+@contextmanager
+def _own_random_numbers(seed: int) -> Iterator[None]:
+    """Nothing that the caller draws afterwards depends on what is drawn in the block."""
+    with torch.random.fork_rng(range(torch.cuda.device_count())):
+        torch.manual_seed(seed)
+        yield
