@@ -1,5 +1,6 @@
 """`chronode export` of trained runs: the whole path, from a raw file to its answers."""
 
+import re
 import shutil
 
 import pytest
@@ -31,6 +32,14 @@ CASES = {
     "not scaled": ["--target", "outcome", "--model", "lstm-dt", "--no-scale"],
     "longest gap": ["--target", "outcome", "--model", "rnn-decay", "--set", "max_gap=1.5"],
 }
+
+
+@pytest.mark.parametrize("format", ["onnx", "pt2"])
+def test_other_formats_answer_as_predict_does(tmp_path, vitals, format):
+    run = trained(tmp_path, vitals, *CASES["forecast"])
+    done = chronode("export", run, "--format", format, "-o", tmp_path / "out", "--verify", vitals)
+    found = float(re.search(r"largest difference (\S+) in", done.out)[1])
+    assert found <= 1e-5 * max(Trained.load(run).scaler.target_std)
 
 
 @needs_compiler

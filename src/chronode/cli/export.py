@@ -21,7 +21,7 @@ def export(
     format: Annotated[
         str,
         typer.Option(
-            help="c (C99) or onnx. [default: c; example: onnx]",
+            help="c (C99), onnx or pt2 (torch.export). [default: c; example: onnx]",
             show_default=False,
             rich_help_panel="Output",
         ),

@@ -1,4 +1,4 @@
-"""Trained models as files that need no Python: C99 and ONNX.
+"""Trained models as files of their own: C99, ONNX and torch.export.
 
 `chronode.export(model, folder, ...)` calls `export`, so that the package has the name of its function.
 """

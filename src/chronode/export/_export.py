@@ -15,9 +15,11 @@ from ._c import CRunner, write_c
 from ._graph import StepGraph
 from ._onnx import OnnxRunner, write_onnx
 from ._pipeline import Deployment
+from ._pt2 import Pt2Runner, write_pt2
 from ._verify import Comparison, Runner, verify
 
-FORMATS = ("c", "onnx")
+FORMATS = ("c", "onnx", "pt2")
+_RUNNERS = {"c": CRunner, "onnx": OnnxRunner, "pt2": Pt2Runner}
 WEIGHTS = ("float32", "int8")
 MATH = ("library", "builtin")
 
@@ -28,7 +30,7 @@ class Exported:
 
     Attributes:
         folder: where.
-        format: "c" or "onnx".
+        format: "c", "onnx" or "pt2".
         files: names of the files.
         costs: what a step takes, by name; empty but for C.
         graph: the step that was exported.
@@ -42,7 +44,7 @@ class Exported:
 
     def runner(self) -> Runner:
         """What runs the files that were written."""
-        return CRunner(self.folder) if self.format == "c" else OnnxRunner(self.folder)
+        return _RUNNERS[self.format](self.folder)
 
     def verify(self, trained: Trained, source: str | Path) -> Comparison:
         """Compares the files that were written with the model, on a file of the user's own.
@@ -74,7 +76,8 @@ def export(
     Args:
         model: a run folder, `chronode.runs.Trained`, or a model.
         folder: where to write.
-        format: "c" (C99) or "onnx" (one step, and whole sequences of any length).
+        format: "c" (C99), "onnx" (one step, and whole sequences of any length) or "pt2" (torch.export: whole sequences
+            of any length).
         weights: "float32", or for C also "int8": 8 bits and a scale per row.
         math: for C: "library" calls math.h, "builtin" needs no library.
         channels: names of the inputs; a run has its own, as for all that follows.
@@ -99,8 +102,9 @@ def export(
     given = {"channels": channels, "classes": classes, "scaler": scaler}
     deployment = _deployment(model, {name: value for name, value in given.items() if value is not None}, unit)
     graph, folder = StepGraph.of(deployment), Path(folder)
-    if format == "onnx":
-        return Exported(folder, format, write_onnx(graph, folder), {}, graph)
+    if format != "c":
+        write = write_onnx if format == "onnx" else write_pt2
+        return Exported(folder, format, write(graph, folder), {}, graph)
     written = write_c(graph, folder, int8=weights == "int8", math=math)
     return Exported(folder, format, written.files, dict(written.table()), graph)
 

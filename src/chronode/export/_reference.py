@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import copy
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -43,16 +44,23 @@ def irregular(deployment: Deployment, batch: int, steps: int, seed: int = 0) -> 
     return Series(values.astype(np.float32), seen, dt.astype(np.float32))
 
 
-def answers(deployment: Deployment, series: Series) -> NDArray[np.float32]:
-    """`(B, T, K)` the model's answers after each step, by the model itself."""
-    model, scaler, target = deployment.model, deployment.scaler, deployment.target_scaler
+def answers(deployment: Deployment, series: Series, *, double: bool = False) -> NDArray[Any]:
+    """`(B, T, K)` the model's answers after each step, by the model itself.
+
+    Args:
+        deployment: the model with what surrounds it.
+        series: what is observed.
+        double: in float64.
+    """
+    scaler, target, dtype = deployment.scaler, deployment.target_scaler, torch.float64 if double else torch.float32
+    model = copy.deepcopy(deployment.model).double() if double else deployment.model
     x, observed, dt = map(torch.from_numpy, series)
     values = torch.where(observed, x, 0).double()
     if scaler is not None:
         mean, std = (torch.tensor(numbers, dtype=torch.float64) for numbers in (scaler.mean, scaler.std))
         values = (values - mean) / std
-    scaled = torch.where(observed, values, 0).float()
-    gaps = (dt.double() / (1.0 if scaler is None else scaler.dt)).float()
+    scaled = torch.where(observed, values, 0).to(dtype)
+    gaps = (dt.double() / (1.0 if scaler is None else scaler.dt)).to(dtype)
     layer = model.layer
     before, layer.outputs = layer.outputs, "all"
     try:
