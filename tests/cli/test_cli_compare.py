@@ -18,13 +18,13 @@ SMALL = ("--option", "train=64", "--option", "valid=32", "--option", "test=32", 
 NOT_FINITE = ("--set", "unicornn.delta_t=1.0e+30")
 
 
-def test_compare_prints_a_table_draws_a_plot_and_keeps_its_runs(tmp_path):
+def test_compare_prints_a_table_writes_a_report_and_keeps_its_runs(tmp_path):
     command = ("compare", "bitstream", "--models", "gru, rnn", "--seeds", "2", *SMALL, "-o", str(tmp_path / "runs"))
     told = run(*command).stdout
     assert "gru, seed 1: test loss" in told
     assert "mean ± standard deviation" in told
     assert "(majority)" in told
-    assert (tmp_path / "runs" / "comparison.png").read_bytes().startswith(b"\x89PNG")
+    assert "Test accuracy: runs" in (tmp_path / "runs" / "comparison.html").read_text()
     again = run(*command, "--json")
     assert "4 of 4 runs already exist" in again.stderr
     found = json.loads(again.stdout)
@@ -68,7 +68,7 @@ def test_sweep_searches_tests_the_best_and_writes_a_config_for_train(tmp_path):
     assert [trial["number"] for trial in found["trials"]] == [0, 1, 2]
     assert found["best"]["value"] == max(trial["value"] for trial in found["trials"] if trial["value"] is not None)
     assert set(found["test"]) == {"loss", "accuracy"}
-    assert (folder / "search.png").read_bytes().startswith(b"\x89PNG")
+    assert "best so far" in (folder / "search.html").read_text()
     shown = yaml.safe_load(run("train", "--config", str(folder / "best.yaml"), "--print-config").stdout)
     assert shown == yaml.safe_load((folder / "best.yaml").read_text())
     assert shown["training"]["learning_rate"] == found["best"]["settings"]["learning_rate"]

@@ -4,7 +4,6 @@ import json
 import numpy as np
 import pytest
 
-from chronode.report.comparison import plot_comparison
 from chronode.runs._config import Config
 from chronode.runs._prepare import prepare
 from chronode.search._compare import Comparison, Result, compare, plan
@@ -51,14 +50,6 @@ def test_one_run_has_no_spread_and_a_model_without_a_result_comes_last():
     assert comparison.rows[1].score("accuracy") == (None, None)
     assert comparison.failed == [failed]
     assert json.loads(json.dumps(comparison.as_dict()))["models"][1]["runs"][0]["fault"] == "the loss is not finite"
-
-
-def test_the_plot_bears_runs_of_different_length_gaps_and_many_models(tmp_path):
-    found = [one for n in range(10) for one in made_up(f"model {n}", [0.1 * n, 0.5], curve=(None, 0.2, 0.3))]
-    found += [Result("short", 0, "", "accuracy", {"accuracy": 0.3}, (0.2,), baselines={"mean": {"accuracy": 0.1}})]
-    found += made_up("no curve", [0.4], curve=(None, None))
-    path = plot_comparison(Comparison.of(found), tmp_path / "plot.png", title="many")
-    assert path.read_bytes().startswith(b"\x89PNG")
 
 
 # ---- runs ----------------------------------------------------------------------------------------------------

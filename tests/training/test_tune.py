@@ -9,10 +9,8 @@ import optuna
 import pytest
 from searches import RANGES, search_in
 
-from chronode.report.sweep import plot_search
 from chronode.search import _trial_job
 from chronode.search._ranges import Between, OneOf, applied
-from chronode.search._study import Trial
 from chronode.training import fit
 from chronode.training._inputs import spec_for
 
@@ -164,11 +162,3 @@ def test_importances_find_the_setting_that_matters(tmp_path):
     found = search.importances()
     assert found["learning_rate"] > 10 * found["alpha"]
     assert sum(found.values()) == pytest.approx(1)
-
-
-def test_the_plot_shows_trials_of_every_state(tmp_path):
-    states = [("complete", 0.5), ("pruned", None), ("fail", None), ("complete", 0.7), ("running", None)]
-    trials = [Trial(n, state, value, {}, 1, 1.0) for n, (state, value) in enumerate(states)]
-    for importances in ({}, {"alpha": 0.3, "learning_rate": 0.7}):
-        path = plot_search(trials, "accuracy", importances, tmp_path / "plot.png", title="five")
-        assert path.read_bytes().startswith(b"\x89PNG")

@@ -1,6 +1,7 @@
 """HTML pages with SVG plots, written without a library: reports of runs, and what notebooks show."""
 
 from ._charts import bar_chart, heat_map, shade
+from ._dots import dot_chart
 from ._html import (
     Html,
     bullets,
@@ -29,6 +30,7 @@ __all__ = [
     "cards",
     "code",
     "details",
+    "dot_chart",
     "figure",
     "grid",
     "heading",

@@ -47,9 +47,9 @@ def compare(
 
     Example: chronode compare bitstream --models mmrnn,unicornn,lstm --seeds 3 --epochs 5 --set unicornn.delta_t=0.2
     """
-    from ..report.comparison import plot_comparison
+    from ..report.many_pages import write_comparison
     from ..search._compare import Comparison, plan
-    from .many import folder_for
+    from .many import folder_for, this_command
     from .train import effective
 
     place = engine_for(engine, workers, address)
@@ -59,9 +59,9 @@ def compare(
     console = Console(stderr=json)
     comparison = Comparison.of(_train(runs, place, asked.training.epochs, console, folder))
     summary = {"data": asked.data.source, **comparison.as_dict()}
-    if any(row.results for row in comparison.rows):
-        title = f"{asked.data.source}: {seeds} seed{'s' * (seeds > 1)}"
-        summary["plot"] = str(plot_comparison(comparison, folder / "comparison.png", title=title))
+    title = f"Models on {Path(asked.data.source).name}: {seeds} seed{'s' * (seeds > 1)}"
+    report = write_comparison(comparison, folder / "comparison.html", title=title, command=this_command())
+    summary["report"] = str(report)
     _write(folder / "comparison.json", summary)
     if json:
         print(jsonlib.dumps(summary, indent=1))
@@ -115,7 +115,7 @@ def _show(console: Console, comparison: Comparison, summary: dict[str, Any], fol
     console.print(_table(comparison, summary["data"]))
     for one in comparison.failed:
         say(console, f"{one.model}, seed {one.seed}: {one.fault}", style="red")
-    say(console, f"runs: {folder}" + (f"   plot: {summary['plot']}" if "plot" in summary else ""))
+    say(console, f"runs: {folder}   report: {summary['report']}")
     best = comparison.rows[0]
     if best.results:
         say(console, f"next: chronode show {best.results[0].run}   or add models (--models) and seeds (--seeds)")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,11 @@ def folder_for(command: str, source: str, output: Path | None, *more: str) -> Pa
         runs/sweep-vitals-ltc
     """
     return output or Path("runs") / "-".join([command, Path(source).name.split(".")[0], *more])
+
+
+def this_command() -> str:
+    """Returns the command line of this process, as it can be typed again."""
+    return shlex.join(["chronode", *sys.argv[1:]])
 
 
 class Trainings:

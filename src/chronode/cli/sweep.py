@@ -167,9 +167,10 @@ def _settings(trial: Trial) -> str:
 
 
 def _report(search: Search, outcome: Outcome | None, console: Console, as_json: bool) -> None:
-    """Prints the best settings, their file, the test result and the plot."""
+    """Prints the best settings, their file, the test result and the report."""
     from .._files import replacing
-    from ..report.sweep import plot_search
+    from ..report.many_pages import write_search
+    from .many import this_command
     from .outcome import say, scores_table
     from .train import as_yaml
 
@@ -177,14 +178,21 @@ def _report(search: Search, outcome: Outcome | None, console: Console, as_json: 
     if best is None:
         return
     trials, importances = search.trials(), search.importances()
-    plot = plot_search(trials, search.metric, importances, search.folder / "search.png", title=str(search.folder))
-    file = search.folder / "best.yaml"
+    file, settings = search.folder / "best.yaml", as_yaml(search.best_config())
     with replacing(file) as draft:
-        draft.write_text(as_yaml(search.best_config()), encoding="utf-8")
+        draft.write_text(settings, encoding="utf-8")
+    report = write_search(
+        *(trials, search.metric, importances, search.folder / "search.html"),
+        title=f"Search: {search.config.model.model} on {Path(search.config.data.source).name}",
+        lower_is_better=search.lower_is_better,
+        best=settings,
+        test=None if outcome is None else outcome.summary["test"],
+        command=this_command(),
+    )
     if as_json:
         test = None if outcome is None else outcome.summary["test"]
         result = {"metric": search.metric, "best": asdict(best), "test": test, "importances": importances}
-        files = {"config": str(file), "plot": str(plot), "run": None if outcome is None else str(outcome.run.path)}
+        files = {"config": str(file), "report": str(report), "run": None if outcome is None else str(outcome.run.path)}
         print(jsonlib.dumps({**result, **files, "trials": [asdict(trial) for trial in trials]}, indent=1))
         return
     console.print(_table(search, trials))
@@ -192,7 +200,7 @@ def _report(search: Search, outcome: Outcome | None, console: Console, as_json: 
         scores = {"best trial": outcome.summary["test"], **outcome.summary["baselines"]}
         console.print(scores_table("test", scores))
     say(console, f"best: trial {best.number}, validation {search.metric} {best.value:.4g}: {_settings(best)}")
-    say(console, f"settings: {file}   plot: {plot}" + ("" if outcome is None else f"   run: {outcome.run.path}"))
+    say(console, f"settings: {file}   report: {report}" + ("" if outcome is None else f"   run: {outcome.run.path}"))
     say(console, f"next: chronode train --config {file}")
 
 

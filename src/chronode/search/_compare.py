@@ -164,6 +164,11 @@ class Comparison:
         measured = dict.fromkeys(name for one in results for name in one.test or {})
         return cls(metric, tuple(dict.fromkeys([metric, *measured])), tuple(rows), _baseline(results, metric))
 
+    def _repr_html_(self) -> str:
+        from ._pictures import comparison_html
+
+        return comparison_html(self)
+
     @property
     def failed(self) -> list[Result]:
         """Runs that did not end well."""

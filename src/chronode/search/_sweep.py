@@ -167,6 +167,11 @@ class Search:
             return {}
         return importances(self.study)
 
+    def _repr_html_(self) -> str:
+        from ._pictures import search_html
+
+        return search_html(self.trials(), self.metric, self.importances(), self.lower_is_better)
+
     def train_best(self, *, on_event: Listener | None = None, draw: Draw | None = None) -> Outcome:
         """Trains the best settings once more into a run folder of its own, and tests that model.
 

@@ -1,0 +1,105 @@
+"""Pages of many trainings: comparison.html and search.html."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .._pages import bullets, cards, code, details, grid, number, page, paragraph, table, write_page
+from .._version import __version__
+from ..search._pictures import comparison_pictures, comparison_table, search_pictures, trial_table
+
+if TYPE_CHECKING:
+    from ..search._compare import Comparison
+    from ..search._study import Trial
+
+
+def write_comparison(comparison: Comparison, path: str | Path, *, title: str, command: str = "") -> Path:
+    """Writes the page of a comparison: a sortable table, every run as a dot, learning curves, all runs.
+
+    Args:
+        comparison: Results of all runs.
+        path: The HTML file.
+        title: Heading.
+        command: Command line that repeats it.
+
+    Example:
+        >>> import tempfile
+        >>> from chronode.search import Comparison, Result
+        >>> runs = [Result("gru", seed, "", "accuracy", {"accuracy": 0.5}, (0.4, 0.6)) for seed in range(2)]
+        >>> write_comparison(Comparison.of(runs), Path(tempfile.mkdtemp()) / "two.html", title="two").name
+        'two.html'
+    """
+    rows = [one for row in comparison.rows for one in (*row.results, *row.failed)]
+    best = comparison.rows[0] if comparison.rows and comparison.rows[0].results else None
+    facts: dict[str, Any] = {"models": len(comparison.rows), "runs": len(rows)}
+    if best is not None:
+        facts = {"best model": best.model, f"test {comparison.metric}": best.score(comparison.metric)[0], **facts}
+    if comparison.baseline is not None:
+        facts[f"{comparison.baseline[0]} {comparison.metric}"] = comparison.baseline[1]
+    columns = ["model", "seed", *comparison.metrics, "epochs", "run"]
+    runs = [
+        [one.model, one.seed, *((one.test or {}).get(name) for name in comparison.metrics), len(one.curve), one.run]
+        for one in rows
+    ]
+    sections: dict[str, list[str]] = {
+        "Models": [
+            comparison_table(comparison),
+            paragraph("Mean ± standard deviation over seeds, on the test part. Click a heading to sort.", "small"),
+            grid(*comparison_pictures(comparison)),
+        ],
+        "Runs": [
+            table(columns, runs, numeric=["seed", *comparison.metrics, "epochs"], sortable=True),
+            paragraph("Every run folder has a report of its own: report.html.", "small"),
+        ],
+    }
+    if comparison.failed:
+        sections["Failed"] = [bullets(f"{one.model}, seed {one.seed}: {one.fault}" for one in comparison.failed)]
+    if command:
+        sections["How to repeat"] = [code(command)]
+    text = page(title, cards(facts), sections, script=True, foot=f"chronode {__version__}")
+    return write_page(path, text)
+
+
+def write_search(
+    trials: Sequence[Trial],
+    metric: str,
+    importances: Mapping[str, float],
+    path: str | Path,
+    *,
+    title: str,
+    lower_is_better: bool,
+    best: str = "",
+    test: Mapping[str, float | None] | None = None,
+    command: str = "",
+) -> Path:
+    """Writes the page of a search: the trials, which settings mattered, the best settings and their test.
+
+    Args:
+        trials: All trials.
+        metric: Metric on the validation part that they are judged by.
+        importances: Share of each setting; empty if there are too few trials.
+        path: The HTML file.
+        title: Heading.
+        lower_is_better: Whether a lower metric is better.
+        best: The best settings as YAML.
+        test: Test metrics of the best.
+        command: Command line that repeats it.
+    """
+    done = [trial.value for trial in trials if trial.value is not None]
+    facts: dict[str, Any] = {"trials": len(trials), "pruned": sum(trial.state == "pruned" for trial in trials)}
+    if done:
+        facts = {f"best validation {metric}": min(done) if lower_is_better else max(done), **facts}
+    if test and test.get(metric) is not None:
+        facts[f"test {metric}"] = test[metric]
+    pieces: list[str] = [grid(*search_pictures(trials, metric, importances))]
+    listed = trial_table(trials, metric, lower_is_better)
+    sections: dict[str, list[str]] = {"Search": pieces, "Trials": [listed]}
+    if best:
+        scores = ", ".join(f"{name} {number(value)}" for name, value in (test or {}).items() if value is not None)
+        told = paragraph(f"Trained once more and tested: {scores}") if scores else ""
+        sections["Best settings"] = [told, details("Settings as --config takes them", code(best))]
+    if command:
+        sections["How to repeat"] = [code(command)]
+    return write_page(path, page(title, cards(facts), sections, script=True, foot=f"chronode {__version__}"))
