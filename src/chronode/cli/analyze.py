@@ -7,6 +7,7 @@ import typer
 from . import analyze_equilibrium, analyze_expressivity, analyze_gradients, analyze_oscillators, analyze_studies
 from .analyze_health import health
 from .analyze_shared import with_output
+from .plugins import with_plugins
 
 analyze_app = typer.Typer(
     help="Analyze models: health of a run, gradients, equilibria, oscillators, expressivity.",
@@ -38,6 +39,6 @@ COMMANDS = {
     "depth-table": analyze_expressivity.depth_table,
     "time-constants": analyze_expressivity.time_constants,
 }
-analyze_app.command("health")(health)  # its --output is different: the run folder by default
+analyze_app.command("health")(with_plugins(health))  # its --output is different: the run folder by default
 for _name, _command in COMMANDS.items():
-    analyze_app.command(_name)(with_output(_command))
+    analyze_app.command(_name)(with_plugins(with_output(_command)))

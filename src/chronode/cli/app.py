@@ -13,6 +13,7 @@ from . import compare, export, predict, runs, share, stream, sweep, train
 from .analyze import analyze_app
 from .data import data_app
 from .flags import words
+from .plugins import with_plugins
 from .tasks import tasks_app
 from .workers import Address, EngineName, Workers, engine_for
 
@@ -46,6 +47,7 @@ def _root(
 
 
 @app.command()
+@with_plugins
 def models(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of docs/models.md.")] = False,
@@ -65,6 +67,7 @@ def models(
 
 
 @app.command()
+@with_plugins
 def demo(
     models: Annotated[str, typer.Option(help="Models to compare, separated by commas.")] = "mmrnn,lstm-dt,ode-rnn",
     epochs: Annotated[int, typer.Option(min=1, help="Number of passes over the training data.")] = 24,
@@ -81,6 +84,7 @@ def demo(
 
 
 @app.command()
+@with_plugins
 def doctor(
     model: Annotated[str, typer.Option(help="Explain how this model runs.")] = "",
 ) -> None:
@@ -94,6 +98,7 @@ def doctor(
 
 
 @app.command(name="compile")
+@with_plugins
 def compile_model(
     model: Annotated[str, typer.Argument(help="Name of the model.")],
     hidden_size: Annotated[int, typer.Option(min=1, help="Units of each layer.")],

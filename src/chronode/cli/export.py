@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from .flags import PanelCommand
+from .plugins import with_plugins
 from .predict import RunFolder
 
 
 def attach(app: typer.Typer) -> None:
     """Adds the command to `app`."""
-    app.command(cls=PanelCommand)(export)
+    app.command(cls=PanelCommand)(with_plugins(export))
 
 
 def export(

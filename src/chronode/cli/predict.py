@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from .._files import check_new
+from .plugins import with_plugins
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or a file written by `chronode pack`.")]
 Anyway = Annotated[
@@ -20,8 +21,8 @@ Anyway = Annotated[
 
 def attach(app: typer.Typer) -> None:
     """Adds the commands to `app`."""
-    app.command()(evaluate)
-    app.command()(predict)
+    app.command()(with_plugins(evaluate))
+    app.command()(with_plugins(predict))
 
 
 def evaluate(

@@ -9,12 +9,13 @@ import typer
 from rich.console import Console
 
 from .._files import check_new, replacing
+from .plugins import with_plugins
 from .predict import RunFolder
 
 
 def attach(app: typer.Typer) -> None:
     """Adds the command to `app`."""
-    app.command()(pack)
+    app.command()(with_plugins(pack))
 
 
 def pack(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from .plugins import with_plugins
 from .predict import RunFolder
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def attach(app: typer.Typer) -> None:
     """Adds the command to `app`."""
-    app.command()(stream)
+    app.command()(with_plugins(stream))
 
 
 def stream(

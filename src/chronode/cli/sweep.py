@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from . import flags
+from .plugins import with_plugins
 from .tables import Table
 from .workers import Address, EngineName, Workers, engine_for
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 def attach(app: typer.Typer) -> None:
     """Adds the command to `app`."""
-    app.command(cls=flags.PanelCommand)(flags.with_settings(sweep))
+    app.command(cls=flags.PanelCommand)(with_plugins(flags.with_settings(sweep)))
 
 
 def sweep(

@@ -15,6 +15,7 @@ from ..data._pipe import is_pipe, keep
 from ..runs._config import Config
 from ..training._settings import Settings
 from . import flags
+from .plugins import with_plugins
 
 if TYPE_CHECKING:
     from ..runs._train import Outcome
@@ -26,7 +27,7 @@ RUNS = "runs"
 
 def attach(app: typer.Typer) -> None:
     """Adds the command to `app`."""
-    app.command(cls=flags.PanelCommand)(flags.with_settings(train))
+    app.command(cls=flags.PanelCommand)(with_plugins(flags.with_settings(train)))
 
 
 def train(

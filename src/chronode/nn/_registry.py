@@ -11,6 +11,7 @@ import torch
 
 from .. import compiler
 from .._checks import near, one_of
+from .._plugins import load_installed
 from ._cell import Cell
 from ._layer import Layer
 
@@ -114,6 +115,7 @@ def models(pattern: str = "*") -> dict[str, Model]:
         >>> list(chronode.models("*ode*"))
         ['gru-ode', 'latent-ode', 'neural-ode', 'ode-rnn']
     """
+    load_installed()
     return {name: model for name, model in sorted(_models.items()) if fnmatchcase(name, pattern)}
 
 
@@ -122,9 +124,12 @@ def find(name: str) -> Model:
     if not isinstance(name, str):
         raise TypeError(f"name must be the name of a model such as 'ltc', got {name!r} ({type(name).__name__}).")
     if name not in _models:
+        load_installed()
+    if name not in _models:
         raise ValueError(
             f"there is no model {name!r}.{near(name.lower(), _models)} "
-            "`chronode models` or chronode.models() lists all models."
+            "`chronode models` or chronode.models() lists all models; a model of your own is registered when its "
+            "module is imported (command line: --plugin)."
         )
     return _models[name]
 

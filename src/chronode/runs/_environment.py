@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from .._machine import cpu_model
+from .._plugins import plugins
 from .._version import __version__
 from ..kernels._backend import chosen
 from ..kernels._library import library
@@ -54,6 +55,7 @@ def environment() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "kernels": _kernels(),
         "backend": chosen(),
+        **({"plugins": ", ".join(plugins())} if plugins() else {}),
     }
 
 

@@ -11,6 +11,7 @@ from .._checks import one_of
 from .._model import ModelSpec
 from .._schema import parse
 from ..data import Scaler, Sequences
+from ..nn._registry import models
 from ..training._assembly import Assembly, assemble
 from ..training._baseline import simple_baseline
 from ..training._events import Epoch, EpochDone, Event, Note, TrainingStopped
@@ -108,6 +109,7 @@ def resume_run(
     for name in changes or {}:
         one_of("a setting to change", name, MAY_CHANGE)
     before = config_of(run)
+    check_registered(run, before.model.model)
     config = before.with_values({"training": changes or {}})
     if run.status == "running":
         raise ValueError(f"{run.path} is in use: another process is training into it.")
@@ -134,6 +136,17 @@ def config_of(run: Run) -> Config:
         return Config.from_dict({name: section for name, section in run.config.items() if name != "baseline"})
     except (ValueError, TypeError) as error:
         raise ValueError(f"{run.path / 'config.json'}: {error}") from error
+
+
+def check_registered(run: Run, model: str) -> None:
+    """Refuses a run whose model is of a plugin that is not loaded; nothing is imported because a run folder says so."""
+    if model not in models():
+        known = str(run.environment.get("plugins") or "FILE.py")
+        options = " ".join(f"--plugin {name}" for name in known.split(", "))
+        raise ValueError(
+            f"{run.path} has the model {model!r}, which is not registered: import the module that registers it, "
+            f"or name it on the command line: {options}"
+        )
 
 
 def _go(

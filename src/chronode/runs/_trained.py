@@ -14,7 +14,7 @@ from ._folder import Run
 from ._pack import unpack
 from ._prepare import DataFacts, Learnt, check_unchanged, prepare
 from ._reading import Reading
-from ._train import config_of
+from ._train import check_registered, config_of
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,8 @@ class Trained:
         if Path(path).is_file():
             return cls._of_file(Path(path))
         run = Run.open(path)
+        config = config_of(run)
+        check_registered(run, config.model.model)
         if run.status == "failed" and not anyway:
             summary = run.summary()
             fault = f" ({summary.fault.rstrip('.')})" if summary is not None and summary.fault else ""
@@ -61,7 +63,7 @@ class Trained:
         model = SequenceModel.load(run.path / "model")
         places = {name: str(run.path / f"{name}.json") for name in ("objective", "data")}
         _check_sizes(places, model, learnt, reading)
-        return cls(run.path, config_of(run), model, learnt.objective, learnt.scaler, reading)
+        return cls(run.path, config, model, learnt.objective, learnt.scaler, reading)
 
     @classmethod
     def _of_file(cls, path: Path) -> Trained:

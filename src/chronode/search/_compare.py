@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from .._plugins import load_plugin, plugins
 from ..engine import Done, Engine, carry_out
 from ..nn._registry import find
 from ..runs._config import Config
@@ -260,7 +261,7 @@ def compare(
         if planned.seed == wanted[0].seed:
             _check_model(planned)
     yield from (result for planned in runs if (result := known[planned.folder]) is not None)
-    jobs = iter([_Training(planned, draw) for planned in wanted])
+    jobs = iter([_Training(planned, draw, plugins()) for planned in wanted])
     begin, tell = on_start or _ignore, on_event or _ignore
     for done in carry_out(
         lambda: next(jobs, None),
@@ -278,6 +279,7 @@ class _Training:
 
     planned: PlannedRun
     draw: Draw | None
+    plugins: tuple[str, ...]
 
     @property
     def key(self) -> str:
@@ -285,6 +287,8 @@ class _Training:
 
     def execute(self, state: Path | None, report: Listener) -> dict[str, bytes] | None:
         """Trains into the run's folder; on another machine into a temporary one, whose files are returned."""
+        for name in self.plugins:
+            load_plugin(name)
         if state is not None:
             self._train(self.planned.folder, paced(report))
             return None

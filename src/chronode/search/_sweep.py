@@ -19,6 +19,7 @@ from optuna.trial import TrialState
 from .._checks import number, one_of, whole
 from .._documents import read_json
 from .._files import replacing
+from .._plugins import plugins
 from ..engine import Done, Engine, StopJob, carry_out
 from ..runs._config import Config
 from ..runs._lock import FolderLock
@@ -115,7 +116,7 @@ class Search:
             live[trial.number] = trial
             self._show(trial, on_trial)
             chosen = {name: suggest(trial, name, told) for name, told in self.ranges.items()}
-            return TrialJob(trial.number, applied(self.config, chosen), self.metric)
+            return TrialJob(trial.number, applied(self.config, chosen), self.metric, plugins())
 
         def listen(job: TrialJob, event: Event) -> None:
             if on_event is not None:

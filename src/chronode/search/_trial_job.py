@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+from .._plugins import load_plugin
 from ..runs._config import Config
 from ..runs._prepare import prepared_for
 from ..runs._train import Listener, assemble_run
@@ -33,11 +34,13 @@ class TrialJob:
         number: of the trial.
         config: with the trial's settings.
         metric: that trials are judged by.
+        plugins: that register the model.
     """
 
     number: int
     config: Config
     metric: str
+    plugins: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -46,6 +49,8 @@ class TrialJob:
 
     def execute(self, state: Path | None, report: Listener) -> TrialScore:
         """Trains; every epoch is reported."""
+        for name in self.plugins:
+            load_plugin(name)
         try:
             fitted = assemble_run(self.config, prepared_for(self.config)).fit(on_event=paced(report))
         except TrainingStopped as error:

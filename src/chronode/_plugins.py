@@ -1,0 +1,79 @@
+"""Plugins: Python files and modules that register cells, and packages that install theirs."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import warnings
+from importlib.metadata import entry_points
+from pathlib import Path
+
+GROUP = "chronode.plugins"
+"""Entry points of this group are loaded when a model is first looked up."""
+
+_loaded: dict[str, str] = {}
+_installed: list[str] = []
+
+
+def load_plugin(name: str) -> None:
+    """Runs a file, or imports a module, that registers cells; once per process.
+
+    Args:
+        name: File that ends with ".py", or name of a module.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "my_plugin.py"
+        >>> _ = file.write_text("ANSWER = 42")
+        >>> load_plugin(str(file))
+        >>> str(file) in plugins()
+        True
+    """
+    path = Path(name)
+    if path.suffix != ".py":
+        _import(name)
+        return
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}.")
+    path, module = path.resolve(), f"chronode_plugin_{path.stem}"
+    if _loaded.get(module) == str(path):
+        return
+    if module in _loaded:
+        raise ValueError(f"{path} and {_loaded[module]} have the same name; rename one of them.")
+    spec = importlib.util.spec_from_file_location(module, path)
+    assert spec is not None and spec.loader is not None
+    sys.modules[module] = made = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(made)
+    except Exception as error:
+        del sys.modules[module]
+        raise ValueError(f"{path} failed with {type(error).__name__}: {error}") from error
+    _loaded[module] = str(path)
+
+
+def plugins() -> tuple[str, ...]:
+    """The plugins that were loaded by `load_plugin`, to be loaded by another process too."""
+    return tuple(_loaded.values())
+
+
+def load_installed() -> None:
+    """Loads the entry points of the group `chronode.plugins`; one that fails is reported by a warning."""
+    if _installed:
+        return
+    _installed.append(GROUP)  # first: a plugin looks up models itself
+    for entry in entry_points(group=GROUP):
+        try:
+            entry.load()
+        except Exception as error:
+            warnings.warn(f"the plugin {entry.name} ({entry.value}) failed: {error!r}", RuntimeWarning, stacklevel=2)
+
+
+def _import(name: str) -> None:
+    if name in _loaded:
+        return
+    try:
+        importlib.import_module(name)
+    except Exception as error:
+        raise ValueError(f"the module {name} failed with {type(error).__name__}: {error}") from error
+    _loaded[name] = name
