@@ -40,7 +40,7 @@ help:
 	@echo 'make format     let ruff repair layout and imports'
 	@echo 'make bench      time the models'
 	@echo 'make gpu-report write what the GPU kernels take of a GPU into benchmarks/gpu.md'
-	@echo 'make results    write RESULTS.md from the ledger of runs'
+	@echo 'make results    write RESULTS.md and results/index.html from the ledger of runs'
 	@echo 'make docs       build the site into build/site; a broken link or reference fails'
 	@echo 'make gallery    run the examples of the gallery and write their pages'
 	@echo 'make wheel      build a wheel, install it into an empty environment and try it there'

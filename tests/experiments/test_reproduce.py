@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import re
 import signal
 
 import pytest
@@ -193,6 +194,14 @@ def test_a_run_that_two_budgets_share_is_shown_once(tmp_path):
     assert "chronode reproduce mmrnn/table4 --budget paper" not in page
     assert page.count("Not run: CT-RNN, Augmented LSTM, ") == 1
     assert (tmp_path / "results" / "pictures" / "mmrnn.png").read_bytes().startswith(b"\x89PNG")
+    index = (tmp_path / "results" / "index.html").read_text()
+    assert index.count("<tbody><tr>") == 1
+    assert '<table class="sortable">' in index
+    (line,) = re.findall(r"<tbody><tr>(.*?)</tr></tbody>", index)
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", line)
+    assert cells[0] == "mmrnn/table4"
+    assert cells[7] == "worse"
+    assert "http" not in index
 
 
 def test_settings_that_differ_from_the_papers_are_listed(tmp_path):

@@ -90,7 +90,7 @@ class Plot:
         style = f' stroke-dasharray="{dash}"' if dash else ""
         self.marks.append(f'<path d="{"".join(path)}" fill="none" stroke="{colour}" stroke-width="{width}"{style}/>')
         self._name(name, colour, "line" if not dash else "dash")
-        if dots or 0 < known.sum() < 3:
+        if dots or known.sum() == 1:
             self.dots(across[known], up[known], colour=colour, size=2.2)
 
     def dots(

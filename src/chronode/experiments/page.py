@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from .._colours import COLOURS
 from .._files import replacing
 from .compare import Row, compare
+from .html_page import write_index
 from .ledger import Entry, Ledger
 from .recipe import Recipe, recipes
 from .report import as_markdown
@@ -34,12 +35,13 @@ class Table(NamedTuple):
 
 
 def render(ledger: Ledger, results: Path, folder: Path) -> int:
-    """Writes RESULTS.md and its pictures from the ledger; gives the number of filled cells.
+    """Writes RESULTS.md, its pictures and index.html from the ledger; returns the number of filled cells.
 
     Args:
         ledger: the runs.
         results: the page.
-        folder: its `pictures` are written anew, its `figures` are shown, its `findings.md` is taken into the page.
+        folder: its `pictures` and `index.html` are written anew, its `figures` are shown, its `findings.md` is taken
+            into the page.
     """
     tables = [table for recipe in recipes().values() for table in _budgets(recipe, ledger)]
     runs = {entry.config_hash: entry for table in tables for row in table.rows for entry in row.entries}
@@ -58,6 +60,7 @@ def render(ledger: Ledger, results: Path, folder: Path) -> int:
     page += _drawn(folder / "figures", results)
     with replacing(results) as draft:
         draft.write_text("\n".join(page), encoding="utf-8")
+    write_index(tables, PAPERS, folder / "index.html")
     return sum(bool(row.entries) for table in tables for row in table.rows)
 
 
