@@ -97,6 +97,7 @@ lint: $(READY)
 	@$(PYTHON) -m ruff check
 	@$(PYTHON) -m ruff format --check
 	@$(BIN)/pyrefly check --python-interpreter-path $(PYTHON)
+	@$(BIN)/pyrefly check -c tests/pyrefly.toml --python-interpreter-path $(PYTHON)
 
 format: $(READY)
 	@$(PYTHON) -m ruff check --fix

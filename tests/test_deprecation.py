@@ -23,6 +23,6 @@ def test_a_renamed_argument_is_translated():
 
     assert make(hidden_size=3) == 3
     with pytest.warns(FutureWarning, match="hidden is deprecated since chronode 0.2: use hidden_size"):
-        assert make(hidden=8) == 8
+        assert make(hidden=8) == 8  # pyrefly: ignore
     with pytest.raises(TypeError, match="got both hidden_size and hidden, its old name"):
-        make(hidden=8, hidden_size=8)
+        make(hidden=8, hidden_size=8)  # pyrefly: ignore

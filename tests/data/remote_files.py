@@ -35,7 +35,7 @@ class Server:
                 server.requests.append((self.path, self.headers["Range"]))
                 server.answer(self)
 
-            def log_message(self, *_):
+            def log_message(self, format, *args):
                 pass
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -150,7 +150,7 @@ def test_nothing_can_be_changed_from_outside():
         with pytest.raises(ValueError, match="read-only"):
             array[:1] = 0
     with pytest.raises(AttributeError):
-        made.channels = ("y",)
+        made.channels = ("y",)  # pyrefly: ignore
     before = made.batch()
     before.x.zero_()
     assert (made.batch().x == 1).all()

@@ -28,7 +28,7 @@ def serve():
                 with contextlib.suppress(OSError):  # the other side may go
                     answer(self)
 
-            def log_message(self, *_):
+            def log_message(self, format, *args):
                 pass
 
         http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

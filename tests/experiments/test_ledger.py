@@ -94,8 +94,7 @@ def test_foreign_bytes_are_a_clear_error(tmp_path_factory, junk):
 
 
 def test_a_missing_field_is_named(tmp_path):
-    told = asdict(entry())
-    del told["commit"]
+    told = {name: value for name, value in asdict(entry()).items() if name != "commit"}
     (tmp_path / "a.jsonl").write_text(json.dumps(told) + "\n")
     with pytest.raises(ValueError, match="commit is missing"):
         Ledger(tmp_path).entries()

@@ -121,7 +121,7 @@ def advice():
         finally:
             limited(None)
 
-    ops.call = small
+    ops.call = small  # pyrefly: ignore
     try:
         fit(data, spec, Settings(epochs=1, batch_size=16))
     except TrainingStopped as error:

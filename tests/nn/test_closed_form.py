@@ -18,7 +18,7 @@ def test_equations():
     (cell,) = layer.cells
     heads = zip(np.split(array(cell.heads.weight), 4), np.split(array(cell.heads.bias), 4), strict=True)
     p = {"backbone": (array(cell.inputs.weight), array(cell.recurrent.weight), array(cell.inputs.bias))}
-    p["heads"] = list(heads)
+    p["heads"] = list(heads)  # pyrefly: ignore
     assert_matches(layer, lambda x, dt: oracles.run_stack([lambda *a: models.cfc(*a, p)], x, zeros(layer, len(x)), dt))
     check_gradients(layer)
 

@@ -84,7 +84,7 @@ def test_gradients_of_each_sample(name):
 @pytest.mark.parametrize("name", [name for name in MODELS if not name.startswith("skip-")])
 def test_forward_mode_is_a_difference_quotient(name):
     layer, (x, dt) = make(name), batch(2, 4)
-    _, ahead = jvp(lambda x: layer(x, dt=dt)[0], (x,), (torch.ones_like(x),))
+    _, ahead, *_ = jvp(lambda x: layer(x, dt=dt)[0], (x,), (torch.ones_like(x),))
     quotient = (layer(x + 1e-6, dt=dt)[0] - layer(x - 1e-6, dt=dt)[0]) / 2e-6
     torch.testing.assert_close(ahead, quotient, rtol=1e-5, atol=1e-5)
 
@@ -92,7 +92,7 @@ def test_forward_mode_is_a_difference_quotient(name):
 @pytest.mark.parametrize("name", ["lstm", "mmrnn", "unicornn", "ltc", "irnn", "sru"])
 def test_dual_numbers_carry_their_tangents(name):
     layer, (x, dt) = make(name), batch(2, 4)
-    _, wanted = jvp(lambda x: layer(x, dt=dt)[0], (x,), (torch.ones_like(x),))
+    _, wanted, *_ = jvp(lambda x: layer(x, dt=dt)[0], (x,), (torch.ones_like(x),))
     with torch.autograd.forward_ad.dual_level():
         y, _ = layer(torch.autograd.forward_ad.make_dual(x, torch.ones_like(x)), dt=dt)
         torch.testing.assert_close(torch.autograd.forward_ad.unpack_dual(y).tangent, wanted)
@@ -140,10 +140,10 @@ def test_autocast_refuses_float64_and_takes_others(name):
 class No64(TorchDispatchMode):
     """A machine that has no float64, as Apple's GPUs have none."""
 
-    def __torch_dispatch__(self, function, types, arguments=(), named=None):
-        result = function(*arguments, **(named or {}))
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
         dtypes = {tensor.dtype for tensor in tree_leaves(result) if isinstance(tensor, torch.Tensor)}
-        assert not dtypes & {torch.float64, torch.complex128}, f"{function} makes {dtypes}"
+        assert not dtypes & {torch.float64, torch.complex128}, f"{func} makes {dtypes}"
         return result
 
 

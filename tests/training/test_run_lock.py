@@ -52,7 +52,7 @@ def test_two_processes_do_not_train_into_one_folder_and_a_kill_frees_it(run):
 def test_a_child_that_leaves_the_block_closes_nothing_of_its_own(tmp_path):
     """The number of the closed lock may belong to another file of the child by then."""
     with FolderLock(tmp_path / "run.lock").held():
-        pid = os.fork()
+        pid, reused = os.fork(), -1
         if pid == 0:
             reused = os.open(os.devnull, os.O_RDONLY)
     if pid == 0:
