@@ -1,0 +1,121 @@
+"""Forecasts, as the command line and the estimator make them: windows, parts and scaling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..baselines import find_season
+from ..data import Scaler, Sequences, forecast_windows, split
+from ..data._names import counted
+
+_MOST_WINDOWS = 20_000
+_LEAST_WINDOW, _USUAL_WINDOW, _MOST_WINDOW = 8, 32, 400
+
+
+def default_window(s: Sequences, horizon: int, channels: Sequence[str]) -> int:
+    """Returns how many steps a forecast looks back: three seasons, twice the horizon, or 32 steps, whichever is more.
+
+    A third of the median length of the series is the most, so that enough windows remain to learn from.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> year = np.sin(2 * np.pi * np.arange(600) / 52)
+        >>> default_window(from_list([year], channels=["x"]), 4, ["x"])
+        156
+    """
+    longest = s[int(s.lengths.argmax())].values
+    seasons = [find_season(longest[:, s.channels.index(name)]) for name in channels]
+    season = max((season for season in seasons if season > 1), default=0)
+    wanted = min(max(3 * season, 2 * horizon, _USUAL_WINDOW), _MOST_WINDOW)
+    return int(max(min(wanted, float(np.median(s.lengths)) // 3), _LEAST_WINDOW))
+
+
+def forecast_parts(
+    s: Sequences,
+    horizon: int,
+    channels: Sequence[str],
+    shares: Sequence[float],
+    *,
+    window: int,
+    stride: int = 0,
+    by_time: bool,
+    seed: int = 0,
+) -> list[Sequences]:
+    """Divides series into parts of windows with what follows them as target.
+
+    Args:
+        s: Series without a target.
+        horizon: Number of steps ahead.
+        channels: Channels to forecast.
+        shares: Shares of the parts, training first.
+        window: Number of steps that a forecast looks back.
+        stride: Steps from one window to the next; 0 for 1, or more where there are very many windows.
+        by_time: Whether a later part comes later in time; its windows look back into the parts before. Otherwise every
+            part has series of its own.
+        seed: Random seed of the division into series.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> s = from_list([np.arange(100.0)], channels=["x"])
+        >>> parts = forecast_parts(s, 5, ["x"], (0.7, 0.15, 0.15), window=20, by_time=True)
+        >>> [(len(part), int(part.target.values.min()), int(part.target.values.max())) for part in parts]
+        [(46, 20, 69), (11, 70, 84), (11, 85, 99)]
+    """
+    told = {"window": window, "stride": stride or max(1, int(s.lengths.sum()) // _MOST_WINDOWS)}
+    if not by_time:
+        return [forecast_windows(part, horizon, channels, **told) for part in split(s, shares, seed=seed)]
+    cuts = _cuts(s, horizon, np.asarray(shares, dtype=np.float64))
+    return [forecast_windows(s, horizon, channels, **told, between=part) for part in cuts]
+
+
+def forecast_scaler(train: Sequences, channels: Sequence[str], *, dt: bool = False) -> Scaler:
+    """Fits a scaler that treats every target as the channel that it continues.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> w = forecast_windows(from_list([[1.0, 3.0, 1.0, 3.0]], channels=["x"]), 2, window=2)
+        >>> scaler = forecast_scaler(w, ["x"])
+        >>> scaler.targets, scaler.target_mean == scaler.mean * 2
+        (('x+1', 'x+2'), True)
+    """
+    assert train.target is not None
+    scaler = Scaler.fit(train, target=False, dt=dt)
+    at = [train.channels.index(name) for name in channels] * (len(train.target.names) // len(channels))
+    mean, std = (tuple(numbers[i] for i in at) for numbers in (scaler.mean, scaler.std))
+    return replace(scaler, targets=train.target.names, target_mean=mean, target_std=std)
+
+
+def future_times(s: Sequences, horizon: int) -> NDArray[np.float64]:
+    """Returns the times of the next `horizon` steps of each series, `(N, horizon)`, at its own median gap.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> future_times(from_list([[1.0, 2.0, 3.0]], times=[[0.0, 2.0, 4.0]]), 2).tolist()
+        [[6.0, 8.0]]
+    """
+    usual, found = s.median_gap() or 1.0, []
+    for series in s:
+        gaps = np.diff(series.times)
+        gap = float(np.median(gaps[gaps > 0])) if (gaps > 0).any() else usual
+        found.append(series.times[-1] + gap * np.arange(1, horizon + 1))
+    return np.array(found)
+
+
+def _cuts(s: Sequences, horizon: int, shares: NDArray[np.float64]) -> list[tuple[float, float]]:
+    """Returns the first time of each part and that after it; every part is at least as long as the horizon."""
+    times = np.unique(s.times)
+    sizes = np.maximum(np.round(shares * len(times)).astype(np.int64), np.where(shares > 0, horizon, 0))
+    sizes[0] = len(times) - sizes[1:].sum()
+    if sizes[0] < horizon + 2:
+        raise ValueError(
+            f"{counted(len(times), 'step')} are too few to learn a forecast of {counted(horizon, 'step')} and to test "
+            f"it: use a shorter horizon or longer series."
+        )
+    ends = np.cumsum(sizes)
+    bounds = [-np.inf, *(float(times[end]) if end < len(times) else np.inf for end in ends[:-1]), np.inf]
+    return list(pairwise(bounds))
