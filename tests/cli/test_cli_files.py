@@ -96,11 +96,12 @@ def test_a_target_whose_name_holds_commas(here):
     ],
 )
 def test_times_come_back_in_the_format_of_the_file(here, name, times):
-    (here / "a.csv").write_text(f"{name},x\n" + "\n".join(f"{time},{i % 7}" for i, time in enumerate(times)))
-    assert "read as" in fitted("a.csv", "--time", name, "--forecast", 1)
+    known = times[:-3]
+    (here / "a.csv").write_text(f"{name},x\n" + "\n".join(f"{time},{i % 7}" for i, time in enumerate(known)))
+    assert "read as" in fitted("a.csv", "--time", name, "--forecast", 3)
     found = [row[name] for row in table(chronode("predict", "run", "a.csv").out)]
     padded = [f"{int(d):02d}/{int(m):02d}/{y}" for d, m, y in (t.split("/") for t in times)] if name == "day" else times
-    assert found == padded
+    assert found == padded[-3:]
 
 
 def test_pipes_are_trained_on_and_predicted(here, monkeypatch):
@@ -134,4 +135,4 @@ def test_a_row_per_series_and_an_index_of_pandas(here):
     out = chronode("train", "b.csv", "--time", "t", "--forecast", 1, *QUICK, "--epochs", 1, "--output", "other").out
     assert "1 channel (x)" in out
     assert "note: column 'Unnamed: 0' holds row numbers (an unnamed index): dropped." in out
-    assert "x+1" in table(chronode("predict", "other", "b.csv").out)[0]
+    assert table(chronode("predict", "other", "b.csv").out)[0]["channel"] == "x"

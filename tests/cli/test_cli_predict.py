@@ -138,24 +138,25 @@ def test_missing_values_need_a_model_that_was_trained_for_them(tmp_path):
     assert len(table(chronode("predict", tmp_path / "ready", holes).out)) == 6
 
 
-def test_forecasts_have_a_column_per_step_ahead_and_the_times_of_the_file(wave):
+def test_forecasts_have_a_row_per_series_future_time_and_channel(wave):
     rows = table(chronode("predict", wave / "run", wave / "wave.csv").out)
-    assert list(rows[0]) == ["w", "t", "x+1", "x+2"]
-    assert len(rows) == 6 * 12  # the last steps too: that is what one wants to know
-    assert [float(row["t"]) for row in rows[:12]] == list(range(12))
-    last = table(chronode("predict", wave / "run", wave / "wave.csv", "--last").out)
-    assert last == rows[11::12]
+    assert list(rows[0]) == ["w", "t", "channel", "forecast"]
+    assert [(int(row["w"]), float(row["t"]), row["channel"]) for row in rows] == [
+        (w, t, "x") for w in range(6) for t in (12.0, 13.0)
+    ]
+    wide = table(chronode("predict", wave / "run", wave / "wave.csv", "--wide").out)
+    assert list(wide[0]) == ["w", "t", "x"]
+    assert [row["x"] for row in wide] == [row["forecast"] for row in rows]
 
 
-def test_a_forecast_is_measured_against_the_file_itself(wave):
-    rows = table(chronode("predict", wave / "run", wave / "wave.csv").out)
-    scores = json.loads(chronode("evaluate", wave / "run", wave / "wave.csv", "--json").out)["metrics"]
+def test_a_forecast_is_measured_against_the_file_itself(wave, tmp_path):
+    lines = (wave / "wave.csv").read_text().splitlines()
     gaps = []
-    for w in range(6):
-        x = [round(float(np.sin(t + w)), 4) for t in range(12)]
-        for t in range(10):
-            said = rows[12 * w + t]
-            gaps += [float(said["x+1"]) - x[t + 1], float(said["x+2"]) - x[t + 2]]
+    for cut in range(5, 11):  # a window is at least as long as half of the steps before the last ones
+        (tmp_path / "cut.csv").write_text("\n".join([lines[0], *(x for x in lines[1:] if int(x.split(",")[1]) < cut)]))
+        rows = table(chronode("predict", wave / "run", tmp_path / "cut.csv").out)
+        gaps += [float(row["forecast"]) - round(float(np.sin(float(row["t"]) + int(row["w"]))), 4) for row in rows]
+    scores = json.loads(chronode("evaluate", wave / "run", wave / "wave.csv", "--json").out)["metrics"]
     assert scores["mae"] == pytest.approx(np.abs(gaps).mean(), rel=1e-3)
 
 

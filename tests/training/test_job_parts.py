@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from chronode.data import Scaler, forecast, from_list
 from chronode.runs._config import Config
 from chronode.runs._tables import as_csv, columns_of
+from chronode.tasks import Parts
 from chronode.training import Objective, Predictions
-from chronode.training._baseline import simple_baseline
+from chronode.training._baselines import baselines
 
 SECONDS = st.lists(st.integers(0, 10**6), min_size=2, max_size=20, unique=True).map(sorted)
 
@@ -53,10 +54,9 @@ def test_answers_per_step_have_the_id_and_time_of_each_step():
 
 def test_the_last_value_goes_through_holes_but_not_into_another_series():
     s = forecast(from_list([[1.0, np.nan, 3.0], [np.nan, 7.0]], channels=["x"]))
-    name, found = simple_baseline(Objective.for_data(s), s, s, forecast_channels=("x",))
+    found = baselines(Objective.for_data(s), Parts(s, s, s), channels=("x",))
     # Known: 3 after (1, hole) told as 1; 7 after a hole that nothing is before, told as 0.
-    assert name == "last value"
-    assert found["mae"] == pytest.approx((2 + 7) / 2)
+    assert found["last value"]["mae"] == pytest.approx((2 + 7) / 2)
 
 
 def test_baselines_are_in_the_units_of_the_target_whatever_the_scaling():
@@ -65,7 +65,7 @@ def test_baselines_are_in_the_units_of_the_target_whatever_the_scaling():
     scaler = Scaler.fit(raw)
     scaled = scaler.transform(raw)
     found = [
-        simple_baseline(Objective.for_data(data, scaler=s), data, data, forecast_channels=("x",))[1]
+        baselines(Objective.for_data(data, scaler=s), Parts(data, data, data), channels=("x",))["last value"]
         for data, s in ((raw, None), (scaled, scaler))
     ]
     assert found[0]["mae"] == pytest.approx(1.5)  # one step ahead is 1 more, two steps 2 more
@@ -74,5 +74,5 @@ def test_baselines_are_in_the_units_of_the_target_whatever_the_scaling():
 
 def test_the_mean_of_training_has_no_skill():
     train = from_list([[0.0]] * 4, target=[1.0, 2.0, 3.0, 6.0])
-    name, found = simple_baseline(Objective.for_data(train), train, train)
-    assert (name, found["r2"], found["mae"]) == ("mean", pytest.approx(0), pytest.approx(1.5))
+    found = baselines(Objective.for_data(train), Parts(train, train, train))["mean"]
+    assert (found["r2"], found["mae"]) == (pytest.approx(0), pytest.approx(1.5))

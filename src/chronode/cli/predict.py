@@ -64,16 +64,20 @@ def predict(
     output: Annotated[str, typer.Option("--output", "-o", help="A .csv or .parquet file; - prints CSV.")] = "-",
     last: Annotated[bool, typer.Option("--last", help="For predictions per step, print only the last step.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing output file.")] = False,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="For forecasts, write a column per channel instead of a row per channel.")
+    ] = False,
     anyway: Anyway = False,
     json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
     """Predict with a trained model: probabilities of classes, values, or the next steps.
 
-    Writes a row per series, or a row per step for targets per step and forecasts.
+    Writes a row per series, a row per step for targets per step, or a row per series, future time and channel for
+    forecasts.
 
     Example: chronode predict runs/vitals-1 new.csv -o out.csv
     """
-    from ..runs._tables import as_csv, as_rows, columns_of, write_table
+    from ..runs._tables import as_csv, as_rows, columns_of, forecast_columns, write_table
     from ..runs._trained import Trained
     from .outcome import say
 
@@ -87,7 +91,12 @@ def predict(
     for note in series.notes if data else ():
         say(errors, f"note: {note}")
     asked = trained.config.data
-    columns = columns_of(trained.predict(series), series, id=asked.id or "series", time=asked.time, last=last)
+    names = {"id": asked.id or "series", "time": asked.time}
+    reading, answers = trained.reading, trained.predict(series)
+    if data is not None and reading is not None and reading.relative is not None:
+        columns = forecast_columns(answers, series, reading.forecast_channels, **names, wide=wide)
+    else:
+        columns = columns_of(answers, series, **names, last=last)
     count = len(next(iter(columns.values())))
     if output != "-":
         say(errors, f"{write_table(columns, output)}: {count:,} rows with {', '.join(columns)}")

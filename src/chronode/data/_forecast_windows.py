@@ -56,8 +56,8 @@ def forecast_windows(
     parent = np.repeat(np.arange(len(s)), [len(own) for own in ends])
     if not len(parent):
         raise ValueError(
-            f"no series has a window with {counted(horizon, 'step')} after it: the longest has "
-            f"{s.lengths.max(initial=0)} steps. Use a shorter horizon or longer series."
+            f"no series is longer than the horizon of {counted(horizon, 'step')}: the longest has "
+            f"{s.lengths.max(initial=0)}. Use a shorter horizon or longer series."
         )
     end = np.concatenate(ends)
     start = np.maximum(end - window, 0)

@@ -11,11 +11,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import number, whole
+from .._checks import number, one_of, whole
 from .._machine import check_device
 from .._model import ModelSpec, SequenceModel
 from ..data import Scaler, Sequences, options_like, split
 from ..training import Fitted, Settings, fit
+from ..training._settings import STARTS
 from ._files import Stored
 from ._inputs import OTHER_ORDER, Reader, is_frame
 
@@ -38,6 +39,8 @@ class SequenceEstimator(Stored):
         missing: Whether values may be missing (NaN); by default if some training values are.
         settings: Settings of the layer and the model (`{"dropout": 0.1, "bidirectional": True}`) and of `ModelSpec`.
         training: Other `chronode.training.Settings` (`{"optimizer": "adamw", "weight_decay": 0.01}`).
+        start: "linear": a linear model is fitted first, and the network learns what it leaves; "none": the network
+            alone.
         n_threads: Threads of torch in training; by default chosen automatically.
         device: Device for training and prediction: "cpu" or "cuda".
         random_state: Random seed; an integer makes training reproducible.
@@ -60,6 +63,7 @@ class SequenceEstimator(Stored):
         missing: bool | None = None,
         settings: dict[str, Any] | None = None,
         training: dict[str, Any] | None = None,
+        start: str = "none",
         n_threads: int | None = None,
         device: str = "cpu",
         random_state: int | np.random.RandomState | None = None,
@@ -76,6 +80,7 @@ class SequenceEstimator(Stored):
         self.missing = missing
         self.settings = settings
         self.training = training
+        self.start = start
         self.n_threads = n_threads
         self.device = device
         self.random_state = random_state
@@ -135,12 +140,12 @@ class SequenceEstimator(Stored):
         """Trains new weights on series with a target; `known` are additional attributes of the fitted estimator."""
         seed = self._seed()
         train, valid = self._divide(s, seed)
-        scaler = Scaler.fit(train)
+        scaler = self._fit_scaler(train)
         own = self._own("settings", self.settings, ("model", "hidden_size", "num_layers", "missing"))
         missing = s.has_missing if self.missing is None else self.missing
         # A grid search passes NumPy numbers, but a spec is stored as JSON.
         sizes = [whole(name, getattr(self, name), at_least=1) for name in ("hidden_size", "num_layers")]
-        spec = ModelSpec.for_data(train, self.model, *sizes, missing=missing, **own)
+        spec = ModelSpec.for_data(train, self.model, *sizes, missing=missing, **self._spec(train), **own)
         fitted = self._run(train, valid, spec, scaler, self._training(self.epochs, seed))
         self.scaler_ = scaler
         self.options_ = options_like(s)
@@ -168,7 +173,15 @@ class SequenceEstimator(Stored):
     def _run(
         self, train: Sequences, valid: Sequences, model: ModelSpec | SequenceModel, scaler: Scaler, settings: Settings
     ) -> Fitted:
-        return fit(scaler.transform(train), model, settings, valid=scaler.transform(valid), scaler=scaler)
+        start = "none" if isinstance(model, SequenceModel) else one_of("start", self.start, STARTS)
+        return fit(scaler.transform(train), model, settings, start=start, valid=scaler.transform(valid), scaler=scaler)
+
+    def _fit_scaler(self, train: Sequences) -> Scaler:
+        return Scaler.fit(train)
+
+    def _spec(self, train: Sequences) -> dict[str, Any]:
+        """Fields of the ModelSpec besides the arguments."""
+        return {}
 
     def _keep(self, fitted: Fitted) -> None:
         self.model_ = fitted.model.to(self.device)

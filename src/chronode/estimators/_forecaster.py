@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import r2_score
 
-from .._checks import whole
-from ..data import Sequences, forecast, split_by_time, windows
+from .._checks import number, whole
+from ..data import Scaler, Sequences, forecast_windows, recent
 from ..data._names import known_column
 from ..training import predict
+from ..training._forecasting import default_window, forecast_parts, forecast_scaler
 from ._base import SequenceEstimator
 from ._files import Facts
 
@@ -24,24 +25,28 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class _Facts(Facts):
     channels: tuple[str, ...]
+    window: int
 
 
 class SequenceForecaster(SequenceEstimator):
     """Forecaster of the next values of series with a recurrent network.
 
-    At every step of a training series it learns the difference between the next values and the last observed ones. A
-    forecast covers the next `horizon` steps, assuming the typical gaps of the training series.
+    It learns from overlapping windows, each seen relative to its own level and scale, so that trends and series of
+    different size do not matter. A linear model of the last values is fitted first; the network learns what it leaves.
+    A forecast covers the next `horizon` steps, assuming the typical gaps of the training series.
 
     Args:
         model: As for `SequenceEstimator`, like all arguments that are not described here.
         horizon: Number of steps ahead.
         channels: Channels to forecast, by name or number; None: all channels.
-        window: Maximum length of the pieces used in training and of the history used by a forecast; None: no limit.
+        window: Number of steps that a forecast looks back; None: a number that suits the horizon and the season.
+        start: "linear", or "none" for the network alone.
 
     Attributes:
         model_: The trained SequenceModel.
         scaler_: Scaler, fitted on the training part.
         channels_: Names of the forecast channels.
+        window_: Number of steps that a forecast looks back.
         n_features_in_: Number of channels.
         feature_names_in_: Names of the channels, after training on a long frame.
         history_: One `Epoch` for each pass over the training series.
@@ -60,6 +65,7 @@ class SequenceForecaster(SequenceEstimator):
     _facts_kind = _Facts
 
     channels_: tuple[str, ...]
+    window_: int
 
     def __init__(
         self,
@@ -67,7 +73,7 @@ class SequenceForecaster(SequenceEstimator):
         *,
         horizon: int = 1,
         channels: Sequence[str | int] | None = None,
-        window: int | None = 100,
+        window: int | None = None,
         hidden_size: int = 64,
         num_layers: int = 1,
         epochs: int = 50,
@@ -79,6 +85,7 @@ class SequenceForecaster(SequenceEstimator):
         missing: bool | None = None,
         settings: dict[str, Any] | None = None,
         training: dict[str, Any] | None = None,
+        start: str = "linear",
         n_threads: int | None = None,
         device: str = "cpu",
         random_state: int | np.random.RandomState | None = None,
@@ -96,6 +103,7 @@ class SequenceForecaster(SequenceEstimator):
             missing=missing,
             settings=settings,
             training=training,
+            start=start,
             n_threads=n_threads,
             device=device,
             random_state=random_state,
@@ -126,6 +134,8 @@ class SequenceForecaster(SequenceEstimator):
             time: Column of times; by default the index, if it holds dates.
         """
         s = replace(self._new_reader().series(X, times=times, groups=groups, id=id, time=time), target=None)
+        if hasattr(self, "window_"):
+            del self.window_
         self._train(s, self._roles(X, id, time), channels_=self._chosen(s))
         return self
 
@@ -158,17 +168,10 @@ class SequenceForecaster(SequenceEstimator):
     def predict(
         self, X: Any, times: Any = None, *, id: str | None = None, time: str | None = None
     ) -> NDArray[np.float64]:
-        """Returns the forecast of each series, `(n, horizon, channels)`; for a frame, in the order of the sorted
-        ids.
-        """
-        s = self._series(X, times, id, time).compact()
-        ends = s.starts + s.lengths - 1
-        at = _places(s, self.channels_)
-        # A channel without any value so far is assumed to be at its training mean.
-        last = np.where(np.isnan(seen := _last_seen(s)[ends][:, at]), np.array(self.scaler_.mean)[at], seen)
-        predicted = predict(self.model_, self.scaler_.transform(self._recent(s)), scaler=self.scaler_)
-        moves = np.stack([values[-1] for values in predicted.values]).astype(np.float64)
-        return moves.reshape(len(s), -1, len(self.channels_)) + last[:, None]
+        """Returns the forecast of each series, `(n, horizon, channels)`; of a frame, in the order of the sorted ids."""
+        s = recent(self._series(X, times, id, time).compact(), self.window_)
+        found = predict(self.model_, self.scaler_.transform(s), scaler=self.scaler_)
+        return np.stack(found.values).astype(np.float64).reshape(len(s), -1, len(self.channels_))
 
     def score(
         self, X: Any, y: Any = None, times: Any = None, *, id: str | None = None, time: str | None = None
@@ -202,37 +205,24 @@ class SequenceForecaster(SequenceEstimator):
     # ---- inside -----------------------------------------------------------------------------------------
 
     def _divide(self, s: Sequences, seed: int) -> tuple[Sequences, Sequences]:
-        train, valid = super()._divide(s, seed)
-        share = float(self.validation)
-        if share and len(np.unique(s.groups)) < 2:
-            try:
-                parts = split_by_time(s, (1 - share, share), whole_groups=False)
-                return self._pieces(parts[0]), self._pieces(parts[1])
-            except ValueError:  # a part is not longer than the horizon
-                return self._pieces(s), self._pieces(s)
-        return self._pieces(train), self._pieces(valid)
+        """Windows to learn from and to choose by; of fewer than two groups, those that come later."""
+        share = number("validation", self.validation, at_least=0, below=1)
+        horizon, names = whole("horizon", self.horizon, at_least=1), self._chosen(s)
+        if not hasattr(self, "window_"):
+            suits = default_window(s, horizon, names) if self.window is None else self.window
+            self.window_ = whole("window", suits, at_least=1)
+        told = {"window": self.window_, "by_time": len(np.unique(s.groups)) < 2, "seed": seed}
+        if share and (len(s) > 1 or s.lengths.max() >= 3 * horizon + 2):
+            train, valid = forecast_parts(s, horizon, names, (1 - share, share), **told)
+            return train, valid
+        train = forecast_windows(s, horizon, names, window=self.window_)
+        return train, train
 
-    def _pieces(self, s: Sequences) -> Sequences:
-        """Returns pieces of the series with a target at every step: the changes from the last observed values."""
-        s = s.compact()
-        names = self._chosen(s)
-        last = _last_seen(s)[:, _places(s, names)]
-        horizon = whole("horizon", self.horizon, at_least=1)
-        if self.window is not None:
-            window = whole("window", self.window, at_least=1)
-            s = windows(s, window + horizon, window, rest="keep")
-        s = forecast(s, horizon, names)
-        assert s.target is not None
-        moves = s.target.values - np.tile(last, horizon)
-        return replace(s, target=replace(s.target, values=moves.astype(s.target.values.dtype), source=None))
+    def _fit_scaler(self, train: Sequences) -> Scaler:
+        return forecast_scaler(train, self._chosen(train))
 
-    def _recent(self, s: Sequences) -> Sequences:
-        """Returns the recent steps that a forecast uses."""
-        if self.window is None:
-            return s
-        cut = np.maximum(s.lengths - self.window, 0)
-        lead = None if s.lead is None else np.where(cut > 0, 0.0, s.lead)
-        return replace(s, starts=s.starts + cut, lengths=s.lengths - cut, lead=lead)
+    def _spec(self, train: Sequences) -> dict[str, Any]:
+        return {"relative": tuple(_places(train, self._chosen(train)))}
 
     def _held_back(self, s: Sequences) -> tuple[Sequences, NDArray[np.float64]]:
         """Returns the series without their last steps, and these steps."""
@@ -254,14 +244,15 @@ class SequenceForecaster(SequenceEstimator):
                 raise ValueError(
                     f"channels contains {channel}, but the series have {s.num_channels} channels, counted from 0."
                 )
-        return tuple(s.channels[c] if isinstance(c, int) else c for c in self.channels)
+        names = [s.channels[c] if isinstance(c, int) else c for c in self.channels]
+        return tuple(known_column(name, s.channels, "channels") for name in names)
 
     def _facts(self) -> dict[str, Any]:
-        return {**super()._facts(), "channels": list(self.channels_)}
+        return {**super()._facts(), "channels": list(self.channels_), "window": self.window_}
 
     def _restore(self, facts: _Facts) -> None:
         super()._restore(facts)
-        self.channels_ = facts.channels
+        self.channels_, self.window_ = facts.channels, whole("window", facts.window, at_least=1)
         for name in self.channels_:
             known_column(name, self.scaler_.channels, "channels")
 
@@ -270,16 +261,4 @@ class SequenceForecaster(SequenceEstimator):
 
 
 def _places(s: Sequences, names: Sequence[str]) -> list[int]:
-    return [s.channels.index(known_column(name, s.channels, "channels")) for name in names]
-
-
-def _last_seen(s: Sequences) -> NDArray[np.float64]:
-    """Returns the last observed values for every row of the base arrays; NaN before the first."""
-    rows = np.arange(len(s.base_values))
-    begun = np.zeros(len(rows), dtype=np.int64)
-    begun[s.starts] = s.starts
-    begun = np.maximum.accumulate(begun)
-    seen = np.where(np.isnan(s.base_values), -1, rows[:, None])
-    seen = np.maximum.accumulate(seen, axis=0)
-    values = s.base_values[seen, np.arange(s.num_channels)].astype(np.float64)
-    return np.where(seen >= begun[:, None], values, np.nan)
+    return [s.channels.index(name) for name in names]

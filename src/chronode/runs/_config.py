@@ -11,7 +11,7 @@ from .._checks import flag, near, one_of, whole
 from .._options import about, option
 from .._schema import parse
 from ..data._defaults import PARTS
-from ..training._settings import Settings
+from ..training._settings import STARTS, Settings
 
 Section = TypeVar("Section")
 
@@ -51,10 +51,12 @@ class DataConfig:
         thousands: Thousands separator of a text file; detected by default.
         encoding: Text encoding of the file; detected by default.
         comment: What comment lines of a text file begin with; "#" by default if the first line does.
-        forecast: Number of next steps to forecast instead of learning a target; 0 for a target.
+        forecast: Number of next steps to forecast instead of learning a target; 0 for a target. A forecast is learned
+            from overlapping windows; with --per-step, at every step of whole series.
         channels: Channels to forecast; all by default.
-        window: Number of steps of the windows that series are cut into; 0 for whole series.
-        stride: Steps from the start of one window to the next; the window's length by default.
+        window: Number of steps of the windows that series are cut into; 0 for whole series, and for forecasts a number
+            that suits the horizon and the season.
+        stride: Steps from the start of one window to the next; the window's length by default, 1 for forecasts.
         split: Shares of training, validation and test.
         split_by: "group" (no group in two parts), "time" (training comes first), or "auto": by group if there are at
             least three.
@@ -117,7 +119,7 @@ class DataConfig:
             raise ValueError("forecast learns the next values of channels: leave the target out, or the forecast.")
         if self.channels and not self.forecast:
             raise ValueError("channels says what to forecast: give forecast=1 (or more steps) with it.")
-        if self.stride and not self.window:
+        if self.stride and not self.window and not self.forecast:
             raise ValueError("stride goes with window.")
         if bool(self.channel) != bool(self.value):
             raise ValueError("channel and value go together: a row per reading has both.")
@@ -133,6 +135,8 @@ class ModelConfig:
         layers: Number of layers.
         missing: Whether values may be missing; by default if some are missing in the data.
         settings: Settings of the layer (dropout, bidirectional, residual, memory) and of the model: NAME=VALUE.
+        start: "linear" (a linear model is fitted first, and the network learns what it leaves) or "none"; linear by
+            default for forecasts and where no model is named.
 
     Example:
         >>> ModelConfig("ltc", hidden=32).hidden
@@ -144,10 +148,13 @@ class ModelConfig:
     layers: int = option(1, "Model", 2)
     missing: bool | None = option(None, "Model", "--allow-missing", "--allow-missing/--no-allow-missing")
     settings: dict[str, Any] = field(default_factory=dict, metadata=about("Model", "dropout=0.1", "--set"))
+    start: str | None = option(None, "Model", "linear")
 
     def __post_init__(self) -> None:
         for name in ("hidden", "layers"):
             whole(name, getattr(self, name), at_least=1)
+        if self.start is not None:
+            one_of("start", self.start, STARTS)
         if self.missing is not None:
             flag("missing", self.missing)
 

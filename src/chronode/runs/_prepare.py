@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from ..data.sets._copies import hash_of
 from ..tasks import find as find_task
 from ..tasks import tasks
 from ..tasks._task import Parts
+from ..training._forecasting import default_window, forecast_parts, forecast_scaler
 from ..training._objective import Objective
 from ._config import Config, DataConfig
 from ._reading import Reading, read_source
@@ -201,10 +203,15 @@ def _from_file(config: Config) -> Prepared:
         notes.append(f"{counted(gone, 'series')} without target: left out of training.")
     if not len(known):
         raise ValueError(f"{data.source}: no series has a target: there is nothing to learn from.")
-    raw, divided = _divided(known, data, config.training.seed)
-    raw = [_cut(part, data) for part in raw]
+    if data.forecast and not data.per_step:
+        data = replace(data, window=data.window or default_window(known, data.forecast, _channels(known, data)))
+        raw, divided = _forecast_parts(known, data, config.training.seed)
+        fit_scaler = partial(forecast_scaler, channels=_channels(known, data))
+    else:
+        raw, divided = _divided(known, data, config.training.seed)
+        raw, fit_scaler = [_cut(part, data) for part in raw], Scaler.fit
     notes += [note for part in raw for note in part.notes]
-    scaler = Scaler.fit(raw[0], dt=data.scale_time) if data.scale else None
+    scaler = fit_scaler(raw[0], dt=data.scale_time) if data.scale else None
     train, valid, test = raw if scaler is None else [scaler.transform(part) for part in raw]
     missing = config.model.missing if config.model.missing is not None else series.has_missing
     per_step = train.target is not None and train.target.per_step
@@ -222,13 +229,33 @@ def _from_file(config: Config) -> Prepared:
 def _divided(series: Sequences, data: DataConfig, seed: int) -> tuple[list[Sequences], str]:
     """(training, validation and test; how, in words)."""
     shares = "/".join(f"{100 * share:g}" for share in data.split)
-    groups = len(np.unique(series.groups))
-    if data.split_by == "time" or (data.split_by == "auto" and groups < _PARTS_OF_A_SPLIT):
+    if _by_time(series, data):
         parts, how = split_by_time(series, data.split), "by time"
     else:
         parts, how = split(series, data.split, seed=seed), f"by {data.group or data.id or 'series'}"
     sizes = "/".join(f"{len(part):,}" for part in parts)
     return list(parts), f"split {how} {shares} ({sizes} series)"
+
+
+def _by_time(series: Sequences, data: DataConfig) -> bool:
+    few = len(np.unique(series.groups)) < _PARTS_OF_A_SPLIT
+    return data.split_by == "time" or (data.split_by == "auto" and few)
+
+
+def _channels(series: Sequences, data: DataConfig) -> tuple[str, ...]:
+    """Channels to forecast."""
+    return data.channels or series.channels
+
+
+def _forecast_parts(series: Sequences, data: DataConfig, seed: int) -> tuple[list[Sequences], str]:
+    """Windows of the three parts, and how they were divided."""
+    by_time = _by_time(series, data)
+    told = {"window": data.window, "stride": data.stride, "by_time": by_time, "seed": seed}
+    parts = forecast_parts(series, data.forecast, _channels(series, data), data.split, **told)
+    shares = "/".join(f"{100 * share:g}" for share in data.split)
+    sizes = "/".join(f"{len(part):,}" for part in parts)
+    how = "by time" if by_time else f"by {data.group or data.id or 'series'}"
+    return parts, f"split {how} {shares} ({sizes} windows of up to {data.window} steps)"
 
 
 def _cut(part: Sequences, data: DataConfig) -> Sequences:

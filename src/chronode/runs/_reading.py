@@ -12,7 +12,7 @@ import numpy as np
 
 from .._checks import near, whole
 from .._schema import parse
-from ..data import Scaler, Sequences, forecast, options_like, read, windows
+from ..data import Scaler, Sequences, forecast, forecast_windows, options_like, read, recent, windows
 from ..data._files import LikeOptions
 from ..data._names import listed, related
 from ..data._pipe import as_file
@@ -120,12 +120,27 @@ class Reading:
         notes = self._check_columns(path, columns, [*self.target] if labelled else [])
         s = read(path, **self.options, **wanted)
         self._check_meaning(path, s, anyway)
-        if labelled and self.horizon:
+        if self.horizon and not self.per_step:
+            s = self._windows(s, labelled)
+        elif labelled and self.horizon:
             s = forecast(s, self.horizon, self.forecast_channels)
-        if self.window and not self.per_step:
+        elif self.window and not self.per_step:
             s = windows(s, self.window, self.stride or None, rest="keep")
         scaled = s if self.scaler is None else self.scaler.transform(s)
         return scaled.with_notes(*notes)
+
+    def _windows(self, s: Sequences, labelled: bool) -> Sequences:
+        """What a forecast looks back at: of every step that enough steps follow, or of the end of each series."""
+        if labelled:
+            return forecast_windows(s, self.horizon, self.forecast_channels, window=self.window)
+        return recent(s, self.window)
+
+    @property
+    def relative(self) -> tuple[int, ...] | None:
+        """The numbers of the channels that windows continue; None for other targets."""
+        if not self.horizon or self.per_step:
+            return None
+        return tuple(self.channels.index(name) for name in self.forecast_channels)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from .._files import replacing
 from ..data import UNKNOWN, Sequences
+from ..training._forecasting import future_times
 from ..training._predict import Predictions
 
 Columns = dict[str, list[Any]]
@@ -25,6 +27,7 @@ def columns_of(
     time: str | None = None,
     last: bool = False,
     truth: bool = False,
+    ends: bool = False,
 ) -> Columns:
     """The columns of a table of predictions.
 
@@ -37,6 +40,7 @@ def columns_of(
         time: that of the times; "step", counted from 1, if there are none.
         last: of answers per step, only that of the last step.
         truth: with the known targets, in columns "true_...".
+        ends: with the time of the last step of each series, for answers per series.
 
     Example:
         >>> from chronode.data import from_list
@@ -58,6 +62,8 @@ def columns_of(
     else:
         rows, values = np.arange(len(data)), np.stack(answers.values) if len(answers) else np.empty((0, 0))
         table[id] = data.ids.tolist()
+        if ends and data.base_times is not None:
+            table[time or "time"] = data.clock.written(data.base_times[data.starts + data.lengths - 1])
     if truth and data.target is not None:
         table |= _truth(data, rows)
     if answers.classes is None:
@@ -65,6 +71,47 @@ def columns_of(
     names = np.array(answers.classes)
     table[answers.names[0]] = names[values.argmax(-1)].tolist() if len(values) else []
     return table | {f"p_{name}": _plain(column) for name, column in zip(answers.classes, values.T, strict=True)}
+
+
+def forecast_columns(
+    answers: Predictions,
+    data: Sequences,
+    channels: Sequence[str],
+    *,
+    id: str = "series",
+    time: str | None = None,
+    wide: bool = False,
+) -> Columns:
+    """Returns a table of what follows each series: a row per series, future time and channel.
+
+    Args:
+        answers: Forecasts, step by step and channel by channel.
+        data: Series that they continue; future times follow at the median gap of each.
+        channels: Channels that were forecast.
+        id: Name of the first column.
+        time: Name of the column of times; "step" if there are none.
+        wide: Whether there is a column per channel instead of a row.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> s = from_list([[1.0, 2.0]], times=[[0.0, 3.0]], ids=["a"], channels=["x"])
+        >>> found = Predictions(s.ids, [np.array([3.0, 4.0], np.float32)], None, ("x+1", "x+2"))
+        >>> forecast_columns(found, s, ["x"], time="day")
+        {'series': ['a', 'a'], 'day': [6.0, 9.0], 'channel': ['x', 'x'], 'forecast': [3.0, 4.0]}
+    """
+    values = np.stack(answers.values).reshape(len(data), -1, len(channels))
+    horizon, width = values.shape[1:]
+    times = future_times(data, horizon)
+    repeated = 1 if wide else width
+    table: Columns = {id: np.repeat(data.ids, horizon * repeated).tolist()}
+    ahead = np.repeat(times.ravel(), repeated)
+    if data.base_times is None:
+        table["step"] = (ahead + 1).round().astype(int).tolist()
+    else:
+        table[time or "time"] = _like_before(data, data.clock.written(ahead))
+    if wide:
+        return table | {name: _plain(values[..., i].ravel()) for i, name in enumerate(channels)}
+    return table | {"channel": list(channels) * (len(data) * horizon), "forecast": _plain(values.ravel())}
 
 
 def write_table(columns: Columns, path: str | Path) -> Path:
@@ -98,6 +145,15 @@ def as_csv(columns: Columns) -> str:
 def as_rows(columns: Columns) -> list[dict[str, Any]]:
     """The table as a list of rows."""
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _like_before(data: Sequences, written: list[Any]) -> list[Any]:
+    """Dates without a time of day where none of the series has one."""
+    midnight = "T00:00:00"
+    before = data.clock.written(data.times)
+    if not all(isinstance(text, str) and text.endswith(midnight) for text in [*before, *written]):
+        return written
+    return [text.removesuffix(midnight) for text in written]
 
 
 def _truth(data: Sequences, rows: NDArray[np.int64]) -> Columns:

@@ -13,7 +13,7 @@ from .._schema import parse
 from ..data import Scaler, Sequences
 from ..nn._registry import models
 from ..training._assembly import Assembly, assemble
-from ..training._baseline import simple_baseline
+from ..training._baselines import baselines
 from ..training._events import Epoch, EpochDone, Event, Note, TrainingStopped
 from ..training._fitted import Fitted
 from ..training._inputs import spec_for
@@ -185,7 +185,7 @@ def _go(
             answers = _answers(run, config, prepared, fitted)
             summary = _summary(fitted, prepared, "finished")
             summary["test"] = fitted.evaluate(prepared.parts.test)
-            summary["baselines"] = _baselines(config, prepared, _with_baseline(run), on_event)
+            summary["baselines"] = _baselines(config, prepared, fitted.model, _with_baseline(run), on_event)
         run.finish(summary)
         if draw is not None:
             draw(run, prepared, fitted, answers)
@@ -201,13 +201,24 @@ def spec_of(config: Config, prepared: Prepared, model: str) -> ModelSpec:
     missing = own.missing if prepared.reading is None else prepared.reading.missing
     if missing is not None:
         told["missing"] = missing
+    if prepared.reading is not None and prepared.reading.relative is not None:
+        told["relative"] = prepared.reading.relative
     return spec_for(prepared.parts, model, **told)
+
+
+def start_of(config: Config, prepared: Prepared) -> str:
+    """What the network starts from: what was asked for, else a linear model for forecasts from windows."""
+    if config.model.start is not None:
+        return config.model.start
+    return "none" if prepared.reading is None or prepared.reading.relative is None else "linear"
 
 
 def assemble_run(config: Config, prepared: Prepared, model: str | None = None) -> Assembly:
     """The training that the config asks for, or that of another model; refuses what cannot be trained."""
     spec = spec_of(config, prepared, model or config.model.model)
-    return assemble(prepared.parts, spec, config.training, objective=prepared.objective)
+    return assemble(
+        prepared.parts, spec, config.training, start=start_of(config, prepared), objective=prepared.objective
+    )
 
 
 def _with_baseline(run: Run) -> bool:
@@ -246,13 +257,14 @@ def _summary(fitted: Fitted, prepared: Prepared, status: str) -> dict[str, Any]:
     }
 
 
-def _baselines(config: Config, prepared: Prepared, strong: bool, tell: Listener | None) -> dict[str, dict[str, float]]:
+def _baselines(
+    config: Config, prepared: Prepared, model: SequenceModel, strong: bool, tell: Listener | None
+) -> dict[str, dict[str, float]]:
     """Metrics on the test part by name."""
     parts, reading = prepared.parts, prepared.reading
     channels = reading.forecast_channels if reading is not None else ()
     objective = prepared.objective.with_settings(config.training.metric, None, parts.train)
-    name, metrics = simple_baseline(objective, parts.train, parts.test, forecast_channels=channels)
-    found = {name: metrics}
+    found = baselines(objective, parts, channels=channels, model=model)
     if not strong or config.model.model == STRONG_BASELINE:
         return found
     tell = tell or (lambda event: None)
@@ -272,7 +284,8 @@ def _answers(run: Run, config: Config, prepared: Prepared, fitted: Fitted) -> Pr
     answers = fitted.predict(prepared.parts.test)
     names = {"id": config.data.id or "series", "time": config.data.time}
     told = _with_given_target(prepared.parts.test)
-    write_table(columns_of(answers, told, **names, truth=True), run.path / "predictions.csv")
+    ends = prepared.reading is not None and prepared.reading.relative is not None
+    write_table(columns_of(answers, told, **names, truth=True, ends=ends), run.path / "predictions.csv")
     return answers
 
 

@@ -13,14 +13,15 @@ from torch import Tensor
 
 from .._checks import number, one_of
 from .._model import ModelSpec, SequenceModel
+from ..baselines import StartFit
 from ..data import Scaler, Sequences
 from ..tasks._task import Parts, Task
 from ._events import Event, Hooks, Note, Saves
 from ._fitted import Fitted
 from ._inputs import check_fits, network_for, notes_on, parts_of
 from ._objective import Objective
-from ._settings import Settings
-from ._start import STARTS, with_start
+from ._settings import STARTS, Settings
+from ._start import refit_start, with_start
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Assembly:
         network: What learns; it is trained in place, so an assembly is used once.
         settings: How to train.
         notes: What the user should know about the data and the settings.
-        started: Outputs of the linear start for the training series, if there is one.
+        linear: The linear start, as it was fitted; None for a network alone.
         random: State of the random numbers after the network was drawn, with which training goes on.
     """
 
@@ -42,7 +43,7 @@ class Assembly:
     network: SequenceModel
     settings: Settings
     notes: tuple[str, ...]
-    started: Any
+    linear: StartFit | None
     random: Tensor
 
     def fit(
@@ -64,8 +65,13 @@ class Assembly:
             if on_event is not None:
                 for note in self.notes:
                     on_event(Note(note))
-            about = {"resume": resume, "notes": self.notes, "started": self.started}
-            return train(self.network, self.objective, self.settings, self.parts, hooks, **about)
+            # Outputs of the linear start belong to certain series, not to those drawn anew in every epoch.
+            held_out = None if self.linear is None or self.parts.fresh is not None else self.linear.held_out
+            about = {"resume": resume, "notes": self.notes, "started": held_out}
+            fitted = train(self.network, self.objective, self.settings, self.parts, hooks, **about)
+        if self.linear is not None and self.linear.relative is not None:
+            refit_start(fitted.model, self.linear, self.parts)
+        return fitted
 
 
 def assemble(
@@ -98,12 +104,12 @@ def assemble(
     parts, usual = gather(data, settings.seed, valid=valid, scaler=scaler, protocol=protocol, options=options)
     goal = (objective or usual()).with_settings(settings.metric, settings.class_weights, parts.train)
     with _own_random_numbers(settings.seed):
-        built, started = network_for(model, parts, network or {}), None
+        built, linear = network_for(model, parts, network or {}), None
         if start == "linear":
-            built, started = with_start(built, parts, settings)
+            built, linear = with_start(built, parts, settings)
         check_fits(built, goal, parts, settings)
         notes = notes_on(goal, parts, settings)
-        return Assembly(parts, goal, built, settings, notes, started, torch.get_rng_state())
+        return Assembly(parts, goal, built, settings, notes, linear, torch.get_rng_state())
 
 
 def gather(

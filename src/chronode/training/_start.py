@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torch import Tensor
-
 from .._model import SequenceModel
 from ..baselines import StartFit, fit_start
+from ..data import concat
 from ..tasks._task import Parts
 from ._settings import Settings
 
-STARTS = ("none", "linear")
 
+def with_start(network: SequenceModel, parts: Parts, settings: Settings) -> tuple[SequenceModel, StartFit]:
+    """The network behind a linear model, and how that model was fitted.
 
-def with_start(network: SequenceModel, parts: Parts, settings: Settings) -> tuple[SequenceModel, Tensor | None]:
-    """The network behind a linear model, and that model's outputs for the training series.
-
-    Each output is that of a model that did not see the series, so that the network does not learn to trust a linear
-    model more than it deserves on other series. Where new series are drawn in every epoch there are none.
+    Its held-out outputs are those of models that did not see the series, so that the network does not learn to trust a
+    linear model more than it deserves on other series.
 
     Args:
         network: built from a spec.
@@ -31,8 +28,16 @@ def with_start(network: SequenceModel, parts: Parts, settings: Settings) -> tupl
     if spec.symbols is not None:
         raise ValueError("start='linear' needs numbers: symbols have no linear start.")
     fitted = fit_start(parts.train, parts.valid, relative=spec.relative, seed=settings.seed)
-    network = put_start(network, fitted)
-    return network, None if parts.fresh is not None else fitted.held_out
+    return put_start(network, fitted), fitted
+
+
+def refit_start(model: SequenceModel, fitted: StartFit, parts: Parts) -> None:
+    """Fits the linear part of a forecast once more, to training and validation windows together.
+
+    The newest steps are the most telling ones of what follows.
+    """
+    assert model.start is not None
+    model.start.load_state_dict(fitted.refitted(concat([parts.train, parts.valid])).start.state_dict())
 
 
 def put_start(network: SequenceModel, fitted: StartFit) -> SequenceModel:
