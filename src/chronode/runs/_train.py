@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .._checks import one_of
-from .._model import ModelSpec
+from .._model import ModelSpec, SequenceModel
 from .._schema import parse
 from ..data import Scaler, Sequences
 from ..nn._registry import models
