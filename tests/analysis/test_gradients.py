@@ -11,7 +11,7 @@ import chronode
 from chronode._model import SequenceModel
 from chronode.analysis import GradientTracker, gradient_flow, gradient_table, loss_gradients, loss_surface
 from chronode.analysis._gradients import jacobians_of
-from chronode.analysis._instrumented import Opened
+from chronode.analysis._instrumented import Instrumented
 from chronode.nn import Cell, Layer, Solver
 
 
@@ -57,7 +57,7 @@ def test_flow_is_the_jacobian_that_torch_func_finds(name):
     torch.manual_seed(0)
     layer = chronode.create(name, 2, 4).double()
     x, dt = series(1, 6, 2).double(), torch.rand(1, 6).double()
-    opened = Opened(layer)
+    opened = Instrumented(layer)
     inputs = opened.enter(x, dt)
 
     def last(start):

@@ -199,7 +199,7 @@ def test_a_step_that_is_not_there_is_refused(at):
 
 @pytest.mark.parametrize("analysis", [oscillators.energy, oscillator_bounds.state_bounds])
 def test_other_models_are_told_where_to_go(analysis):
-    with pytest.raises(ValueError, match="defined for UnICORNN.*'cornn' is none.*phase_space_volume"):
+    with pytest.raises(ValueError, match="only defined for UnICORNN.*'cornn'.*phase_space_volume"):
         analysis("cornn", noise(1, 5, 2))
 
 

@@ -1,4 +1,4 @@
-"""Analyses: numbers first (dataclasses with `.to_json()`), plots second, commands (`chronode analyze`) third."""
+"""Analyses of models: results (dataclasses with `.to_json()`), plots, and the functions behind `chronode analyze`."""
 
 from ._attribution import Attribution, integrated_gradients
 from ._circle import Setting

@@ -27,11 +27,11 @@ class Attribution(Result):
 
     Attributes:
         values: `(T, D)` contributions; 0 where a value is missing. Of symbols, one column.
-        output: the output for the series.
-        reference: the output for the reference: the same series with 0 for every observed value, which is the mean of a
+        output: The output for the series.
+        reference: The output for the reference: the same series with 0 for every observed value, which is the mean of a
             channel that was scaled.
-        error: what the contributions miss of `output - reference`.
-        points: points of the path from the reference to the series at which gradients were taken.
+        error: What the contributions miss of `output - reference`.
+        points: Points of the path from the reference to the series at which gradients were taken.
     """
 
     values: NDArray[np.float64]
@@ -60,14 +60,14 @@ def integrated_gradients(
 
     Args:
         model: a trained model.
-        data: series as the model takes them, that is, scaled.
-        row: the series.
-        output: which logit or value.
-        step: the step whose output is explained, for models with an output per step.
-        probability: explain the probability of class `output` instead of its logit.
-        tolerance: stretches of the line are halved until the contributions sum to the difference within `tolerance`,
+        data: Series as the model takes them, that is, scaled.
+        row: The series.
+        output: Which logit or value.
+        step: The step whose output is explained, for models with an output per step.
+        probability: Explain the probability of class `output` instead of its logit.
+        tolerance: Stretches of the line are halved until the contributions sum to the difference within `tolerance`,
             or within this share of it if it is above 1.
-        most: points of the line at which gradients are taken, at most; `error` of the result tells what is missing
+        most: Points of the line at which gradients are taken, at most; `error` of the result tells what is missing
             then.
 
     Returns:
@@ -99,7 +99,7 @@ def integrated_gradients(
 
 
 def _integrate(path: _Path, allowed: float, most: int) -> tuple[NDArray[np.float64], int]:
-    """(contributions, points): stretches whose contributions miss the change of the output are halved."""
+    """Returns (contributions, points): stretches whose contributions miss the change of the output are halved."""
     done, missed, points = np.zeros(path.shape), 0.0, 0
     edges = np.array([[0.0, 0.5], [0.5, 1.0]])
     while True:
@@ -129,7 +129,7 @@ class _Path:
         self.at_once = max(1, _MOST_NUMBERS // (x.shape[1] * max(model.layer.hidden_size, self.shape[-1])))
 
     def _value(self, x: Tensor) -> Tensor:
-        """The output for each of the inputs `(n, T, D)`."""
+        """Returns the output for each of the inputs `(n, T, D)`."""
         times: dict[str, Any] = {name: tensor.expand(len(x), *tensor.shape[1:]) for name, tensor in self.times.items()}
         found = self.model.head(self.model.layer(x, **times)[0])
         found = found[:, self.step] if self.model.layer.outputs == "all" else found
@@ -139,7 +139,7 @@ class _Path:
         return torch.tensor(places).to(self.end)[:, None, None] * self.end
 
     def outputs(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The outputs at `places` of the path."""
+        """Returns the outputs at `places` of the path."""
         with torch.no_grad():
             parts = np.array_split(places, -(-len(places) // self.at_once))
             return torch.cat([self._value(self._at(part)) for part in parts]).double().numpy(force=True)

@@ -1,12 +1,12 @@
-"""Random continuous-time networks that are shown a circle: what LTC's paper measures expressivity on.
+"""Random continuous-time networks that read a circle, the input with which the LTC paper measures expressivity.
 
-Three models of k units a layer, u the input (sin t, cos t) or the layer below, t from 0 to 2π:
+Three models with k units per layer; u is the input (sin t, cos t) or the previous layer, t from 0 to 2π:
 
     neural-ode  dx/dt = f
     ct-rnn      dx/dt = -x/τ + f
     ltc         dx/dt = -(1/τ + f) x + f A
 
-There are two recipes for f and its random weights, because the paper's text and the program its authors published
+There are two recipes for f and its random weights, because the text of the paper and the code published by its authors
 (github.com/raminmh/liquid_time_constant_networks) disagree:
 
     text     f = act(R x + V u + b), the same in all three; R, V ~ N(0, σ_w²/k), b ~ N(0, σ_b²). The text gives neither
@@ -32,14 +32,14 @@ Field = Callable[[float, Array], Array]
 
 MODELS = ("neural-ode", "ct-rnn", "ltc")
 SOLVERS = {"rk23": "RK23", "rk45": "RK45", "adams": "LSODA", "implicit": "Radau"}
-"""scipy's class for each: Bogacki-Shampine, Dormand-Prince, Adams (BDF where it gets stiff), Radau IIA."""
+"""The SciPy class of each solver: Bogacki-Shampine, Dormand-Prince, Adams (BDF if stiff), Radau IIA."""
 TURN = 2 * np.pi
 STEPS_AT_MOST = 20_000
-"""Steps after which a solver is stopped: a τ that happens to be tiny would take hours."""
+"""Maximum number of solver steps: a random τ that is tiny would take hours."""
 
 
 class Recipe(NamedTuple):
-    """What a recipe presets."""
+    """Presets of a recipe."""
 
     sigma_w: float
     rtol: float
@@ -57,17 +57,17 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """How a random network is drawn and solved; the defaults are those of LTC's Table 2.
+    """Settings of a random network and its solver; the defaults are those of LTC Table 2.
 
     Attributes:
         activation: "tanh", "sigmoid", "relu" or "hardtanh".
-        width: units k of a layer.
-        depth: layers, each a differential equation driven by the one below.
-        sigma_w: standard deviation σ_w of the weights; None for the recipe's (authors: 2, text: √2).
-        sigma_b: standard deviation σ_b of the biases.
+        width: Units k of a layer.
+        depth: Number of layers, each a differential equation driven by the previous one.
+        sigma_w: Standard deviation σ_w of the weights; None for that of the recipe (authors: 2, text: √2).
+        sigma_b: Standard deviation σ_b of the biases.
         solver: "rk23", "rk45", "adams" or "implicit".
         recipe: "authors" or "text"; see above.
-        samples: input samples on the circle, by which the computational depth is divided.
+        samples: Number of input samples on the circle, by which the computational depth is divided.
     """
 
     activation: str = "tanh"
@@ -92,14 +92,14 @@ class Setting:
 
     @property
     def weight_scale(self) -> float:
-        """σ_w as a number, the recipe's where none was given."""
+        """σ_w; that of the recipe if none was given."""
         assert self.sigma_w is not None
         return self.sigma_w
 
 
 @dataclass(frozen=True)
 class Weights:
-    """One layer's random numbers; `rate` is 1/τ."""
+    """Random weights of one layer; `rate` is 1/τ."""
 
     inputs: Array
     recurrent: Array
@@ -111,7 +111,7 @@ class Weights:
 
 
 def draw(setting: Setting, seed: int) -> list[Weights]:
-    """The weights of each layer; the three models share what they have in common."""
+    """Draws the weights of each layer; the three models share common weights."""
     dice = np.random.default_rng(seed)
     k, text = setting.width, setting.recipe == "text"
     spread = setting.weight_scale / np.sqrt(k) if text else setting.weight_scale
@@ -127,7 +127,7 @@ def draw(setting: Setting, seed: int) -> list[Weights]:
 
 
 def field(model: str, setting: Setting, layers: list[Weights]) -> Field:
-    """dx/dt as a function of t and of the states of all layers in one row."""
+    """Returns dx/dt as a function of t and of the concatenated states of all layers."""
     one_of("model", model, MODELS)
     act = ACTIVATIONS[setting.activation]
     rates = [_layer_rate(model, setting.recipe, act, weights) for weights in layers]
@@ -146,7 +146,7 @@ def field(model: str, setting: Setting, layers: list[Weights]) -> Field:
 def _layer_rate(
     model: str, recipe: str, act: Callable[[Array], Array], weights: Weights
 ) -> Callable[[Array, Array], Array]:
-    """dx/dt of one layer for its input u and its state x."""
+    """Returns dx/dt of one layer for its input u and its state x."""
     w = weights
 
     def shared(u: Array, x: Array) -> Array:
@@ -177,10 +177,10 @@ class Path(NamedTuple):
     """States over time.
 
     Attributes:
-        times: `(P,)` evenly from 0 to 2π.
-        states: `(P, units)`; NaN after a solver that was stopped.
-        steps: steps the solver took.
-        finished: whether it reached 2π.
+        times: `(P,)` evenly spaced from 0 to 2π.
+        states: `(P, units)`; NaN if the solver was stopped.
+        steps: Number of solver steps.
+        finished: Whether the solver reached 2π.
     """
 
     times: Array
@@ -190,14 +190,14 @@ class Path(NamedTuple):
 
 
 def solve(rate: Field, size: int, setting: Setting, points: int = 1000, steps_at_most: int = STEPS_AT_MOST) -> Path:
-    """Follows dx/dt = rate(t, x) from x = 0 once round the circle, with steps of at most a tenth of the way."""
+    """Integrates dx/dt = rate(t, x) from x = 0 once around the circle, with steps of at most a tenth of it."""
     import scipy.integrate
 
     recipe = RECIPES[setting.recipe]
     times = np.linspace(0, TURN, points)
     states = np.full((points, size), np.nan)
     states[0], known, steps = 0.0, 1, 0
-    # The solvers' own classes, not solve_ivp: it neither counts steps nor stops after too many.
+    # The solver classes, not solve_ivp, which neither counts steps nor limits them.
     make: Any = getattr(scipy.integrate, SOLVERS[setting.solver])
     solver = make(rate, 0.0, np.zeros(size), TURN, rtol=recipe.rtol, atol=recipe.atol, max_step=TURN / 10)
     with np.errstate(over="ignore", invalid="ignore"):

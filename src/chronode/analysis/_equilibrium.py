@@ -1,4 +1,4 @@
-"""Equilibrium of iRNN and ERNN: does the recursion reach it, how fast, and is it stable?"""
+"""Equilibrium of iRNN and ERNN: convergence of the recursion, its rate and its stability."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from torch import Tensor
 from .._checks import number, whole
 from ..nn._layer import Layer
 from ..nn.cells.irnn import EquilibriumCell
-from ._instrumented import Inputs, Opened, name_of
+from ._instrumented import Inputs, Instrumented, name_of
 from ._result import Result
 
 
 @dataclass(frozen=True)
 class Convergence(Result):
-    """The recursion on its way to the equilibrium (iRNN and ERNN Fig. 6).
+    """Convergence of the recursion to the equilibrium (iRNN and ERNN Fig. 6).
 
     Attributes:
-        model: the layer's name.
-        eta: the step size.
-        distances: `(B, K + 1)` ‖g_k - g*‖, with g* from scipy's fsolve.
+        model: Name of the layer.
+        eta: Step size.
+        distances: `(B, K + 1)` ‖g_k - g*‖, with g* from SciPy's fsolve.
         residuals: `(B, K + 1)` ‖f(g_k + s h, x) - γ (g_k + s h)‖.
-        rates: `(B,)` fitted factor per step of the distance, where it is above rounding; below 1 it converges,
-            NaN where it began at the root.
-        bound: 1 - η (γ - ‖P U‖), the contraction that the papers' proposition guarantees; NaN if ‖P U‖ >= γ or the
+        rates: `(B,)` fitted factor of the distance per step, above rounding; below 1 it converges, NaN if it started at
+            the root.
+        bound: 1 - η (γ - ‖P U‖), the contraction guaranteed by the proposition of the papers; NaN if ‖P U‖ >= γ or the
             transition has more than one layer.
     """
 
@@ -40,14 +40,14 @@ class Convergence(Result):
 
 
 def convergence(layer: Layer, x: Tensor, h: Tensor | None = None, *, steps: int = 60, eta: float = 0.5) -> Convergence:
-    """Distance to scipy's root and residual after k = 0..steps of the recursion from g = 0.
+    """Returns the distance to the root found by SciPy and the residual after k = 0..steps of the recursion from g = 0.
 
     Args:
-        layer: an iRNN, SiRNN or ERNN layer; its first cell is looked at.
+        layer: An iRNN, SiRNN or ERNN layer; its first cell is analyzed.
         x: `(B, D)` inputs.
         h: `(B, H)` previous states; 0 by default.
-        steps: K.
-        eta: the step size η (the layer's own may be as small as 0.01).
+        steps: Number of steps K.
+        eta: Step size η (that of the layer may be as small as 0.01).
 
     Example:
         >>> import torch, chronode
@@ -83,15 +83,15 @@ def _root(fsolve, cell: EquilibriumCell, drive: Tensor, shift: Tensor, guess: Te
         q = torch.from_numpy(g) + shift
         return (cell.transition(q, drive) - cell.gamma * q).numpy()
 
-    # Where there are several equilibria, the one near the recursion's end is the one it goes to.
-    root, _, found, told = fsolve(residual, guess.numpy(), xtol=1e-13, full_output=True)
+    # With several equilibria, the recursion converges to the one near its end.
+    root, _, found, message = fsolve(residual, guess.numpy(), xtol=1e-13, full_output=True)
     if found != 1 and np.abs(residual(root)).max() > 1e-8:
-        raise ValueError(f"scipy found no equilibrium ({told}): use a larger gamma or recurrent='full'.")
+        raise ValueError(f"SciPy found no equilibrium ({message}): use a larger gamma or recurrent='full'.")
     return torch.from_numpy(root)
 
 
 def _rate(distances: NDArray[np.float64]) -> float:
-    """exp of the slope of log distance over k, above the rounding of the root."""
+    """Returns exp of the slope of the log distance over k, above the rounding of the root."""
     usable = distances > 1e-10
     count = len(distances) if usable.all() else int(np.argmin(usable))
     return float(np.exp(np.polyfit(np.arange(count), np.log(distances[:count]), 1)[0])) if count > 1 else float("nan")
@@ -109,10 +109,10 @@ class Eigenvalues(Result):
     """Eigenvalues of ∇φ P U - γ I over a data set (iRNN Fig. 7, ERNN Fig. 5).
 
     Attributes:
-        model: the layer's name.
-        real: real parts of all eigenvalues of all steps of all sequences.
-        imaginary: imaginary parts.
-        stable: the share with a negative real part.
+        model: Name of the layer.
+        real: Real parts of all eigenvalues of all steps of all sequences.
+        imaginary: Imaginary parts.
+        stable: Share with a negative real part.
     """
 
     model: str
@@ -122,7 +122,7 @@ class Eigenvalues(Result):
 
 
 def equilibrium_eigenvalues(layer: Layer, x: Tensor, *, lengths: Tensor | None = None) -> Eigenvalues:
-    """The eigenvalues of the recursion's Jacobian at every state that the layer passes through.
+    """Returns the eigenvalues of the Jacobian of the recursion at every state of the layer.
 
     Example:
         >>> import torch, chronode
@@ -132,12 +132,12 @@ def equilibrium_eigenvalues(layer: Layer, x: Tensor, *, lengths: Tensor | None =
     """
     cell = _cell(layer)
     if layer.num_layers > 1:
-        raise ValueError(f"equilibrium_eigenvalues looks at one layer, this stack has num_layers={layer.num_layers}.")
-    opened = Opened(layer)
-    inputs: Inputs = opened.enter(x, lengths=lengths)
-    start = opened.start(inputs.x.shape[1])
+        raise ValueError(f"equilibrium_eigenvalues needs a single layer, got num_layers={layer.num_layers}.")
+    instrumented = Instrumented(layer)
+    inputs: Inputs = instrumented.enter(x, lengths=lengths)
+    start = instrumented.start(inputs.x.shape[1])
     with torch.no_grad():
-        _, states = opened.run(inputs, start)
+        _, states = instrumented.run(inputs, start)
         size = cell.hidden_size
         h = states[..., :size]
         q = h + cell.sign * torch.cat([start[None, :, :size], h[:-1]])
@@ -153,7 +153,7 @@ def equilibrium_eigenvalues(layer: Layer, x: Tensor, *, lengths: Tensor | None =
 def _cell(layer: Layer) -> EquilibriumCell:
     if not isinstance(layer, Layer) or not issubclass(layer.cell_class, EquilibriumCell):
         what = name_of(layer) if isinstance(layer, Layer) else type(layer).__name__
-        raise ValueError(f"{what} has no equilibrium recursion: this analysis is for irnn, sirnn and ernn.")
-    cell = Opened(layer).cells[0]
+        raise ValueError(f"{what} is not an equilibrium model: this analysis supports irnn, sirnn and ernn.")
+    cell = Instrumented(layer).cells[0]
     assert isinstance(cell, EquilibriumCell)
     return cell

@@ -1,7 +1,7 @@
-"""Expressivity as LTC's paper measures it: how long the path is that a circle becomes inside a network.
+"""Expressivity as measured in the LTC paper: the length of the trajectory of a network that reads a circle.
 
-`trajectory` looks at one random network, `sweep` at many, `depth_table` at the paper's Table 2. What the random
-networks are is told in `circle`; `liquid.layer_trajectory` takes models of the registry.
+`trajectory` analyzes one random network, `sweep` many, `depth_table` gives Table 2 of the paper. `_circle` describes
+the random networks; `layer_trajectory` analyzes models of the registry.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ._circle import ACTIVATIONS, MODELS, RECIPES, TURN, Array, Setting, draw, f
 from ._result import Result
 
 REFINE = 4
-"""Points that MATLAB's ode45 puts out a step. The authors counted these, so Table 2 holds `REFINE` times the depth."""
+"""Output points per step of MATLAB's ode45. The authors counted these, so Table 2 has `REFINE` times the depth."""
 
 
 def arc_length(points: Array) -> float:
-    """The length of the line through `points (P, dimensions)`.
+    """Returns the length of the line through `points (P, dimensions)`.
 
     Example:
         >>> t = np.linspace(0, 2 * np.pi, 1000)
@@ -33,7 +33,7 @@ def arc_length(points: Array) -> float:
 
 
 def principal(states: Array, count: int = 2) -> tuple[Array, Array]:
-    """Scores `(P, count)` of the first principal components, and the share of the variance of every component.
+    """Returns the scores `(P, count)` of the first principal components and the explained variance of all components.
 
     Example:
         >>> _, shares = principal(np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 4.0]]))  # all on one line
@@ -47,16 +47,16 @@ def principal(states: Array, count: int = 2) -> tuple[Array, Array]:
 
 
 def lower_bound(model: str, setting: Setting, depth: float, latent_norm: float = 0.0) -> float:
-    """Theorems 4 and 5 with the constant of their O(...) taken as 1, for the last layer.
+    """Returns the bounds of theorems 4 and 5 for the last layer, with the constant of their O(...) set to 1.
 
         neural-ode, ct-rnn   s^(n L) l(I),  s = σ √k / √(σ_w² + σ_b² + k √(σ_w² + σ_b²))
         ltc                  s^(n L) (σ_w + ‖z‖ / min(δt, L)) l(I)
 
-    σ is σ_w, for the CT-RNN σ_w - σ_b (a bound of 0 where that is negative); l(I) = 2π.
+    σ is σ_w, for the CT-RNN σ_w - σ_b (a bound of 0 if that is negative); l(I) = 2π.
 
     Args:
         model: "neural-ode", "ct-rnn" or "ltc".
-        setting: gives n layers, k units, σ_w, σ_b and the time δt between two input samples.
+        setting: Setting with n layers, k units, σ_w, σ_b and the time δt between two input samples.
         depth: L, the computational depth.
         latent_norm: ‖z‖, the mean norm of the latent path.
 
@@ -75,16 +75,16 @@ def lower_bound(model: str, setting: Setting, depth: float, latent_norm: float =
 
 @dataclass(frozen=True)
 class Trajectory(Result):
-    """What the circle became in one random network.
+    """Trajectory of one random network that reads the circle.
 
     Attributes:
         model: "neural-ode", "ct-rnn" or "ltc".
-        latent: `(layers, P, 2)` the path in the first two principal components of each layer.
-        lengths: `(layers,)` the path's length.
-        explained: `(layers, components)` share of the variance of each component, largest first.
-        depth: computational depth: solver steps per input sample.
-        bound: the theorems' lower bound for the last layer.
-        finished: whether the solver got round; the rest is NaN if not.
+        latent: `(layers, P, 2)` trajectory in the first two principal components of each layer.
+        lengths: `(layers,)` length of the trajectory.
+        explained: `(layers, components)` explained variance of each component, largest first.
+        depth: Computational depth: solver steps per input sample.
+        bound: Lower bound of the theorems for the last layer.
+        finished: Whether the solver completed the circle; otherwise the rest is NaN.
     """
 
     model: str
@@ -97,13 +97,13 @@ class Trajectory(Result):
 
 
 def trajectory(model: str, setting: Setting | None = None, *, seed: int = 0, points: int = 1000) -> Trajectory:
-    """Draws a random network, shows it the circle and measures the path.
+    """Draws a random network and measures its trajectory on the circle.
 
     Args:
         model: "neural-ode", "ct-rnn" or "ltc".
-        setting: how it is drawn and solved.
-        seed: of the weights; the three models share theirs.
-        points: evenly spaced times at which the path is measured.
+        setting: Settings of the network and the solver.
+        seed: Random seed of the weights, which the three models share.
+        points: Number of evenly spaced times at which the trajectory is measured.
 
     Example:
         >>> found = trajectory("neural-ode", Setting("sigmoid", width=20))
@@ -133,18 +133,18 @@ SWEPT = ("activation", "width", "depth", "sigma_w", "sigma_b", "solver", "recipe
 
 @dataclass(frozen=True)
 class Sweep(Result):
-    """Measurements over one setting; arrays are `(models, values, tries)`, NaN where a solver was stopped.
+    """Measurements over one setting; arrays are `(models, values, tries)`, NaN if a solver was stopped.
 
     Attributes:
-        over: the setting that was varied.
-        values: its values.
-        models: the models.
-        setting: all other settings.
-        lengths: of the last layer's path.
-        explained: share of the variance of the first two components.
-        depth: solver steps per input sample; of a stopped solver those it took, so the true depth is larger.
-        bounds: the theorems' lower bounds.
-        stopped: `(models, values)` tries whose solver was stopped.
+        over: The setting that was varied.
+        values: Its values.
+        models: The models.
+        setting: All other settings.
+        lengths: Trajectory lengths of the last layer.
+        explained: Explained variance of the first two components.
+        depth: Solver steps per input sample; a lower limit if the solver was stopped.
+        bounds: Lower bounds of the theorems.
+        stopped: `(models, values)` number of tries whose solver was stopped.
     """
 
     over: str
@@ -175,17 +175,18 @@ def sweep(
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Sweep:
-    """Measures `tries` random networks for each model and value (the paper's Figs. 2 and 3).
+    """Measures `tries` random networks for each model and value (LTC Figs. 2 and 3).
 
     Args:
-        over: what to vary: a field of `Setting` such as "width", "sigma_w" or "solver".
-        values: its values.
-        models: the models to compare.
-        setting: the other settings.
-        tries: networks for each; try i has the same seed everywhere.
-        seed: of the first try.
-        workers: processes. More than one starts new interpreters, so a script needs `if __name__ == "__main__":`.
-        progress: called with (networks done, networks in all).
+        over: Setting to vary: a field of `Setting` such as "width", "sigma_w" or "solver".
+        values: Its values.
+        models: Models to compare.
+        setting: The other settings.
+        tries: Number of networks for each; try i has the same seed everywhere.
+        seed: Seed of the first try.
+        workers: Number of processes. More than one starts new interpreters, so scripts need `if __name__ ==
+            "__main__":`.
+        progress: Called with (finished networks, total networks).
 
     Example:
         >>> found = sweep("activation", ["tanh", "sigmoid"], tries=2, setting=Setting(width=10, recipe="text"))
@@ -195,11 +196,11 @@ def sweep(
     setting = Setting() if setting is None else setting
     one_of("over", over, SWEPT)
     if not len(values):
-        raise ValueError(f"values is empty: give the values of {over} to compare.")
+        raise ValueError(f"values is empty: pass the values of {over} to compare.")
     whole("workers", workers, at_least=1)
     for model in models:
         one_of("models", model, MODELS)
-    # A recipe brings its own σ_w, unless another was chosen.
+    # A recipe has its own σ_w, unless another was chosen.
     preset = setting.sigma_w == RECIPES[setting.recipe].sigma_w
     also: dict[str, Any] = {"sigma_w": None} if over == "recipe" and preset else {}
     seeds = range(seed, seed + whole("tries", tries, at_least=1))
@@ -224,7 +225,7 @@ def _measured(jobs: list[_Job], workers: int) -> Iterator[tuple[float, ...]]:
         return
     import multiprocessing
 
-    # Not forked: a fork of a process in which torch has started its threads may hang.
+    # Not forked: a fork of a process with torch threads may hang.
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         yield from pool.map(_measure, jobs, chunksize=4)
 
@@ -244,7 +245,7 @@ def depth_table(
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Sweep:
-    """LTC's Table 2: the computational depth of the three models with each activation (times `REFINE`).
+    """Measures the computational depth of the three models with each activation (LTC Table 2, times `REFINE`).
 
     The arguments are those of `sweep`.
 

@@ -1,4 +1,4 @@
-"""mmRNN's Table 2: gradient norms of ODE-RNN against mmRNN for growing lengths."""
+"""mmRNN Table 2: gradient norms of ODE-RNN and mmRNN for increasing lengths."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ._gradients import unit_norms
 from ._instrumented import as_layer
 from ._result import Result
 
-# The paper's ODE-RNN is its equation 1 with the input in the field: our neural-ode. Its theorem 3 has mmRNN's
-# weights close to 0 and σ(b_f) = 0.9943. The factors are fitted to the paper's figures: it does not state its
-# initialisation (docs/analysis.md tells what was tried).
+# The ODE-RNN of the paper is its equation 1 with the input in the field: our neural-ode. Its theorem 3 has mmRNN
+# weights close to 0 and σ(b_f) = 0.9943. The factors are fitted to the numbers of the paper, which does not state its
+# initialization (docs/analysis.md lists what was tried).
 AS_PAPER: dict[str, tuple[str, float, dict[str, Any]]] = {
     "ode-rnn": ("neural-ode", 2.0, {}),
     "mmrnn": ("mmrnn", 0.1, {"variant": "paper", "forget_bias": 5.16}),
@@ -31,13 +31,13 @@ class GradientTable(Result):
     """Mean and standard deviation of ‖∂h_T/∂h_0[i]‖ over units, sequences and seeds.
 
     Attributes:
-        models: the names, one a row.
-        lengths: T, one a column.
+        models: Names of the models, one per row.
+        lengths: Lengths T, one per column.
         means: `(models, lengths)`.
         stds: `(models, lengths)`.
         setting: "paper" or "default".
-        made_as: per model, in words, what was measured.
-        paper: the paper's figures, where it has them.
+        made_as: Description of what was measured, by model.
+        paper: Numbers of the paper, where available.
     """
 
     models: tuple[str, ...]
@@ -59,22 +59,22 @@ def gradient_table(
     seeds: int = 3,
     batch: int = 4,
 ) -> GradientTable:
-    """mmRNN's Table 2 in one call: hidden-state gradient norms at the start of training.
+    """Computes mmRNN Table 2: hidden-state gradient norms at the start of training.
 
-    The paper says that it measured hidden-state gradient norms over three initialisations, not which norm, part or
-    weights. Its spread (3750 about a mean of 1215) is impossible for three numbers, so more were pooled: here all
-    units of the first part of the state (mmRNN's memory c), of `batch` random bit sequences with dt = 1.
+    The paper states that it measured hidden-state gradient norms over three initializations, but not which norm, part
+    or weights. Its standard deviation (3750 for a mean of 1215) is impossible for three numbers, so more were pooled:
+    here all units of the first part of the state (the memory c of mmRNN), for `batch` random bit sequences with dt = 1.
 
     Args:
-        models: registered names.
-        lengths: sequence lengths.
-        setting: "paper": ODE-RNN as the paper's equation 1 (dh/dt = tanh(W x + U h + b)) with weights doubled, mmRNN as
-            its equations 3-4 with σ(b_f) = 0.9943 and weights close to 0 (x 0.1), as theorem 3 assumes. "default": each
-            registered model as it is created.
-        weight_scale: a further factor on all weight matrices.
-        hidden_size: H.
-        seeds: initialisations.
-        batch: sequences per seed.
+        models: Registered names.
+        lengths: Sequence lengths.
+        setting: "paper": ODE-RNN as equation 1 of the paper (dh/dt = tanh(W x + U h + b)) with doubled weights, mmRNN
+            as equations 3-4 with σ(b_f) = 0.9943 and weights close to 0 (x 0.1), as theorem 3 assumes. "default": each
+            registered model as created.
+        weight_scale: Additional factor for all weight matrices.
+        hidden_size: Units H.
+        seeds: Number of initializations.
+        batch: Sequences per seed.
 
     Example:
         >>> table = gradient_table(lengths=[5, 10], hidden_size=16, seeds=2)
@@ -89,8 +89,8 @@ def gradient_table(
     means, stds, made_as = [], [], {}
     for name in models:
         base, factor, settings = AS_PAPER.get(name, (name, 1.0, {})) if setting == "paper" else (name, 1.0, {})
-        told = "".join(f", {key}={value}" for key, value in settings.items())
-        made_as[name] = f"{base}{told}, weights x {factor * weight_scale:g}"
+        details = "".join(f", {key}={value}" for key, value in settings.items())
+        made_as[name] = f"{base}{details}, weights x {factor * weight_scale:g}"
         pooled: list[list[float]] = [[] for _ in lengths]
         for seed in range(whole("seeds", seeds, at_least=1)):
             layer = as_layer(base, 1, hidden_size, seed, **settings)
@@ -107,7 +107,7 @@ def gradient_table(
 
 
 def papers_norms() -> dict[str, dict[int, tuple[float, float]]]:
-    """The paper's mean and standard deviation by model and length.
+    """Returns the mean and standard deviation of the paper by model and length.
 
     Example:
         >>> papers_norms()["mmrnn"][50]
@@ -121,7 +121,7 @@ def papers_norms() -> dict[str, dict[int, tuple[float, float]]]:
 
 
 def scale_weights(layer: Layer, factor: float) -> None:
-    """Multiplies every weight matrix of a layer, in place; biases stay."""
+    """Multiplies every weight matrix of a layer in place; biases are unchanged."""
     with torch.no_grad():
         for parameter in layer.parameters():
             if parameter.dim() >= 2:

@@ -1,4 +1,4 @@
-"""Gradient flow: how much of a change of the state at step t is left at the last step."""
+"""Gradient flow: the effect of a change of the state at step t on the last step."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from torch import Tensor
 from .._checks import flag, one_of, whole
 from .._model import SequenceModel
 from ..nn._layer import Layer
-from ._instrumented import Inputs, Opened, as_layer, name_of
+from ._instrumented import Inputs, Instrumented, as_layer, name_of
 from ._result import Result
 
 EXACT_LIMIT = 160
-"""States of up to so many numbers get exact Jacobians when `method="auto"`: 1000 steps then take seconds. The cost
-grows with the cube of the size; an LSTM has 2 H numbers, a CT-GRU 8 H."""
+"""Size of the state up to which `method="auto"` computes exact Jacobians: 1000 steps then take seconds. The cost grows
+with the cube of the size; an LSTM has a state of 2 H numbers, a CT-GRU of 8 H."""
 
 _ROWS_AT_ONCE = 128
-_NUMBERS_AT_ONCE = 2_000_000  # of states of all steps and probes: a graph of some 300 MB
+_NUMBERS_AT_ONCE = 2_000_000  # numbers in the states of all steps and probes: a graph of about 300 MB
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class GradientFlow(Result):
     """‖∂h_T/∂h_t‖ of each sequence for t = 0 (the initial state) to T (1 for the spectral norm).
 
     Attributes:
-        model: the model's name.
+        model: Name of the model.
         norm: "spectral" or "frobenius".
         method: "exact" or "probes" (an estimate).
-        part: the part of the state that is looked at, None for all of it.
-        lengths: `(B,)` each sequence's T.
-        log10_norms: `(B, longest T + 1)` base-10 logarithms, which neither under- nor overflow; NaN beyond T.
+        part: Part of the state that is analyzed; None for all of it.
+        lengths: `(B,)` length T of each sequence.
+        log10_norms: `(B, longest T + 1)` base-10 logarithms, which do not under- or overflow; NaN beyond T.
         step_singular_values: `(B, longest T, n)` of ∂h_t/∂h_{t-1} for t = 1..T, or None.
         log10_singular_values: `(B, longest T + 1, n)` of ∂h_T/∂h_t, as logarithms, or None.
     """
@@ -51,20 +51,20 @@ class GradientFlow(Result):
 
     @property
     def norms(self) -> NDArray[np.float64]:
-        """`(B, T + 1)` the norms themselves: 0 or infinite where a double cannot hold them."""
+        """`(B, T + 1)` norms: 0 or infinite beyond the range of float64."""
         with np.errstate(over="ignore", under="ignore"):
             return 10.0**self.log10_norms
 
     @property
     def log10_ratio(self) -> NDArray[np.float64]:
-        """`(B,)` the logarithm of `ratio`; NaN where both norms are 0."""
+        """`(B,)` logarithm of `ratio`; NaN where both norms are 0."""
         before_last = np.take_along_axis(self.log10_norms, self.lengths[:, None] - 1, axis=1)[:, 0]
         with np.errstate(invalid="ignore"):
             return self.log10_norms[:, 1] - before_last
 
     @property
     def ratio(self) -> NDArray[np.float64]:
-        """`(B,)` ‖∂h_T/∂h_1‖ / ‖∂h_T/∂h_{T-1}‖: 1 where nothing vanishes or explodes."""
+        """`(B,)` ‖∂h_T/∂h_1‖ / ‖∂h_T/∂h_{T-1}‖: 1 if nothing vanishes or explodes."""
         with np.errstate(over="ignore", under="ignore"):
             return 10.0**self.log10_ratio
 
@@ -86,29 +86,29 @@ def gradient_flow(
     seed: int = 0,
     **settings: Any,
 ) -> GradientFlow:
-    """‖∂h_T/∂h_t‖ for all t, of any model of the registry.
+    """Computes ‖∂h_T/∂h_t‖ for all t, for any registered model.
 
-    The whole state counts (for an LSTM: h and c), of all layers of a stack; `part` picks one of the parts, in the
-    order in which the layer returns them. Works on a copy in double precision and evaluation mode.
+    The whole state counts (for an LSTM: h and c), of all layers of a stack; `part` selects one of the parts, in the
+    order in which the layer returns them. The analysis uses a copy in double precision and evaluation mode.
 
     Args:
-        model: a registered name, a layer, or a `SequenceModel` (whose layer is analysed).
-        x: as the layer takes it: `(B, T, D)` or `(T, D)`.
-        dt: as the layer takes it.
-        t: as the layer takes it.
-        lengths: as the layer takes it.
-        observed: as the layer takes it.
-        part: index of a part of the state; None for all.
+        model: A registered name, a layer, or a `SequenceModel` (whose layer is analyzed).
+        x: Input of the layer: `(B, T, D)` or `(T, D)`.
+        dt: As for the layer.
+        t: As for the layer.
+        lengths: As for the layer.
+        observed: As for the layer.
+        part: Index of a part of the state; None for all.
         norm: "spectral" (the largest singular value), "frobenius" (the root of the sum of squares), or "auto":
-            spectral where the method is exact. The result says which it is.
-        method: "exact" (all step Jacobians, multiplied), "probes" (random vectors sent back through time: an
-            estimate of the Frobenius norm), or "auto": exact for states of up to `EXACT_LIMIT` numbers, and where the
-            spectral norm or singular values are asked for.
-        probes: random vectors of the estimate; with as many as the state has numbers it is exact.
-        singular_values: also give all singular values, of the steps and of ∂h_T/∂h_t (exact method only).
-        hidden_size: of a model given by name.
-        seed: of a model given by name, and of the probes.
-        settings: of a model given by name.
+            spectral if the method is exact. The result contains the choice.
+        method: "exact" (product of all step Jacobians), "probes" (random vectors propagated back through time: an
+            estimate of the Frobenius norm), or "auto": exact for states of up to `EXACT_LIMIT` numbers, and if the
+            spectral norm or singular values are requested.
+        probes: Number of random vectors of the estimate; it is exact with as many as the state has numbers.
+        singular_values: Whether to return all singular values, of the steps and of ∂h_T/∂h_t (exact method only).
+        hidden_size: Units of a model given by name.
+        seed: Random seed of a model given by name, and of the probes.
+        settings: Settings of a model given by name.
 
     Example:
         >>> import torch
@@ -120,27 +120,27 @@ def gradient_flow(
     one_of("norm", norm, ("auto", "spectral", "frobenius"))
     one_of("method", method, ("auto", "exact", "probes"))
     flag("singular_values", singular_values)
-    opened = Opened(as_layer(model, x.shape[-1], hidden_size, seed, **settings))
-    inputs = opened.enter(x, dt, t, lengths, observed)
-    columns = opened.columns(part)
-    method, norm = _choose(method, norm, opened.size, singular_values)
+    instrumented = Instrumented(as_layer(model, x.shape[-1], hidden_size, seed, **settings))
+    inputs = instrumented.enter(x, dt, t, lengths, observed)
+    columns = instrumented.columns(part)
+    method, norm = _choose(method, norm, instrumented.size, singular_values)
     steps, batch = inputs.x.shape[:2]
     ends = torch.full((batch,), steps) if inputs.lengths is None else inputs.lengths
     told: dict[str, Any] = {}
     if method == "exact":
-        norms, told = _exact(opened, inputs, columns, norm, singular_values)
+        norms, told = _exact(instrumented, inputs, columns, norm, singular_values)
     else:
-        norms = _by_probes(opened, inputs, columns, whole("probes", probes, at_least=1), seed)
+        norms = _by_probes(instrumented, inputs, columns, whole("probes", probes, at_least=1), seed)
     beyond = torch.arange(steps + 1) > ends[:, None]
     norms = torch.where(beyond, torch.nan, norms)
-    name = model if isinstance(model, str) else name_of(opened.layer)
+    name = model if isinstance(model, str) else name_of(instrumented.layer)
     return GradientFlow(name, norm, method, part, ends.numpy(), norms.numpy(), **told)
 
 
 def noise_flows(
     models: Sequence[str] = ("ode-rnn", "rnn-decay", "mmrnn"), *, steps: int = 100, hidden_size: int = 64, seed: int = 0
 ) -> list[GradientFlow]:
-    """The gradient flow of each model on two sequences of noise with gaps of U[0, 1] (mmRNN Fig. 1 in one call).
+    """Computes the gradient flow of each model on two sequences of noise with gaps from U[0, 1] (mmRNN Fig. 1).
 
     Example:
         >>> vanishing, kept = noise_flows(["rnn", "unicornn"], steps=30, hidden_size=8)
@@ -159,18 +159,18 @@ def _choose(method: str, norm: str, size: int, all_values: bool) -> tuple[str, s
     if method == "exact":
         return method, "spectral" if norm == "auto" else norm
     if all_values:
-        raise ValueError("singular_values=True needs method='exact': probes see only the norm.")
+        raise ValueError("singular_values=True needs method='exact': probes only estimate the norm.")
     if norm == "spectral":
         raise ValueError("random probes estimate the Frobenius norm only: pass norm='frobenius', or method='exact'.")
     return method, "frobenius"
 
 
 def unit_norms(model: Layer, x: Tensor, dt: Tensor | float | None = None, part: int | None = None) -> Tensor:
-    """‖∂h_T/∂h_0[i]‖ of each unit i, `(B, n)`: what one unit's start does to the whole end."""
-    opened = Opened(model)
-    columns = opened.columns(part)
-    product = torch.eye(opened.size, dtype=torch.float64)[columns]
-    for jacobian in _step_jacobians(opened, opened.enter(x, dt)):
+    """Returns ‖∂h_T/∂h_0[i]‖ of each unit i, `(B, n)`: the effect of its initial state on the final state."""
+    instrumented = Instrumented(model)
+    columns = instrumented.columns(part)
+    product = torch.eye(instrumented.size, dtype=torch.float64)[columns]
+    for jacobian in _step_jacobians(instrumented, instrumented.enter(x, dt)):
         product = product @ jacobian
     return product[..., columns].norm(dim=-2)
 
@@ -179,16 +179,16 @@ def unit_norms(model: Layer, x: Tensor, dt: Tensor | float | None = None, part: 
 
 
 def _exact(
-    opened: Opened, inputs: Inputs, columns: Tensor, norm: str, all_values: bool
+    instrumented: Instrumented, inputs: Inputs, columns: Tensor, norm: str, all_values: bool
 ) -> tuple[Tensor, dict[str, NDArray[np.float64]]]:
-    """log10 norms `(B, T + 1)` from the product of the step Jacobians, last step first."""
+    """Returns log10 norms `(B, T + 1)` from the product of the step Jacobians, last step first."""
     batch = inputs.x.shape[1]
-    product = torch.eye(opened.size, dtype=torch.float64)[columns].expand(batch, -1, -1)
-    scale = torch.zeros(batch, dtype=torch.float64)  # log10 of what was divided out of the product
+    product = torch.eye(instrumented.size, dtype=torch.float64)[columns].expand(batch, -1, -1)
+    scale = torch.zeros(batch, dtype=torch.float64)  # log10 of the factors divided out of the product
     norms, values, step_values = [_measured(product[..., columns], norm)], [], []
     if all_values:
         values = [torch.zeros(batch, len(columns), dtype=torch.float64)]
-    for jacobian in _step_jacobians(opened, inputs):
+    for jacobian in _step_jacobians(instrumented, inputs):
         product = product @ jacobian
         largest = product.abs().amax((1, 2)).clamp(min=torch.finfo(torch.float64).tiny)
         product = product / largest[:, None, None]
@@ -208,29 +208,29 @@ def _exact(
 
 
 def _measured(matrix: Tensor, norm: str) -> Tensor:
-    """log10 of the norm of each matrix `(B, n, n)` whose entries are about 1 or less."""
+    """Returns log10 of the norm of each matrix `(B, n, n)` with entries of about 1 or less."""
     if norm == "frobenius":
         return torch.linalg.matrix_norm(matrix).log10()
-    # The largest singular value by the eigenvalues of M Mᵀ: several times faster than an SVD, as exact for this one.
+    # The largest singular value from the eigenvalues of M Mᵀ: several times faster than an SVD and as exact.
     return 0.5 * torch.linalg.eigvalsh(matrix @ matrix.mT)[:, -1].clamp(min=0).log10()
 
 
-def _step_jacobians(opened: Opened, inputs: Inputs) -> Iterator[Tensor]:
-    """∂h_t/∂h_{t-1}, `(B, S, S)`, for t = T..1.
+def _step_jacobians(instrumented: Instrumented, inputs: Inputs) -> Iterator[Tensor]:
+    """Yields ∂h_t/∂h_{t-1}, `(B, S, S)`, for t = T..1.
 
-    Given the states, the steps are independent of each other: many of them are the rows of one batch.
+    Given the states, the steps are independent, so many of them form the rows of one batch.
     """
     steps, batch = inputs.x.shape[:2]
-    start = opened.start(batch)
+    start = instrumented.start(batch)
     with torch.no_grad():
-        _, states = opened.run(inputs, start)
+        _, states = instrumented.run(inputs, start)
     before = torch.cat([start[None], states[:-1]])
     size = max(1, _ROWS_AT_ONCE // batch)
-    eye = torch.eye(opened.size, dtype=torch.float64)
+    eye = torch.eye(instrumented.size, dtype=torch.float64)
     for end in range(steps, 0, -size):
         some = slice(max(0, end - size), end)
         rows = Inputs(inputs.x[some].flatten(0, 1)[None], inputs.dt[some].flatten(0, 1)[None], None)
-        jacobians = jacobians_of(lambda h, rows=rows: opened.run(rows, h)[1][0], before[some].flatten(0, 1))
+        jacobians = jacobians_of(lambda h, rows=rows: instrumented.run(rows, h)[1][0], before[some].flatten(0, 1))
         jacobians = jacobians.unflatten(0, (-1, batch))
         if inputs.lengths is not None:
             valid = torch.arange(steps)[some, None] < inputs.lengths
@@ -239,7 +239,8 @@ def _step_jacobians(opened: Opened, inputs: Inputs) -> Iterator[Tensor]:
 
 
 def jacobians_of(step: Callable[[Tensor], Tensor], h: Tensor) -> Tensor:
-    """The Jacobian of each row, `(N, out, in)`: rows do not see each other, so one backward gives a row of all N.
+    """Returns the Jacobian of each row, `(N, out, in)`: rows are independent, so one backward pass gives a row of all
+    N.
 
     Example:
         >>> import torch
@@ -259,8 +260,8 @@ def jacobians_of(step: Callable[[Tensor], Tensor], h: Tensor) -> Tensor:
 # ---- by random probes -------------------------------------------------------------------------------------
 
 
-def _by_probes(opened: Opened, inputs: Inputs, columns: Tensor, probes: int, seed: int) -> Tensor:
-    """log10 of an estimate of the Frobenius norms `(B, T + 1)`.
+def _by_probes(instrumented: Instrumented, inputs: Inputs, columns: Tensor, probes: int, seed: int) -> Tensor:
+    """Returns log10 of an estimate of the Frobenius norms, `(B, T + 1)`.
 
     For n / k times the squares of k random orthonormal vectors v, the mean of ‖v ∂h_T/∂h_t‖² is ‖∂h_T/∂h_t‖².
     """
@@ -269,21 +270,23 @@ def _by_probes(opened: Opened, inputs: Inputs, columns: Tensor, probes: int, see
     dice = torch.Generator().manual_seed(seed)
     vectors = torch.linalg.qr(torch.randn(len(columns), count, dtype=torch.float64, generator=dice)).Q.T
     squares = torch.zeros(steps + 1, batch, dtype=torch.float64)
-    for some in vectors.split(max(1, _NUMBERS_AT_ONCE // (steps * batch * opened.size))):
-        squares += _squares(opened, inputs, columns, some)
+    for some in vectors.split(max(1, _NUMBERS_AT_ONCE // (steps * batch * instrumented.size))):
+        squares += _squares(instrumented, inputs, columns, some)
     return 0.5 * (squares * len(columns) / count).log10().T
 
 
-def _squares(opened: Opened, inputs: Inputs, columns: Tensor, vectors: Tensor) -> Tensor:
-    """Σ ‖v ∂h_T/∂h_t‖² over the vectors v, `(T + 1, B)`: each has a copy of the batch, and all go back at once."""
+def _squares(instrumented: Instrumented, inputs: Inputs, columns: Tensor, vectors: Tensor) -> Tensor:
+    """Returns Σ ‖v ∂h_T/∂h_t‖² over the vectors v, `(T + 1, B)`, in one backward pass with a copy of the batch for
+    each.
+    """
     steps, batch = inputs.x.shape[:2]
     copies = len(vectors)
     lengths = None if inputs.lengths is None else inputs.lengths.repeat(copies)
     rows = Inputs(inputs.x.repeat(1, copies, 1), inputs.dt.repeat(1, copies, 1), lengths)
-    start = opened.start(copies * batch).requires_grad_()
-    nudges = torch.zeros(steps, copies * batch, opened.size, dtype=torch.float64, requires_grad=True)
+    start = instrumented.start(copies * batch).requires_grad_()
+    nudges = torch.zeros(steps, copies * batch, instrumented.size, dtype=torch.float64, requires_grad=True)
     with torch.enable_grad():
-        _, states = opened.run(rows, start, nudges)
+        _, states = instrumented.run(rows, start, nudges)
         last = states[-1] if lengths is None else states[lengths - 1, torch.arange(copies * batch)]
         wanted = (last[:, columns] * vectors.repeat_interleave(batch, 0)).sum()
     first, rest = torch.autograd.grad(wanted, (start, nudges))

@@ -1,4 +1,4 @@
-"""A layer opened up: the state after every step can be read, and moved."""
+"""Instrumented layers: the state after every step can be read and perturbed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..nn._registry import create
 
 
 class Inputs(NamedTuple):
-    """What the first cell sees: `x (T, B, D)`, `dt (T, B, 1)`, `lengths (B,)` or None where all are full."""
+    """Inputs of the first cell: `x (T, B, D)`, `dt (T, B, 1)`, `lengths (B,)` or None if all are full."""
 
     x: Tensor
     dt: Tensor
@@ -27,18 +27,18 @@ class Inputs(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """A cell of a stack, what it sees `(T, B, D)`, and its states after every step `(T, B, all parts)`."""
+    """A cell of a stack, its inputs `(T, B, D)`, and its states after every step `(T, B, all parts)`."""
 
     cell: Cell
     seen: Tensor
     states: Tensor
 
 
-class OpenCell(Cell):
-    """A cell that also gives its new state out, after adding a nudge to it.
+class InstrumentedCell(Cell):
+    """Cell that adds a perturbation to its new state and also outputs it.
 
-    Input: what the cell's `project` gives, then the nudges of its state. Output: y, then the new state. The
-    gradient with respect to the nudge of a step is the gradient with respect to the state after that step.
+    Input: the result of `project` of the cell, then the perturbations of its state. Output: y, then the new state. The
+    gradient with respect to the perturbation of a step is the gradient with respect to the state after that step.
     """
 
     def __init__(self, cell: Cell, parts: list[int]):
@@ -47,35 +47,35 @@ class OpenCell(Cell):
         self.parts = parts
 
     def prepare(self) -> Step:
-        """The cell's step, opened."""
+        """Returns the instrumented step of the cell."""
         inner = self.cell.prepare()
 
         def step(x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
             seen, nudge = x.split([x.shape[-1] - sum(self.parts), sum(self.parts)], dim=-1)
             y, new = inner(seen, state, dt)
             moved = tuple(part + move for part, move in zip(new, nudge.split(self.parts, dim=-1), strict=True))
-            # Most cells give a part of their state out as y: it is the same thing, so it moves too.
+            # Most cells output a part of their state as y, which must be perturbed too.
             y = next((after for before, after in zip(new, moved, strict=True) if before is y), y)
             return torch.cat([y, *moved], dim=-1), moved
 
         return step
 
 
-class Opened:
-    """A frozen copy of a layer in double precision, run so that the state after every step is seen.
+class Instrumented:
+    """Frozen copy of a layer in double precision that records the state after every step.
 
-    The state is one flat vector: the first cell's parts one after the other, then the next cell's.
+    The state is one flat vector: the parts of the first cell, then those of the next cell.
 
     Attributes:
-        layer: the copy, in evaluation mode.
-        parts: per cell the sizes of its state's parts.
-        size: numbers in the whole state.
+        layer: The copy, in evaluation mode.
+        parts: Sizes of the parts of the state, by cell.
+        size: Size of the whole state.
     """
 
     def __init__(self, layer: Layer):
         if layer.bidirectional:
             raise ValueError(
-                "a bidirectional layer has no single flow of time, so ∂h_T/∂h_t is not defined: analyse the same "
+                "a bidirectional layer has no single flow of time, so ∂h_T/∂h_t is not defined: analyze the same "
                 "model with bidirectional=False."
             )
         self.layer = copy.deepcopy(layer).double().eval().requires_grad_(False)
@@ -85,7 +85,7 @@ class Opened:
         self.size = sum(map(sum, self.parts))
 
     def columns(self, part: int | None) -> Tensor:
-        """The places of a part of the state, of every cell; all places if None."""
+        """Returns the indices of a part of the state of every cell; all indices if None."""
         if part is None:
             return torch.arange(self.size)
         count = min(map(len, self.parts))
@@ -107,7 +107,7 @@ class Opened:
         lengths: Tensor | Sequence[int] | None = None,
         observed: Tensor | None = None,
     ) -> Inputs:
-        """A layer's arguments, checked; missing values are filled in as the layer's encoder does it."""
+        """Checks the arguments of a layer; missing values are filled in by its encoder."""
         layer = self.layer
         call = door.Call(layer.input_size, layer.batch_first, torch.float64, layer.missing)
         x = x.double() if isinstance(x, Tensor) and x.dtype.is_floating_point else x
@@ -119,33 +119,33 @@ class Opened:
         return Inputs(values.detach(), batch.dt, batch.lengths)
 
     def start(self, batch: int) -> Tensor:
-        """The state before the first step, `(batch, size)`."""
+        """Returns the state before the first step, `(batch, size)`."""
         like = torch.zeros(1, dtype=torch.float64)
         return torch.cat([part for cell in self.cells for part in cell.initial_state(batch, like)], dim=-1)
 
-    def run(self, inputs: Inputs, start: Tensor, nudges: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The outputs `(T, B, output_size)` and the states after every step `(T, B, size)`."""
-        y, inside = self._pass(inputs, start, nudges)
+    def run(self, inputs: Inputs, start: Tensor, perturbations: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Returns the outputs `(T, B, output_size)` and the states after every step `(T, B, size)`."""
+        y, inside = self._pass(inputs, start, perturbations)
         return y, torch.cat([one.states for one in inside], dim=-1)
 
     @torch.no_grad()
     def inside(self, inputs: Inputs) -> list[Inside]:
-        """What every cell sees and goes through."""
+        """Returns the inputs and states of every cell."""
         return self._pass(inputs, self.start(inputs.x.shape[1]), None)[1]
 
-    def _pass(self, inputs: Inputs, start: Tensor, nudges: Tensor | None) -> tuple[Tensor, list[Inside]]:
+    def _pass(self, inputs: Inputs, start: Tensor, perturbations: Tensor | None) -> tuple[Tensor, list[Inside]]:
         steps, batch = inputs.x.shape[:2]
-        nudges = start.new_zeros(steps, batch, self.size) if nudges is None else nudges
+        perturbations = start.new_zeros(steps, batch, self.size) if perturbations is None else perturbations
         sizes = [sum(parts) for parts in self.parts]
         levels, inside = [inputs.x], []
-        pieces = zip(self.cells, self.parts, start.split(sizes, -1), nudges.split(sizes, -1), strict=True)
+        pieces = zip(self.cells, self.parts, start.split(sizes, -1), perturbations.split(sizes, -1), strict=True)
         for index, (cell, parts, state, nudge) in enumerate(pieces):
             seen = levels[index]
             if 0 < self.layer.residual <= index:
                 seen = torch.cat([seen, levels[index - self.layer.residual]], dim=-1)
             x = torch.cat([cell.project(seen), nudge], dim=-1)
             first = tuple(state.split(parts, dim=-1))
-            out, _ = driver.run(OpenCell(cell, parts), x, first, inputs.dt, driver.Plan(inputs.lengths))
+            out, _ = driver.run(InstrumentedCell(cell, parts), x, first, inputs.dt, driver.Plan(inputs.lengths))
             _check_finite(out, cell)
             levels.append(out[..., : -sum(parts)])
             inside.append(Inside(cell, seen, out[..., -sum(parts) :]))
@@ -157,21 +157,22 @@ def _check_finite(states: Tensor, cell: Cell) -> None:
     if not finite.all():
         step = int(finite.int().argmin()) + 1
         raise ValueError(
-            f"the state of {type(cell).__name__} is not finite after step {step}: gaps are too long for its solver, "
-            "or inputs or weights too large. Try a larger time unit, more solver steps or scaled inputs."
+            f"the state of {type(cell).__name__} is not finite after step {step}: the gaps are too long for its "
+            f"solver, "
+            "or inputs or weights are too large. Try a larger time unit, more solver steps or scaled inputs."
         )
 
 
 def as_layer(
     model: str | Layer | SequenceModel, input_size: int, hidden_size: int, seed: int, **settings: Any
 ) -> Layer:
-    """The layer to analyse: of a model, itself, or made from a registered name with that seed."""
+    """Returns the layer to analyze: of a model, itself, or created from a registered name with a seed."""
     if isinstance(model, str):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             return create(model, input_size, hidden_size, **settings)
     if settings:
-        raise ValueError(f"settings ({', '.join(settings)}) go with the name of a model, not with a built one.")
+        raise ValueError(f"settings ({', '.join(settings)}) need the name of a model, not a model object.")
     layer = model.layer if isinstance(model, SequenceModel) else model
     if not isinstance(layer, Layer):
         raise TypeError(f"model must be a registered name, a chronode layer or model, got {type(model).__name__}.")
@@ -179,7 +180,9 @@ def as_layer(
 
 
 def name_of(layer: Layer) -> str:
-    """What to call a layer in a table or plot: its registered name if that is unambiguous, else its cell's class."""
+    """Returns the name of a layer for tables and plots: its registered name if unambiguous, else the class of its
+    cell.
+    """
     from ..nn._registry import models
 
     fitting = [
@@ -187,10 +190,10 @@ def name_of(layer: Layer) -> str:
         for name, model in models().items()
         if model.cell is layer.cell_class and model.settings.items() <= layer.settings.items()
     ]
-    # Of several names, the one whose presets say most is the most particular.
+    # Of several names, the one with the most presets is the most specific.
     return max(fitting, key=lambda name: len(models()[name].settings), default=layer.cell_class.__name__)
 
 
 def frozen(model: SequenceModel) -> SequenceModel:
-    """A copy in double precision and evaluation mode."""
+    """Returns a copy in double precision and evaluation mode."""
     return copy.deepcopy(model).double().eval()

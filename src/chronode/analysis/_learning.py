@@ -1,4 +1,4 @@
-"""How the loss falls while models learn one task (iRNN Fig. 4)."""
+"""Learning curves of several models on one task (iRNN Fig. 4)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class LearningCurves(Result):
     """The training loss of several models after every step.
 
     Attributes:
-        task: the task's name.
-        options: of the task.
-        models: their names.
-        losses: `(models, steps)` of each batch, before the step that it teaches.
-        naive: the loss of who learns nothing but the answers' mean; None where it is not known.
+        task: Name of the task.
+        options: Options of the task.
+        models: Names of the models.
+        losses: `(models, steps)` loss of each batch, before its optimizer step.
+        naive: Loss of always predicting the mean target; None if unknown.
     """
 
     task: str
@@ -45,15 +45,15 @@ def learning_curves(
     options: Mapping[str, Any] | None = None,
     training: Settings | None = None,
 ) -> LearningCurves:
-    """Trains each model on the same batches and keeps the loss of every step.
+    """Trains each model on the same batches and records the loss of every step.
 
     Args:
-        task: a name of `chronode tasks`.
-        models: registered names.
-        steps: of the optimiser.
-        hidden_size: units H.
-        options: of the task, such as {"length": 750}.
-        training: how to train; steps and epochs are set here.
+        task: Name of a task.
+        models: Registered names.
+        steps: Number of optimizer steps.
+        hidden_size: Units H.
+        options: Options of the task, such as {"length": 750}.
+        training: Training settings; steps and epochs are overridden.
 
     Example:
         >>> few = {"length": 5, "train": 32, "valid": 8, "test": 8}

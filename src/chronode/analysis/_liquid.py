@@ -1,4 +1,4 @@
-"""Models of the registry on the circle, and the time constants of a running LTC."""
+"""Trajectories of registered models on the circle, and the time constants of a running LTC."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ..nn._layer import Layer
 from ..nn.cells.ltc import LTCCell, SynapticBody
 from ._circle import TURN, Array
 from ._expressivity import arc_length, principal
-from ._instrumented import Opened, as_layer, name_of
+from ._instrumented import Instrumented, as_layer, name_of
 from ._result import Result
 
 
 @dataclass(frozen=True)
 class LayerTrajectory(Result):
-    """What the circle became in a layer's outputs.
+    """Trajectory of the outputs of a layer that reads the circle.
 
     Attributes:
-        model: the model's name.
-        latent: `(samples, 2)` the path of the outputs in their first two principal components.
-        length: of that path.
-        explained: share of the variance of each component.
+        model: Name of the model.
+        latent: `(samples, 2)` trajectory of the outputs in their first two principal components.
+        length: Length of the trajectory.
+        explained: Explained variance of each component.
     """
 
     model: str
@@ -47,15 +47,15 @@ def layer_trajectory(
     seed: int = 0,
     **settings: Any,
 ) -> LayerTrajectory:
-    """The path of any model of the registry that reads a circle; time is the angle.
+    """Computes the trajectory of any registered model that reads a circle; time is the angle.
 
     Args:
-        model: a registered name, or a layer or `SequenceModel` with two input channels.
-        samples: input samples of a turn.
-        turns: times round the circle.
-        hidden_size: of a model given by name.
-        seed: of a model given by name.
-        settings: of a model given by name.
+        model: A registered name, or a layer or `SequenceModel` with two input channels.
+        samples: Input samples per turn.
+        turns: Number of turns around the circle.
+        hidden_size: Units of a model given by name.
+        seed: Random seed of a model given by name.
+        settings: Settings of a model given by name.
 
     Example:
         >>> layer_trajectory("lstm", hidden_size=8, samples=100).latent.shape
@@ -64,7 +64,7 @@ def layer_trajectory(
     layer = as_layer(model, 2, hidden_size, seed, **settings)
     if layer.input_size != 2 or layer.outputs != "all":
         raise ValueError(
-            "the circle has two channels, and the path needs the output of every step: build the layer with "
+            "the circle has two channels, and the trajectory needs the output of every step: build the layer with "
             "input_size=2, outputs='all'."
         )
     whole("turns", turns, at_least=1)
@@ -89,8 +89,8 @@ class TimeConstants(Result):
     Attributes:
         time: `(T,)` the sum of dt (of the first sequence).
         values: `(B, T, H)` τ_sys after each step, in the unit of dt.
-        lower: `(H,)` theorem 1's lower bound; NaN where there is none (tanh and hardtanh can be negative).
-        upper: `(H,)` theorem 1's upper bound, likewise.
+        lower: `(H,)` lower bound of theorem 1; NaN if there is none (tanh and hardtanh can be negative).
+        upper: `(H,)` upper bound of theorem 1, likewise.
     """
 
     time: Array
@@ -110,16 +110,16 @@ def time_constants(
     seed: int = 0,
     **settings: Any,
 ) -> TimeConstants:
-    """τ_sys = 1 / (1/τ + f) of an LTC while it reads `x`, and the range that theorem 1 gives it.
+    """Computes τ_sys = 1 / (1/τ + f) of an LTC while it reads `x`, and its range according to theorem 1.
 
     Args:
         model: "ltc", an LTC layer, or a `SequenceModel` with one; other models have no such time constants.
         x: `(B, T, D)` or `(T, D)`.
-        dt: as the layer takes it.
-        index: which layer of a stack.
-        hidden_size: of a model given by name.
-        seed: of a model given by name.
-        settings: of a model given by name.
+        dt: As for the layer.
+        index: Index of the layer in a stack.
+        hidden_size: Units of a model given by name.
+        seed: Random seed of a model given by name.
+        settings: Settings of a model given by name.
 
     Example:
         >>> found = time_constants("ltc", torch.randn(1, 50, 2, generator=torch.Generator().manual_seed(0)))
@@ -129,14 +129,14 @@ def time_constants(
     layer = as_layer(model, x.shape[-1], hidden_size, seed, **settings)
     if layer.cell_class is not LTCCell:
         raise ValueError(
-            f"time constants that state and input move are LTC's; {name_of(layer)!r} has none of that kind. "
+            f"only LTC has time constants that depend on state and input; {name_of(layer)!r} has none. "
             "Use model='ltc' or an LTC layer."
         )
     if whole("index", index, at_least=0) >= layer.num_layers:
-        raise ValueError(f"index={index}: the stack has the layers 0 to {layer.num_layers - 1}.")
-    opened = Opened(layer)
-    inputs = opened.enter(x, dt)
-    cell, seen, states = opened.inside(inputs)[index]
+        raise ValueError(f"index={index} is out of range: the layers are 0 to {layer.num_layers - 1}.")
+    instrumented = Instrumented(layer)
+    inputs = instrumented.enter(x, dt)
+    cell, seen, states = instrumented.inside(inputs)[index]
     assert isinstance(cell, LTCCell)
     steps, batch = inputs.x.shape[:2]
     tau = cell.time_constants(seen.flatten(0, 1), (states.flatten(0, 1),))
@@ -145,7 +145,7 @@ def time_constants(
 
 
 def _range_of(cell: LTCCell) -> tuple[Array, Array]:
-    """Theorem 1: from 1/τ_sys with every gate fully open to that with every gate shut."""
+    """Returns the range of theorem 1: from all gates fully open to all gates closed."""
     body: Any = cell.body
     if isinstance(body, SynapticBody):
         capacity, leak = body.capacity(), body.g_leak()

@@ -1,4 +1,4 @@
-"""What the loss sees: its gradient at every step, its surface, and both over training."""
+"""Gradients of the loss at every step, the loss surface, and both over training."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from torch import Tensor, nn
 from .._checks import number, whole
 from .._model import SequenceModel
 from ._gradients import gradient_flow
-from ._instrumented import Opened, as_layer, frozen, name_of
+from ._instrumented import Instrumented, as_layer, frozen, name_of
 from ._result import Result
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 
-def default_loss(answer: Tensor, target: Tensor) -> Tensor:
-    """Cross entropy for whole-number targets, else the mean squared error."""
+def default_loss(prediction: Tensor, target: Tensor) -> Tensor:
+    """Returns the cross entropy for integer targets, otherwise the mean squared error."""
     if target.dtype.is_floating_point:
-        return nn.functional.mse_loss(answer, target.to(answer.dtype).reshape(answer.shape))
-    return nn.functional.cross_entropy(answer.flatten(0, -2), target.flatten())
+        return nn.functional.mse_loss(prediction, target.to(prediction.dtype).reshape(prediction.shape))
+    return nn.functional.cross_entropy(prediction.flatten(0, -2), target.flatten())
 
 
 @dataclass(frozen=True)
 class LossGradients(Result):
-    """‖∂L/∂h_t‖ of each sequence for t = 1..T: the teaching signal on its way back in time.
+    """‖∂L/∂h_t‖ of each sequence for t = 1..T: the teaching signal propagated back in time.
 
     Attributes:
-        model: the layer's name.
-        loss: L.
-        norms: `(B, T)`.
+        model: Name of the layer.
+        loss: The loss L.
+        norms: `(B, T)` gradient norms.
     """
 
     model: str
@@ -46,9 +46,9 @@ class LossGradients(Result):
 def loss_gradients(
     model: SequenceModel, x: Tensor, target: Tensor, *, loss: Loss = default_loss, **times: Any
 ) -> LossGradients:
-    """‖∂L/∂h_t‖ for all t (mmRNN Fig. 3 left, iRNN Fig. 9a); `times` are the layer's dt, t, lengths, observed.
+    """Computes ‖∂L/∂h_t‖ for all t (mmRNN Fig. 3 left, iRNN Fig. 9a); `times` are dt, t, lengths and observed.
 
-    Where a cell's y is no part of its state, what L takes directly from y_t counts from step t - 1 on.
+    If y is not part of the state of a cell, the direct effect of y_t on L counts from step t - 1.
 
     Example:
         >>> import torch, chronode
@@ -57,19 +57,19 @@ def loss_gradients(
         (4, 6)
     """
     twin = frozen(model)
-    opened = Opened(model.layer)
+    instrumented = Instrumented(model.layer)
     nudges: list[Tensor] = []
 
-    def opened_up(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
-        inputs = opened.enter(args[0], **{key: value for key, value in kwargs.items() if key != "state"})
+    def instrumented_output(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
+        inputs = instrumented.enter(args[0], **{key: value for key, value in kwargs.items() if key != "state"})
         steps, batch = inputs.x.shape[:2]
-        nudges.append(torch.zeros(steps, batch, opened.size, dtype=torch.float64, requires_grad=True))
-        y, _ = opened.run(inputs, opened.start(batch), nudges[0])
-        if opened.layer.outputs == "last":
+        nudges.append(torch.zeros(steps, batch, instrumented.size, dtype=torch.float64, requires_grad=True))
+        y, _ = instrumented.run(inputs, instrumented.start(batch), nudges[0])
+        if instrumented.layer.outputs == "last":
             return y[-1 if inputs.lengths is None else (inputs.lengths - 1, torch.arange(batch))], output[1]
-        return (y.transpose(0, 1) if opened.layer.batch_first else y), output[1]
+        return (y.transpose(0, 1) if instrumented.layer.batch_first else y), output[1]
 
-    twin.layer.register_forward_hook(opened_up, with_kwargs=True)
+    twin.layer.register_forward_hook(instrumented_output, with_kwargs=True)
     x = x.double() if x.dtype.is_floating_point else x
     with torch.enable_grad():
         value = loss(twin(x, **times), target)
@@ -79,12 +79,12 @@ def loss_gradients(
 
 @dataclass(frozen=True)
 class LossSurface(Result):
-    """The loss on a plane through the weights.
+    """Loss on a plane in weight space.
 
     Attributes:
-        model: the layer's name.
-        steps: `(n,)` distances along each of the two directions; 1 is the length of each weight matrix's own row.
-        values: `(n, n)` the loss; the middle is the model itself.
+        model: Name of the layer.
+        steps: `(n,)` distances along each of the two directions, relative to the norms of the rows of the weights.
+        values: `(n, n)` loss; the model itself is in the middle.
     """
 
     model: str
@@ -104,7 +104,7 @@ def loss_surface(
     seed: int = 0,
     **times: Any,
 ) -> LossSurface:
-    """The loss in two random directions, each row as long as the weights' own (mmRNN Fig. 3 right).
+    """Computes the loss in two random directions, normalized by the rows of the weights (mmRNN Fig. 3 right).
 
     Example:
         >>> import torch, chronode
@@ -113,9 +113,9 @@ def loss_surface(
         (3, 3)
     """
     twin = copy.deepcopy(model).eval()
-    dice = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
     home = [p.clone() for p in twin.parameters()]
-    directions = [[_like(p, dice) for p in home] for _ in range(2)]
+    directions = [[_like(p, rng) for p in home] for _ in range(2)]
     steps = np.linspace(-number("radius", radius, above=0), radius, whole("points", points, at_least=2))
     values = np.empty((len(steps), len(steps)))
     for i, a in enumerate(steps):
@@ -134,7 +134,7 @@ def teach_bits(
     points: int = 15,
     seed: int = 0,
 ) -> tuple[list[LossGradients], list[LossSurface]]:
-    """The teaching signal and the loss surface of each model on blocks of `steps` bits (mmRNN Fig. 3 in one call).
+    """Computes the teaching signal and the loss surface of each model on blocks of `steps` bits (mmRNN Fig. 3).
 
     Example:
         >>> signals, surfaces = teach_bits(["lstm"], steps=6, hidden_size=4, points=3)
@@ -158,8 +158,8 @@ def teach_bits(
     return signals, surfaces
 
 
-def _like(parameter: Tensor, dice: torch.Generator) -> Tensor:
-    random = torch.randn(parameter.shape, generator=dice).to(parameter)
+def _like(parameter: Tensor, rng: torch.Generator) -> Tensor:
+    random = torch.randn(parameter.shape, generator=rng).to(parameter)
     if parameter.dim() < 2:
         return torch.zeros_like(parameter)
     return random * parameter.norm(dim=-1, keepdim=True) / random.norm(dim=-1, keepdim=True).clamp(min=1e-12)
@@ -167,15 +167,15 @@ def _like(parameter: Tensor, dice: torch.Generator) -> Tensor:
 
 @dataclass(frozen=True)
 class GradientHistory(Result):
-    """Gradient flow over training (iRNN Fig. 3, 8, 9), one entry a record.
+    """Gradient flow over training (iRNN Figs. 3, 8 and 9), one entry per record.
 
     Attributes:
-        model: the layer's name.
-        steps: training steps at which it was recorded.
-        first: mean over sequences of ‖∂h_T/∂h_1‖.
-        ratio: mean of ‖∂h_T/∂h_1‖ / ‖∂h_T/∂h_{T-1}‖.
-        losses: the loss, NaN where no target was given.
-        loss_first: mean of ‖∂L/∂h_1‖, NaN where no target was given.
+        model: Name of the layer.
+        steps: Training steps of the records.
+        first: Mean over sequences of ‖∂h_T/∂h_1‖.
+        ratio: Mean of ‖∂h_T/∂h_1‖ / ‖∂h_T/∂h_{T-1}‖.
+        losses: Loss; NaN without a target.
+        loss_first: Mean of ‖∂L/∂h_1‖, NaN without a target.
     """
 
     model: str
@@ -196,9 +196,9 @@ def track_adding(
     learning_rate: float = 1e-2,
     seed: int = 0,
 ) -> list[GradientHistory]:
-    """Trains each model on the adding problem and records its gradient flow (iRNN Fig. 3, 8 and 9 in one call).
+    """Trains each model on the adding problem and records its gradient flow (iRNN Figs. 3, 8 and 9).
 
-    The paper's figures have length 200, 1000 steps and batches of 128, as here; Adam, clipped at norm 1.
+    As in the paper: length 200, 1000 steps and batches of 128, with Adam and gradients clipped at norm 1.
 
     Example:
         >>> [history] = track_adding(["irnn"], length=8, steps=2, every=1, hidden_size=4)
@@ -210,17 +210,17 @@ def track_adding(
     whole("steps", steps, at_least=1)
     histories = []
     for name in models:
-        dice = np.random.default_rng(seed)
+        rng = np.random.default_rng(seed)
         layer = as_layer(name, 2, hidden_size, seed, outputs="last")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = SequenceModel(layer, 1)
-        fixed = adding(8, dice, length=length).batch()
+        fixed = adding(8, rng, length=length).batch()
         track = GradientTracker(model, fixed.x, fixed.target, every=every)
         optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate)
         track(0)
         for step in range(1, steps + 1):
-            batch = adding(128, dice, length=length).batch()
+            batch = adding(128, rng, length=length).batch()
             assert batch.target is not None
             optimizer.zero_grad(set_to_none=True)
             default_loss(model(batch.x), batch.target).backward()
@@ -232,7 +232,7 @@ def track_adding(
 
 
 class GradientTracker:
-    """Records gradient flow on a fixed batch: call it with the step's number in any training loop.
+    """Recorder of gradient flow on a fixed batch; call it with the step number in any training loop.
 
     Example:
         >>> import torch, chronode
@@ -259,7 +259,7 @@ class GradientTracker:
         self.rows: list[tuple[int, float, float, float, float]] = []
 
     def __call__(self, step: int) -> None:
-        """Records if it is time to."""
+        """Records the gradient flow if it is due."""
         if step % self.every:
             return
         flow = gradient_flow(self.model, self.x, **self.times)
@@ -270,6 +270,6 @@ class GradientTracker:
         self.rows.append((step, float(flow.norms[:, 1].mean()), float(flow.ratio.mean()), seen, reached))
 
     def history(self) -> GradientHistory:
-        """All records so far."""
+        """Returns all records so far."""
         steps, *columns = zip(*self.rows, strict=True) if self.rows else [()] * 5
         return GradientHistory(name_of(self.model.layer), np.array(steps, dtype=np.int64), *map(np.array, columns))

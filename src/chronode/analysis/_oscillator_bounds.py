@@ -1,4 +1,4 @@
-"""UnICORNN's theorems beside measurements: bounds on states (C.1) and gradients (12), the gradient formula (14)."""
+"""Bounds of UnICORNN compared with measurements: states (C.1), gradients (12), and the gradient formula (14)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from torch import Tensor
 
 from .._checks import whole
 from ._instrumented import as_layer
-from ._oscillators import Array, Model, UnICORNNCell, cells_of, motion, opened_oscillators
+from ._oscillators import Array, Model, UnICORNNCell, cells_of, instrumented_oscillators, motion
 from ._result import Result
 
 
 @dataclass(frozen=True)
 class StateBounds(Result):
-    """The largest |y| and |z| of any unit and sequence, and what proposition C.1 allows.
+    """Largest |y| and |z| of any unit and sequence, and the bounds of proposition C.1.
 
     Attributes:
         y: `(layers, T + 1)` measured.
@@ -43,9 +43,9 @@ def state_bounds(
     seed: int = 0,
     **settings: Any,
 ) -> StateBounds:
-    """Measured hidden states against C.1, with t the sum of Δt · dt (of the sequence where it is largest).
+    """Compares hidden states with the bound C.1, where t is the sum of Δt · dt (of the longest sequence).
 
-    The arguments are those of `oscillators.energy`. The proposition asks for a "sufficiently small" Δt.
+    The arguments are those of `energy`. The proposition requires a "sufficiently small" Δt.
 
     Example:
         >>> import torch
@@ -53,13 +53,15 @@ def state_bounds(
         >>> bool((found.y <= found.y_bound).all() and (found.z <= found.z_bound).all())
         True
     """
-    opened = opened_oscillators(as_layer(model, x.shape[-1], hidden_size, seed, **settings), "the bound C.1")
-    inputs = opened.enter(x, dt)
-    found = motion(opened, inputs)
+    instrumented = instrumented_oscillators(
+        as_layer(model, x.shape[-1], hidden_size, seed, **settings), "the bound C.1"
+    )
+    inputs = instrumented.enter(x, dt)
+    found = motion(instrumented, inputs)
     y, z = (torch.stack([part.abs().flatten(1).amax(1) for part in parts]).numpy() for parts in (found.y, found.z))
     passed = np.concatenate([[0.0], inputs.dt[..., 0].cumsum(0).amax(1).numpy()])
     bounds = []
-    for cell in cells_of(opened.layer):
+    for cell in cells_of(instrumented.layer):
         alpha, delta_t = float(cell.alpha), float(cell.delta_t)
         bounds.append(_state_bound(alpha, delta_t * passed))
     y_bound, z_bound = (np.stack(parts) for parts in zip(*bounds, strict=True))
@@ -67,7 +69,7 @@ def state_bounds(
 
 
 def _state_bound(alpha: float, t: Array) -> tuple[Array, Array]:
-    """What C.1 allows |y| and |z| at time t."""
+    """Returns the bounds of C.1 for |y| and |z| at time t."""
     beta = max(1 + 2 * alpha, 4 * alpha**2)
     squared = 2 * (1 + 2 * beta * t)
     return (np.sqrt(squared / alpha) if alpha > 0 else np.full_like(t, np.inf)), np.sqrt(squared)
@@ -75,12 +77,12 @@ def _state_bound(alpha: float, t: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class GradientBounds(Result):
-    """The largest gradient of any parameter and what proposition 3.1 allows.
+    """Largest gradient of any parameter, and the bound of proposition 3.1.
 
     Attributes:
-        lengths: `(K,)` the N tried.
+        lengths: `(K,)` lengths N.
         measured: `(K,)` max |∂E/∂θ| over all w, V, b and c.
-        bound: `(K,)` the right side of (12).
+        bound: `(K,)` right-hand side of (12).
     """
 
     lengths: tuple[int, ...]
@@ -97,15 +99,16 @@ def gradient_bounds(
     seed: int = 0,
     **settings: Any,
 ) -> GradientBounds:
-    """Gradients of E = 1/N Σ_n ½‖y_n - ȳ_n‖² (10) against (12), on noise x ~ N(0, 1) and targets ȳ ~ U(-1, 1).
+    """Compares gradients of E = 1/N Σ_n ½‖y_n - ȳ_n‖² (10) with the bound (12), on noise x ~ N(0, 1) and targets ȳ ~
+    U(-1, 1).
 
     Args:
         model: "unicornn", a UnICORNN layer, or a `SequenceModel` with one.
-        lengths: the N to try.
-        input_size: channels of the noise, of a model given by name.
-        hidden_size: of a model given by name.
-        seed: of the noise, and of a model given by name.
-        settings: of a model given by name.
+        lengths: The lengths N.
+        input_size: Channels of the noise for a model given by name.
+        hidden_size: Units of a model given by name.
+        seed: Random seed of the noise and of a model given by name.
+        settings: Settings of a model given by name.
 
     Example:
         >>> found = gradient_bounds(lengths=[10, 100])
@@ -131,9 +134,9 @@ def gradient_bounds(
 
 
 def gradient_bound(cells: Sequence[UnICORNNCell], length: int, largest_target: float) -> float:
-    """The right side of (12) after `length` steps; layers that differ in Δt or α count with the largest bound.
+    """Returns the right-hand side of (12) after `length` steps; of layers with different Δt or α, the largest bound.
 
-    F and Δ are those of the main text (the appendix's Δ lacks a factor √2).
+    F and Δ are those of the main text (the Δ of the appendix is missing a factor √2).
     """
     delta_t = max(float(cell.delta_t) for cell in cells)
     time = length * delta_t
@@ -152,13 +155,13 @@ def gradient_bound(cells: Sequence[UnICORNNCell], length: int, largest_target: f
 
 @dataclass(frozen=True)
 class Representation(Result):
-    """The share of step k in ∂E_n/∂w and the formula (14) for it, as Δt goes to 0.
+    """Contribution of step k to ∂E_n/∂w and formula (14) for it, as Δt goes to 0.
 
     Attributes:
-        delta_t: `(K,)` the Δt tried.
+        delta_t: `(K,)` values of Δt.
         steps: n.
         at: k.
-        measured: `(K, H)` the share, exactly.
+        measured: `(K, H)` exact contribution.
         formula: `(K, H)` -Δt σ(c)² t_n tanh'(A) y (y_n - ȳ_n).
     """
 
@@ -170,7 +173,7 @@ class Representation(Result):
 
     @property
     def ratio(self) -> Array:
-        """`(K, H)` measured / formula; its limit is (n - k + 1) / n, which is near 1 for k much less than n."""
+        """`(K, H)` measured / formula; its limit is (n - k + 1) / n, which is close to 1 for k much smaller than n."""
         return self.measured / self.formula
 
 
@@ -184,19 +187,19 @@ def representation(
     seed: int = 0,
     **settings: Any,
 ) -> Representation:
-    """Checks (14): the share of step k in the gradient of E_n = ½‖y_n - ȳ_n‖² with respect to w, one layer.
+    """Checks (14): the contribution of step k to the gradient of E_n = ½‖y_n - ȳ_n‖² with respect to w, for one layer.
 
-    n stays fixed while Δt falls. (The remainder that the paper calls O(Δt²) is of relative order t_n² = (n Δt)²: with
+    n is fixed while Δt decreases. (The remainder called O(Δt²) in the paper has the relative order t_n² = (n Δt)²: with
     t_n fixed instead, the formula does not become exact.)
 
     Args:
-        delta_t: values of Δt.
-        steps: n.
-        at: k, from 2 (y is 0 before the first step) to n.
-        input_size: channels of the input, constant noise.
-        hidden_size: units.
-        seed: of weights, input and target.
-        settings: of UnICORNN.
+        delta_t: Values of Δt.
+        steps: Number of steps n.
+        at: Step k, from 2 (y is 0 before the first step) to n.
+        input_size: Channels of the input, constant noise.
+        hidden_size: Number of units.
+        seed: Random seed of weights, input and target.
+        settings: Settings of UnICORNN.
 
     Example:
         >>> found = representation([1e-2, 1e-3, 1e-4], steps=50, at=2)
@@ -218,7 +221,7 @@ def representation(
 
 
 def _share_of_step(cell: UnICORNNCell, x: Tensor, target: Tensor, steps: int, at: int) -> tuple[Tensor, Tensor]:
-    """Exact share of step `at` in ∂E_n/∂w, and the formula's."""
+    """Returns the exact contribution of step `at` to ∂E_n/∂w, and that of the formula."""
     cell.requires_grad_(False)
     u, state, dt = cell.project(x), cell.initial_state(1, x), x.new_ones(1, 1)
     w = cell.w.clone().requires_grad_()
@@ -226,7 +229,7 @@ def _share_of_step(cell: UnICORNNCell, x: Tensor, target: Tensor, steps: int, at
     for n in range(1, steps + 1):
         if n == at:
             before = state[0]
-            # Only this step sees the w that is differentiated: what comes out is its share alone.
+            # Only this step uses the w that is differentiated, so the result is its contribution alone.
             _, state = torch.func.functional_call(cell, {"w": w}, (u, state, dt))
         else:
             _, state = cell(u, state, dt)

@@ -1,4 +1,6 @@
-"""UnICORNN's studies that train: learned time steps, weight norms, Δt and α, stacking, sub-sampling (Figs. 3 to 7)."""
+"""Studies of UnICORNN that train models: learned time steps, weight norms, Δt and α, stacking, sub-sampling (Figs. 3
+to 7).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from ._study import Trial
 Progress = Callable[[int, int], None]
 
 
-# ---- what one training learns ----------------------------------------------------------------------------
+# ---- single trainings ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,8 @@ class EffectiveSteps(Result):
     """The effective time steps Δt σ(c).
 
     Attributes:
-        delta_t: `(layers,)` the largest possible.
-        steps: `(layers, H)` those of the units, smallest first.
+        delta_t: `(layers,)` largest possible step.
+        steps: `(layers, H)` steps of the units, smallest first.
     """
 
     delta_t: Array
@@ -39,12 +41,12 @@ class EffectiveSteps(Result):
 
     @property
     def spread(self) -> float:
-        """How many times smaller the smallest step is than the largest possible (the paper's psMNIST model: 28)."""
+        """Ratio of the largest possible step to the smallest step (28 for the psMNIST model of the paper)."""
         return float((self.delta_t[:, None] / self.steps).max())
 
 
 def effective_steps(model: Layer | SequenceModel) -> EffectiveSteps:
-    """Δt σ(c) of each unit and layer of a (trained) UnICORNN.
+    """Returns Δt σ(c) of each unit and layer of a (trained) UnICORNN.
 
     Example:
         >>> import chronode
@@ -57,7 +59,7 @@ def effective_steps(model: Layer | SequenceModel) -> EffectiveSteps:
 
 
 def learned_steps(trial: Trial | None = None) -> EffectiveSteps:
-    """Trains once and gives the time steps that were learned (Fig. 5).
+    """Trains once and returns the learned time steps (Fig. 5).
 
     Example:
         >>> from chronode.training import Settings
@@ -72,10 +74,10 @@ def learned_steps(trial: Trial | None = None) -> EffectiveSteps:
 
 @dataclass(frozen=True)
 class WeightNorms(Result):
-    """‖w‖∞ of every layer while it is trained.
+    """‖w‖∞ of every layer during training.
 
     Attributes:
-        task: the task's name.
+        task: Name of the task.
         norms: `(runs, layers, epochs + 1)`, before training and after each epoch.
     """
 
@@ -84,7 +86,7 @@ class WeightNorms(Result):
 
 
 def weight_norms(trial: Trial | None = None, *, progress: Progress | None = None) -> WeightNorms:
-    """The largest |w| of each layer before training and after every epoch (Fig. 7).
+    """Records the largest |w| of each layer before training and after every epoch (Fig. 7).
 
     Example:
         >>> from chronode.training import Settings
@@ -113,14 +115,14 @@ def weight_norms(trial: Trial | None = None, *, progress: Progress | None = None
 
 @dataclass(frozen=True)
 class Comparison(Result):
-    """Test scores over the values of something.
+    """Test scores over the values of a setting.
 
     Attributes:
-        task: the task's name.
-        metric: what the scores are.
-        over: what was varied.
-        values: its values.
-        kinds: ways that are compared at each value.
+        task: Name of the task.
+        metric: Metric of the scores.
+        over: The setting that was varied.
+        values: Its values.
+        kinds: Variants that are compared at each value.
         scores: `(kinds, values, runs)`.
     """
 
@@ -134,7 +136,7 @@ class Comparison(Result):
 
 @dataclass(frozen=True)
 class Sensitivity(Result):
-    """Scores over Δt and over α, each with the other as the trial sets it."""
+    """Scores over Δt and over α, each with the other at its value in the trial."""
 
     delta_t: Comparison
     alpha: Comparison
@@ -147,7 +149,7 @@ def sensitivity(
     alpha: Sequence[float] = (0.3, 1.0, 3.0, 10.0),
     progress: Progress | None = None,
 ) -> Sensitivity:
-    """How much the score depends on Δt and on α (Fig. 4).
+    """Measures how the score depends on Δt and α (Fig. 4).
 
     Example:
         >>> from chronode.training import Settings
@@ -177,14 +179,14 @@ def stacking(
     skip: int = 2,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Plain against residual stacking, and against time scales that are not trained (Fig. 6).
+    """Compares plain stacking, residual stacking and untrained time scales (Fig. 6).
 
     Args:
-        trial: what to train.
-        layers: numbers of layers L; residual stacking needs more than `skip`.
-        kinds: of "plain", "residual" and "single-scale" (c is not trained).
-        skip: S, layers that a residual connection skips.
-        progress: called with (trainings done, trainings in all).
+        trial: The training to repeat.
+        layers: Numbers of layers L; residual stacking needs more than `skip`.
+        kinds: Any of "plain", "residual" and "single-scale" (c is not trained).
+        skip: Number S of layers that a residual connection skips.
+        progress: Called with (finished trainings, total trainings).
 
     Example:
         >>> from chronode.training import Settings
@@ -206,9 +208,9 @@ def stacking(
 def subsampling(
     trial: Trial | None = None, *, entries: Sequence[int] = (8, 16, 32, 64), progress: Progress | None = None
 ) -> Comparison:
-    """Scores when only the last entries, or randomly chosen ones, of every series are seen (Fig. 3).
+    """Measures the score with only the last, or random, entries of every series (Fig. 3).
 
-    Of a series that is shorter all entries are taken.
+    Shorter series are used completely.
 
     Example:
         >>> from chronode.training import Settings
@@ -220,8 +222,8 @@ def subsampling(
     trial = trial or Trial()
     parts = trial.load()
 
-    def cut(how: Callable[[Sequences, int], Sequences], value: int) -> tuple[Parts, dict[str, Any]]:
-        train, valid, test = (how(part, value) for part in (parts.train, parts.valid, parts.test))
+    def cut(select: Callable[[Sequences, int], Sequences], value: int) -> tuple[Parts, dict[str, Any]]:
+        train, valid, test = (select(part, value) for part in (parts.train, parts.valid, parts.test))
         return replace(parts, train=train, valid=valid, test=test, fresh=None), {}
 
     ways = {
@@ -232,7 +234,7 @@ def subsampling(
 
 
 def last_entries(series: Sequences, count: int) -> Sequences:
-    """The last `count` steps of every series.
+    """Returns the last `count` steps of every series.
 
     Example:
         >>> from chronode.data import from_list
@@ -244,7 +246,7 @@ def last_entries(series: Sequences, count: int) -> Sequences:
 
 
 def random_entries(series: Sequences, count: int, seed: int = 0) -> Sequences:
-    """`count` randomly chosen steps of every series, in their order.
+    """Returns `count` randomly chosen steps of every series, in their order.
 
     Example:
         >>> from chronode.data import from_list
@@ -266,7 +268,7 @@ def random_entries(series: Sequences, count: int, seed: int = 0) -> Sequences:
 def _kept(series: Sequences, count: int) -> np.ndarray:
     whole("entries", count, at_least=1)
     if series.finish is not None or (series.target is not None and series.target.per_step):
-        raise ValueError("sub-sampling needs series that are stored whole, with one target each; use another task.")
+        raise ValueError("sub-sampling needs stored series with one target each; use another task.")
     return np.minimum(series.lengths, count)
 
 
@@ -276,7 +278,7 @@ Way = Callable[[Any], tuple[Parts, dict[str, Any]]]
 def _compared(
     trial: Trial, over: str, values: Sequence[Any], ways: Mapping[str, Way], done: Callable[[], None]
 ) -> Comparison:
-    """Trains each way at each value; a way gives the series and what to change."""
+    """Trains each variant at each value; a variant returns the series and the changed settings."""
     scores = np.empty((len(ways), len(values), trial.runs))
     for i, way in enumerate(ways.values()):
         for j, value in enumerate(values):

@@ -1,6 +1,6 @@
-"""Oscillators (UnICORNN): energy, phase-space volume, invertibility, and the paper's bounds beside measurements.
+"""Oscillators (UnICORNN): energy, phase-space volume and invertibility.
 
-All but `phase_space_volume` need UnICORNN itself: other models have no Hamiltonian, no exact inverse and other bounds.
+All functions except `phase_space_volume` need UnICORNN: other models have no Hamiltonian and no exact inverse.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .._model import SequenceModel
 from ..nn._layer import Layer
 from ..nn.cells.unicornn import UnICORNNCell
 from ._gradients import gradient_flow
-from ._instrumented import Inputs, Opened, as_layer, name_of
+from ._instrumented import Inputs, Instrumented, as_layer, name_of
 from ._result import Result
 
 Array = NDArray[np.float64]
@@ -35,20 +35,20 @@ class Energy(Result):
     """The Hamiltonian (4) of every layer over time.
 
     Attributes:
-        values: `(layers, B, T + 1)`; the first is that of the initial state under the first input.
+        values: `(layers, B, T + 1)`; the first value is for the initial state with the first input.
     """
 
     values: Array
 
     @property
     def drift(self) -> Array:
-        """`(layers, B)` the largest distance from the first value, in units of it."""
+        """`(layers, B)` largest relative deviation from the first value."""
         first = self.values[..., :1]
         return (np.abs(self.values - first) / np.abs(first)).max(-1)
 
 
 def hamiltonian(cell: UnICORNNCell, u: Tensor, y: Tensor, z: Tensor) -> Tensor:
-    """H = Σ_i α/2 y_i² + z_i²/2 + log cosh(w_i y_i + u_i) / w_i, summed over the last axis.
+    """Returns H = Σ_i α/2 y_i² + z_i²/2 + log cosh(w_i y_i + u_i) / w_i, summed over the last axis.
 
     Where w_i = 0 the last term is y_i tanh(u_i), the same potential without its constant.
 
@@ -75,15 +75,15 @@ def energy(
     seed: int = 0,
     **settings: Any,
 ) -> Energy:
-    """The Hamiltonian over time: constant up to an oscillation of order Δt while the input is constant.
+    """Computes the Hamiltonian over time, which is constant up to an oscillation of order Δt for constant input.
 
     Args:
         model: "unicornn", a UnICORNN layer, or a `SequenceModel` with one.
         x: `(B, T, D)` or `(T, D)`.
-        dt: as the layer takes it.
-        hidden_size: of a model given by name.
-        seed: of a model given by name.
-        settings: of a model given by name.
+        dt: As for the layer.
+        hidden_size: Units of a model given by name.
+        seed: Random seed of a model given by name.
+        settings: Settings of a model given by name.
 
     Example:
         >>> import torch
@@ -91,10 +91,12 @@ def energy(
         >>> found.values.shape, bool(found.drift.max() < 0.01)
         ((1, 1, 501), True)
     """
-    opened = opened_oscillators(as_layer(model, x.shape[-1], hidden_size, seed, **settings), "the Hamiltonian")
-    found = motion(opened, opened.enter(x, dt))
+    instrumented = instrumented_oscillators(
+        as_layer(model, x.shape[-1], hidden_size, seed, **settings), "the Hamiltonian"
+    )
+    found = motion(instrumented, instrumented.enter(x, dt))
     values = []
-    for cell, u, y, z in zip(cells_of(opened.layer), found.u, found.y, found.z, strict=True):
+    for cell, u, y, z in zip(cells_of(instrumented.layer), found.u, found.y, found.z, strict=True):
         values.append(hamiltonian(cell, torch.cat([u[:1], u]), y, z).T)
     return Energy(torch.stack(values).numpy())
 
@@ -104,11 +106,11 @@ def energy(
 
 @dataclass(frozen=True)
 class Volume(Result):
-    """How a step changes the volume of a set of states.
+    """Change of the volume of a set of states by each step.
 
     Attributes:
-        model: the model's name.
-        log10_steps: `(B, T)` log10 |det ∂h_t/∂h_{t-1}|; -inf where a step loses a direction altogether.
+        model: Name of the model.
+        log10_steps: `(B, T)` log10 |det ∂h_t/∂h_{t-1}|; -inf if the Jacobian of a step is singular.
     """
 
     model: str
@@ -116,7 +118,7 @@ class Volume(Result):
 
     @property
     def log10_volume(self) -> Array:
-        """`(B, T + 1)` the volume after each step, 0 (volume 1) at the start."""
+        """`(B, T + 1)` log10 of the volume after each step, initially 0 (volume 1)."""
         start = np.zeros((len(self.log10_steps), 1))
         return np.concatenate([start, self.log10_steps.cumsum(1)], axis=1)
 
@@ -130,7 +132,7 @@ def phase_space_volume(
     seed: int = 0,
     **settings: Any,
 ) -> Volume:
-    """The determinant of every step's Jacobian, of any model of the registry: 1 for UnICORNN.
+    """Computes the determinant of the Jacobian of every step, for any registered model; it is 1 for UnICORNN.
 
     The arguments are those of `energy`.
 
@@ -148,18 +150,18 @@ def phase_space_volume(
         return Volume(flow.model, np.log10(flow.step_singular_values).sum(-1))
 
 
-# ---- going back ------------------------------------------------------------------------------------------
+# ---- inverse ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Reconstruction(Result):
-    """What the inverse restores, against what was there.
+    """Error of the states restored by the inverse.
 
     Attributes:
-        delta_t: the Δt tried.
-        dtypes: the precisions tried.
-        error: `(delta_t, dtypes, T + 1)` the largest error of y and z (all layers and units) after going back
-            0, 1, ..., T steps from the end.
+        delta_t: Values of Δt.
+        dtypes: Precisions.
+        error: `(delta_t, dtypes, T + 1)` largest error of y and z (all layers and units) after
+            0, 1, ..., T inverse steps from the end.
     """
 
     delta_t: tuple[float, ...]
@@ -178,19 +180,19 @@ def reconstruction(
     seed: int = 0,
     **settings: Any,
 ) -> Reconstruction:
-    """Runs UnICORNN over noise, goes back from its last state by the exact inverse (7), and compares.
+    """Runs UnICORNN on noise, restores its states from the last one by the exact inverse (7), and compares them.
 
-    Upper layers are restored from the restored layers below, as training with `memory="low"` does it.
+    Layers are restored from the restored previous layers, as in training with `memory="low"`.
 
     Args:
-        steps: T.
-        delta_t: values of Δt.
+        steps: Number of steps T.
+        delta_t: Values of Δt.
         dtypes: "float32", "float64", "bfloat16" or "float16".
-        input_size: channels of the noise.
-        hidden_size: units a layer.
-        num_layers: layers.
-        seed: of weights and noise.
-        settings: of UnICORNN.
+        input_size: Channels of the noise.
+        hidden_size: Units per layer.
+        num_layers: Number of layers.
+        seed: Random seed of weights and noise.
+        settings: Settings of UnICORNN.
 
     Example:
         >>> found = reconstruction(100, delta_t=[0.1], dtypes=["float64"])
@@ -211,7 +213,7 @@ def reconstruction(
 
 @torch.no_grad()
 def _error_of_inverse(layer: Layer, x: Tensor) -> Tensor:
-    """`(T + 1,)` the largest error of any layer after going back 0, 1, ... steps."""
+    """Returns the largest error of any layer after 0, 1, ... inverse steps, `(T + 1,)`."""
     dt = x.new_ones(1, 1)
     true, restored = [x], [x]
     worst = torch.zeros(len(x) + 1, dtype=torch.float64)
@@ -233,7 +235,7 @@ def _error_of_inverse(layer: Layer, x: Tensor) -> Tensor:
 
 
 class Motion(NamedTuple):
-    """Per layer the input u `(T, B, H)` and the states y and z `(T + 1, B, H)`, the initial ones first."""
+    """Input u `(T, B, H)` and states y and z `(T + 1, B, H)` of each layer, with the initial states first."""
 
     u: list[Tensor]
     y: list[Tensor]
@@ -241,10 +243,10 @@ class Motion(NamedTuple):
 
 
 @torch.no_grad()
-def motion(opened: Opened, inputs: Inputs) -> Motion:
-    """Every layer's motion under these inputs."""
-    start = opened.start(inputs.x.shape[1]).unflatten(-1, (len(opened.cells), 2, -1))
-    inside = opened.inside(inputs)
+def motion(instrumented: Instrumented, inputs: Inputs) -> Motion:
+    """Returns the motion of every layer for these inputs."""
+    start = instrumented.start(inputs.x.shape[1]).unflatten(-1, (len(instrumented.cells), 2, -1))
+    inside = instrumented.inside(inputs)
     after = [one.states.unflatten(-1, (2, -1)) for one in inside]
     y, z = (
         [torch.cat([start[None, :, index, part], states[..., part, :]]) for index, states in enumerate(after)]
@@ -254,23 +256,23 @@ def motion(opened: Opened, inputs: Inputs) -> Motion:
 
 
 def _seen(layer: Layer, levels: list[Tensor], index: int) -> Tensor:
-    """What cell `index` of a stack sees, given the input and the outputs of the layers below it."""
+    """Returns the input of cell `index` of a stack, given the input and the outputs of the previous layers."""
     if 0 < layer.residual <= index:
         return torch.cat([levels[index], levels[index - layer.residual]], dim=-1)
     return levels[index]
 
 
-def opened_oscillators(layer: Layer, what: str) -> Opened:
-    """A UnICORNN layer opened; an error that says that `what` needs one if it is another model."""
+def instrumented_oscillators(layer: Layer, what: str) -> Instrumented:
+    """Instruments a UnICORNN layer; raises an error for other models, which mentions `what`."""
     cells_of(layer, what)
-    return Opened(layer)
+    return Instrumented(layer)
 
 
 def cells_of(layer: Layer, what: str = "this analysis") -> list[UnICORNNCell]:
-    """The cells of a UnICORNN layer; an error that says that `what` needs one if it is another model."""
+    """Returns the cells of a UnICORNN layer; raises an error for other models, which mentions `what`."""
     if layer.cell_class is not UnICORNNCell:
         raise ValueError(
-            f"{what} is defined for UnICORNN, whose oscillators are undamped and independent; {name_of(layer)!r} is "
-            "none. phase_space_volume and gradient_flow take every model."
+            f"{what} is only defined for UnICORNN, whose oscillators are undamped and independent, not for "
+            f"{name_of(layer)!r}. phase_space_volume and gradient_flow support all models."
         )
     return cast(list[UnICORNNCell], list(layer.cells))

@@ -1,4 +1,4 @@
-"""Phase portraits: where a two-dimensional state goes under a random walk."""
+"""Phase portraits of two-dimensional states under a random walk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .._checks import number, whole
 from ..nn.cells.irnn import EquilibriumCell
-from ._instrumented import Opened, as_layer, name_of
+from ._instrumented import Instrumented, as_layer, name_of
 from ._result import Result
 
 AS_PAPER: dict[str, Any] = {"activation": "tanh", "recurrent": "full", "outer": "identity", "K": 5, "eta": 0.1}
@@ -23,10 +23,10 @@ class PhasePortrait(Result):
     """Trajectories of a state of two units (iRNN Fig. 2, ERNN Fig. 1).
 
     Attributes:
-        models: one name a trajectory.
-        walk: `(T,)` the input, a random walk.
-        states: `(models, T + 1, 2)`, from the initial state on.
-        speed: `(models,)` the median distance from one step to the next as a share of the trajectory's extent.
+        models: Names of the models, one per trajectory.
+        walk: `(T,)` input, a random walk.
+        states: `(models, T + 1, 2)`, starting with the initial state.
+        speed: `(models,)` median distance between consecutive steps as a share of the extent of the trajectory.
     """
 
     models: tuple[str, ...]
@@ -42,16 +42,16 @@ def phase_portrait(
     variance: float = 10.0,
     seed: int = 0,
 ) -> PhasePortrait:
-    """The first part of the state of each model with H = 2, driven by one random walk, from the same random start.
+    """Computes the first part of the state of each model with H = 2, for one random walk and the same random start.
 
-    iRNN and ERNN are made as in the papers' figure: tanh, a full U, P = I, K = 5; with η = 0.1 the five steps leave
-    2 (1 - η γ)⁵ - 1 = 0.18 of a start that is off the manifold.
+    iRNN and ERNN are built as in the figure of the papers: tanh, a full U, P = I, K = 5; with η = 0.1 the five steps
+    leave 2 (1 - η γ)⁵ - 1 = 0.18 of a start that is off the manifold.
 
     Args:
-        models: registered names.
-        steps: T.
-        variance: of the walk's end.
-        seed: of the walk, the weights and the start.
+        models: Registered names.
+        steps: Number of steps T.
+        variance: Variance of the end of the walk.
+        seed: Random seed of the walk, the weights and the start.
 
     Example:
         >>> phase_portrait(["rnn", "irnn"], steps=50).states.shape
@@ -73,12 +73,14 @@ def _path(name: str, walk: torch.Tensor, begin: torch.Tensor, seed: int) -> NDAr
     layer = as_layer(name, 1, 2, seed)
     if issubclass(layer.cell_class, EquilibriumCell):
         layer = as_layer(name, 1, 2, seed, **AS_PAPER)
-    opened = Opened(layer)
-    columns = opened.columns(0)
+    instrumented = Instrumented(layer)
+    columns = instrumented.columns(0)
     if len(columns) != 2:
-        raise ValueError(f"the first part of {name_of(layer)}'s state has {len(columns)} numbers for H = 2, not 2.")
-    start = opened.start(1)
+        raise ValueError(
+            f"the first part of the state of {name_of(layer)} must have 2 numbers for H = 2, got {len(columns)}."
+        )
+    start = instrumented.start(1)
     start[:, columns] = begin
     with torch.no_grad():
-        _, states = opened.run(opened.enter(walk[:, None]), start)
+        _, states = instrumented.run(instrumented.enter(walk[:, None]), start)
     return torch.cat([start[:, columns], states[:, 0, columns]]).numpy()

@@ -1,4 +1,4 @@
-"""What all plots of analyses share."""
+"""Shared code of the plots of analyses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def panels(columns: int = 1, *, rows: int = 1, width: float = 6.4, height: float = 4.0) -> tuple[Figure, Any]:
-    """A figure with a grid of axes, `axes[row, column]`."""
+    """Creates a figure with a grid of axes, `axes[row, column]`."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), dpi=100, layout="constrained")
@@ -21,12 +21,12 @@ def panels(columns: int = 1, *, rows: int = 1, width: float = 6.4, height: float
 
 
 def colour(index: int) -> str:
-    """The colour of the index-th thing."""
+    """Returns the colour of the index-th item."""
     return COLOURS[index % len(COLOURS)]
 
 
 def finish(axes: Any, xlabel: str, ylabel: str, title: str, *, legend: bool = False) -> None:
-    """Labels, a title, a light grid."""
+    """Adds labels, a title and a light grid."""
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
     axes.set_title(title, fontsize=11)
@@ -36,7 +36,7 @@ def finish(axes: Any, xlabel: str, ylabel: str, title: str, *, legend: bool = Fa
 
 
 def save(figure: Figure, path: str | Path) -> Path:
-    """Writes the PNG file, whole or not at all."""
+    """Writes the PNG file atomically."""
     path = Path(path)
     with replacing(path) as draft:
         figure.savefig(draft, format="png")

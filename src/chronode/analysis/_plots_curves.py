@@ -1,4 +1,4 @@
-"""Pictures of learning curves and of speed."""
+"""Plots of learning curves and of speed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from ._speed import Speed
 
 
 def plot_learning(found: Sequence[LearningCurves], path: str | Path) -> Path:
-    """The training loss over steps, one panel a task (iRNN Fig. 4): a running mean over a fiftieth of the steps.
+    """Draws the training loss over steps, one panel per task (iRNN Fig. 4): a running mean over a fiftieth of the
+    steps.
 
-    Dotted: the loss of who learns nothing.
+    The dotted line is the loss of always predicting the mean.
 
     Example:
         >>> import tempfile
@@ -39,7 +40,7 @@ def plot_learning(found: Sequence[LearningCurves], path: str | Path) -> Path:
 
 
 def plot_speed(found: Speed, path: str | Path) -> Path:
-    """Seconds of forward and backward over the length, one line a model (UnICORNN Fig. 2).
+    """Draws the time of forward and backward over the length, one line per model (UnICORNN Fig. 2).
 
     Example:
         >>> import tempfile

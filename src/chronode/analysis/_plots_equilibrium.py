@@ -1,4 +1,4 @@
-"""Pictures of equilibria and phase portraits."""
+"""Plots of equilibria and phase portraits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._plots import colour, finish, panels, save
 
 
 def plot_convergence(found: Convergence, path: str | Path) -> Path:
-    """Distance to scipy's root over k, one line a sequence (iRNN and ERNN Fig. 6).
+    """Draws the distance to the root over k, one line per sequence (iRNN and ERNN Fig. 6).
 
     Example:
         >>> import tempfile, chronode, torch
@@ -27,14 +27,14 @@ def plot_convergence(found: Convergence, path: str | Path) -> Path:
     if np.isfinite(found.bound):
         k = np.arange(found.distances.shape[1])
         worst = found.distances[:, 0].max() * found.bound**k
-        axes[0, 0].semilogy(k, worst, color=colour(1), ls="--", lw=2, label=f"guarantee, {found.bound:.2f} a step")
-    title = f"{found.model}: η = {found.eta:g}, measured rate {np.nanmedian(found.rates):.2f} a step"
+        axes[0, 0].semilogy(k, worst, color=colour(1), ls="--", lw=2, label=f"guarantee, {found.bound:.2f} per step")
+    title = f"{found.model}: η = {found.eta:g}, measured rate {np.nanmedian(found.rates):.2f} per step"
     finish(axes[0, 0], "recursion step k", r"$\|g_k - g^*\|$", title, legend=bool(np.isfinite(found.bound)))
     return save(figure, path)
 
 
 def plot_eigenvalues(found: Eigenvalues, path: str | Path) -> Path:
-    """A histogram of the real parts (iRNN Fig. 7, ERNN Fig. 5).
+    """Draws a histogram of the real parts (iRNN Fig. 7, ERNN Fig. 5).
 
     Example:
         >>> import tempfile, chronode, torch
@@ -53,7 +53,7 @@ def plot_eigenvalues(found: Eigenvalues, path: str | Path) -> Path:
 
 
 def plot_phase(portrait: PhasePortrait, path: str | Path) -> Path:
-    """One panel a model: the start is a black circle, later steps are lighter (iRNN Fig. 2, ERNN Fig. 1).
+    """Draws one panel per model: the start is a black circle, later steps are lighter (iRNN Fig. 2, ERNN Fig. 1).
 
     Example:
         >>> import tempfile

@@ -1,4 +1,4 @@
-"""Pictures of `expressivity` and `liquid`: one function each, written as PNG."""
+"""Plots of expressivity and LTC analyses, one function each, written as PNG."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNITS = {"width": "width k (units)", "depth": "layers", "sigma_w": "σ_w", "sigm
 
 
 def plot_trajectories(found: Sequence[Trajectory | LayerTrajectory], path: str | Path) -> Path:
-    """What the circle became in each network (its last layer), with the length of the path.
+    """Draws the trajectory of each network (last layer), with its length.
 
     Example:
         >>> import tempfile
@@ -39,7 +39,7 @@ def plot_trajectories(found: Sequence[Trajectory | LayerTrajectory], path: str |
 
 
 def plot_sweep(found: Sweep, path: str | Path) -> Path:
-    """Trajectory length over the setting that was varied: median and quartiles, dashed the theorems' lower bounds.
+    """Draws the trajectory length over the varied setting: median and quartiles; dashed lines are the lower bounds.
 
     Example:
         >>> import tempfile
@@ -55,7 +55,7 @@ def plot_sweep(found: Sweep, path: str | Path) -> Path:
     for index, model in enumerate(found.models):
         low, middle, high = np.nanquantile(found.lengths[index], (0.25, 0.5, 0.75), axis=-1)
         bars = np.stack([middle - low, high - middle])
-        # Beside each other, so that bars do not hide one another.
+        # Shifted, so that bars do not hide each other.
         at = places * 1.03 ** (index - 1) if numeric else places + 0.08 * (index - 1)
         style = {
             "color": colour(index),
@@ -88,7 +88,7 @@ def plot_sweep(found: Sweep, path: str | Path) -> Path:
 
 
 def plot_explained(found: Sequence[Trajectory | LayerTrajectory], path: str | Path, components: int = 8) -> Path:
-    """Bars: variance that each principal component explains; line: of all up to it.
+    """Draws the explained variance of each principal component (bars) and the cumulative sum (line).
 
     Example:
         >>> import tempfile
@@ -111,7 +111,8 @@ def plot_explained(found: Sequence[Trajectory | LayerTrajectory], path: str | Pa
 
 
 def plot_depth(found: Sweep, path: str | Path) -> Path:
-    """Table 2: computational depth of each model, median and quartiles, counted as the authors did; crosses: theirs.
+    """Draws the computational depth of each model (LTC Table 2), median and quartiles; crosses are the values of the
+    paper.
 
     Example:
         >>> import tempfile
@@ -130,8 +131,8 @@ def plot_depth(found: Sweep, path: str | Path) -> Path:
         axes.bar(at, middle, 0.24, yerr=bars, capsize=3, color=colour(index), label=NAMES[model])
         if found.over == "activation":
             means = [paper[model, value] for value in found.values]
-            told = "the paper's mean" if index == len(found.models) - 1 else None
-            axes.plot(at, means, color="black", marker="X", ls="", ms=8, mec="white", label=told)
+            label = "mean of the paper" if index == len(found.models) - 1 else None
+            axes.plot(at, means, color="black", marker="X", ls="", ms=8, mec="white", label=label)
     axes.set_yscale("log")
     axes.set_xticks(places, found.values)
     title = f"Computational depth, median of {found.depth.shape[-1]} tries"
@@ -140,7 +141,7 @@ def plot_depth(found: Sweep, path: str | Path) -> Path:
 
 
 def plot_time_constants(found: TimeConstants, path: str | Path, neurons: int = 6) -> Path:
-    """τ_sys of some neurons of the first sequence; thin dashed lines: their bounds (theorem 1).
+    """Draws τ_sys of some neurons of the first sequence; thin dashed lines are their bounds (theorem 1).
 
     Example:
         >>> import tempfile, torch

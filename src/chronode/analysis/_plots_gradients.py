@@ -1,4 +1,4 @@
-"""Pictures of gradient flow."""
+"""Plots of gradient flow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._plots import colour, finish, panels, save
 
 
 def plot_gradient_flow(flows: Sequence[GradientFlow], path: str | Path) -> Path:
-    """‖∂h_T/∂h_t‖ over t, the median over sequences (mmRNN Fig. 1 with ode-rnn, rnn-decay, mmrnn).
+    """Draws ‖∂h_T/∂h_t‖ over t, the median over sequences (mmRNN Fig. 1 with ode-rnn, rnn-decay, mmrnn).
 
     Example:
         >>> import tempfile
@@ -58,7 +58,7 @@ def plot_gradient_table(table: GradientTable, path: str | Path) -> Path:
 
 
 def plot_singular_values(flow: GradientFlow, path: str | Path) -> Path:
-    """All singular values of ∂h_T/∂h_t over t, of the first sequence.
+    """Returns all singular values of ∂h_T/∂h_t over t, of the first sequence.
 
     Example:
         >>> import tempfile, torch
@@ -97,7 +97,7 @@ def plot_loss_gradients(found: Sequence[LossGradients], path: str | Path) -> Pat
 
 
 def plot_loss_surfaces(surfaces: Sequence[LossSurface], path: str | Path) -> Path:
-    """The losses on a plane of weights, side by side on one colour scale (mmRNN Fig. 3 right).
+    """Returns the losses on a plane of weights, side by side on one colour scale (mmRNN Fig. 3 right).
 
     Example:
         >>> import tempfile
@@ -119,7 +119,7 @@ def plot_loss_surfaces(surfaces: Sequence[LossSurface], path: str | Path) -> Pat
 
 
 def plot_history(histories: Sequence[GradientHistory], path: str | Path) -> Path:
-    """The ratio, ‖∂h_T/∂h_1‖, ‖∂L/∂h_1‖ and the loss over training (iRNN Fig. 3, 8, 9).
+    """Returns the ratio, ‖∂h_T/∂h_1‖, ‖∂L/∂h_1‖ and the loss over training (iRNN Fig. 3, 8, 9).
 
     Example:
         >>> import tempfile

@@ -15,7 +15,7 @@ from ._timescales import TimeScales
 
 
 def plot_health(found: Health, path: str | Path) -> Path:
-    """Gradient flow, output ranges, time and the findings on one page.
+    """Draws gradient flow, output ranges, time and the findings on one page.
 
     Example:
         >>> import chronode, tempfile
@@ -30,11 +30,11 @@ def plot_health(found: Health, path: str | Path) -> Path:
     figure, axes = panels(2, rows=2, width=10, height=7)
     flow, ranges, time, words = axes.flat
     flow.plot(found.flow.log10_norms.T, color=colour(0), lw=1, alpha=0.6)
-    finish(flow, "step t", r"$\log_{10}\,\|\partial h_T / \partial h_t\|$", "Gradient flow, one line a sequence")
+    finish(flow, "step t", r"$\log_{10}\,\|\partial h_T / \partial h_t\|$", "Gradient flow, one line per sequence")
     units = np.arange(len(found.low))
     ranges.vlines(units, found.low, found.high, color=colour(2), lw=2)
     ranges.plot(list(found.dead), found.low[list(found.dead)], "x", color=colour(1), label="dead")
-    finish(ranges, "unit", "output, 1 % to 99 %", "Output ranges", legend=bool(found.dead))
+    finish(ranges, "unit", "output, 1% to 99%", "Output ranges", legend=bool(found.dead))
     if found.scales is None:
         _draw_shares(time, found)
     else:
@@ -54,7 +54,7 @@ def _draw_shares(axes: Any, found: Health) -> None:
 
 def _draw_scales(axes: Any, found: Health, scales: TimeScales) -> None:
     axes.semilogy(scales.values, color=colour(0), marker=".", lw=1, label="units")
-    axes.axhspan(found.gaps[0], found.gaps[2], color=colour(4), alpha=0.35, lw=0, label="gaps, 5 % to 95 %")
+    axes.axhspan(found.gaps[0], found.gaps[2], color=colour(4), alpha=0.35, lw=0, label="gaps, 5% to 95%")
     axes.axhline(found.gaps[1], color=colour(4), lw=2)
     axes.axhline(found.span, color="0.3", ls=":", lw=1.5, label="span of a series")
     finish(axes, "unit, sorted", "time (units of dt)", scales.what[0].upper() + scales.what[1:], legend=True)

@@ -1,4 +1,4 @@
-"""Pictures of `oscillators`, `oscillator_bounds` and `oscillator_studies`: one function each, written as PNG."""
+"""Plots of oscillator analyses and studies, one function each, written as PNG."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DASHES = ("-", "--", ":", "-.")
 
 
 def plot_energy(found: Energy, path: str | Path) -> Path:
-    """How far the Hamiltonian of each layer is from its first value, in percent (mean over sequences).
+    """Draws the deviation of the Hamiltonian of each layer from its first value in percent (mean over sequences).
 
     Example:
         >>> import tempfile, torch
@@ -37,7 +37,7 @@ def plot_energy(found: Energy, path: str | Path) -> Path:
 
 
 def plot_volume(found: Sequence[Volume], path: str | Path) -> Path:
-    """The volume of a set of states over time, one line a model (mean of the logarithms over sequences).
+    """Draws the volume of a set of states over time, one line per model (mean of the logarithms over sequences).
 
     Example:
         >>> import tempfile, torch
@@ -56,7 +56,7 @@ def plot_volume(found: Sequence[Volume], path: str | Path) -> Path:
 
 
 def plot_reconstruction(found: Reconstruction, path: str | Path) -> Path:
-    """Error of the restored states against the steps gone back, one line a Δt, one style a precision.
+    """Draws the error of the restored states over inverse steps, one line per Δt, one style per precision.
 
     Example:
         >>> import tempfile
@@ -68,17 +68,17 @@ def plot_reconstruction(found: Reconstruction, path: str | Path) -> Path:
     """
     figure, ((axes,),) = panels()
     back = np.arange(1, found.error.shape[-1])
-    error = np.where(found.error > 0, found.error, np.nan)[..., 1:]  # 0 has no place on a logarithmic axis
+    error = np.where(found.error > 0, found.error, np.nan)[..., 1:]  # 0 cannot be shown on a logarithmic axis
     for i, delta_t in enumerate(found.delta_t):
         for j, dtype in enumerate(found.dtypes):
             name = f"Δt = {delta_t:g}, {dtype}"
             axes.loglog(back, error[i, j], color=colour(i), ls=DASHES[j % 4], lw=1.5, label=name)
-    finish(axes, "steps gone back", "largest error of y and z", "Error of the inverse", legend=True)
+    finish(axes, "inverse steps", "largest error of y and z", "Error of the inverse", legend=True)
     return save(figure, path)
 
 
 def plot_state_bounds(found: StateBounds, path: str | Path) -> Path:
-    """Largest |y| and |z| over time, dashed what C.1 allows.
+    """Draws the largest |y| and |z| over time; dashed lines are the bounds C.1.
 
     Example:
         >>> import tempfile, torch
@@ -101,7 +101,7 @@ def plot_state_bounds(found: StateBounds, path: str | Path) -> Path:
 
 
 def plot_gradient_bounds(found: GradientBounds, path: str | Path) -> Path:
-    """The largest gradient over the length, dashed what (12) allows.
+    """Draws the largest gradient over the length; dashed lines are the bounds (12).
 
     Example:
         >>> import tempfile
@@ -119,7 +119,8 @@ def plot_gradient_bounds(found: GradientBounds, path: str | Path) -> Path:
 
 
 def plot_representation(found: Representation, path: str | Path) -> Path:
-    """The share of step k in the gradient against (14); beside it, how far their ratio is from its limit.
+    """Draws the contribution of step k to the gradient and formula (14), and the distance of their ratio from its
+    limit.
 
     Example:
         >>> import tempfile
@@ -133,7 +134,13 @@ def plot_representation(found: Representation, path: str | Path) -> Path:
     for index, (name, values) in enumerate((("measured", found.measured), ("formula (14)", found.formula))):
         middle = np.median(np.abs(values), axis=1)
         axes[0].loglog(found.delta_t, middle, color=colour(index), marker="os"[index], ls=DASHES[index], label=name)
-    finish(axes[0], "Δt", f"|share of step {found.at} in ∂E/∂w|", f"Median over units, n = {found.steps}", legend=True)
+    finish(
+        axes[0],
+        "Δt",
+        f"|contribution of step {found.at} to ∂E/∂w|",
+        f"Median over units, n = {found.steps}",
+        legend=True,
+    )
     limit = (found.steps - found.at + 1) / found.steps
     distance = np.abs(found.ratio - limit).max(1)
     axes[1].loglog(found.delta_t, distance, color=colour(0), marker="o", label="worst unit")
@@ -144,7 +151,7 @@ def plot_representation(found: Representation, path: str | Path) -> Path:
 
 
 def plot_effective_steps(found: EffectiveSteps, path: str | Path) -> Path:
-    """Effective time steps of all units, smallest first, one line a layer; dashed: the largest possible.
+    """Draws the effective time steps of all units, smallest first, one line per layer; dashed: the largest possible.
 
     Example:
         >>> import tempfile, chronode
@@ -163,7 +170,7 @@ def plot_effective_steps(found: EffectiveSteps, path: str | Path) -> Path:
 
 
 def plot_weight_norms(found: WeightNorms, path: str | Path) -> Path:
-    """‖w‖∞ of each layer over epochs: mean, and shaded one standard deviation over runs.
+    """Draws ‖w‖∞ of each layer over epochs: mean and one standard deviation over runs (shaded).
 
     Example:
         >>> import tempfile
@@ -182,7 +189,7 @@ def plot_weight_norms(found: WeightNorms, path: str | Path) -> Path:
 
 
 def plot_sensitivity(found: Sensitivity, path: str | Path) -> Path:
-    """The score over Δt and over α: mean and standard deviation over runs.
+    """Draws the score over Δt and over α: mean and standard deviation over runs.
 
     Example:
         >>> import tempfile
@@ -199,12 +206,12 @@ def plot_sensitivity(found: Sensitivity, path: str | Path) -> Path:
     low = min(each.get_ylim()[0] for each in axes)
     high = max(each.get_ylim()[1] for each in axes)
     for each in axes:
-        each.set_ylim(low, high)  # so that the two can be compared
+        each.set_ylim(low, high)  # the same range, for comparison
     return save(figure, path)
 
 
 def plot_stacking(found: Comparison, path: str | Path) -> Path:
-    """The score over the number of layers, one line a kind of stacking.
+    """Draws the score over the number of layers, one line per kind of stacking.
 
     Example:
         >>> import tempfile
@@ -220,7 +227,7 @@ def plot_stacking(found: Comparison, path: str | Path) -> Path:
 
 
 def plot_subsampling(found: Comparison, path: str | Path) -> Path:
-    """The score over the number of entries that are seen.
+    """Draws the score over the number of entries used.
 
     Example:
         >>> import tempfile
@@ -235,7 +242,7 @@ def plot_subsampling(found: Comparison, path: str | Path) -> Path:
 
 
 def _draw_comparison(axes: Any, found: Comparison, name: str) -> None:
-    """Mean and standard deviation over runs, one line a kind."""
+    """Draws mean and standard deviation over runs, one line per kind."""
     scale = 100 if found.metric in ("accuracy", "f1", "auroc") else 1
     for index, kind in enumerate(found.kinds):
         scores = scale * found.scores[index]

@@ -1,4 +1,4 @@
-"""Result: what every analysis gives back, numbers first."""
+"""Result: the base class of all analysis results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .._files import replacing
 
 @dataclass(frozen=True)
 class Result:
-    """A frozen dataclass of numbers and arrays that can be written as JSON.
+    """Frozen dataclass of numbers and arrays that can be written as JSON.
 
     Example:
         >>> @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class Result:
     """
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as plain lists, numbers and texts; what is not finite becomes None, which JSON can say."""
+        """Returns the fields as plain lists, numbers and texts; values that are not finite become None."""
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """The numbers as JSON text, also written to `path` if one is given."""
+        """Returns the numbers as JSON text and writes it to `path` if given."""
         text = json.dumps(self.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
         if path is not None:
             with replacing(Path(path)) as draft:

@@ -1,4 +1,4 @@
-"""How long one batch takes to train, by length (UnICORNN Fig. 2)."""
+"""Training time of one batch by sequence length (UnICORNN Fig. 2)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ TORCH_LSTM = "torch.nn.LSTM"
 
 @dataclass(frozen=True)
 class Speed(Result):
-    """Median seconds of forward and backward together on this machine.
+    """Median seconds of a forward and backward pass on this machine.
 
     Attributes:
-        models: their names.
-        lengths: T of each column.
-        batch: sequences of a batch.
-        hidden_size: units H.
-        seconds: `(models, lengths)`.
+        models: Names of the models.
+        lengths: Length T of each column.
+        batch: Sequences per batch.
+        hidden_size: Units H.
+        seconds: `(models, lengths)` median seconds.
     """
 
     models: tuple[str, ...]
@@ -44,16 +44,16 @@ def training_speed(
     repeats: int = 5,
     progress: Callable[[int, int], None] | None = None,
 ) -> Speed:
-    """Times each model; "torch.nn.LSTM" is PyTorch's own LSTM, of one layer as in the paper.
+    """Times each model; "torch.nn.LSTM" is the LSTM of PyTorch with one layer, as in the paper.
 
     Args:
-        models: registered names, or "torch.nn.LSTM".
-        lengths: sequence lengths.
-        batch: sequences of a batch.
-        hidden_size: units H.
-        layers: of all models but "torch.nn.LSTM".
-        repeats: rounds; the median counts.
-        progress: called with (timings done, timings in all).
+        models: Registered names, or "torch.nn.LSTM".
+        lengths: Sequence lengths.
+        batch: Sequences per batch.
+        hidden_size: Units H.
+        layers: Number of layers of all models except "torch.nn.LSTM".
+        repeats: Number of rounds; the median is reported.
+        progress: Called with (finished timings, total timings).
 
     Example:
         >>> training_speed(["unicornn"], [10, 20], batch=2, hidden_size=4, repeats=1).seconds.shape

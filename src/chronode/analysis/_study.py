@@ -1,4 +1,4 @@
-"""Trial: one training of a UnICORNN, to be repeated with something changed."""
+"""Trial: a training of UnICORNN that studies repeat with changes."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ..training._assembly import assemble
 
 @dataclass(frozen=True)
 class Trial:
-    """What a study trains, again and again with something changed.
+    """Training that a study repeats with changed settings.
 
     Attributes:
-        task: a task's name, or a Task.
-        protocol: of the task.
-        options: of the task.
-        hidden_size: units a layer.
-        num_layers: layers.
-        settings: of UnICORNN and its layer: delta_t, alpha, dropout, ...
-        training: how to train; the seed is that of the first run.
-        runs: trainings of each kind, which differ in their seed; the data stay the same.
+        task: Name of a task, or a Task.
+        protocol: Protocol of the task.
+        options: Options of the task.
+        hidden_size: Units per layer.
+        num_layers: Number of layers.
+        settings: Settings of UnICORNN and its layer: delta_t, alpha, dropout, ...
+        training: Training settings; the seed is that of the first run.
+        runs: Number of trainings of each kind with different seeds; the data are the same.
     """
 
     task: str | Task = "digits-seq"
@@ -42,23 +42,23 @@ class Trial:
 
     @property
     def found(self) -> Task:
-        """The task itself."""
+        """The task."""
         return find(self.task) if isinstance(self.task, str) else self.task
 
     def load(self) -> Parts:
-        """The task's series."""
+        """Loads the series of the task."""
         return self.found.load(self.protocol, self.training.seed, **self.options)
 
     def train(
         self, parts: Parts, run: int = 0, watch: Callable[[SequenceModel], None] | None = None, **changes: Any
     ) -> tuple[Fitted, float]:
-        """One training, and the task's metric on the test part.
+        """Trains once and returns the metric of the task on the test part.
 
         Args:
-            parts: the series.
-            run: which of the runs.
-            watch: called with the model before training and after every epoch.
-            changes: of `settings`, or `num_layers`.
+            parts: The series.
+            run: Number of the run.
+            watch: Called with the model before training and after every epoch.
+            changes: Changes to `settings` or `num_layers`.
         """
         told = {"num_layers": self.num_layers, **self.settings, **changes}
         settings = replace(self.training, seed=self.training.seed + run)

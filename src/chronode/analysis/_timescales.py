@@ -1,4 +1,4 @@
-"""The time scales that a model has of its own, to be held against the gaps in the data."""
+"""Intrinsic time scales of models, for comparison with the gaps in the data."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from ..nn.cells.ltc import LTCCell
 from ..nn.cells.phased_lstm import PhasedLSTMCell
 from ..nn.cells.rnn_decay import RNNDecayCell
 from ..nn.cells.unicornn import UnICORNNCell
-from ._instrumented import Inputs, Inside, Opened, as_layer
+from ._instrumented import Inputs, Inside, Instrumented, as_layer
 from ._result import Result
 
 FADED, RESOLVED = 5.0, 1.0
-"""Gaps of so many time scales are too long: of what decays less than 1 % is left, and oscillators are not followed."""
+"""Gaps of this many time scales are too long: less than 1% of a decaying state remains, and oscillations are missed."""
 
 
 @dataclass(frozen=True)
 class TimeScales(Result):
-    """How fast the units of a model move by themselves.
+    """Intrinsic time scales of the units of a model.
 
     Attributes:
-        what: what is told of each unit, in words.
-        values: of all units of all layers, shortest first, in the unit of dt; infinite for a unit that does not move.
-        most: a gap of more than so many time scales is too long.
+        what: Description of the time scale.
+        values: Time scales of all units of all layers, shortest first, in the unit of dt; infinite for a constant unit.
+        most: Number of time scales above which a gap is too long.
     """
 
     what: str
@@ -46,27 +46,28 @@ class TimeScales(Result):
 
     @property
     def low(self) -> float:
-        """One unit in ten is faster."""
+        """The 10% quantile."""
         return float(np.quantile(self.values, 0.1, method="nearest"))
 
     @property
     def high(self) -> float:
-        """One unit in ten is slower."""
+        """The 90% quantile."""
         return float(np.quantile(self.values, 0.9, method="nearest"))
 
 
 @torch.no_grad()
 def time_scales(model: Layer | SequenceModel, x: Tensor, **times: Any) -> TimeScales | None:
-    """The time scale of every unit, for models that have them; None for all others.
+    """Returns the time scale of every unit, for models that have them; None for all others.
 
-    LTC and CT-LSTM have scales that the data move: the median over all steps counts. CT-RNN, RNN-decay, GRU-D, CT-GRU
-    and phased LSTM have fixed ones (decay times, or periods), UnICORNN and coRNN the time that their oscillators take
-    for one unit of their own time, 1 / (Δt σ(c)) and 1 / Δt. An mmRNN has them with the flow "ctrnn" only.
+    The scales of LTC and CT-LSTM depend on the data: the median over all steps is used. CT-RNN, RNN-decay, GRU-D,
+    CT-GRU and phased LSTM have fixed ones (decay times, or periods), UnICORNN and coRNN the time that their
+    oscillators need for one unit of their own time, 1 / (Δt σ(c)) and 1 / Δt. An mmRNN only has them with the flow
+    "ctrnn".
 
     Args:
-        model: a layer or a `SequenceModel` (whose layer is looked at).
-        x: as the layer takes it.
-        times: dt, t, lengths and observed as the layer takes them.
+        model: A layer or a `SequenceModel` (whose layer is analyzed).
+        x: Input of the layer.
+        times: dt, t, lengths and observed, as for the layer.
 
     Example:
         >>> import chronode
@@ -74,26 +75,26 @@ def time_scales(model: Layer | SequenceModel, x: Tensor, **times: Any) -> TimeSc
         >>> found.what, found.values.round().tolist()
         ('the time of an oscillator 1/(Δt σ(c))', [4.0, 4.0, 4.0, 4.0])
     """
-    opened = Opened(as_layer(model, 1, 1, 0))
-    inputs = opened.enter(x, **times)
-    found = [_of_cell(one, _valid(inputs)) for one in opened.inside(inputs)]
+    instrumented = Instrumented(as_layer(model, 1, 1, 0))
+    inputs = instrumented.enter(x, **times)
+    found = [_of_cell(one, _valid(inputs)) for one in instrumented.inside(inputs)]
     known = [one for one in found if one is not None]
     if not known:
         return None
     values = torch.cat([scales.flatten() for _, scales in known]).sort().values.numpy()
-    most = RESOLVED if isinstance(opened.cells[0], (UnICORNNCell, CoRNNCell)) else FADED
+    most = RESOLVED if isinstance(instrumented.cells[0], (UnICORNNCell, CoRNNCell)) else FADED
     return TimeScales(known[0][0], values, most)
 
 
 def _valid(inputs: Inputs) -> Tensor:
-    """Which steps are no padding, `(T, B)`."""
+    """Returns the mask of steps that are not padding, `(T, B)`."""
     steps, batch = inputs.x.shape[:2]
     ends = torch.full((batch,), steps) if inputs.lengths is None else inputs.lengths
     return torch.arange(steps)[:, None] < ends
 
 
 def _of_cell(inside: Inside, valid: Tensor) -> tuple[str, Tensor] | None:
-    """In words what is told, and the scale of each unit."""
+    """Returns a description and the time scale of each unit."""
     cell: Any = inside.cell
     if isinstance(cell, LTCCell):
         now = cell.time_constants(inside.seen[valid], (inside.states[valid],))
@@ -113,15 +114,15 @@ def _of_cell(inside: Inside, valid: Tensor) -> tuple[str, Tensor] | None:
 
 
 def _of_decay(cell: Cell) -> tuple[str, Tensor] | None:
-    """Of cells whose state fades at a rate that does not depend on the data."""
-    told = "the decay time of the state"
+    """Returns the decay times of cells whose decay rate does not depend on the data."""
+    text = "the decay time of the state"
     if isinstance(cell, RNNDecayCell):
-        return told, 1 / F.softplus(cell.tau)
+        return text, 1 / F.softplus(cell.tau)
     if isinstance(cell, GRUDCell):
-        return told, 1 / cell.decay.weight.sum(1).clamp(min=0)  # where all inputs were seen at the last step
+        return text, 1 / cell.decay.weight.sum(1).clamp(min=0)  # if all inputs were observed at the last step
     flow = getattr(cell, "flow", None)
     if isinstance(flow, LeakyFlow):
-        return told, 1 / F.softplus(flow.rate)
+        return text, 1 / F.softplus(flow.rate)
     if isinstance(flow, CTRNNFlow):
-        return told, torch.ones(cell.hidden_size, dtype=torch.float64)
+        return text, torch.ones(cell.hidden_size, dtype=torch.float64)
     return None
