@@ -35,7 +35,7 @@ def plot_gradient_flow(flows: Sequence[GradientFlow], path: str | Path) -> Path:
 
 
 def plot_gradient_table(table: GradientTable, path: str | Path) -> Path:
-    """mmRNN's Table 2 over the length; the paper's figures dashed.
+    """Draws mmRNN Table 2 over the length; the numbers of the paper are dashed.
 
     Example:
         >>> import tempfile
@@ -58,7 +58,7 @@ def plot_gradient_table(table: GradientTable, path: str | Path) -> Path:
 
 
 def plot_singular_values(flow: GradientFlow, path: str | Path) -> Path:
-    """Returns all singular values of ∂h_T/∂h_t over t, of the first sequence.
+    """Draws all singular values of ∂h_T/∂h_t over t, of the first sequence.
 
     Example:
         >>> import tempfile, torch
@@ -77,7 +77,7 @@ def plot_singular_values(flow: GradientFlow, path: str | Path) -> Path:
 
 
 def plot_loss_gradients(found: Sequence[LossGradients], path: str | Path) -> Path:
-    """‖∂L/∂h_t‖ over t, as a share of its largest value (mmRNN Fig. 3 left).
+    """Draws ‖∂L/∂h_t‖ over t, as a share of its largest value (mmRNN Fig. 3 left).
 
     Example:
         >>> import tempfile
@@ -97,7 +97,7 @@ def plot_loss_gradients(found: Sequence[LossGradients], path: str | Path) -> Pat
 
 
 def plot_loss_surfaces(surfaces: Sequence[LossSurface], path: str | Path) -> Path:
-    """Returns the losses on a plane of weights, side by side on one colour scale (mmRNN Fig. 3 right).
+    """Draws the losses on a plane in weight space, side by side on one colour scale (mmRNN Fig. 3 right).
 
     Example:
         >>> import tempfile
@@ -119,7 +119,7 @@ def plot_loss_surfaces(surfaces: Sequence[LossSurface], path: str | Path) -> Pat
 
 
 def plot_history(histories: Sequence[GradientHistory], path: str | Path) -> Path:
-    """Returns the ratio, ‖∂h_T/∂h_1‖, ‖∂L/∂h_1‖ and the loss over training (iRNN Fig. 3, 8, 9).
+    """Draws the ratio, ‖∂h_T/∂h_1‖, ‖∂L/∂h_1‖ and the loss over training (iRNN Figs. 3, 8 and 9).
 
     Example:
         >>> import tempfile

@@ -1,4 +1,4 @@
-"""Checkpoints that survive a kill, a torn file and a full disk."""
+"""Checkpoints that survive a killed process, a torn file and a full disk."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from .._checks import whole
 from .._documents import parse_json
 from .._files import DiskFull, replacing, sweep
 
-# The hash of the content is part of the name: one rename brings both, and the file stays plain safetensors.
+# The hash of the content is part of the name: one rename sets both, and the file remains plain safetensors.
 _NAME = re.compile(r"checkpoint-(\d{6,})-([0-9a-f]{32})\.safetensors")
 
 Checkpoint = tuple[dict[str, Tensor], dict[str, Any]]
 
 
 class Store:
-    """The last few checkpoints of a run, in one folder; only one process may save into it at a time.
+    """The last few checkpoints of a run, in one folder; only one process at a time may save to it.
 
-    A checkpoint is one safetensors file with the facts as JSON in its header. It gets its name when it is whole
-    and synced, and older ones go only then. The name holds the SHA-256 of the content, so a torn or altered
-    file is found when it is read, and the one before it is used.
+    A checkpoint is one safetensors file with other data as JSON in its header. It gets its name when it is complete and
+    synced, and only then are older ones removed. The name contains the SHA-256 of the content, so a torn or modified
+    file is detected when it is read, and the previous one is used.
 
     Attributes:
-        folder: where the files are; made by the first `save`.
-        keep: how many checkpoints stay.
-        notes: what was wrong with files that `latest` had to pass over.
+        folder: Folder of the files; created by the first `save`.
+        keep: Number of checkpoints to keep.
+        notes: Problems with files that `latest` had to skip.
 
     Example:
         >>> import tempfile
@@ -51,12 +51,12 @@ class Store:
         """Writes a checkpoint, then removes the oldest ones.
 
         Args:
-            tensors: of any shape and strides; views of one memory are stored one by one.
-            facts: what JSON can hold, NaN and infinities too. Tuples come back as lists.
+            tensors: Tensors of any shape and strides; views of the same memory are stored separately.
+            facts: Data that JSON can hold, including NaN and infinities. Tuples are restored as lists.
 
         Raises:
-            DiskFull: there is no room; names the last good checkpoint, which is still there.
-            TypeError: a tensor or fact has a type that would not come back as it was.
+            DiskFull: There is not enough space; the message names the last good checkpoint, which is kept.
+            TypeError: A tensor or value has a type that cannot be restored.
         """
         content = _packed(tensors, facts)
         sweep(self.folder)
@@ -70,7 +70,7 @@ class Store:
         self._remove_old()
 
     def latest(self) -> Checkpoint | None:
-        """The newest whole checkpoint, or None if there is none."""
+        """Returns the newest valid checkpoint, or None if there is none."""
         found = self._newest()
         return found and found[1]
 
@@ -78,22 +78,22 @@ class Store:
         for path in self._files():
             try:
                 content = path.read_bytes()
-            except FileNotFoundError:  # it went while we looked, so there is a newer one
+            except FileNotFoundError:  # removed in the meantime, so there is a newer one
                 return self._newest()
             if _hash(content) == _match(path)[2]:
                 return path, _unpacked(content, path)
             if path not in self._damaged:
                 self._damaged.add(path)
-                self.notes.append(f"{path} is torn or altered (its hash is not that of its name): it is passed over.")
+                self.notes.append(f"{path} is torn or modified (its hash does not match its name) and was skipped.")
         return None
 
     def _files(self) -> list[Path]:
-        """The checkpoints, newest first."""
+        """Returns the checkpoints, newest first."""
         found = [path for path in self.folder.glob("checkpoint-*") if _NAME.fullmatch(path.name)]
         return sorted(found, key=_number, reverse=True)
 
     def _remove_old(self) -> None:
-        # A damaged file must not take the place of a whole one.
+        # A damaged file must not replace a valid one.
         whole_ones = [path for path in self._files() if path not in self._damaged]
         for path in {*whole_ones[self.keep :], *self._damaged}:
             path.unlink(missing_ok=True)
@@ -141,29 +141,29 @@ def _unpacked(content: bytes, path: Path) -> Checkpoint:
         tensors = {name: _own(tensor) for name, tensor in load(content).items()}
     except SafetensorError as error:
         raise ValueError(f"{path}: this is not a safetensors file ({error}).") from error
-    # The header is JSON, its length the first eight bytes; `load` does not give the metadata back.
+    # The header is JSON with its length in the first eight bytes; `load` does not return the metadata.
     header = parse_json(content[8 : 8 + int.from_bytes(content[:8], "little")], Any, str(path))
-    told = header.get("__metadata__", {}).get("facts")
-    facts = None if told is None else parse_json(told, Any, f"{path}, facts")
+    content = header.get("__metadata__", {}).get("facts")
+    facts = None if content is None else parse_json(content, Any, f"{path}, facts")
     if not isinstance(facts, dict):
-        raise ValueError(f"{path}: this is not a checkpoint: its metadata have no facts.")
+        raise ValueError(f"{path}: this is not a checkpoint: its metadata contain no facts.")
     return tensors, facts
 
 
 def _own(tensor: Tensor) -> Tensor:
-    """A copy with memory of its own: safetensors writes no shared memory, and reads views into the whole file."""
+    """Returns a copy with its own memory: safetensors cannot write shared memory, and reads views of the whole file."""
     return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
 
 
 def _check_fact(value: Any, place: str) -> None:
-    """Refuses what JSON would turn into something else without a word, or cannot hold."""
+    """Rejects values that JSON would silently change or cannot hold."""
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
-                raise TypeError(f"{place} has the key {key!r}: JSON keys are strings, so it would not come back.")
+                raise TypeError(f"{place} has the key {key!r}: JSON keys are strings, so it could not be restored.")
             _check_fact(item, f"{place}[{key!r}]")
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
             _check_fact(item, f"{place}[{index}]")
     elif not isinstance(value, str | int | float | None):
-        raise TypeError(f"{place} is a {type(value).__name__}: a fact is a number, a string, None, a list or a dict.")
+        raise TypeError(f"{place} is a {type(value).__name__}: it must be a number, a string, None, a list or a dict.")

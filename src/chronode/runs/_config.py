@@ -1,4 +1,4 @@
-"""What a training is asked to do, as plain data: a section for the data, one for the model, one for the training."""
+"""Configuration of a training as plain data: sections for data, model and training."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _EXPONENT = re.compile(r"[+-]?\d+\.?\d*[eE][+-]?\d+")
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Where the series come from, what is learnt of them, and how they are divided.
+    """Source of the series, their target and their split.
 
     Attributes:
         source: File, or name of a task.
-        target: Column(s) to learn.
+        target: Target column(s).
         id: Column that identifies the series; without it the file is one series.
         time: Column of times; without it, steps are counted.
         group: Column whose groups no split may divide, such as a hospital; the id by default.
         columns: Value columns; all others by default.
         ignore: Columns to leave out.
         time_unit: Unit of time, such as "hours" or "100 ms", or a number if times are numbers; by default the unit that
-            brings the median gap near 1.
+            makes the median gap about 1.
         time_format: Format of the times, such as "%d/%m/%Y %H:%M", "number" or "epoch ms"; detected by default.
         duplicates: What to do with rows of the same id and time: "merge", "keep" or "error".
         categorical: What to do with text in value columns: "error", "codes" or "onehot".
@@ -40,8 +40,8 @@ class DataConfig:
         per_step: Whether every step has a target; by default if it changes within a series.
         channel: For files with one reading per row: column with the name of the channel.
         value: For files with one reading per row: column with the reading.
-        order: Axes of an .npz file's values: "NTD" or "NDT"; the options for target, id, time, group and lengths then
-            name arrays.
+        order: Axes of the values of an .npz file: "NTD" or "NDT"; the options for target, id, time, group and lengths
+            then name arrays.
         lengths: Array with the number of steps of each series in a padded .npz file.
         missing_values: Texts or numbers that mean a missing value, such as -999 or "<0.5", besides empty cells and NA.
         row_per_series: Whether every row is a series and the columns are its steps, as in the UCR archive.
@@ -50,18 +50,18 @@ class DataConfig:
         decimal: Decimal point of a text file; detected by default.
         thousands: Thousands separator of a text file; detected by default.
         encoding: Text encoding of the file; detected by default.
-        comment: What comment lines of a text file begin with; "#" by default if the first line does.
-        forecast: Number of next steps to forecast instead of learning a target; 0 for a target. A forecast is learned
+        comment: Prefix of comment lines of a text file; "#" by default if the first line begins with it.
+        forecast: Number of next steps to forecast instead of a target; 0 for a target. A forecast is learned
             from overlapping windows; with --per-step, at every step of whole series.
         channels: Channels to forecast; all by default.
         window: Number of steps of the windows that series are cut into; 0 for whole series, and for forecasts a number
             that suits the horizon and the season.
-        stride: Steps from the start of one window to the next; the window's length by default, 1 for forecasts.
+        stride: Steps from the start of one window to the next; the length of the window by default, 1 for forecasts.
         split: Shares of training, validation and test.
         split_by: "group" (no group in two parts), "time" (training comes first), or "auto": by group if there are at
             least three.
         scale: Whether channels and numeric targets are scaled to mean 0 and standard deviation 1 of the training part.
-        scale_time: Whether times are divided by the training part's median gap.
+        scale_time: Whether times are divided by the median gap of the training part.
         protocol: Protocol of a task: "clean" or "paper".
         options: Options of a task: NAME=VALUE.
 
@@ -116,18 +116,18 @@ class DataConfig:
         if len(self.split) != 3:
             raise ValueError(f"split needs three shares (training, validation, test), got {list(self.split)}.")
         if self.forecast and self.target:
-            raise ValueError("forecast learns the next values of channels: leave the target out, or the forecast.")
+            raise ValueError("forecast predicts the next values of channels: omit either target or forecast.")
         if self.channels and not self.forecast:
-            raise ValueError("channels says what to forecast: give forecast=1 (or more steps) with it.")
+            raise ValueError("channels needs forecast=1 (or more steps).")
         if self.stride and not self.window and not self.forecast:
-            raise ValueError("stride goes with window.")
+            raise ValueError("stride needs window.")
         if bool(self.channel) != bool(self.value):
-            raise ValueError("channel and value go together: a row per reading has both.")
+            raise ValueError("channel and value must be given together.")
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Which model.
+    """Model and its size.
 
     Attributes:
         model: Name of the model (`chronode models` lists them).
@@ -161,12 +161,12 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class Config:
-    """All that a training is asked to do.
+    """Complete configuration of a training.
 
     Attributes:
-        data: the series.
-        model: what learns.
-        training: how.
+        data: Section of the data.
+        model: Section of the model.
+        training: Section of the training.
 
     Example:
         >>> config = Config.from_dict({"data": {"source": "a.csv", "target": "y"}, "training": {"epochs": 3}})
@@ -179,25 +179,27 @@ class Config:
     training: Settings = field(default_factory=Settings)
 
     def as_dict(self) -> dict[str, Any]:
-        """For YAML and JSON."""
-        told = {"data": asdict(self.data), "model": asdict(self.model), "training": self.training.as_dict()}
-        return {name: _listed(section) for name, section in told.items()}
+        """Returns the config as plain data for YAML and JSON."""
+        values = {"data": asdict(self.data), "model": asdict(self.model), "training": self.training.as_dict()}
+        return {name: _listed(section) for name, section in values.items()}
 
     @classmethod
-    def from_dict(cls, told: Any) -> Config:
-        """The config that `as_dict` told; what is left out has its default."""
-        return cls().with_values(told)
+    def from_dict(cls, values: Any) -> Config:
+        """Returns the config that `as_dict` described; missing values have their defaults."""
+        return cls().with_values(values)
 
-    def with_values(self, told: Any) -> Config:
-        """The same with other values for what `told` names, in sections."""
-        if not isinstance(told, Mapping):
-            raise ValueError("a config has the sections data, model and training, each with names and values.")
+    def with_values(self, values: Any) -> Config:
+        """Returns the config with the given values, by section."""
+        if not isinstance(values, Mapping):
+            raise ValueError("a config must be a mapping with the sections data, model and training.")
         sections: dict[str, Any] = {}
-        for name, values in told.items():
+        for name, values in values.items():
             if name not in ("data", "model", "training"):
-                raise ValueError(f"a config has no section {name!r}: it has data, model and training.{_home(name)}")
+                raise ValueError(
+                    f"a config has no section {name!r}; its sections are data, model and training.{_home(name)}"
+                )
             if not isinstance(values, Mapping):
-                raise ValueError(f"{name} must hold names and values, got {str(values)[:60]!r}.")
+                raise ValueError(f"{name} must be a mapping, got {str(values)[:60]!r}.")
             sections[name] = _changed(getattr(self, name), values, name)
         return replace(self, **sections)
 
@@ -216,7 +218,7 @@ def _changed(section: Section, values: Mapping[str, Any], where: str) -> Section
 
 
 def _taken(value: Any, kind: str) -> Any:
-    """A value of YAML as the field holds it: lists are tuples, one name is a list of one."""
+    """Converts a YAML value for the field: lists become tuples, a single name a list."""
     if isinstance(value, Mapping):
         return {name: exponent(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -229,7 +231,7 @@ def _taken(value: Any, kind: str) -> Any:
 
 
 def exponent(value: Any) -> Any:
-    """A number where YAML sees text because it has an exponent without a point: 1e-3; else the value itself.
+    """Converts a number that YAML reads as text because its exponent has no decimal point (1e-3).
 
     Example:
         >>> exponent("1e-3"), exponent("euler"), exponent(2)
@@ -239,7 +241,7 @@ def exponent(value: Any) -> Any:
 
 
 def _home(name: str) -> str:
-    """Where a misplaced name belongs."""
+    """Returns the section to which a misplaced name belongs."""
     homes = {"data": DataConfig, "model": ModelConfig, "training": Settings}
     found = [section for section, cls in homes.items() if name in {f.name for f in fields(cls)}]
     return f" {name!r} belongs to {found[0]}." if found else ""

@@ -1,4 +1,4 @@
-"""What a run was made with: versions, machine, kernels. Nothing that tells who or where."""
+"""Environment of a run: versions, machine and kernels, without personal data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .._version import __version__
 from ..kernels._backend import chosen
 from ..kernels._library import library
 
-# Numbers may differ in the last bit where one of these does.
+# Results may differ in the last bit if one of these differs.
 _DECIDES_NUMBERS = (
     "chronode",
     "commit",
@@ -33,11 +33,11 @@ _DECIDES_NUMBERS = (
 
 
 def environment() -> dict[str, Any]:
-    """Versions, commit, machine, threads and kernels, as plain data.
+    """Returns versions, commit, machine, threads and kernels as plain data.
 
     Example:
-        >>> told = environment()
-        >>> told["threads"] == torch.get_num_threads()
+        >>> found = environment()
+        >>> found["threads"] == torch.get_num_threads()
         True
     """
     commit, changed = _commit()
@@ -60,7 +60,7 @@ def environment() -> dict[str, Any]:
 
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What changed between two environments and may change the numbers; one line each.
+    """Lists the changes between two environments that may change the results.
 
     Example:
         >>> differences({"torch": "2.6.0", "threads": 2}, {"torch": "2.7.0", "threads": 2})
@@ -74,7 +74,7 @@ def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 
 def _kernels() -> str:
-    """The instruction set of the native kernels, or "none"."""
+    """Returns the instruction set of the native kernels, or "none"."""
     loaded = library()
     return "none" if loaded is None else loaded.chronode_isa().decode()
 
@@ -87,8 +87,8 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> tuple[str | None, bool | None]:
-    """The commit of chronode's source and whether tracked files differ from it; None outside a checkout."""
-    # An installed chronode may lie inside another project's checkout, whose commit says nothing about it.
+    """Returns the commit of the source and whether tracked files differ from it; None outside a checkout."""
+    # An installed chronode may be inside the checkout of another project, whose commit is irrelevant.
     if not _git("ls-files", "_version.py"):
         return None, None
     changes = _git("status", "--porcelain", "--untracked-files=no", "--", ".")
@@ -96,8 +96,8 @@ def _commit() -> tuple[str | None, bool | None]:
 
 
 def _git(*words: str) -> str | None:
-    """What git says about chronode's folder, or None where it cannot."""
-    # Without optional locks, a look does not disturb a commit that is being made.
+    """Runs git in the source folder; None if that fails."""
+    # Without optional locks, it does not interfere with a concurrent commit.
     command = ["git", "--no-optional-locks", "-C", str(Path(__file__).parents[1]), *words]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()

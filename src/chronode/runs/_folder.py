@@ -1,4 +1,4 @@
-"""The run folder: what was asked, what it ran on, how it went, and where to go on after a kill."""
+"""The run folder: configuration, environment, progress and checkpoints of a training."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORMAT = "chronode-run"
 VERSION = 1
 OUTCOMES = ("finished", "stopped", "interrupted", "failed")
 
-# What a creation that was killed can leave; "run.json" comes last, so without it nothing was trained.
+# Files that may be left if the creation was killed; "run.json" is written last, so without it nothing was trained.
 _MADE_FIRST = {"config.json", "environment.json", "run.lock"}
 
 Scalar = str | int | float | bool | None
@@ -42,21 +42,21 @@ class _Head:
 
 @dataclass(frozen=True)
 class Summary:
-    """The fields of summary.json that chronode itself reads; a number is None where it is not finite.
+    """Fields of summary.json that chronode reads; a number is None if it is not finite.
 
     Attributes:
-        status: one of OUTCOMES.
-        stopped: why training ended.
-        epochs: that were trained.
-        best_epoch: the epoch that the weights are of.
-        metric: what it was chosen by.
-        valid: metrics on the validation part.
-        test: metrics on the test part; empty if it was not tested.
-        baselines: metrics on the test part of what it is compared with.
-        parameters: trained numbers.
-        seconds: of training.
-        notes: what the user should know.
-        fault: why it failed.
+        status: One of OUTCOMES.
+        stopped: Reason for the end of training.
+        epochs: Number of epochs.
+        best_epoch: Epoch of the weights.
+        metric: Metric by which it was chosen.
+        valid: Metrics on the validation part.
+        test: Metrics on the test part; empty if it was not tested.
+        baselines: Metrics of the baselines on the test part.
+        parameters: Number of trained parameters.
+        seconds: Training time.
+        notes: Remarks for the user.
+        fault: Reason for a failure.
     """
 
     status: str
@@ -80,22 +80,22 @@ _SUMMARY = {own.name for own in fields(Summary)}
 
 
 class Run:
-    """A folder that holds one training; made by `Run.create`, found again by `Run.open`.
+    """Folder of one training; created by `Run.create`, opened by `Run.open`.
 
-    Every file but the metrics is replaced whole. The folder holds::
+    Every file except the metrics is replaced atomically. The folder contains::
 
         run.json          format, version, command
-        config.json       what was asked
-        environment.json  what it ran on
+        config.json       configuration
+        environment.json  versions and machine
         metrics.jsonl     one line per epoch
-        checkpoints/      where to go on, see `Store`
-        summary.json      how it ended
+        checkpoints/      state for resuming, see `Store`
+        summary.json      result
 
     Attributes:
-        path: the folder.
-        config: what was asked, as JSON holds it (tuples are lists).
-        environment: see `chronode.runs._environment`.
-        command: the words of the command line that made it, or None.
+        path: The folder.
+        config: Configuration as stored in JSON (tuples are lists).
+        environment: See `chronode.runs._environment`.
+        command: Words of the command line that created it, or None.
 
     Example:
         >>> import tempfile
@@ -118,15 +118,15 @@ class Run:
 
     @classmethod
     def create(cls, folder: str | Path, config: dict[str, Any], *, command: Sequence[str] | None = None) -> Run:
-        """Makes the folder of a new run.
+        """Creates the folder of a new run.
 
         Args:
-            folder: must be empty or not exist.
-            config: what was asked; plain data.
-            command: the command line, to be told again.
+            folder: Folder that is empty or does not exist.
+            config: Configuration as plain data.
+            command: Command line, for the record.
 
         Raises:
-            ValueError: the folder holds a run or anything else, or JSON cannot hold the config.
+            ValueError: The folder is not empty, or the config cannot be written as JSON.
         """
         path = Path(folder)
         try:
@@ -134,11 +134,11 @@ class Run:
         except (TypeError, ValueError) as error:
             raise ValueError(f"config cannot be written as JSON: {error}.") from error
         if path.exists() and not path.is_dir():
-            raise ValueError(f"{path} is a file: name a folder for the run.")
+            raise ValueError(f"{path} is a file, not a folder.")
         path.mkdir(parents=True, exist_ok=True)
-        _refuse_used(path)  # before the lock leaves its file in a folder that is not ours
+        _refuse_used(path)  # before the lock file is created in a foreign folder
         with FolderLock(path / "run.lock").held():
-            _refuse_used(path)  # again, for another process may have been faster
+            _refuse_used(path)  # again, because another process may have been faster
             _write(path / "config.json", text)
             _write(path / "environment.json", _json(environment()))
             words = None if command is None else list(command)
@@ -148,35 +148,36 @@ class Run:
 
     @classmethod
     def open(cls, folder: str | Path) -> Run:
-        """The run in an existing folder.
+        """Opens the run in an existing folder.
 
         Raises:
-            ValueError: there is no run, or one of another version of chronode.
+            ValueError: The folder contains no run, or one of another version of chronode.
         """
         path = Path(folder)
         if not path.is_dir():
-            raise ValueError(f"there is no folder {path}.")
+            raise ValueError(f"folder {path} does not exist.")
         if not (path / "run.json").is_file():
             raise ValueError(f"{path} is not a run folder: it has no run.json.")
-        told = read_json(path / "run.json")
-        if not isinstance(told, dict) or told.get("format") != FORMAT:
-            raise ValueError(f"{path} is not a run folder: its run.json does not say format {FORMAT!r}.")
-        if told.get("version") != VERSION:
+        content = read_json(path / "run.json")
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise ValueError(f"{path} is not a run folder: its run.json does not have the format {FORMAT!r}.")
+        if content.get("version") != VERSION:
             raise ValueError(
-                f"{path} is a run folder of version {told.get('version')!r}, this chronode reads version {VERSION}: "
-                "use the chronode that made it (environment.json names it) or train again into a new folder."
+                f"{path} is a run folder of version {content.get('version')!r}, but this chronode reads version "
+                f"{VERSION}: "
+                "use the version of chronode in environment.json, or train again in a new folder."
             )
         head: _Head = read_json(path / "run.json", _Head)
         return cls(path, head.command)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Only one process trains into the folder; a kill frees it.
+        """Locks the folder, so that only one process trains in it; a killed process releases it.
 
-        A summary from before is removed, since the run is going on, and so are drafts that a killed process left.
+        An earlier summary is removed, since the run continues, and so are drafts left by a killed process.
 
         Raises:
-            ValueError: another process is training into it.
+            ValueError: Another process is training in the folder.
         """
         with self._lock.held():
             sweep(self.path)
@@ -186,10 +187,10 @@ class Run:
 
     @property
     def status(self) -> str:
-        """How it stands.
+        """The status of the run.
 
-        "running" while a process holds the lock; else what `finish` was told ("finished", "stopped",
-        "interrupted", "failed"); without a word from it "interrupted", or "new" if not an epoch was done.
+        "running" while a process holds the lock; otherwise the status passed to `finish` ("finished", "stopped",
+        "interrupted", "failed"); without a summary "interrupted", or "new" if no epoch was completed.
         """
         if self._lock.taken():
             return "running"
@@ -199,7 +200,7 @@ class Run:
         return "interrupted" if begun else "new"
 
     def append_metrics(self, row: dict[str, Any]) -> None:
-        """Adds a line to metrics.jsonl; numbers that are not finite become null, for JSON has none."""
+        """Adds a line to metrics.jsonl; numbers that are not finite become null."""
         line = _line(row)
         self._drop_torn_line()
         with naming_errors(self._metrics_file):
@@ -208,7 +209,7 @@ class Run:
             sync(self._metrics_file)
 
     def metrics(self) -> list[dict[str, Any]]:
-        """The lines of metrics.jsonl; one that a kill cut short is left out."""
+        """Returns the lines of metrics.jsonl without an incomplete last line."""
         if not self._metrics_file.is_file():
             return []
         rows = []
@@ -219,36 +220,38 @@ class Run:
         return rows
 
     def truncate_metrics(self, after_epoch: int) -> None:
-        """Drops the lines of later epochs, and those of none; training on from a checkpoint writes them again."""
+        """Removes the lines of later epochs; resuming from a checkpoint writes them again."""
         if self._metrics_file.is_file():
             self.replace_metrics([row for row in self.metrics() if row.get("epoch", math.inf) <= after_epoch])
 
     def replace_metrics(self, rows: Iterable[dict[str, Any]]) -> None:
-        """Writes all lines anew, as a checkpoint knows them: a kill may have come between it and its line."""
+        """Rewrites all lines from a checkpoint: the process may have been killed between the checkpoint and its
+        line.
+        """
         _write(self._metrics_file, "".join(map(_line, rows)))
 
     def finish(self, summary: dict[str, Any]) -> None:
-        """Writes summary.json: "status" is one of OUTCOMES; see `Summary` for the other fields that are read again."""
+        """Writes summary.json: "status" is one of OUTCOMES; see `Summary` for the other fields that are read."""
         one_of("summary['status']", summary.get("status", "missing"), OUTCOMES)
         self.save_json("summary.json", summary)
 
     def summary(self) -> Summary | None:
-        """What summary.json says; None if the run has not ended."""
+        """Returns the content of summary.json; None if the run has not ended."""
         path = self.path / "summary.json"
         if not path.is_file():
             return None
-        told = read_json(path, dict[str, Any])
+        content = read_json(path, dict[str, Any])
         try:
-            return parse(Summary, {name: value for name, value in told.items() if name in _SUMMARY})
+            return parse(Summary, {name: value for name, value in content.items() if name in _SUMMARY})
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
     def save_json(self, name: str, value: Any) -> None:
-        """Writes a file of the folder whole; numbers that are not finite become null."""
+        """Writes a file of the folder atomically; numbers that are not finite become null."""
         _write(self.path / name, _json(value))
 
     def load_json(self, name: str, kind: Any = Any) -> Any:
-        """Reads what `save_json` wrote, as the type `kind` (see `chronode._schema.parse`)."""
+        """Reads a file written by `save_json` as the type `kind` (see `chronode._schema.parse`)."""
         return read_json(self.path / name, kind)
 
     @property
@@ -264,7 +267,7 @@ class Run:
 
 
 def next_folder(parent: str | Path, name: str) -> Path:
-    """Makes the next free folder parent/name-1, -2, ...; two processes never get the same one.
+    """Creates the next free folder parent/name-1, -2, ...; two processes never get the same one.
 
     Example:
         >>> import tempfile
@@ -286,7 +289,7 @@ def next_folder(parent: str | Path, name: str) -> Path:
 
 
 def run_folders(parent: str | Path) -> list[Path]:
-    """The run folders in a folder by name, damaged ones included.
+    """Returns the run folders in a folder by name, including damaged ones.
 
     Example:
         >>> import tempfile
@@ -301,9 +304,9 @@ def run_folders(parent: str | Path) -> list[Path]:
 def _refuse_used(path: Path) -> None:
     names = {item.name for item in path.iterdir()}
     if "run.json" in names:
-        raise ValueError(f"{path} holds a run already: go on with it by --resume {path}, or name another folder.")
+        raise ValueError(f"{path} already contains a run: resume it with --resume {path}, or choose another folder.")
     if others := sorted(name for name in names - _MADE_FIRST if not name.startswith(".")):
-        raise ValueError(f"{path} is not empty ({others[0]} is in it): name a new or an empty folder for the run.")
+        raise ValueError(f"{path} is not empty (it contains {others[0]}): choose a new or an empty folder for the run.")
 
 
 def _json(value: Any) -> str:
@@ -315,7 +318,7 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """The same with None for NaN and infinities."""
+    """Replaces NaN and infinities by None."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""A lock on a folder that the system frees when its process ends, however it ends."""
+"""A lock on a folder that the system releases when its process ends for any reason."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_PATIENCE = 1.0  # seconds: a look at the lock takes it for a moment, and a killed process goes after a moment
+_PATIENCE = 1.0  # seconds: checking the lock takes it briefly, and a killed process needs a moment to end
 
 _handles: set[int] = set()
 
 
 class FolderLock:
-    """An exclusive lock by a file that stays; the file only says who holds it.
+    """Exclusive lock with a permanent file that contains the holder.
 
     Example:
         >>> import tempfile
@@ -36,7 +36,7 @@ class FolderLock:
         """Holds the lock within the block.
 
         Raises:
-            ValueError: another process, or another block of this one, holds it.
+            ValueError: Another process, or another block of this one, holds the lock.
         """
         handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
         _handles.add(handle)
@@ -53,11 +53,11 @@ class FolderLock:
         finally:
             if handle in _handles:  # not in a forked child, which has closed it
                 _handles.remove(handle)
-                fcntl.flock(handle, fcntl.LOCK_UN)  # now, though a child just forked may have it open still
+                fcntl.flock(handle, fcntl.LOCK_UN)  # now, because a forked child may still have it open
                 os.close(handle)
 
     def taken(self) -> bool:
-        """Whether any process holds it."""
+        """Returns whether any process holds the lock."""
         try:
             handle = os.open(self.path, os.O_RDONLY)
         except FileNotFoundError:
@@ -77,7 +77,7 @@ def _try(handle: int, kind: int) -> bool:
 
 
 def _let_go_in_child() -> None:
-    """A forked data loader must not hold the lock of a parent that was killed."""
+    """Releases the lock in a forked child, which must not hold the lock of a killed parent."""
     for handle in _handles:
         os.close(handle)
     _handles.clear()

@@ -1,4 +1,4 @@
-"""From what was asked to series that can be trained on: read or made, divided, scaled."""
+"""Preparation of series for training: reading or generating, splitting and scaling."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Prepared:
     """Series ready for `fit`.
 
     Attributes:
-        parts: training, validation and test, scaled.
-        objective: what is learnt.
-        reading: how later files are read; None for a task.
-        source: what the series came from: name, size and SHA-256 of a file; name and protocol of a task.
-        facts: of all series.
-        divided: how they were divided, in words.
-        notes: what was done to the data.
+        parts: Training, validation and test series, scaled.
+        objective: Objective of the training.
+        reading: Options for reading later files; None for a task.
+        source: Origin of the series: name, size and SHA-256 of a file; name and protocol of a task.
+        facts: Summary of all series.
+        divided: Description of the split.
+        notes: Changes made to the data.
     """
 
     parts: Parts
@@ -50,11 +50,11 @@ class Prepared:
     notes: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: what a later file is read by and compared with."""
+        """Returns plain data for JSON, by which later files are read and checked."""
         reading = None if self.reading is None else self.reading.as_dict()
         sizes = {name: len(getattr(self.parts, name)) for name in ("train", "valid", "test")}
-        told = {"source": self.source, "facts": self.facts.as_dict(), "series": sizes, "notes": list(self.notes)}
-        return {**told, "reading": reading}
+        source = {"source": self.source, "facts": self.facts.as_dict(), "series": sizes, "notes": list(self.notes)}
+        return {**source, "reading": reading}
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,14 @@ class Learnt:
 
 @dataclass(frozen=True)
 class DataFacts:
-    """data.json: what `Prepared.as_dict` told.
+    """Content of data.json, the result of `Prepared.as_dict`.
 
     Attributes:
-        source: what the series came from.
-        facts: of all series.
-        series: how many there are in each part.
-        notes: what was done to the data.
-        reading: how later files are read; None for a task.
+        source: Origin of the series.
+        facts: Summary of all series.
+        series: Number of series in each part.
+        notes: Changes made to the data.
+        reading: Options for reading later files; None for a task.
     """
 
     source: dict[str, Any]
@@ -91,12 +91,12 @@ class DataFacts:
 
     @classmethod
     def load(cls, run: Path) -> DataFacts:
-        """Those of a run folder."""
+        """Reads data.json of a run folder."""
         return read_json(run / "data.json", cls)
 
 
 def prepare(config: Config) -> Prepared:
-    """Reads the file or loads the task that the config names.
+    """Reads the file or loads the task of the config.
 
     Example:
         >>> asked = Config.from_dict({"data": {"source": "bitstream", "options": {"train": 20, "valid": 5, "test": 5}}})
@@ -106,13 +106,13 @@ def prepare(config: Config) -> Prepared:
     """
     data = config.data
     if not data.source:
-        raise ValueError("name a file or a task: `chronode train DATA ...`.")
+        raise ValueError("no data given: pass a file or a task, `chronode train DATA ...`.")
     path = Path(data.source)
     if path.exists():
         return _from_file(config)
     if path.suffix and data.source not in tasks():
         known = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise ValueError(f"{path}: there is no such file.{near(path.name, known)}")
+        raise ValueError(f"{path}: no such file.{near(path.name, known)}")
     return _from_task(config)
 
 
@@ -120,7 +120,7 @@ _kept: dict[str, Prepared] = {}
 
 
 def prepared_for(config: Config) -> Prepared:
-    """`prepare(config)`, kept until other series are asked for: many trainings in turn are on the same.
+    """Returns `prepare(config)`, cached until other series are requested, because many trainings use the same series.
 
     Example:
         >>> asked = {"data": {"source": "bitstream", "options": {"train": 20, "valid": 5, "test": 5}}}
@@ -130,8 +130,8 @@ def prepared_for(config: Config) -> Prepared:
     """
     path = Path(config.data.source)
     file = (path.stat().st_mtime_ns, path.stat().st_size) if path.is_file() else None
-    told = [config.as_dict()["data"], config.training.seed, config.model.missing, file]
-    key = json.dumps(told)
+    source = [config.as_dict()["data"], config.training.seed, config.model.missing, file]
+    key = json.dumps(source)
     if key not in _kept:
         _kept.clear()
         _kept[key] = prepare(config)
@@ -139,13 +139,13 @@ def prepared_for(config: Config) -> Prepared:
 
 
 def source_of(path: str | Path) -> dict[str, Any]:
-    """What tells a file from another: its name, size and hash."""
+    """Returns name, size and hash of a file."""
     path = Path(path)
     return {"file": path.name, "size": path.stat().st_size, "sha256": hash_of(path)}
 
 
 def check_same_file(source: str, known: dict[str, Any], run: Path) -> None:
-    """Refuses data given to a run that was trained on other data."""
+    """Rejects data that differ from those of the run."""
     if "file" not in known:
         same = source == known.get("task")
     else:
@@ -153,25 +153,28 @@ def check_same_file(source: str, known: dict[str, Any], run: Path) -> None:
     if not same:
         trained_on = known.get("file") or f"the task {known.get('task')}"
         raise ValueError(
-            f"{source} is not what {run} is trained on ({trained_on}). Give a copy of that data to resume the run, or "
-            f"leave out --resume to train on {source}."
+            f"{run} was trained on other data ({trained_on}), not on {source}. Pass a copy of those data to resume "
+            f"the run, or "
+            f"omit --resume to train on {source}."
         )
 
 
 def check_unchanged(path: str | Path, known: dict[str, Any], run: Path) -> None:
-    """Refuses a file that is not the one that `source_of` told of when `run` began; a task is always the same."""
+    """Rejects a file that has changed since the start of `run`; tasks never change."""
     path = Path(path)
     if "file" not in known:
         return
     if not path.is_file():
         raise ValueError(
-            f"{path}, which {run} is trained on, is not there: say where it is, "
+            f"{path}, the data of {run}, was not found: pass its new location, "
             f"`chronode train PLACE/{path.name} --resume {run}`."
         )
     now = source_of(path)
     if now["sha256"] != known["sha256"]:
-        sizes = f"{known['size']:,} bytes then, {now['size']:,} bytes of other content now"
-        raise ValueError(f"{path} has changed since {run} began ({sizes}): bring the old file back, or train anew.")
+        sizes = f"{known['size']:,} bytes then, {now['size']:,} bytes with other content now"
+        raise ValueError(
+            f"{path} has changed since {run} was started ({sizes}): restore the old file, or start a new run."
+        )
 
 
 def _from_task(config: Config) -> Prepared:
@@ -179,28 +182,28 @@ def _from_task(config: Config) -> Prepared:
     task = find_task(data.source)
     wrong = [name for name in ("target", "id", "time", "forecast", "window") if getattr(data, name)]
     if wrong:
-        raise ValueError(f"{data.source} is a task and brings its own data: leave out {', '.join(wrong)}.")
+        raise ValueError(f"{data.source} is a task with its own data: omit {', '.join(wrong)}.")
     parts = task.load(data.protocol, config.training.seed, **data.options)
-    told = {"task": task.name, "protocol": data.protocol, "options": dict(data.options), "seed": config.training.seed}
+    source = {"task": task.name, "protocol": data.protocol, "options": dict(data.options), "seed": config.training.seed}
     notes = dict.fromkeys(note for part in (parts.train, parts.valid, parts.test) for note in part.notes)
     sizes = f"{len(parts.train):,}/{len(parts.valid):,}/{len(parts.test):,} series"
     objective = Objective.for_task(task, parts.train, scaler=parts.scaler)
     return Prepared(
-        parts, objective, None, told, parts.train.describe(), f"{data.protocol} protocol: {sizes}", tuple(notes)
+        parts, objective, None, source, parts.train.describe(), f"{data.protocol} protocol: {sizes}", tuple(notes)
     )
 
 
 def _from_file(config: Config) -> Prepared:
     data = config.data
     if data.options or data.protocol != "clean":
-        raise ValueError(f"{data.source} is a file: protocol and options go with a task.")
+        raise ValueError(f"{data.source} is a file: protocol and options can only be given with a task.")
     if not data.target and not data.forecast and not data.source.endswith((".ts", ".npz")):
-        raise ValueError("say what is to be learnt: --target COLUMN, or --forecast STEPS for the next values.")
+        raise ValueError("a target is missing: pass --target COLUMN, or --forecast STEPS to predict the next values.")
     series = read_source(data)
     notes = list(series.notes)
     known = series if data.forecast else series.labelled()
     if gone := len(series) - len(known):
-        notes.append(f"{counted(gone, 'series')} without target: left out of training.")
+        notes.append(f"{counted(gone, 'series')} without target: not used in training.")
     if not len(known):
         raise ValueError(f"{data.source}: no series has a target: there is nothing to learn from.")
     if data.forecast and not data.per_step:
@@ -227,7 +230,7 @@ def _from_file(config: Config) -> Prepared:
 
 
 def _divided(series: Sequences, data: DataConfig, seed: int) -> tuple[list[Sequences], str]:
-    """(training, validation and test; how, in words)."""
+    """Returns (training, validation and test; a description of the split)."""
     shares = "/".join(f"{100 * share:g}" for share in data.split)
     if _by_time(series, data):
         parts, how = split_by_time(series, data.split), "by time"
@@ -259,7 +262,7 @@ def _forecast_parts(series: Sequences, data: DataConfig, seed: int) -> tuple[lis
 
 
 def _cut(part: Sequences, data: DataConfig) -> Sequences:
-    """Forecasts and windows are made after the split, so that no target looks into another part."""
+    """Creates forecasts and windows after the split, so that no target comes from another part."""
     if data.forecast:
         part = forecast(part, data.forecast, data.channels or None)
     return windows(part, data.window, data.stride or None) if data.window else part

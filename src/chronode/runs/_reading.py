@@ -1,4 +1,4 @@
-"""How a run reads series: kept with the model, so that a later file is read with the same meaning or refused."""
+"""Reading options stored with a model: later files are read with the same meaning, or rejected."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..data._pipe import as_file
 from ..data._table_files import column_names
 from ._config import DataConfig
 
-# Beyond these a file is more likely in another unit than far from training.
+# Beyond these factors, a different unit is more likely than unusual values.
 _MOST_DEVIATIONS = 10.0
 _MOST_TIMES_THE_GAP = 100.0
 
@@ -32,23 +32,23 @@ _TO_READ += ("missing_values", "row_per_series")
 
 @dataclass(frozen=True)
 class Reading:
-    """What makes a new file mean the same as that of training.
+    """Options that give new files the meaning of the training file.
 
     Attributes:
-        options: of `chronode.data.read`, with the channels, units and classes of training; without the target.
-        target: the target columns; empty for a forecast.
-        channels: of training, in order.
-        unit: the clock's; "step" without times.
-        unit_size: the clock's scale.
-        dates: the times are dates.
-        gap: the median gap of training; None without times.
-        missing: training knew missing values.
-        horizon: steps to forecast; 0 for a target.
-        forecast_channels: what is forecast.
-        window: steps; 0 for whole series.
-        stride: of windows.
-        per_step: an answer at every step.
-        scaler: what the values go through; None if they stay as they are.
+        options: Options of `chronode.data.read`, with the channels, units and classes of training; without the target.
+        target: Target columns; empty for a forecast.
+        channels: Channels of training, in order.
+        unit: Unit of the clock; "step" without times.
+        unit_size: Scale of the clock.
+        dates: Whether the times are dates.
+        gap: Median gap of training; None without times.
+        missing: Whether training had missing values.
+        horizon: Number of steps to forecast; 0 for a target.
+        forecast_channels: Channels to forecast.
+        window: Steps of a window; 0 for whole series.
+        stride: Stride of windows.
+        per_step: Whether there is a prediction at every step.
+        scaler: Scaler of the values; None if they are not scaled.
     """
 
     options: dict[str, Any]
@@ -70,18 +70,19 @@ class Reading:
         kinds = _option_kinds()
         for name, value in self.options.items():
             if name not in kinds:
-                raise ValueError(f"options.{name} is not known.{near(name, kinds)}")
+                raise ValueError(f"options.{name} is not a known option.{near(name, kinds)}")
             parse(kinds[name], value, f"options.{name}")
         for name in ("horizon", "window", "stride"):
             whole(name, getattr(self, name), at_least=0)
         if self.scaler is not None and self.scaler.channels != self.channels:
             raise ValueError(
-                f"the scaler is of {listed(self.scaler.channels)}, the channels are {listed(self.channels)}."
+                f"the scaler has the channels {listed(self.scaler.channels)}, but the model has "
+                f"{listed(self.channels)}."
             )
 
     @classmethod
     def of(cls, config: DataConfig, s: Sequences, *, missing: bool, per_step: bool, scaler: Scaler | None) -> Reading:
-        """What `read_source(config)` did when it gave `s`."""
+        """Returns the options with which `read_source(config)` read `s`."""
         clock = s.clock
         return cls(
             options=_like(config, s),
@@ -101,15 +102,15 @@ class Reading:
         )
 
     def read(self, path: str | Path, *, labelled: bool, anyway: bool = False) -> Sequences:
-        """The series of a file, as the model takes them.
+        """Reads the series of a file as inputs of the model.
 
         Args:
-            path: the file.
-            labelled: with the target, to compare with.
-            anyway: even if times or values look like other units.
+            path: The file.
+            labelled: Whether to read the target too, for comparison.
+            anyway: Whether to accept times or values that seem to be in other units.
 
         Raises:
-            ValueError: the file has other columns or units; the message says what differs, a line each.
+            ValueError: The file has other columns or units; the message lists the differences.
         """
         with as_file(path) as file:
             return self._read(file, labelled, anyway)
@@ -143,11 +144,11 @@ class Reading:
         return tuple(self.channels.index(name) for name in self.forecast_channels)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns the options as plain data for JSON."""
         return {**asdict(self), "scaler": None if self.scaler is None else self.scaler.as_dict()}
 
     def _check_columns(self, path: Path, columns: list[str] | None, targets: list[str]) -> list[str]:
-        """Refuses a table that lacks columns; returns a note on those it has besides."""
+        """Rejects a table with missing columns; returns a note on additional ones."""
         if columns is None:
             return []
         rows = "channel" in self.options or "row_per_series" in self.options
@@ -158,34 +159,36 @@ class Reading:
         gone = [name for name in wanted if name not in here]
         extra = [name for name in columns if name not in used]
         if gone:
-            lines = [f"- {name}: lacks here.{related(name, extra)}" for name in gone]
+            lines = [f"- {name}: missing from this file.{related(name, extra)}" for name in gone]
             lines += [f"+ {name}: not used by the model" for name in extra]
             raise ValueError(_refusal(path, lines))
-        return [f"columns that the model does not use are ignored: {listed(extra)}."] if extra else []
+        return [f"columns ignored because the model does not use them: {listed(extra)}."] if extra else []
 
     def _check_meaning(self, path: Path, s: Sequences, anyway: bool) -> None:
-        """Refuses other channels, other kinds of times, and what looks like another unit."""
+        """Rejects other channels, other kinds of times, and apparently different units."""
         lines = []
         if s.channels != self.channels:
-            lines.append(f"channels: {listed(s.channels)} here, {listed(self.channels)} in training")
+            lines.append(f"channels: {listed(s.channels)} in this file, {listed(self.channels)} in training")
         elif (s.clock.dates, s.clock.unit, s.clock.scale) != (self.dates, self.unit, self.unit_size):
-            lines.append(f"time: {_times(s.clock.dates, s.clock.unit_text())} here, {self._told_times()} in training")
+            lines.append(
+                f"time: {_times(s.clock.dates, s.clock.unit_text())} in this file, {self._training_times()} in training"
+            )
         if s.has_missing and not self.missing:
-            lines.append("values are missing here, in training none was: train with --allow-missing to allow it")
+            lines.append("values are missing, but none were missing in training: train with --allow-missing")
         if not lines and not anyway:
             lines = [*self._other_gap(s), *self._far_values(s)]
-            lines += ["if that is right: --anyway"] if lines else []
+            lines += ["if this is correct, use --anyway"] if lines else []
         if lines:
             raise ValueError(_refusal(path, lines))
 
-    def _told_times(self) -> str:
+    def _training_times(self) -> str:
         return _times(self.dates, self.unit if self.unit.endswith("s") else f"{self.unit}s")
 
     def _other_gap(self, s: Sequences) -> list[str]:
         gap = s.median_gap()
         if not gap or not self.gap or 1 / _MOST_TIMES_THE_GAP < gap / self.gap < _MOST_TIMES_THE_GAP:
             return []
-        return [f"time: the median gap is {gap:.3g} here, {self.gap:.3g} in training (another unit?)"]
+        return [f"time: the median gap is {gap:.3g} in this file, {self.gap:.3g} in training (another unit?)"]
 
     def _far_values(self, s: Sequences) -> list[str]:
         if self.scaler is None or s.base_values.dtype.kind != "f":
@@ -193,39 +196,41 @@ class Reading:
         lines = []
         for column, name, mean, std in zip(s.values.T, s.channels, self.scaler.mean, self.scaler.std, strict=True):
             seen = column[~np.isnan(column)]
-            # A deviation of exactly 1 is that of a constant or a 0/1 channel, which says nothing of its spread.
+            # A standard deviation of exactly 1 belongs to a constant or a 0/1 channel and is not informative.
             if std == 1.0 or not len(seen):
                 continue
             middle = float(np.median(seen))
             if abs(middle - mean) > _MOST_DEVIATIONS * std:
-                lines.append(f"{name}: about {middle:.3g} here, {mean:.3g} ± {std:.3g} in training (another unit?)")
+                lines.append(
+                    f"{name}: about {middle:.3g} in this file, {mean:.3g} ± {std:.3g} in training (another unit?)"
+                )
         return lines
 
 
 def read_source(config: DataConfig) -> Sequences:
-    """The series of the config's file, with the target, as they came."""
+    """Reads the unscaled series of the file of the config, with the target."""
     return read(config.source, **_asked(config), **({"target": _one(config.target)} if config.target else {}))
 
 
 def _asked(config: DataConfig) -> dict[str, Any]:
-    """The options of `read` that differ from its own defaults."""
-    plain, told = DataConfig(), {}
+    """Returns the options of `read` that differ from its defaults."""
+    plain, options = DataConfig(), {}
     for name in _TO_READ:
         value = getattr(config, name)
         if value != getattr(plain, name):
-            told[_READ_AS.get(name, name)] = list(value) if isinstance(value, tuple) else value
-    return told
+            options[_READ_AS.get(name, name)] = list(value) if isinstance(value, tuple) else value
+    return options
 
 
 def _like(config: DataConfig, s: Sequences) -> dict[str, Any]:
-    """The options that give another file the channels, units and classes of `s`."""
+    """Returns the options that give another file the channels, units and classes of `s`."""
     asked, like = _asked(config), options_like(s)
     if Path(config.source).suffix == ".npz":
         known = ("unit", "kind", "per_step", "classes", "dtype") if config.order else ()
         like = {name: value for name, value in like.items() if name in known and value is not None}
         return {**asked, **like}
     asked.pop("ignore", None)
-    asked.pop("group", None)  # groups matter for the split alone
+    asked.pop("group", None)  # groups only matter for the split
     if "channel" in asked:
         like.pop("categorical", None)
     return {**asked, **like}
@@ -233,14 +238,14 @@ def _like(config: DataConfig, s: Sequences) -> dict[str, Any]:
 
 @lru_cache
 def _option_kinds() -> dict[str, Any]:
-    """The types of all options that `_like` gives, by name."""
+    """Returns the types of all options of `_like`, by name."""
     hints = get_type_hints(DataConfig)
     asked = {_READ_AS.get(name, name): hints[name] for name in _TO_READ}
     return {**asked, **get_type_hints(LikeOptions)}
 
 
 def _target_columns(config: DataConfig, s: Sequences) -> tuple[str, ...]:
-    """The target columns; a name that holds commas came in pieces from the command line."""
+    """Returns the target columns; the command line splits names that contain commas."""
     found = config.target if s.target is None else s.target.names
     return found if len(found) < len(config.target) else config.target
 
@@ -254,4 +259,4 @@ def _times(dates: bool, unit: str) -> str:
 
 
 def _refusal(path: Path, lines: list[str]) -> str:
-    return "\n  ".join([f"{path} does not fit what the model was trained on:", *lines])
+    return "\n  ".join([f"{path} does not match the training data of the model:", *lines])

@@ -1,4 +1,4 @@
-"""Predictions as a table: a row per series or per step, in the user's own names and times."""
+"""Predictions as a table: a row per series or per step, with the names and times of the user."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Columns = dict[str, list[Any]]
 
 
 def columns_of(
-    answers: Predictions,
+    predictions: Predictions,
     data: Sequences,
     *,
     id: str = "series",
@@ -29,48 +29,48 @@ def columns_of(
     truth: bool = False,
     ends: bool = False,
 ) -> Columns:
-    """The columns of a table of predictions.
+    """Returns the columns of a table of predictions.
 
-    Classes come as the likeliest name and a probability each ("p_ill"), values under their names.
+    Classes are given by the most likely name and a probability each ("p_ill"), values by their names.
 
     Args:
-        answers: of the model.
-        data: what they are of.
-        id: the name of the first column.
-        time: that of the times; "step", counted from 1, if there are none.
-        last: of answers per step, only that of the last step.
-        truth: with the known targets, in columns "true_...".
-        ends: with the time of the last step of each series, for answers per series.
+        predictions: Predictions of the model.
+        data: Series of the predictions.
+        id: Name of the first column.
+        time: Name of the column of times; "step", counted from 1, if there are none.
+        last: For predictions per step, whether to keep only the last step.
+        truth: Whether to add the known targets in columns "true_...".
+        ends: Whether to add the time of the last step of each series, for predictions per series.
 
     Example:
         >>> from chronode.data import from_list
         >>> s = from_list([[1.0], [2.0]], ids=["a", "b"], target=["no", "yes"])
-        >>> said = Predictions(s.ids, [np.array([0.25, 0.75], np.float32)] * 2, ("no", "yes"), ("ill",))
-        >>> columns_of(said, s, id="who")
+        >>> predictions = Predictions(s.ids, [np.array([0.25, 0.75], np.float32)] * 2, ("no", "yes"), ("ill",))
+        >>> columns_of(predictions, s, id="who")
         {'who': ['a', 'b'], 'ill': ['yes', 'yes'], 'p_no': [0.25, 0.25], 'p_yes': [0.75, 0.75]}
     """
-    per_step = bool(len(answers)) and answers.values[0].ndim == 2
+    per_step = bool(len(predictions)) and predictions.values[0].ndim == 2
     table: Columns = {}
     if per_step:
         rows = np.cumsum(data.lengths) - 1 if last else np.arange(int(data.lengths.sum()))
-        values = np.concatenate(answers.values)[rows]
+        values = np.concatenate(predictions.values)[rows]
         table[id] = np.repeat(data.ids, data.lengths)[rows].tolist()
         if data.base_times is None:
             table["step"] = (data.times[rows] + 1).astype(int).tolist()
         else:
             table[time or "time"] = data.clock.written(data.times[rows])
     else:
-        rows, values = np.arange(len(data)), np.stack(answers.values) if len(answers) else np.empty((0, 0))
+        rows, values = np.arange(len(data)), np.stack(predictions.values) if len(predictions) else np.empty((0, 0))
         table[id] = data.ids.tolist()
         if ends and data.base_times is not None:
             table[time or "time"] = data.clock.written(data.base_times[data.starts + data.lengths - 1])
     if truth and data.target is not None:
         table |= _truth(data, rows)
-    if answers.classes is None:
-        return table | {name: _plain(column) for name, column in zip(answers.names, values.T, strict=True)}
-    names = np.array(answers.classes)
-    table[answers.names[0]] = names[values.argmax(-1)].tolist() if len(values) else []
-    return table | {f"p_{name}": _plain(column) for name, column in zip(answers.classes, values.T, strict=True)}
+    if predictions.classes is None:
+        return table | {name: _plain(column) for name, column in zip(predictions.names, values.T, strict=True)}
+    names = np.array(predictions.classes)
+    table[predictions.names[0]] = names[values.argmax(-1)].tolist() if len(values) else []
+    return table | {f"p_{name}": _plain(column) for name, column in zip(predictions.classes, values.T, strict=True)}
 
 
 def forecast_columns(
@@ -115,7 +115,7 @@ def forecast_columns(
 
 
 def write_table(columns: Columns, path: str | Path) -> Path:
-    """Writes a .parquet file, or text with commas; whole or not at all."""
+    """Writes a .parquet or CSV file atomically."""
     path = Path(path)
     with replacing(path) as draft:
         if path.suffix in (".parquet", ".pq"):
@@ -129,7 +129,7 @@ def write_table(columns: Columns, path: str | Path) -> Path:
 
 
 def as_csv(columns: Columns) -> str:
-    r"""The table as text with commas; unknown is empty.
+    r"""Formats the table as CSV; unknown values are empty.
 
     Example:
         >>> as_csv({"who": ["a", "b, c"], "p": [0.5, None]})
@@ -143,7 +143,7 @@ def as_csv(columns: Columns) -> str:
 
 
 def as_rows(columns: Columns) -> list[dict[str, Any]]:
-    """The table as a list of rows."""
+    """Returns the table as a list of rows."""
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
@@ -168,5 +168,5 @@ def _truth(data: Sequences, rows: NDArray[np.int64]) -> Columns:
 
 
 def _plain(column: NDArray[Any]) -> list[float | None]:
-    """Numbers with the digits that their type has; None for NaN."""
+    """Returns numbers with the digits of their type; None for NaN."""
     return [None if text == "nan" else float(text) for text in column.astype(str).tolist()]

@@ -1,4 +1,4 @@
-"""A training from start to end, in a run folder."""
+"""Training in a run folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ._prepare import DataFacts, Prepared, check_same_file, check_unchanged, pre
 from ._tables import columns_of, write_table
 
 MAY_CHANGE = ("epochs", "steps", "early_stop", "threads")
-"""The training settings that a resumed run may be given anew."""
+"""Training settings that a resumed run may change."""
 STRONG_BASELINE = "lstm-dt"
 
 Listener = Callable[[Event], None]
@@ -34,12 +34,12 @@ Draw = Callable[[Run, Prepared, Fitted, Predictions | None], None]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a training ended.
+    """Result of a training.
 
     Attributes:
-        run: its folder.
-        status: one of `chronode.runs._folder.OUTCOMES`.
-        summary: what summary.json holds.
+        run: The run folder.
+        status: One of `chronode.runs._folder.OUTCOMES`.
+        summary: Content of summary.json.
     """
 
     run: Run
@@ -58,21 +58,22 @@ def train_run(
     on_event: Listener | None = None,
     draw: Draw | None = None,
 ) -> Outcome:
-    """Trains what the config asks for into a new run folder.
+    """Trains according to the config in a new run folder.
 
     Args:
-        config: what to do.
-        folder: must be empty or not exist.
-        prepared: what `prepare(config)` gave; None: it is called.
-        assembly: what `assemble_run(config, prepared)` gave; None: it is called, before a folder is made.
-        baseline: train lstm-dt in the same way too, to compare with.
-        command: the command line, to be told again.
-        on_event: called as training goes on.
-        draw: called at the end with the run, the series, the model and its answers for the test part, to write a
-            report into the folder.
+        config: Configuration.
+        folder: Folder that is empty or does not exist.
+        prepared: Result of `prepare(config)`; None: it is called.
+        assembly: Result of `assemble_run(config, prepared)`; None: it is called before a folder is created.
+        baseline: Whether to train lstm-dt in the same way for comparison.
+        command: Command line, for the record.
+        on_event: Called during training.
+        draw: Called at the end with the run, the series, the model and its predictions for the test part, to write a
+            report to the folder.
 
     Raises:
-        TrainingStopped: the loss is not finite or has exploded, or memory is full; the best weights are in the folder.
+        TrainingStopped: The loss is not finite or has exploded, or memory is exhausted; the best weights are in the
+            folder.
 
     Example:
         >>> import tempfile
@@ -96,14 +97,14 @@ def resume_run(
     on_event: Listener | None = None,
     draw: Draw | None = None,
 ) -> Outcome:
-    """Goes on with a run after a kill, a crash or Ctrl-C, as if it had never stopped; a finished run stays as it is.
+    """Resumes a run after a kill, a crash or Ctrl-C, with the same result as without it; a finished run is unchanged.
 
     Args:
-        folder: of the run.
-        changes: other values for MAY_CHANGE, such as {"epochs": 40}.
-        source: where the data file is now, if it was moved.
-        on_event: called as training goes on.
-        draw: as for `train_run`.
+        folder: The run folder.
+        changes: New values for MAY_CHANGE, such as {"epochs": 40}.
+        source: New location of the data file, if it was moved.
+        on_event: Called during training.
+        draw: As for `train_run`.
     """
     run = Run.open(folder)
     for name in changes or {}:
@@ -112,7 +113,7 @@ def resume_run(
     check_registered(run, before.model.model)
     config = before.with_values({"training": changes or {}})
     if run.status == "running":
-        raise ValueError(f"{run.path} is in use: another process is training into it.")
+        raise ValueError(f"{run.path} is in use: another process is training in it.")
     if source is not None and (run.path / "data.json").is_file():
         check_same_file(source, DataFacts.load(run.path).source, run.path)
     if (summary := run.summary()) is not None and summary.status == "finished" and config == before:
@@ -131,7 +132,7 @@ def resume_run(
 
 
 def config_of(run: Run) -> Config:
-    """What a run was asked to do."""
+    """Returns the config of a run."""
     try:
         return Config.from_dict({name: section for name, section in run.config.items() if name != "baseline"})
     except (ValueError, TypeError) as error:
@@ -152,7 +153,7 @@ def check_registered(run: Run, model: str) -> None:
 def _go(
     run: Run, config: Config, prepared: Prepared, assembly: Assembly, on_event: Listener | None, draw: Draw | None
 ) -> Outcome:
-    """Trains, or trains on, and writes what came of it."""
+    """Trains or resumes, and writes the results."""
 
     def listen(event: Event) -> None:
         if isinstance(event, EpochDone):
@@ -163,7 +164,7 @@ def _go(
     with run.lock():
         run.save_json("data.json", prepared.as_dict())
         saved = run.store.latest()
-        # A kill may have come between a checkpoint and its line.
+        # The process may have been killed between a checkpoint and its line.
         run.replace_metrics(map(_row, parse(list[Epoch], saved[1].get("history"), "history") if saved else []))
         for note in run.store.notes:
             listen(Note(note))
@@ -182,7 +183,7 @@ def _go(
         if fitted.stopped == "interrupted":
             summary = _summary(fitted, prepared, "interrupted")
         else:
-            answers = _answers(run, config, prepared, fitted)
+            answers = _predictions(run, config, prepared, fitted)
             summary = _summary(fitted, prepared, "finished")
             summary["test"] = fitted.evaluate(prepared.parts.test)
             summary["baselines"] = _baselines(config, prepared, fitted.model, _with_baseline(run), on_event)
@@ -193,7 +194,7 @@ def _go(
 
 
 def spec_of(config: Config, prepared: Prepared, model: str) -> ModelSpec:
-    """The model to build: the configured one, or another (a baseline) of the same size."""
+    """Returns the spec of the configured model, or of another model (a baseline) of the same size."""
     own = config.model
     told: dict[str, Any] = {"hidden_size": own.hidden, "num_layers": own.layers}
     if model == own.model:
@@ -207,14 +208,14 @@ def spec_of(config: Config, prepared: Prepared, model: str) -> ModelSpec:
 
 
 def start_of(config: Config, prepared: Prepared) -> str:
-    """What the network starts from: what was asked for, else a linear model for forecasts from windows."""
+    """Returns the start of the network: the configured one, or a linear model for forecasts from windows."""
     if config.model.start is not None:
         return config.model.start
     return "none" if prepared.reading is None or prepared.reading.relative is None else "linear"
 
 
 def assemble_run(config: Config, prepared: Prepared, model: str | None = None) -> Assembly:
-    """The training that the config asks for, or that of another model; refuses what cannot be trained."""
+    """Assembles the training of the config, or that of another model; rejects an invalid configuration."""
     spec = spec_of(config, prepared, model or config.model.model)
     return assemble(
         prepared.parts, spec, config.training, start=start_of(config, prepared), objective=prepared.objective
@@ -226,7 +227,7 @@ def _with_baseline(run: Run) -> bool:
 
 
 def _row(epoch: Epoch) -> dict[str, Any]:
-    """A line of metrics.jsonl."""
+    """Returns a line of metrics.jsonl."""
     told = {"epoch": epoch.number, "loss": epoch.loss, "valid_loss": epoch.valid_loss, **epoch.metrics}
     return {**told, "rate": epoch.rate, "seconds": epoch.seconds}
 
@@ -260,7 +261,7 @@ def _summary(fitted: Fitted, prepared: Prepared, status: str) -> dict[str, Any]:
 def _baselines(
     config: Config, prepared: Prepared, model: SequenceModel, strong: bool, tell: Listener | None
 ) -> dict[str, dict[str, float]]:
-    """Metrics on the test part by name."""
+    """Returns the metrics of the baselines on the test part."""
     parts, reading = prepared.parts, prepared.reading
     channels = reading.forecast_channels if reading is not None else ()
     objective = prepared.objective.with_settings(config.training.metric, None, parts.train)
@@ -268,10 +269,10 @@ def _baselines(
     if not strong or config.model.model == STRONG_BASELINE:
         return found
     tell = tell or (lambda event: None)
-    tell(Note(f"training {STRONG_BASELINE} in the same way, to compare with."))
+    tell(Note(f"training {STRONG_BASELINE} in the same way for comparison."))
     try:
         fitted = assemble_run(config, prepared, STRONG_BASELINE).fit(on_event=tell)
-    except TrainingStopped as error:  # the run itself has ended well
+    except TrainingStopped as error:  # the run itself was successful
         tell(Note(f"{STRONG_BASELINE}: {error}"))
         return found
     if fitted.stopped == "interrupted":
@@ -279,8 +280,8 @@ def _baselines(
     return {**found, STRONG_BASELINE: fitted.evaluate(parts.test)}
 
 
-def _answers(run: Run, config: Config, prepared: Prepared, fitted: Fitted) -> Predictions:
-    """What the model says of the test part, also written as predictions.csv."""
+def _predictions(run: Run, config: Config, prepared: Prepared, fitted: Fitted) -> Predictions:
+    """Returns the predictions for the test part, also written as predictions.csv."""
     answers = fitted.predict(prepared.parts.test)
     names = {"id": config.data.id or "series", "time": config.data.time}
     told = _with_given_target(prepared.parts.test)
@@ -290,7 +291,7 @@ def _answers(run: Run, config: Config, prepared: Prepared, fitted: Fitted) -> Pr
 
 
 def _with_given_target(data: Sequences) -> Sequences:
-    """The series with number targets as they were in the file, not scaled."""
+    """Returns the series with unscaled number targets."""
     target = data.target
     if target is None or target.classes is not None:
         return data

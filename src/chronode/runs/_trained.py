@@ -1,4 +1,4 @@
-"""Trained: the model of a run, for new files."""
+"""Trained: the model of a run, for predictions on new files."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from ._train import check_registered, config_of
 
 @dataclass(frozen=True)
 class Trained:
-    """The model of a run, ready to answer about new files.
+    """Model of a run, for predictions on new files.
 
     Attributes:
-        path: the run folder, or the file that `pack` wrote.
-        config: what was asked.
-        model: with the best weights.
-        objective: what it was trained for.
-        scaler: what brings number answers back to the target's own units.
-        reading: how files are read; None if it was trained on a task.
+        path: The run folder, or the file written by `pack`.
+        config: Configuration of the run.
+        model: Model with the best weights.
+        objective: Objective of the training.
+        scaler: Scaler that converts predictions to the units of the target.
+        reading: Options for reading files; None if it was trained on a task.
     """
 
     path: Path
@@ -39,10 +39,10 @@ class Trained:
 
     @classmethod
     def load(cls, path: str | Path, *, anyway: bool = False) -> Trained:
-        """Loads the model of a run folder, or one packed into a file; no pickle is read.
+        """Loads the model of a run folder, or of a packed file, without pickles.
 
         Args:
-            path: The run folder, or the file that `chronode pack` wrote.
+            path: The run folder, or the file written by `chronode pack`.
             anyway: Whether to load the model of a failed run: its best weights before the failure.
         """
         if Path(path).is_file():
@@ -54,54 +54,54 @@ class Trained:
             summary = run.summary()
             fault = f" ({summary.fault.rstrip('.')})" if summary is not None and summary.fault else ""
             raise ValueError(
-                f"{run.path} failed{fault}. Train anew; anyway=True uses the best weights before the failure."
+                f"{run.path} failed{fault}. Train again; anyway=True uses the best weights before the failure."
             )
         if not (run.path / "model.safetensors").is_file() or not (run.path / "objective.json").is_file():
             raise ValueError(f"{run.path} has no model yet ({run.status}): `chronode train --resume {run.path}`.")
-        learnt: Learnt = run.load_json("objective.json", Learnt)
+        learned: Learnt = run.load_json("objective.json", Learnt)
         reading = DataFacts.load(run.path).reading
         model = SequenceModel.load(run.path / "model")
         places = {name: str(run.path / f"{name}.json") for name in ("objective", "data")}
-        _check_sizes(places, model, learnt, reading)
-        return cls(run.path, config, model, learnt.objective, learnt.scaler, reading)
+        _check_sizes(places, model, learned, reading)
+        return cls(run.path, config, model, learned.objective, learned.scaler, reading)
 
     @classmethod
     def _of_file(cls, path: Path) -> Trained:
         contents, model = unpack(path)
-        learnt, reading = contents.objective, contents.data.reading
-        _check_sizes({name: f"{path}: {name}" for name in ("objective", "data")}, model, learnt, reading)
-        return cls(path, contents.config, model, learnt.objective, learnt.scaler, reading)
+        learned, reading = contents.objective, contents.data.reading
+        _check_sizes({name: f"{path}: {name}" for name in ("objective", "data")}, model, learned, reading)
+        return cls(path, contents.config, model, learned.objective, learned.scaler, reading)
 
     def series(self, source: str | None = None, *, labelled: bool, anyway: bool = False) -> Sequences:
-        """The series of a file, read and scaled as in training; None: the run's own test part.
+        """Reads and scales the series of a file as in training; None: the test part of the run.
 
         Args:
-            source: a file; for a run on a task, that task's name.
-            labelled: with their targets.
-            anyway: even if times or values look like other units.
+            source: A file; for a run on a task, the name of that task.
+            labelled: Whether to read the targets.
+            anyway: Whether to accept times or values that seem to be in other units.
         """
         if source is None and self.path.is_file() and self.reading is not None:
-            raise ValueError(f"{self.path} is a packed model and has no data: give a file.")
+            raise ValueError(f"{self.path} is a packed model without data: pass a file.")
         if source is None or (self.reading is None and source == self.config.data.source):
             if self.path.is_dir():
                 check_unchanged(self.config.data.source, DataFacts.load(self.path).source, self.path)
             return prepare(self.config).parts.test
         if self.reading is None:
             task = self.config.data.source
-            raise ValueError(f"{self.path} was trained on the task {task}: it answers about {task}, not {source}.")
+            raise ValueError(f"{self.path} was trained on the task {task} and cannot be used on {source}.")
         return self.reading.read(source, labelled=labelled, anyway=anyway)
 
     def evaluate(self, data: Sequences) -> dict[str, float]:
-        """Loss and metrics."""
+        """Returns loss and metrics."""
         return evaluate(self.model, self.objective, data)
 
     def predict(self, data: Sequences) -> Predictions:
-        """Probabilities or values of every series."""
+        """Returns probabilities or values of every series."""
         answers = predict(self.model, data, classes=self.objective.classes, scaler=self.scaler)
         return replace(answers, names=self.output_names() or answers.names)
 
     def output_names(self) -> tuple[str, ...]:
-        """Names of the target columns; empty where only the data have them: a file to predict need not have them."""
+        """Names of the target columns; empty if only the data have them."""
         reading = self.reading
         if reading is None:
             return ()
@@ -112,7 +112,7 @@ class Trained:
 
 
 def load(path: str | Path) -> Trained:
-    """Loads a trained model from a run folder or from a file that `chronode pack` wrote.
+    """Loads a trained model from a run folder or from a file written by `chronode pack`.
 
     Nothing in either is executed. The result predicts: `model.predict(model.series("new.csv", labelled=False))`.
 
@@ -122,9 +122,9 @@ def load(path: str | Path) -> Trained:
     return Trained.load(path)
 
 
-def _check_sizes(places: dict[str, str], model: SequenceModel, learnt: Learnt, reading: Reading | None) -> None:
-    """Refuses parts that are whole, each by itself, but do not belong together; `places` names them in messages."""
-    spec, objective = model.spec, learnt.objective
+def _check_sizes(places: dict[str, str], model: SequenceModel, learned: Learnt, reading: Reading | None) -> None:
+    """Rejects parts that are valid individually but do not belong together; `places` names them in messages."""
+    spec, objective = model.spec, learned.objective
     assert spec is not None
     pairs = [("objective", "num_outputs", objective.num_outputs, spec.num_outputs)]
     pairs.append(("objective", "per_step", objective.per_step, spec.per_step))
@@ -133,7 +133,7 @@ def _check_sizes(places: dict[str, str], model: SequenceModel, learnt: Learnt, r
         pairs.append(("data", "reading.per_step", reading.per_step, spec.per_step))
     for name, field, found, wanted in pairs:
         if found != wanted:
-            raise ValueError(f"{places[name]}: {field} is {found}, in the model it is {wanted}.")
-    if learnt.scaler is not None and learnt.scaler.targets and len(learnt.scaler.targets) != spec.num_outputs:
-        targets = len(learnt.scaler.targets)
+            raise ValueError(f"{places[name]}: {field} is {found}, but in the model it is {wanted}.")
+    if learned.scaler is not None and learned.scaler.targets and len(learned.scaler.targets) != spec.num_outputs:
+        targets = len(learned.scaler.targets)
         raise ValueError(f"{places['objective']}: scaler.targets has {targets} names for {spec.num_outputs} outputs.")

@@ -1,4 +1,4 @@
-"""Run folders that come from another machine."""
+"""Transfer of run folders between machines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FIRST, _LAST = ("config.json", "environment.json", "run.json"), "summary.json"
 
 
 def pack(folder: Path) -> dict[str, bytes]:
-    """The files of a run folder by their paths within it; without the lock, which is that of a process.
+    """Returns the files of a run folder by relative path, without the lock file.
 
     Example:
         >>> import tempfile
@@ -25,10 +25,10 @@ def pack(folder: Path) -> dict[str, bytes]:
 
 
 def unpack(files: dict[str, bytes], folder: Path) -> None:
-    """Writes a run folder; `summary.json` comes last, so that a run that was not written whole does not look finished.
+    """Writes a run folder; `summary.json` is written last, so that an incomplete run does not look finished.
 
     Raises:
-        ValueError: a process is training into the folder.
+        ValueError: A process is training in the folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with FolderLock(folder / "run.lock").held():
