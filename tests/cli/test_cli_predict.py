@@ -95,8 +95,8 @@ def test_columns_besides_are_ignored_with_a_note(home, tmp_path):
 def test_other_columns_are_refused_with_a_diff(home, tmp_path):
     other = write_vitals(tmp_path / "other.csv", patients=6, hr=None, hr_bpm=lambda row: 70)
     error = chronode("predict", home / "run", other, code=2).err
-    assert "other.csv does not fit what the model was trained on" in error
-    assert "- hr: lacks here. Did you mean 'hr_bpm'?" in error
+    assert "other.csv does not match the training data of the model" in error
+    assert "- hr: missing from this file. Did you mean 'hr_bpm'?" in error
     assert "+ hr_bpm: not used by the model" in error
     assert "- outcome" not in error
 
@@ -104,7 +104,7 @@ def test_other_columns_are_refused_with_a_diff(home, tmp_path):
 @pytest.mark.parametrize(
     ("columns", "told"),
     [
-        ({"charted_at": lambda row: 5.0}, "time: hours here, dates in hours in training"),
+        ({"charted_at": lambda row: 5.0}, "time: hours in this file, dates in hours in training"),
         ({"temp": lambda row: 98.6}, "temp: about 98.6 here, 3"),
         ({"charted_at": lambda row: f"2024-01-01T00:00:{np.random.default_rng().integers(60):02d}"}, "median gap"),
     ],

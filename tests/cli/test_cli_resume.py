@@ -31,7 +31,7 @@ def test_a_resumed_run_refuses_other_data_other_settings_and_other_versions(here
     assert "remove --hidden" in chronode("train", "--resume", "run", "--hidden", 9, code=2).err
     assert "is not a run folder" in chronode("train", "--resume", here, code=2).err
     vitals.rename(here / "moved.csv")
-    assert "is not there" in chronode("train", "--resume", "run", "--epochs", 2, code=2).err
+    assert "was not found" in chronode("train", "--resume", "run", "--epochs", 2, code=2).err
     chronode("train", "moved.csv", "--resume", "run", "--epochs", 2)
     write_vitals(here / "moved.csv", seed=1)
     assert "has changed since" in chronode("train", "--resume", "run", "--epochs", 3, code=2).err
@@ -47,9 +47,9 @@ def test_a_resumed_run_is_told_when_the_file_given_is_another(here, vitals):
     write_vitals(here / "other.csv", seed=1)
     for more in ((), ("--epochs", 2)):  # also for a run that is finished
         refused = chronode("train", "other.csv", "--resume", "run", *more, code=2).err
-        assert "other.csv is not what run is trained on (vitals.csv)" in refused
-        assert "leave out --resume to train on other.csv" in refused
-    assert "is not what run is trained on" in chronode("train", "nothing.csv", "--resume", "run", code=2).err
+        assert "run was trained on other data (vitals.csv), not on other.csv" in refused
+        assert "omit --resume to train on other.csv" in refused
+    assert "run was trained on other data" in chronode("train", "nothing.csv", "--resume", "run", code=2).err
     (here / "copy.csv").write_bytes(vitals.read_bytes())
     chronode("train", "copy.csv", "--resume", "run", "--epochs", 2)
 

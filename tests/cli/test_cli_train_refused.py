@@ -18,7 +18,7 @@ vitals = pytest.fixture(vitals_file)
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("vitals.csv",), "say what is to be learnt: --target"),
+        (("vitals.csv",), "a target is missing: pass --target"),
         (("vital.csv", "--target", "outcome"), "Did you mean 'vitals.csv'"),
         (("bitstraem",), "Did you mean 'bitstream'"),
         (("vitals.csv", "--target", "outcom", "--id", "patient"), "Did you mean 'outcome'"),
@@ -29,9 +29,9 @@ vitals = pytest.fixture(vitals_file)
         (("vitals.csv", *VITALS, "--metric", "acuracy"), "accuracy"),
         (("vitals.csv", *VITALS, "--lr", "1e38"), "must be less than 1000000.0, got 1e+38"),
         (("vitals.csv", *VITALS, "--schedule", "linear"), "choose one of"),
-        (("vitals.csv", "--forecast", "2", *VITALS), "leave the target out"),
-        (("bitstream", "--target", "x"), "is a task and brings its own data"),
-        ((), "name a file or a task"),
+        (("vitals.csv", "--forecast", "2", *VITALS), "omit either"),
+        (("bitstream", "--target", "x"), "is a task with its own data"),
+        ((), "pass a file or a task"),
     ],
 )
 def test_a_mistake_is_one_line_and_leaves_no_folder(words, told, here):

@@ -39,12 +39,12 @@ def test_a_config_json_cannot_hold_makes_no_folder(tmp_path, config):
 
 
 def test_a_used_folder_is_refused_and_left_as_it_is(run, tmp_path):
-    with pytest.raises(ValueError, match=r"holds a run already: go on with it by --resume"):
+    with pytest.raises(ValueError, match=r"already contains a run: resume it with --resume"):
         Run.create(run.path, {})
     other = tmp_path / "photos"
     other.mkdir()
     (other / "a.jpg").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"not empty \(a.jpg is in it\)"):
+    with pytest.raises(ValueError, match=r"not empty \(it contains a.jpg\)"):
         Run.create(other, {})
     assert os.listdir(other) == ["a.jpg"]
     with pytest.raises(ValueError, match="is a file"):
@@ -61,7 +61,7 @@ def test_a_creation_that_was_cut_short_can_be_made_again(run, tmp_path):
 
 
 def test_what_is_no_run_of_this_version_is_refused(run, tmp_path):
-    with pytest.raises(ValueError, match="there is no folder"):
+    with pytest.raises(ValueError, match="does not exist"):
         Run.open(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="is not a run folder"):
         Run.open(tmp_path)
@@ -69,11 +69,11 @@ def test_what_is_no_run_of_this_version_is_refused(run, tmp_path):
     told = json.loads(marker.read_text())
     for version in (2, 0, "1", None):
         marker.write_text(json.dumps({**told, "version": version}))
-        with pytest.raises(ValueError, match=f"of version {version!r}, this chronode reads version 1: use the"):
+        with pytest.raises(ValueError, match=f"of version {version!r}, but this chronode reads version 1: use the"):
             Run.open(run.path)
     for text in ("[]", '{"format": "other", "version": 1}'):
         marker.write_text(text)
-        with pytest.raises(ValueError, match="does not say format 'chronode-run'"):
+        with pytest.raises(ValueError, match="does not have the format 'chronode-run'"):
             Run.open(run.path)
     marker.write_text('{"format": ')
     with pytest.raises(ValueError, match="run.json: this is not valid JSON"):

@@ -143,8 +143,8 @@ def _unpacked(content: bytes, path: Path) -> Checkpoint:
         raise ValueError(f"{path}: this is not a safetensors file ({error}).") from error
     # The header is JSON with its length in the first eight bytes; `load` does not return the metadata.
     header = parse_json(content[8 : 8 + int.from_bytes(content[:8], "little")], Any, str(path))
-    content = header.get("__metadata__", {}).get("facts")
-    facts = None if content is None else parse_json(content, Any, f"{path}, facts")
+    facts_json = header.get("__metadata__", {}).get("facts")
+    facts = None if facts_json is None else parse_json(facts_json, Any, f"{path}, facts")
     if not isinstance(facts, dict):
         raise ValueError(f"{path}: this is not a checkpoint: its metadata contain no facts.")
     return tensors, facts

@@ -184,16 +184,16 @@ class Config:
         return {name: _listed(section) for name, section in values.items()}
 
     @classmethod
-    def from_dict(cls, values: Any) -> Config:
+    def from_dict(cls, description: Any) -> Config:
         """Returns the config that `as_dict` described; missing values have their defaults."""
-        return cls().with_values(values)
+        return cls().with_values(description)
 
-    def with_values(self, values: Any) -> Config:
+    def with_values(self, changes: Any) -> Config:
         """Returns the config with the given values, by section."""
-        if not isinstance(values, Mapping):
+        if not isinstance(changes, Mapping):
             raise ValueError("a config must be a mapping with the sections data, model and training.")
         sections: dict[str, Any] = {}
-        for name, values in values.items():
+        for name, values in changes.items():
             if name not in ("data", "model", "training"):
                 raise ValueError(
                     f"a config has no section {name!r}; its sections are data, model and training.{_home(name)}"
