@@ -1,6 +1,6 @@
-"""Many jobs on many workers: one queue for `reproduce`, `compare` and `sweep`.
+"""Execution of many jobs on many workers, with one queue for `reproduce`, `compare` and `sweep`.
 
-The workers are this process, others on this machine, or those of a Ray cluster.
+The workers are this process, other processes on this machine, or those of a Ray cluster.
 """
 
 from ._engine import ENGINES, Engine, carry_out

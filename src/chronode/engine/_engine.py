@@ -1,4 +1,4 @@
-"""The queue: gives jobs to workers as they become free, and does lost ones again."""
+"""The queue: assigns jobs to free workers and repeats lost ones."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ ENGINES = ("local", "ray")
 
 @dataclass(frozen=True)
 class Engine:
-    """Where jobs are done.
+    """Configuration of the workers.
 
     Attributes:
         name: "local" or "ray".
-        workers: Jobs at a time. 0 is this process, one job after the other (local), or one job per core of the
-            cluster (ray).
+        workers: Number of parallel jobs. 0 means this process, one job after the other (local), or one job per core of
+            the cluster (ray).
         address: Address of a Ray cluster; None starts one on this machine.
         fresh: Whether every job has a new process.
-        retries: How often a job is done again whose process or machine was lost.
+        retries: How often a job is repeated if its process or machine was lost.
     """
 
     name: str = "local"
@@ -40,10 +40,10 @@ class Engine:
         whole("workers", self.workers, at_least=0)
         whole("retries", self.retries, at_least=0)
         if self.address is not None and self.name != "ray":
-            raise ValueError('address is that of a Ray cluster: it goes with engine="ray".')
+            raise ValueError('address is the address of a Ray cluster and needs engine="ray".')
 
     def open(self, state: Path | None, tell: Tell[JobType]) -> Pool[JobType]:
-        """The workers."""
+        """Returns the pool of workers."""
         if self.name == "ray":
             from ._ray import RayTasks
 
@@ -61,17 +61,17 @@ def carry_out(
     on_start: Callable[[JobType], None] | None = None,
     on_report: Tell[JobType] | None = None,
 ) -> Iterator[Done[JobType]]:
-    """Does jobs as long as there are some; gives the end of each as it comes.
+    """Runs jobs until there are no more; yields the result of each as it finishes.
 
-    Everything that is called here is called in this process, the driver: it alone decides what is done next, and it
-    alone keeps results. A job whose process or machine is lost is done again.
+    All callbacks are called in this process, the driver: it alone decides which job is next and stores results. A job
+    whose process or machine is lost is repeated.
 
     Args:
-        take: Gives the next job when a worker is free; None if there is none until another job has ended.
-        engine: Where.
-        state: Folder for what unfinished jobs leave to their next attempt; see `Job.execute`.
-        on_start: Called with a job when it is given to a worker.
-        on_report: Called with a job and what it reports; raises `StopJob` to end that job.
+        take: Returns the next job when a worker is free; None if there is none until another job has finished.
+        engine: Configuration of the workers.
+        state: Folder in which unfinished jobs leave data for their next attempt; see `Job.execute`.
+        on_start: Called with a job when it is assigned to a worker.
+        on_report: Called with a job and its report; raises `StopJob` to stop that job.
 
     Example:
         >>> from dataclasses import dataclass

@@ -9,10 +9,10 @@ from ._job import Done, JobType, Pool, StopJob, Tell, perform
 
 
 class Here(Pool[JobType]):
-    """This process.
+    """Pool that runs jobs in this process.
 
     Args:
-        tell: Called with a job and what it reports.
+        tell: Called with a job and its report.
         state: Folder for unfinished jobs.
     """
 
@@ -22,19 +22,19 @@ class Here(Pool[JobType]):
         self.job: JobType | None = None
 
     def has_room(self) -> bool:
-        """Whether no job waits to be done."""
+        """Returns whether no job is waiting."""
         return self.job is None
 
     def is_busy(self) -> bool:
-        """Whether a job waits to be done."""
+        """Returns whether a job is waiting."""
         return self.job is not None
 
     def start(self, job: JobType) -> None:
-        """Keeps the job for `collect`."""
+        """Stores the job for `collect`."""
         self.job = job
 
     def collect(self) -> list[Done[JobType]]:
-        """Does the job; an error of `tell` ends it and is raised."""
+        """Runs the job; an error of `tell` ends it and is raised."""
         job, self.job = self.job, None
         assert job is not None
         errors: list[BaseException] = []
@@ -54,4 +54,4 @@ class Here(Pool[JobType]):
         return [done]
 
     def close(self) -> None:
-        """There is nothing to end."""
+        """Does nothing."""

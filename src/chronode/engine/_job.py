@@ -1,4 +1,4 @@
-"""A job, how it ends, and what the places that run jobs have in common."""
+"""Jobs, their results, and the common interface of worker pools."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Any, Generic, Protocol, TypeVar
 
 
 class Job(Protocol):
-    """Something to do, on whichever worker is free; it is sent there by pickle."""
+    """Unit of work for any worker; it is pickled."""
 
     @property
     def key(self) -> str:
-        """What identifies the job among the others."""
+        """The unique key of the job."""
         ...
 
     def execute(self, state: Path | None, report: Callable[[Any], None]) -> Any:
-        """Does it and returns the result, which is sent to the driver by pickle.
+        """Runs the job and returns the result, which is pickled.
 
         Args:
-            state: Folder of the driver's machine in which an unfinished job may leave what its next attempt continues
-                from; None if the worker may be on another machine.
-            report: Sends something to the driver; raises `StopJob` if the driver no longer wants the result.
+            state: Folder on the machine of the driver in which an unfinished job may leave data for its next attempt;
+                None if the worker may be on another machine.
+            report: Sends something to the driver; raises `StopJob` if the driver no longer needs the result.
         """
         ...
 
@@ -33,18 +33,19 @@ JobType = TypeVar("JobType", bound=Job)
 
 
 class StopJob(Exception):
-    """Raised by `on_report` to end the job that reported, and inside that job by its next report."""
+    """Raised by `on_report` to stop the job that reported, and in that job by its next report."""
 
 
 @dataclass(frozen=True)
 class Done(Generic[JobType]):
-    """How a job ended.
+    """Result of a job.
 
     Attributes:
         job: The job.
-        how: "result", "fault" (it raised an error), "lost" (its process or machine was) or "stopped" (by `StopJob`).
-        result: What `execute` returned.
-        fault: Why there is no result, in words.
+        how: "result", "fault" (it raised an error), "lost" (its process or machine was lost) or "stopped" (by
+            `StopJob`).
+        result: Return value of `execute`.
+        fault: Reason if there is no result.
     """
 
     job: JobType
@@ -57,10 +58,10 @@ Tell = Callable[[JobType, Any], None]
 
 
 class Pool(ABC, Generic[JobType]):
-    """A place with workers.
+    """Pool of workers.
 
     Args:
-        tell: Called with a job and what it reports.
+        tell: Called with a job and its report.
     """
 
     def __init__(self, tell: Tell[JobType]):
@@ -68,27 +69,27 @@ class Pool(ABC, Generic[JobType]):
 
     @abstractmethod
     def has_room(self) -> bool:
-        """Whether a worker is free."""
+        """Returns whether a worker is free."""
 
     @abstractmethod
     def is_busy(self) -> bool:
-        """Whether a job is being done."""
+        """Returns whether a job is running."""
 
     @abstractmethod
     def start(self, job: JobType) -> None:
-        """Gives a job to a free worker."""
+        """Assigns a job to a free worker."""
 
     @abstractmethod
     def collect(self) -> list[Done[JobType]]:
-        """Waits for reports and ends of jobs; passes the reports on and returns the ends."""
+        """Waits for reports and results of jobs; forwards the reports and returns the results."""
 
     @abstractmethod
     def close(self) -> None:
-        """Ends all workers, whatever they do."""
+        """Stops all workers."""
 
 
 def perform(job: Job, state: Path | None, report: Callable[[Any], None]) -> tuple[str, Any, str]:
-    """Does the job on a worker; returns `how`, `result` and `fault` of its `Done`."""
+    """Runs the job on a worker; returns `how`, `result` and `fault` of its `Done`."""
     try:
         return "result", job.execute(state, report), ""
     except StopJob:

@@ -1,4 +1,4 @@
-"""Jobs in processes of this machine."""
+"""Jobs in other processes on this machine."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _STOP = "stop"
 
 
 class Processes(Pool[JobType]):
-    """Worker processes; one that is killed is replaced when the next job comes.
+    """Pool of worker processes; a killed one is replaced for the next job.
 
     Args:
-        tell: Called with a job and what it reports.
+        tell: Called with a job and its report.
         state: Folder for unfinished jobs.
-        workers: Jobs at a time; of several, each has one thread.
+        workers: Number of parallel jobs; with several, each has one thread.
         fresh: Whether every job has a new process.
     """
 
@@ -31,11 +31,11 @@ class Processes(Pool[JobType]):
         self.busy: dict[Connection, _Worker[JobType]] = {}
 
     def has_room(self) -> bool:
-        """Whether fewer jobs than `workers` are being done."""
+        """Returns whether fewer than `workers` jobs are running."""
         return len(self.busy) < self.workers
 
     def is_busy(self) -> bool:
-        """Whether a job is being done."""
+        """Returns whether a job is running."""
         return bool(self.busy)
 
     def start(self, job: JobType) -> None:
@@ -45,7 +45,7 @@ class Processes(Pool[JobType]):
             try:
                 worker.send(job)
                 break
-            except OSError:  # killed while it was idle
+            except OSError:  # killed while idle
                 worker.end()
         else:
             worker = _Worker[JobType](self.state, None if self.workers == 1 else 1)
@@ -58,7 +58,7 @@ class Processes(Pool[JobType]):
         return [done for worker in ready if (done := self._message(worker)) is not None]
 
     def close(self) -> None:
-        """Asks all processes to end and waits for them: a training keeps its state first."""
+        """Asks all processes to end and waits for them, so that trainings can save their state."""
         workers = [*self.busy.values(), *self.idle]
         for worker in self.busy.values():
             worker.process.terminate()
@@ -97,7 +97,7 @@ class Processes(Pool[JobType]):
 
 
 class _Worker(Generic[JobType]):
-    """A process, and a pipe of its own: a queue that all share would block when one is killed while it writes."""
+    """Process with its own pipe: a shared queue would block if a process is killed while writing."""
 
     def __init__(self, state: Path | None, threads: int | None):
         context = multiprocessing.get_context("spawn")
@@ -109,7 +109,7 @@ class _Worker(Generic[JobType]):
         self.stopping = False
 
     def send(self, job: JobType) -> None:
-        """Begins a job."""
+        """Starts a job."""
         self.pipe.send(job)
         self.job, self.stopping = job, False
 
@@ -120,9 +120,9 @@ class _Worker(Generic[JobType]):
 
 
 def _live(pipe: Connection, state: Path | None, threads: int | None) -> None:
-    """A worker's life: job after job until the pipe is closed."""
+    """Runs one job after the other until the pipe is closed."""
     if hasattr(os, "setpgrp"):
-        os.setpgrp()  # Ctrl-C in a terminal reaches the driver only, which then ends the workers
+        os.setpgrp()  # Ctrl-C in a terminal only reaches the driver, which then stops the workers
     if threads is not None:
         import torch
 
@@ -131,9 +131,9 @@ def _live(pipe: Connection, state: Path | None, threads: int | None) -> None:
     try:
         while True:
             job: Job | str = pipe.recv()
-            if not isinstance(job, str):  # the stop of a job that had ended already
+            if not isinstance(job, str):  # the stop message of a job that had already finished
                 pipe.send(perform(job, state, _reporter(pipe)))
-    except (EOFError, OSError, KeyboardInterrupt):  # nobody listens any more, or asked to end
+    except (EOFError, OSError, KeyboardInterrupt):  # the driver has closed the pipe, or asked to end
         pass
 
 

@@ -12,11 +12,11 @@ _SECONDS_BETWEEN_REPORTS = 0.5
 
 
 class RayTasks(Pool[JobType]):
-    """Tasks of a cluster, one core each.
+    """Pool of cluster tasks with one core each.
 
     Args:
-        tell: Called with a job and what it reports.
-        workers: Jobs at a time; 0 for one per core, counted anew as machines come and go.
+        tell: Called with a job and its report.
+        workers: Number of parallel jobs; 0 for one per core, updated as machines join and leave.
         address: Address of the cluster; None starts one on this machine.
         fresh: Whether every job has a new process.
     """
@@ -28,12 +28,12 @@ class RayTasks(Pool[JobType]):
             from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
         except ImportError as error:
             raise ImportError("the engine ray needs Ray: pip install 'chronode[ray]'") from error
-        self.ray = ray = cast(Any, module)  # its types do not know actors
+        self.ray = ray = cast(Any, module)  # its type hints do not support actors
         self.workers = workers
         self.started = not ray.is_initialized()
         if self.started:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
-        # Retries are the queue's. On this machine the mailbox is lost with the driver only.
+        # The queue handles retries. On this machine, the mailbox is only lost together with the driver.
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         self.mailbox = ray.remote(num_cpus=0, scheduling_strategy=here)(_mailbox()).remote()
         self.perform = ray.remote(num_cpus=1, max_retries=0, max_calls=1 if fresh else 0)(_perform)
@@ -41,12 +41,12 @@ class RayTasks(Pool[JobType]):
         self.stopping: set[str] = set()
 
     def has_room(self) -> bool:
-        """Whether the cluster has more workers than jobs."""
+        """Returns whether the cluster has more workers than jobs."""
         cores = self.workers or max(1, int(self.ray.cluster_resources().get("CPU", 1)))
         return len(self.tasks) < cores
 
     def is_busy(self) -> bool:
-        """Whether a job is being done."""
+        """Returns whether a job is running."""
         return bool(self.tasks)
 
     def start(self, job: JobType) -> None:
@@ -54,7 +54,7 @@ class RayTasks(Pool[JobType]):
         self.tasks[self.perform.remote(job, self.mailbox)] = job
 
     def collect(self) -> list[Done[JobType]]:
-        """Waits until a task has ended or half a second is over."""
+        """Waits until a task has finished, at most half a second."""
         ready, _ = self.ray.wait(list(self.tasks), num_returns=1, timeout=_SECONDS_BETWEEN_REPORTS)
         jobs = {job.key: job for job in self.tasks.values()}
         for key, letter in self.ray.get(self.mailbox.empty.remote()):
@@ -63,7 +63,7 @@ class RayTasks(Pool[JobType]):
         return [self._end(task, self.tasks.pop(task)) for task in ready]
 
     def close(self) -> None:
-        """Ends the tasks, and the cluster if it was started here."""
+        """Stops the tasks, and the cluster if it was started here."""
         for task in self.tasks:
             self.ray.cancel(task, force=True)
         self.tasks = {}
@@ -84,7 +84,7 @@ class RayTasks(Pool[JobType]):
         self.stopping.discard(job.key)
         try:
             how, result, fault = self.ray.get(task)
-        except errors.RayTaskError as error:  # raised outside of `perform`, such as by a package that is missing there
+        except errors.RayTaskError as error:  # raised outside of `perform`, for example if a package is missing
             return Done(job, "fault", fault=str(error.cause))
         except errors.RayError as error:
             return Done(job, "stopped" if stopped else "lost", fault=f"its worker was lost: {error}")
@@ -92,9 +92,9 @@ class RayTasks(Pool[JobType]):
 
 
 def _mailbox() -> type:
-    """The class of an actor to which tasks send their reports.
+    """Returns the class of the actor that receives the reports of tasks.
 
-    It is defined in a function, and letters are bytes, so that its process need not import anything of chronode.
+    It is defined in a function and uses bytes, so that its process does not need to import chronode.
     """
 
     class Mailbox:
@@ -103,24 +103,24 @@ def _mailbox() -> type:
             self.stops: set[str] = set()
 
         def put(self, key: str, letter: bytes) -> bool:
-            """Keeps a report; returns whether its job is to stop."""
+            """Stores a report; returns whether its job should stop."""
             self.letters.append((key, letter))
             return key in self.stops
 
         def empty(self) -> list[tuple[str, bytes]]:
-            """All reports since the last call."""
+            """Returns all reports since the last call."""
             letters, self.letters = self.letters, []
             return letters
 
         def stop(self, key: str) -> None:
-            """Answers the next report of the job with a stop."""
+            """Makes the next report of the job return a stop."""
             self.stops.add(key)
 
     return Mailbox
 
 
 def _perform(job: Job, mailbox: Any) -> tuple[str, Any, str]:
-    """On a worker, with one thread since it has one core."""
+    """Runs a job on a worker with one thread, since it has one core."""
     import ray
     import torch
 

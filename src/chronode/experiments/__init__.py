@@ -1,1 +1,1 @@
-"""The papers' tables: their figures, how to run them again, and the ledger of what was run."""
+"""The tables of the papers: their numbers, the recipes to reproduce them, and the ledger of runs."""

@@ -1,4 +1,4 @@
-"""The paper's numbers and ours side by side, with a verdict for each."""
+"""Comparison of the numbers of a paper with ours, with a verdict for each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .ledger import Entry, Ledger
 from .recipe import Recipe, TableCell
 
 WITHOUT_SPREAD = 0.01
-"""Where the paper gives no spread, numbers within 1 % of each other count as equal."""
+"""If the paper gives no standard deviation, numbers within 1% of each other count as equal."""
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,12 @@ class Row:
     """A number of the paper with ours.
 
     Attributes:
-        number: the paper's.
-        entries: our runs, one a seed; empty if there are none.
-        mean: of our test metrics, in the paper's unit; None without runs.
-        spread: their standard deviation; None with one run.
-        verdict: "within spread", "better", "worse", "no number" (of the paper) or "not run".
-        cell: what was run; None without runs.
+        number: The number of the paper.
+        entries: Our runs, one per seed; empty if there are none.
+        mean: Mean of our test metrics in the unit of the paper; None without runs.
+        spread: Standard deviation of our test metrics; None with one run.
+        verdict: "within spread", "better", "worse", "no number" (in the paper) or "not run".
+        cell: The cell that was run; None without runs.
     """
 
     number: PaperNumber
@@ -38,7 +38,7 @@ class Row:
 
 
 def compare(recipe: Recipe, budget: str, ledger: Ledger) -> list[Row]:
-    """All numbers of the recipe's table, with what the ledger has at this budget.
+    """Returns all numbers of the table of a recipe, with the runs in the ledger at this budget.
 
     Example:
         >>> from chronode.experiments.recipe import find
@@ -52,7 +52,7 @@ def compare(recipe: Recipe, budget: str, ledger: Ledger) -> list[Row]:
 
 
 def row(number: PaperNumber, cell: TableCell | None, found: dict[str, Entry]) -> Row:
-    """One number with our runs of it."""
+    """Returns one number with our runs."""
     best = chosen(cell, found) if cell else None
     entries = tuple(found[key] for key in (best.hashes() if best else ()) if key in found)
     if not entries:
@@ -65,7 +65,7 @@ def row(number: PaperNumber, cell: TableCell | None, found: dict[str, Entry]) ->
 
 
 def verdict(number: PaperNumber, mean: float, spread: float | None) -> str:
-    """How ours stands to the paper's: within the larger of both spreads, or beyond it, for better or worse."""
+    """Compares our mean with the paper: within the larger of both standard deviations, better, or worse."""
     if number.mean is None:
         return "no number"
     if not math.isfinite(mean):
@@ -80,7 +80,7 @@ def verdict(number: PaperNumber, mean: float, spread: float | None) -> str:
 
 
 def shown(value: float | None, number: PaperNumber) -> str:
-    """As many digits as the paper has; percentages with two."""
+    """Formats a value with the digits of the paper; percentages with two."""
     if value is None:
         return ""
     if number.unit == "%":
@@ -89,7 +89,7 @@ def shown(value: float | None, number: PaperNumber) -> str:
 
 
 def mean_text(mean: float | None, spread: float | None, number: PaperNumber) -> str:
-    """Mean and spread in words: 97.10 ± 0.30."""
+    """Formats mean and standard deviation: 97.10 ± 0.30."""
     if mean is None:
         return ""
     return shown(mean, number) + (f" ± {shown(spread, number)}" if spread is not None else "")

@@ -1,4 +1,4 @@
-"""How long runs will take, before they are made."""
+"""Estimated duration of runs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .ledger import Entry
 from .summary import CANDIDATES
 
 STEPS, SERIES = 24, 32
-"""What is timed: a batch of this size; cost grows in proportion to steps and series."""
+"""Size of the batch that is timed; the cost is proportional to steps and series."""
 
 SUMMARY_SECONDS = 15.0
-"""About what fitting a classifier to summaries of PhysioNet 2012 takes, where none was fitted before."""
+"""Approximate seconds to fit a classifier to summaries of PhysioNet 2012, if none was fitted before."""
 
 
 def seconds(job: TableJob, known: list[Entry]) -> float:
-    """The time that a run will take: by what a step of the same model took there, or by timing one small batch."""
+    """Estimates the duration of a run from earlier steps of the same model, or by timing one small batch."""
     cell = job.cell
     if cell.model in CANDIDATES:
         took = [entry.seconds for entry in known if (entry.model, entry.task) == (cell.model, cell.task)]
@@ -44,14 +44,14 @@ def seconds(job: TableJob, known: list[Entry]) -> float:
 
 
 def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether an optimiser step of both costs the same."""
+    """Returns whether an optimizer step of both has the same cost."""
     same = all(one["training"].get(name) == other["training"].get(name) for name in ("batch_size", "tbptt"))
     return same and (one["model"], one["options"]) == (other["model"], other["options"])
 
 
 @cache
 def _batch_seconds(model: str, channels: int, sized: tuple[tuple[str, int], ...]) -> float:
-    """Forward and backward of one batch; the best of three."""
+    """Times the forward and backward pass of one batch; the best of three."""
     with torch.random.fork_rng(devices=[]):
         network = SequenceModel.build(ModelSpec(model, channels, 2, **_split(dict(sized))))
         x, dt = torch.randn(SERIES, STEPS, channels), torch.rand(SERIES, STEPS)

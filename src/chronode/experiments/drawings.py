@@ -1,7 +1,7 @@
-"""The papers' figures by name, each drawn by one call: `drawings()["mmrnn/figure1"].draw(folder, "smoke")`.
+"""The figures of the papers by name, each drawn by one call: `drawings()["mmrnn/figure1"].draw(folder, "smoke")`.
 
-Budgets: "smoke" shows that it works (seconds), "laptop" is what two cores do in minutes on data that come with the
-package, "paper" has the paper's sizes and data sets (hours to days).
+Budgets: "smoke" checks that it works (seconds), "laptop" takes minutes on two cores with data included in the package,
+"paper" has the sizes and data sets of the paper (hours to days).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Choice = TypeVar("Choice")
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure or an analysis table of a paper.
+    """Figure or analysis table of a paper.
 
     Attributes:
-        name: "mmrnn/figure1".
-        what: one line.
-        draw: called with a folder and a budget; writes PNG files with their numbers (JSON) beside them, and gives the
-            PNG files.
+        name: Name, such as "mmrnn/figure1".
+        what: One-line description.
+        draw: Called with a folder and a budget; writes PNG files with their numbers (JSON) next to them, and returns
+            the PNG files.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Drawing:
 
 
 def drawings() -> dict[str, Drawing]:
-    """All drawings by name.
+    """Returns all drawings by name.
 
     Example:
         >>> drawings()["ltc/table2"].what
@@ -50,7 +50,7 @@ def drawings() -> dict[str, Drawing]:
 
 
 def find_drawing(name: str) -> Drawing:
-    """The drawing of that name; a ValueError that lists the near ones if there is none.
+    """Returns the drawing of the given name; otherwise raises a ValueError that lists similar names.
 
     Example:
         >>> find_drawing("irnn/figure2").name
@@ -58,17 +58,19 @@ def find_drawing(name: str) -> Drawing:
     """
     known = drawings()
     if name not in known:
-        raise ValueError(f"there is no drawing {name!r}.{near(name, known)} `chronode reproduce --list` lists all.")
+        raise ValueError(
+            f"there is no drawing {name!r}.{near(name, known)} `chronode reproduce --list` lists all drawings."
+        )
     return known[name]
 
 
-# ---- for the files that add them ----------------------------------------------------------------------------
+# ---- for the modules of figures -----------------------------------------------------------------------------
 
 _drawings: dict[str, Drawing] = {}
 
 
 class Canvas:
-    """Where a drawing goes, and how much may be spent on it."""
+    """Output folder and budget of a drawing."""
 
     def __init__(self, name: str, folder: Path, budget: str):
         self.budget = one_of("budget", budget, BUDGETS)
@@ -76,11 +78,11 @@ class Canvas:
         self.drawn: list[Path] = []
 
     def pick(self, smoke: Choice, laptop: Choice, paper: Choice) -> Choice:
-        """What the budget allows."""
+        """Returns the choice for the budget."""
         return dict(zip(BUDGETS, (smoke, laptop, paper), strict=True))[self.budget]
 
     def add(self, found: Any, plot: Callable[[Any, Path], Path], part: str = "") -> None:
-        """Writes the numbers and the picture; `part` tells the pictures of one figure apart."""
+        """Writes the numbers and the plot; `part` distinguishes the plots of one figure."""
         stem = f"{self.stem}{'-' if part else ''}{part}"
         for index, one in enumerate(found if isinstance(found, list) else [found]):
             one.to_json(f"{stem}{f'-{index + 1}' if isinstance(found, list) else ''}.json")
@@ -88,7 +90,7 @@ class Canvas:
 
 
 def drawing(name: str, what: str) -> Callable[[Callable[[Canvas], None]], Callable[[Canvas], None]]:
-    """Adds the decorated function as a drawing."""
+    """Registers the decorated function as a drawing."""
 
     def added(paint: Callable[[Canvas], None]) -> Callable[[Canvas], None]:
         def draw(folder: Path, budget: str = "laptop") -> list[Path]:
@@ -103,7 +105,7 @@ def drawing(name: str, what: str) -> Callable[[Callable[[Canvas], None]], Callab
 
 
 def trial_for(canvas: Canvas, task: str, layers: int = 2, runs: int = 10) -> Trial:
-    """What a study of UnICORNN trains: the paper's task at the paper's budget, else small digits."""
+    """Returns the trial of a UnICORNN study: the task of the paper at the paper budget, otherwise small digits."""
     small = Settings(epochs=canvas.pick(1, 10, 10), learning_rate=1e-2)
     if canvas.budget != "paper":
         return Trial(hidden_size=canvas.pick(4, 32, 32), num_layers=layers, training=small)
@@ -115,7 +117,7 @@ def trial_for(canvas: Canvas, task: str, layers: int = 2, runs: int = 10) -> Tri
 
 
 def trained_equilibrium(canvas: Canvas, name: str) -> tuple[Any, Any]:
-    """An iRNN or ERNN with a full U after training, and a batch of its test series: HAR-2 at the paper's budget."""
+    """Returns a trained iRNN or ERNN with a full U and a batch of its test series (HAR-2 at the paper budget)."""
     task = canvas.pick("digits-seq", "digits-seq", "har-2")
     settings = replace(Settings(learning_rate=1e-3), epochs=canvas.pick(1, 5, 100))
     sizes = {"hidden_size": canvas.pick(4, 32, 80), "recurrent": "full"}

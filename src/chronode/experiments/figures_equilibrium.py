@@ -21,7 +21,7 @@ def _history(canvas: Canvas, *models: str) -> None:
 
 def _convergence(canvas: Canvas, own: str) -> None:
     layer, batch = trained_equilibrium(canvas, own)
-    middle = batch.x[:, batch.x.shape[1] // 2]  # series often begin with zeros
+    middle = batch.x[:, batch.x.shape[1] // 2]  # because series often begin with zeros
     canvas.add(analysis.convergence(layer, middle, steps=40), analysis.plot_convergence)
 
 
@@ -32,19 +32,19 @@ def _eigenvalues(canvas: Canvas, own: str) -> None:
 
 @drawing("irnn/figure2", "phase portraits of RNN, FastRNN and iRNN under a random walk")
 def irnn_figure2(canvas: Canvas) -> None:
-    """Two units."""
+    """Draws phase portraits of two units."""
     _phase(canvas, "irnn")
 
 
 @drawing("irnn/figure3", "the adding problem: the gradient ratio and the loss over training, for several K")
 def irnn_figure3(canvas: Canvas) -> None:
-    """SiRNN is K = 1, iRNN K = 5."""
+    """Compares K = 1 (SiRNN) to K = 5 (iRNN)."""
     _history(canvas, "sirnn", "irnn", "fastrnn", "antisymmetric", "lstm", "rnn")
 
 
 @drawing("irnn/figure4", "learning curves: the adding problem and the copy task")
 def irnn_figure4(canvas: Canvas) -> None:
-    """Copy of length 200 and 500, adding of length 200 and 750 at the paper's budget; one of each on a laptop."""
+    """Draws copy of length 200 and 500 and adding of length 200 and 750 at the paper budget; otherwise one of each."""
     tasks = canvas.pick(
         (("copy", 5), ("adding", 10)),
         (("copy", 200), ("adding", 200)),
@@ -57,49 +57,49 @@ def irnn_figure4(canvas: Canvas) -> None:
     canvas.add(found, analysis.plot_learning)
 
 
-@drawing("irnn/figure6", "the recursion's distance to the equilibrium that scipy finds")
+@drawing("irnn/figure6", "distance of the recursion to the equilibrium found by SciPy")
 def irnn_figure6(canvas: Canvas) -> None:
-    """Of a trained iRNN."""
+    """Draws the convergence of a trained iRNN."""
     _convergence(canvas, "irnn")
 
 
 @drawing("irnn/figure7", "eigenvalues of ∇φ U - γ I over a data set")
 def irnn_figure7(canvas: Canvas) -> None:
-    """Of a trained iRNN; HAR-2 at the paper's budget, else small digits."""
+    """Draws the eigenvalues of a trained iRNN (HAR-2 at the paper budget, otherwise small digits)."""
     _eigenvalues(canvas, "irnn")
 
 
 @drawing("irnn/figure8", "gradients of RNN and iRNN over training")
 def irnn_figure8(canvas: Canvas) -> None:
-    """On the adding problem; the paper's are of HAR-2."""
+    """Uses the adding problem; the paper uses HAR-2."""
     _history(canvas, "rnn", "irnn")
 
 
 @drawing("irnn/figure9", "the adding problem: gradients of the loss and of the last state over training")
 def irnn_figure9(canvas: Canvas) -> None:
-    """The same measurements as figure 3, whose four panels hold both."""
+    """Draws the same measurements as figure 3, whose four panels contain both."""
     _history(canvas, "sirnn", "irnn", "fastrnn", "antisymmetric", "lstm", "rnn")
 
 
 @drawing("ernn/figure1", "phase portraits of RNN, FastRNN and ERNN under a random walk")
 def ernn_figure1(canvas: Canvas) -> None:
-    """Two units."""
+    """Draws phase portraits of two units."""
     _phase(canvas, "ernn")
 
 
 @drawing("ernn/figure2", "gradients of RNN and ERNN over training")
 def ernn_figure2(canvas: Canvas) -> None:
-    """On the adding problem; the paper's are of HAR-2."""
+    """Uses the adding problem; the paper uses HAR-2."""
     _history(canvas, "rnn", "ernn")
 
 
 @drawing("ernn/figure5", "eigenvalues of ∇φ U - γ I over a data set")
 def ernn_figure5(canvas: Canvas) -> None:
-    """Of a trained ERNN; HAR-2 at the paper's budget, else small digits."""
+    """Draws the eigenvalues of a trained ERNN (HAR-2 at the paper budget, otherwise small digits)."""
     _eigenvalues(canvas, "ernn")
 
 
-@drawing("ernn/figure6", "the recursion's distance to the equilibrium that scipy finds")
+@drawing("ernn/figure6", "distance of the recursion to the equilibrium found by SciPy")
 def ernn_figure6(canvas: Canvas) -> None:
-    """Of a trained ERNN."""
+    """Draws the convergence of a trained ERNN."""
     _convergence(canvas, "ernn")

@@ -1,4 +1,4 @@
-"""LTC's figures and its Table 2."""
+"""Figures and Table 2 of LTC."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def _sweep(canvas: Canvas, part: str, over: str, values: Any, activation: str = 
     canvas.add(found, analysis.plot_sweep, part)
 
 
-@drawing("ltc/figure1", "what a circle becomes from layer to layer")
+@drawing("ltc/figure1", "trajectories of a circle from layer to layer")
 def figure1(canvas: Canvas) -> None:
-    """The three layers of one LTC."""
+    """Draws the three layers of one LTC."""
     found = analysis.trajectory("ltc", Setting("tanh", width=canvas.pick(6, 100, 100), depth=3))
     layers = [
         LayerTrajectory(f"layer {index + 1}", found.latent[index], found.lengths[index], found.explained[index])
@@ -28,7 +28,7 @@ def figure1(canvas: Canvas) -> None:
 
 @drawing("ltc/figure2", "trajectory length by layers, weights and width, for several activations")
 def figure2(canvas: Canvas) -> None:
-    """A to E of the paper."""
+    """Draws parts A to E of the figure."""
     depths, widths = (
         canvas.pick((1, 2), (1, 2, 3), (1, 2, 3, 4, 5, 6)),
         canvas.pick((4, 8), (10, 25, 50, 100), (10, 25, 50, 100, 200)),
@@ -42,7 +42,7 @@ def figure2(canvas: Canvas) -> None:
 
 @drawing("ltc/figure3", "trajectory length by solver, width, weights and layers; the variance explained")
 def figure3(canvas: Canvas) -> None:
-    """A to D of the paper; B has two pictures."""
+    """Draws parts A to D of the figure; B has two plots."""
     _sweep(canvas, "a", "solver", ("rk23", "rk45", "adams", "implicit"))
     _sweep(canvas, "b", "width", canvas.pick((4, 8), (10, 25, 50, 100), (10, 25, 50, 100, 150, 200)))
     setting = Setting("tanh", width=canvas.pick(8, 100, 100))
@@ -54,6 +54,6 @@ def figure3(canvas: Canvas) -> None:
 
 @drawing("ltc/table2", "computational depth of Neural ODE, CT-RNN and LTC by activation")
 def table2(canvas: Canvas) -> None:
-    """100 tries of 100 units at the paper's budget."""
+    """Draws 100 networks of 100 units at the paper budget."""
     setting = Setting(width=canvas.pick(6, 100, 100))
     canvas.add(analysis.depth_table(canvas.pick(1, 20, 100), setting=setting), analysis.plot_depth)

@@ -1,4 +1,4 @@
-"""The runs that the ledger lacks, as jobs: each has a process of its own, so that a fault ends only that run."""
+"""Runs missing from the ledger, as jobs; each has its own process, so that an error ends only that run."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from .run import make_run
 
 @dataclass(frozen=True)
 class TableJob:
-    """A run to make: a cell of a table with one of its seeds."""
+    """Run to make: a cell of a table with one of its seeds."""
 
     cell: TableCell
     seed: int
 
     @property
     def hash(self) -> str:
-        """What identifies the run."""
+        """The hash that identifies the run."""
         return run_hash(self.cell.model, self.cell.task, self.cell.protocol, self.seed, self.cell.config)
 
     @property
     def key(self) -> str:
-        """What identifies the job: the hash of its run."""
+        """The key of the job: the hash of its run."""
         return self.hash
 
     def execute(self, state: Path | None = None, report: Callable[[Progress], None] | None = None) -> Entry:
-        """Makes the run here; its progress is reported about once a second."""
+        """Trains in this process and reports progress about once a second."""
         training = Settings.from_dict(self.cell.config["training"])
 
         def listen(event: Event) -> None:
@@ -54,7 +54,7 @@ class TableJob:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: `done` from 0 to 1, and the loss of a batch."""
+    """Progress of a run: `done` from 0 to 1, and the loss of a batch."""
 
     done: float
     loss: float
@@ -62,7 +62,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Finished:
-    """A run ended: with an entry that is now in the ledger, or with what went wrong."""
+    """Finished run, with its entry in the ledger or its error."""
 
     job: TableJob
     entry: Entry | None
@@ -70,10 +70,10 @@ class Finished:
 
 
 def missing(cells: Iterable[TableCell], ledger: Ledger) -> list[TableJob]:
-    """The runs that the ledger lacks, each once, first seeds first: breadth before depth.
+    """Returns the runs missing from the ledger, each once, ordered by seed.
 
-    Of a cell with settings to choose from, the first seed of every candidate comes first; the other seeds of the
-    chosen one are missing as soon as all of these are in the ledger.
+    For a cell with candidate settings, the first seed of every candidate comes first; the other seeds of the selected
+    candidate are missing as soon as all of these are in the ledger.
     """
     have = {entry.config_hash: entry for entry in ledger.entries()}
     jobs: dict[str, TableJob] = {}
@@ -88,14 +88,14 @@ def missing(cells: Iterable[TableCell], ledger: Ledger) -> list[TableJob]:
 
 
 def chosen(cell: TableCell, have: Mapping[str, Entry]) -> TableCell | None:
-    """The candidate with the best validation metric of the first seed; None until all of them were run."""
+    """Returns the candidate with the best validation metric of the first seed; None until all of them were run."""
     candidates = cell.candidates()
     if len(candidates) == 1:
         return candidates[0]
     entries = [have.get(TableJob(candidate, 0).hash) for candidate in candidates]
     metric = find_task(cell.task).metric
     sign = -1 if metric in LOWER_IS_BETTER else 1
-    lowest = {metric: -sign * math.inf}  # of a run that diverged before its first epoch ended
+    lowest = {metric: -sign * math.inf}  # for a run that diverged in its first epoch
     values = [sign * entry.metrics.get("valid", lowest)[metric] for entry in entries if entry is not None]
     return candidates[values.index(max(values))] if len(values) == len(candidates) else None
 
@@ -108,17 +108,17 @@ def make_runs(
     state: Path | None = None,
     on_progress: Callable[[TableJob, Progress], None] | None = None,
 ) -> Iterator[Finished]:
-    """Makes the runs and adds each to the ledger as it ends; only this process writes there.
+    """Makes the runs and adds each finished one to the ledger; only this process writes there.
 
-    A worker that is killed or fails loses its run only. What another process has added to the ledger meanwhile is not
-    made again.
+    A worker that is killed or fails only loses its own run. Runs that another process has added to the ledger in the
+    meantime are not repeated.
 
     Args:
-        jobs: the runs.
-        ledger: where finished runs go.
-        engine: where to train.
-        state: folder for the state of runs that are cut off; the next attempt continues there.
-        on_progress: called with a run and how far it is, about once a second.
+        jobs: The runs.
+        ledger: Ledger for finished runs.
+        engine: Engine that trains.
+        state: Folder for the state of interrupted runs; the next attempt continues there.
+        on_progress: Called with a run and its progress, about once a second.
     """
     waiting = list(jobs)
     found: list[Finished] = []
@@ -140,7 +140,7 @@ def make_runs(
 
 def _finished(done: Done[TableJob], ledger: Ledger, state: Path | None) -> Finished:
     if done.how != "result":
-        return Finished(done.job, None, done.fault or "it was stopped")
+        return Finished(done.job, None, done.fault or "stopped")
     ledger.append(done.result)
     if state is not None:
         shutil.rmtree(state / done.job.hash, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The ledger: one JSON line per finished run, append-only; every reported number comes from it."""
+"""The ledger: one JSON line per finished run, append-only; the source of all reported numbers."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ class Entry:
     """A finished run.
 
     Attributes:
-        recipe: the table it was run for, such as "mmrnn/table3".
-        model: a name of the registry.
-        task: a name of `chronode tasks`.
+        recipe: Table for which it was run, such as "mmrnn/table3".
+        model: Registered name.
+        task: Name of the task.
         protocol: "clean" or "paper".
-        seed: of the weights, the order of batches and what the task draws.
+        seed: Random seed of weights, batch order and synthetic data.
         budget: "smoke", "laptop" or "paper".
-        config: all that decides the outcome: the task's options, the model's and the training's settings.
-        config_hash: of model, task, protocol, seed and config; two runs with the same one are the same run.
-        data_hash: of the series that were trained and tested on.
-        commit: of the code; with "+" behind it if files were changed.
-        versions: of Python, torch and what else computes.
-        machine: processor, cores, threads, kernels.
-        metrics: part -> metric -> value.
-        parameters: trained numbers.
-        epochs: passes over the training data that were made.
-        steps: optimiser steps that were taken.
-        seconds: processor time of training, over all threads.
-        peak_memory: of the process, in MiB.
-        finished: when, UTC.
-        notes: what is special about the data: "partial: ...".
+        config: Everything that determines the result: options of the task, settings of model and training.
+        config_hash: Hash of model, task, protocol, seed and config; it identifies the run.
+        data_hash: Hash of the training and test series.
+        commit: Commit of the code, followed by "+" if files were changed.
+        versions: Versions of Python, torch and other libraries.
+        machine: CPU, cores, threads, kernels.
+        metrics: Part -> metric -> value.
+        parameters: Number of trained parameters.
+        epochs: Number of passes over the training data.
+        steps: Number of optimizer steps.
+        seconds: CPU time of training, over all threads.
+        peak_memory: Peak memory of the process in MiB.
+        finished: End of the run, UTC.
+        notes: Remarks about the data: "partial: ...".
     """
 
     recipe: str
@@ -66,28 +66,28 @@ class Entry:
 
     def __post_init__(self) -> None:
         if self.config_hash != run_hash(self.model, self.task, self.protocol, self.seed, self.config):
-            raise ValueError("config_hash does not belong to this model, task, protocol, seed and config.")
+            raise ValueError("config_hash does not match model, task, protocol, seed and config.")
         if "test" not in self.metrics or not self.metrics["test"]:
-            raise ValueError("metrics must hold those of the test part.")
+            raise ValueError("metrics must contain the test part.")
 
 
 def run_hash(model: str, task: str, protocol: str, seed: int, config: Mapping[str, Any]) -> str:
-    """What identifies a run, wherever and for whichever table it was made.
+    """Returns the hash that identifies a run, independent of machine and table.
 
     Example:
         >>> run_hash("mmrnn", "bitstream", "clean", 0, {"epochs": 2, "batch_size": 8}) == run_hash(
         ...     "mmrnn", "bitstream", "clean", 0, {"batch_size": 8, "epochs": 2})
         True
     """
-    told = json.dumps([model, task, protocol, seed, config], sort_keys=True)
-    return hashlib.sha256(told.encode()).hexdigest()[:16]
+    entry = json.dumps([model, task, protocol, seed, config], sort_keys=True)
+    return hashlib.sha256(entry.encode()).hexdigest()[:16]
 
 
 class Ledger:
     """The `*.jsonl` files of a folder, one per recipe.
 
-    Lines are only ever added (except by `archive`), so that two branches' results merge by taking the lines of both;
-    a run that is there already is not added again.
+    Lines are only appended (except by `archive`), so that the results of two branches merge by keeping the lines of
+    both; a run that already exists is not added again.
 
     Example:
         >>> import tempfile
@@ -99,7 +99,7 @@ class Ledger:
         self.folder = Path(folder)
 
     def entries(self) -> list[Entry]:
-        """All runs, each once; a line that is not a run is an error that names the file and the line."""
+        """Returns all runs, each once; an invalid line is an error that names the file and the line."""
         found: dict[str, Entry] = {}
         for path in sorted(self.folder.glob("*.jsonl")):
             for _, entry in read_json_lines(path, Entry):
@@ -107,11 +107,11 @@ class Ledger:
         return list(found.values())
 
     def find(self, config_hash: str) -> Entry | None:
-        """The run with this hash, if it was made."""
+        """Returns the run with this hash, if it exists."""
         return next((entry for entry in self.entries() if entry.config_hash == config_hash), None)
 
     def append(self, entry: Entry) -> bool:
-        """Adds a run; False if it is there already. Several processes may do so at once."""
+        """Adds a run; returns False if it already exists. Several processes may do so at once."""
         with self._locked():
             if self.find(entry.config_hash) is not None:
                 return False
@@ -119,7 +119,7 @@ class Ledger:
         return True
 
     def archive(self, is_current: Callable[[Entry], bool]) -> int:
-        """Moves the runs that are not current into the folder `archive`; gives how many were moved."""
+        """Moves the runs that are not current to the folder `archive`; returns their number."""
         moved = 0
         with self._locked():
             for path in sorted(self.folder.glob("*.jsonl")):
@@ -129,7 +129,7 @@ class Ledger:
                     continue
                 place = self.folder / "archive" / path.name
                 there = place.read_bytes() if place.exists() else b""
-                # The archive first: a process that is killed in between leaves a run in both, never in none.
+                # The archive is written first: a killed process leaves a run in both files, never in none.
                 _write_lines(place, [*there.splitlines(), *(line for line in old if line not in there.splitlines())])
                 _write_lines(path, [line for line in lines if line not in old])
                 moved += len(old)
@@ -151,11 +151,11 @@ def _write_lines(path: Path, lines: list[bytes]) -> None:
         draft.write_bytes(b"".join(line + b"\n" for line in lines))
 
 
-def _add_line(path: Path, told: dict[str, Any]) -> None:
-    line = json.dumps(told, sort_keys=True, ensure_ascii=False).encode() + b"\n"
+def _add_line(path: Path, entry: dict[str, Any]) -> None:
+    line = json.dumps(entry, sort_keys=True, ensure_ascii=False).encode() + b"\n"
     with naming_errors(path), open(path, "a+b") as file:
         file.seek(0)
-        # A process killed while writing leaves half a line: it was never reported as done, so it goes.
+        # A process killed while writing leaves an incomplete line, which was never reported and is removed.
         file.truncate(file.read().rfind(b"\n") + 1)
         file.seek(0, os.SEEK_END)
         file.write(line)

@@ -1,4 +1,4 @@
-"""RESULTS.md: counts and a picture per paper, what was found, then every table that was run."""
+"""RESULTS.md: counts and a plot per paper, the findings, then every table that was run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAPERS = {
 
 
 class Table(NamedTuple):
-    """A table at one budget, with what was run of it."""
+    """A table at one budget, with its runs."""
 
     recipe: Recipe
     budget: str
@@ -35,13 +35,13 @@ class Table(NamedTuple):
 
 
 def render(ledger: Ledger, results: Path, folder: Path) -> int:
-    """Writes RESULTS.md, its pictures and index.html from the ledger; returns the number of filled cells.
+    """Writes RESULTS.md, its plots and index.html from the ledger; returns the number of filled cells.
 
     Args:
-        ledger: the runs.
-        results: the page.
-        folder: its `pictures` and `index.html` are written anew, its `figures` are shown, its `findings.md` is taken
-            into the page.
+        ledger: The runs.
+        results: Path of the page.
+        folder: Folder whose `pictures` and `index.html` are rewritten, whose `figures` are shown, and whose
+            `findings.md` is included.
     """
     tables = [table for recipe in recipes().values() for table in _budgets(recipe, ledger)]
     runs = {entry.config_hash: entry for table in tables for row in table.rows for entry in row.entries}
@@ -51,7 +51,7 @@ def render(ledger: Ledger, results: Path, folder: Path) -> int:
     page = [_head(list(runs.values()), tables)]
     for paper, title in PAPERS.items():
         if (path := drawn[paper]) is not None:
-            page.append(f"![{title}: paper against ours]({path.relative_to(results.parent).as_posix()})\n")
+            page.append(f"![{title}: paper and chronode]({path.relative_to(results.parent).as_posix()})\n")
     if (findings := folder / "findings.md").exists():
         page.append(findings.read_text(encoding="utf-8"))
     for paper, title in PAPERS.items():
@@ -65,7 +65,7 @@ def render(ledger: Ledger, results: Path, folder: Path) -> int:
 
 
 def _budgets(recipe: Recipe, ledger: Ledger) -> Iterator[Table]:
-    """The budgets at which the table was run; one whose runs are all in the one before is left out."""
+    """Yields the budgets at which the table was run, except those whose runs are all in the previous one."""
     known: set[str] = set()
     for budget in ("laptop", "paper"):
         rows = compare(recipe, budget, ledger)
@@ -90,25 +90,25 @@ def _head(entries: list[Entry], tables: list[Table]) -> str:
 Written by `make results` from the ledger (`results/*.jsonl`) and `results/findings.md`.
 
 {total["filled"]} cells of the papers' tables are filled, by {len(entries)} runs of {len(models)} models on \
-{len(tasks)} tasks: {hours:.1f} hours of one core ({"; ".join(machines)}). \
-{total["within spread"] + total["better"]} are within the spread of the paper's number or better.
+{len(tasks)} tasks: {hours:.1f} CPU hours ({"; ".join(machines)}). \
+{total["within spread"] + total["better"]} are within the standard deviation of the paper or better.
 
-The budget `laptop` takes fewer optimiser steps than the papers did; each table lists the other settings that differ.
-No setting was chosen by a test score. A verdict compares with the larger of both spreads, or with 1% where there is
-none; [docs/reproducing.md](docs/reproducing.md) explains how to repeat a table.
+The budget `laptop` uses fewer optimizer steps than the papers; each table lists the other settings that differ.
+No setting was chosen by a test score. A verdict compares with the larger of both standard deviations, or with 1%
+if there is none; [docs/reproducing.md](docs/reproducing.md) explains how to reproduce a table.
 
 {chr(10).join(lines)}
 """
 
 
 def _counts(tables: list[Table]) -> Counter[str]:
-    """Filled cells and their verdicts."""
+    """Counts the filled cells and their verdicts."""
     verdicts = Counter(row.verdict for table in tables for row in table.rows if row.entries)
     return verdicts + Counter(filled=verdicts.total())
 
 
 def _picture(paper: str, tables: list[Table], folder: Path) -> Path | None:
-    """Our numbers over the paper's, a dot per cell: on the line they are equal, in the shaded half ours are better."""
+    """Draws our numbers over those of the paper, one dot per cell; ours are better in the shaded half."""
     from matplotlib.figure import Figure as Canvas
 
     own = [(table, row) for table in tables if table.recipe.paper == paper for row in table.rows]
@@ -121,7 +121,7 @@ def _picture(paper: str, tables: list[Table], folder: Path) -> Path | None:
     if not kinds:
         return None
     canvas = Canvas(figsize=(5.4 * len(kinds), 4.6), dpi=110, layout="constrained")
-    canvas.suptitle(f"{PAPERS[paper]}: paper against ours", fontsize=12)
+    canvas.suptitle(f"{PAPERS[paper]}: paper and chronode", fontsize=12)
     for axes, kind in zip(canvas.subplots(1, len(kinds), squeeze=False)[0], kinds, strict=True):
         _panel(axes, *kind)
     path = folder / f"{paper}.png"
@@ -147,19 +147,20 @@ def _panel(axes: Any, what: str, higher: bool, pairs: list[tuple[Table, Row]]) -
     axes.plot([low, high], [low, high], color="0.4", lw=1)
     axes.fill_between([low, high], [low, high], high if higher else low, color=COLOURS[2], alpha=0.08, lw=0)
     unit = " (%)" if higher else ""
-    axes.set(xlim=(low, high), ylim=(low, high), xlabel=f"{what} in the paper{unit}", ylabel=f"ours{unit}")
+    axes.set(xlim=(low, high), ylim=(low, high), xlabel=f"{what} in the paper{unit}", ylabel=f"chronode{unit}")
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, fontsize=8)
 
 
 def _drawn(figures: Path, results: Path) -> list[str]:
-    """The papers' figures and analysis tables that were drawn."""
+    """Returns the figures and analysis tables that were drawn."""
     from .drawings import drawings
 
     parts = []
     for drawing in drawings().values():
         for path in sorted(figures.glob(f"{drawing.name.replace('/', '-')}-*.png")):
             shown = path.relative_to(results.parent)
-            told = f"`chronode reproduce {drawing.name} --output {shown.parent.as_posix()}`; its numbers lie beside it."
-            parts.append(f"### {drawing.name}: {drawing.what}\n\n{told}\n\n![{drawing.name}]({shown.as_posix()})\n")
+            command = f"`chronode reproduce {drawing.name} --output {shown.parent.as_posix()}`"
+            source = f"{command}; the numbers are next to the plot."
+            parts.append(f"### {drawing.name}: {drawing.what}\n\n{source}\n\n![{drawing.name}]({shown.as_posix()})\n")
     return parts

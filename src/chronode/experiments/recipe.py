@@ -1,4 +1,4 @@
-"""A recipe: how to run a paper's table again, and which runs that takes."""
+"""Recipes: how to reproduce the tables of the papers, and the runs they need."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ BUDGETS = ("smoke", "laptop", "paper")
 
 @dataclass(frozen=True)
 class Budget:
-    """How much is spent on each run.
+    """Budget of each run.
 
     Attributes:
-        seeds: runs per cell.
-        training: settings of training that replace the recipe's: epochs, steps, learning_rate, ...
-        options: of the task that replace its own: fewer series, shorter ones.
-        model: settings of the model that replace the recipe's; only where the machine leaves no choice.
-        by_model: settings of training of single models, which replace those of `training`.
-        choices: settings of training or of the model, and the values to choose from by the validation metric of the
-            first seed; the chosen values are used for all seeds.
+        seeds: Number of runs per cell.
+        training: Training settings that replace those of the recipe: epochs, steps, learning_rate, ...
+        options: Options of the task that replace the defaults: fewer or shorter series.
+        model: Settings of the model that replace those of the recipe; only if the machine requires it.
+        by_model: Training settings of single models, which replace those of `training`.
+        choices: Settings of training or model with candidate values, selected by the validation metric of the first
+            seed; the selected values are used for all seeds.
     """
 
     seeds: int = 1
@@ -43,18 +43,18 @@ class Budget:
 
 @dataclass(frozen=True)
 class TableCell:
-    """A number of the paper and the run that gives ours.
+    """Number of a paper and the run that reproduces it.
 
     Attributes:
-        number: the paper's.
-        recipe: the table that asks for it.
+        number: The number of the paper.
+        recipe: Name of the recipe.
         budget: "smoke", "laptop" or "paper".
-        model: a name of the registry.
-        task: a name of `chronode tasks`.
+        model: Registered name.
+        task: Name of the task.
         protocol: "clean" or "paper".
-        config: options of the task, settings of the model and of the training.
-        seeds: how many runs.
-        choices: as in `Budget`; `candidates` has a cell for each.
+        config: Options of the task, settings of model and training.
+        seeds: Number of runs.
+        choices: As in `Budget`; `candidates` has a cell for each.
     """
 
     number: PaperNumber
@@ -68,36 +68,36 @@ class TableCell:
     choices: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def candidates(self) -> list[TableCell]:
-        """The cell with each combination of the settings to choose from; itself if there is nothing to choose."""
+        """Returns the cell with each combination of candidate settings; only itself without candidates."""
         combinations = product(*([(name, value) for value in values] for name, values in self.choices.items()))
         chosen = [by_kind(dict(combination)) for combination in combinations]
         configs = [self.config | {kind: self.config[kind] | own[kind] for kind in own} for own in chosen]
         return [replace(self, choices={}, config=config) for config in configs]
 
     def every_hash(self) -> set[str]:
-        """Of the runs of all candidates, chosen or not."""
+        """Returns the hashes of the runs of all candidates."""
         return {key for candidate in self.candidates() for key in candidate.hashes()}
 
     def hashes(self) -> list[str]:
-        """What identifies the run of each seed."""
+        """Returns the hash of the run of each seed."""
         return [run_hash(self.model, self.task, self.protocol, seed, self.config) for seed in range(self.seeds)]
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a table is run.
+    """Recipe of a table.
 
-    What a cell needs is put together from the general to the special: what the task knows of the paper's settings,
-    the row's own (units, layers, K), the budget.
+    The config of a cell is assembled from general to specific settings: those of the paper for the task, those of the
+    row (units, layers, K), and those of the budget.
 
     Attributes:
-        name: "mmrnn/table3".
-        what: one line.
-        paper: whose table it is.
-        table: its number.
-        budgets: "smoke", "laptop", "paper" -> Budget for all, or column or task -> Budget (the others are left out).
-        protocol: whose splits.
-        notes: what differs from the paper, a line each; printed with the table.
+        name: Name, such as "mmrnn/table3".
+        what: One-line description.
+        paper: Paper of the table.
+        table: Number of the table.
+        budgets: "smoke", "laptop", "paper" -> Budget for all, or column or task -> Budget (others are not run).
+        protocol: Protocol of the splits.
+        notes: Differences from the paper, one line each; printed with the table.
     """
 
     name: str
@@ -109,11 +109,11 @@ class Recipe:
     notes: tuple[str, ...] = ()
 
     def numbers(self) -> list[PaperNumber]:
-        """The table's numbers."""
+        """Returns the numbers of the table."""
         return numbers(self.paper, self.table)
 
     def cells(self, budget: str = "laptop") -> list[TableCell]:
-        """What can be run: a figure whose model or task we do not have is left out."""
+        """Returns the cells that can be run, without those whose model or task is not available."""
         one_of("budget", budget, BUDGETS)
         known = {*models(), *CANDIDATES}
         return [
@@ -144,15 +144,15 @@ class Recipe:
             for part, settings in layer.items():
                 config[part] |= settings
         config["options"] = {key: value for key, value in config["options"].items() if key in known}
-        if number.model in CANDIDATES:  # it has settings of its own
+        if number.model in CANDIDATES:  # it has its own settings
             config |= {"model": {}, "training": {}}
-        config = json.loads(json.dumps(config))  # tuples become lists, as they are in the ledger
+        config = json.loads(json.dumps(config))  # tuples become lists, as in the ledger
         about = (number, self.name, name, number.model, number.task, self.protocol)
         return TableCell(*about, config, budget.seeds, {} if number.model in CANDIDATES else budget.choices)
 
 
 def _papers_settings(paper: str, number: PaperNumber) -> dict[str, dict[str, Any]]:
-    """How the authors trained the model of a number, as settings of training and of the model."""
+    """Returns the settings of training and model with which the authors produced a number."""
     found = setting_for(paper, number.task, number.model, number.hidden)
     if found is None:
         return {}
@@ -160,7 +160,7 @@ def _papers_settings(paper: str, number: PaperNumber) -> dict[str, dict[str, Any
 
 
 def by_kind(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Settings of training, and those of the model: all others.
+    """Separates settings of training from those of the model (all others).
 
     Example:
         >>> by_kind({"epochs": 3, "K": 5})
@@ -174,7 +174,7 @@ def by_kind(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def settings_in(text: str) -> dict[str, Any]:
-    """The settings that a figure's variant or options name.
+    """Parses the settings in the variant or options of a number.
 
     Example:
         >>> settings_in("K=3 activation=relu"), settings_in("event=true")
@@ -194,26 +194,28 @@ _recipes: dict[str, Recipe] = {}
 
 
 def add(recipe: Recipe) -> None:
-    """Adds a recipe under its name."""
+    """Registers a recipe under its name."""
     _recipes[recipe.name] = recipe
 
 
 def recipes() -> dict[str, Recipe]:
-    """All recipes by name."""
+    """Returns all recipes by name."""
     from . import tables  # noqa: F401 - importing them adds them
 
     return dict(_recipes)
 
 
 def current_hashes() -> set[str]:
-    """Of all runs that some recipe asks for at some budget."""
+    """Returns the hashes of all runs that any recipe needs at any budget."""
     cells = (cell for recipe in recipes().values() for budget in BUDGETS for cell in recipe.cells(budget))
     return {key for cell in cells for key in cell.every_hash()}
 
 
 def find(name: str) -> Recipe:
-    """The recipe of that name; a ValueError that lists the near ones if there is none."""
+    """Returns the recipe of the given name; otherwise raises a ValueError that lists similar names."""
     known = recipes()
     if name not in known:
-        raise ValueError(f"there is no recipe {name!r}.{near(name, known)} `chronode reproduce --list` lists all.")
+        raise ValueError(
+            f"there is no recipe {name!r}.{near(name, known)} `chronode reproduce --list` lists all recipes."
+        )
     return known[name]

@@ -1,4 +1,4 @@
-"""One table of a paper as Markdown and as a picture: the paper's numbers, ours, and the settings that differ."""
+"""One table of a paper as Markdown and as a plot: numbers of the paper, ours, and the settings that differ."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .compare import Row, mean_text
 from .recipe import Recipe
 
 _LENGTH = ("epochs", "steps", "drop_epochs", "drop_factor")
-"""Settings that the table tells in columns of its own."""
+"""Settings that have their own columns in the table."""
 
 
 def as_markdown(recipe: Recipe, budget: str, rows: list[Row]) -> str:
-    """The rows that were run, and in one line those that were not.
+    """Formats the rows that were run, and one line with those that were not.
 
     Example:
         >>> from chronode.experiments.compare import compare
@@ -33,7 +33,7 @@ def as_markdown(recipe: Recipe, budget: str, rows: list[Row]) -> str:
     command = f"`chronode reproduce {recipe.name} --budget {budget}`, {recipe.protocol} protocol."
     parts = [f"### {recipe.what}", " ".join([command, *recipe.notes])]
     if differing := differences(recipe, rows):
-        parts.append(f"Settings that differ from the paper's: {'; '.join(differing)}.")
+        parts.append(f"Settings that differ from the paper: {'; '.join(differing)}.")
     if any(row.entries for row in rows):
         parts.append("\n".join(_table(rows)))
     notes = dict.fromkeys(f"{entry.task}: {note}." for row in rows for entry in row.entries for note in entry.notes)
@@ -43,7 +43,7 @@ def as_markdown(recipe: Recipe, budget: str, rows: list[Row]) -> str:
 
 
 def _table(rows: list[Row]) -> list[str]:
-    """The rows that were run; a column that would say the same in every row, or nothing, is left out."""
+    """Formats the rows that were run, without columns that are constant or empty."""
     lines = [_cells(row) for row in rows if row.entries]
     shown = [name for name in lines[0] if name in _ALWAYS or len({line[name] for line in lines}) > 1]
     sides = ["---:" if name in _NUMBERS else "---" for name in shown]
@@ -57,7 +57,7 @@ _NUMBERS = ("paper", "ours", "seeds", "steps", "CPU minutes")
 
 
 def _cells(row: Row) -> dict[str, str]:
-    """What the table tells of a row, by column."""
+    """Returns the cells of a row by column."""
     number, minutes = row.number, sum(entry.seconds for entry in row.entries) / 60
     paper, ours = (mean_text(one.mean, one.spread, number) for one in (number, row))
     return {
@@ -82,7 +82,7 @@ def _other_metrics(row: Row) -> str:
 
 
 def _not_run(rows: list[Row]) -> str:
-    """Models that were not run, by column where there are several."""
+    """Lists the models that were not run, by column if there are several."""
     columns: dict[str, list[str]] = {}
     for row in rows:
         if not row.entries:
@@ -93,7 +93,7 @@ def _not_run(rows: list[Row]) -> str:
 
 
 def differences(recipe: Recipe, rows: list[Row]) -> list[str]:
-    """The settings of the runs that differ from those of the paper, each with both values and the models it is of."""
+    """Lists the settings that differ from the paper, with both values and the models concerned."""
     papers = {cell.number: cell.config for cell in recipe.cells("paper")}
     ran = [(row, row.cell.config, papers[row.number]) for row in rows if row.entries and row.cell and row.cell.config]
     found: dict[tuple[str, str, str], list[str]] = {}
@@ -104,11 +104,11 @@ def differences(recipe: Recipe, rows: list[Row]) -> list[str]:
                 if name not in _LENGTH and value != theirs[part].get(name):
                     key = (name, _plain(value), _plain(theirs[part].get(name)))
                     found.setdefault(key, []).append(label)
-    told = []
+    lines = []
     for (name, ours, theirs), labels in found.items():
         whose = "" if len(labels) == len(ran) else f" ({', '.join(dict.fromkeys(labels))})"
-        told.append(f"{name} {ours}{f' instead of {theirs}' if theirs else ', which the paper does not give'}{whose}")
-    return told
+        lines.append(f"{name} {ours}{f' instead of {theirs}' if theirs else ', which the paper does not give'}{whose}")
+    return lines
 
 
 def _plain(value: Any) -> str:
@@ -116,7 +116,7 @@ def _plain(value: Any) -> str:
 
 
 def plot(recipe: Recipe, rows: list[Row], path: Path, budget: str) -> Path:
-    """Paper and ours as dots with spreads, a panel per column of the table."""
+    """Draws the numbers of the paper and ours as dots with standard deviations, one panel per column."""
     from matplotlib.figure import Figure as Canvas
 
     columns = list(dict.fromkeys(row.number.column for row in rows if row.entries))
@@ -142,7 +142,7 @@ def plot(recipe: Recipe, rows: list[Row], path: Path, budget: str) -> Path:
 
 
 def _dots(axes: Any, values: list[tuple[float | None, float | None]], **look: Any) -> None:
-    """A dot with its spread for each row that has a number."""
+    """Draws a dot with its standard deviation for each row with a number."""
     known = [(mean, place, spread or 0) for place, (mean, spread) in enumerate(values) if mean is not None]
     if known:
         means, places, spreads = zip(*known, strict=True)

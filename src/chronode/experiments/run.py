@@ -1,4 +1,4 @@
-"""One run of a table: load, train, test, and the line for the ledger."""
+"""One run of a table: load, train, test, and create the line for the ledger."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from .summary import CANDIDATES, run_summary
 def make_run(
     cell: TableCell, seed: int, folder: Path | None = None, on_event: Callable[[Event], None] | None = None
 ) -> Entry:
-    """Trains and tests what `cell` says; with `folder`, an earlier attempt that was cut off goes on.
+    """Trains and tests a cell; with `folder`, an interrupted attempt is resumed.
 
     Args:
-        cell: what to run.
-        seed: of the weights, the batches and what the task draws.
-        folder: for the state of the run.
-        on_event: called as training goes on.
+        cell: The cell to run.
+        seed: Random seed of weights, batches and synthetic data.
+        folder: Folder for the state of the run.
+        on_event: Called during training.
     """
     given: dict[str, Any] = {"protocol": cell.protocol, "options": cell.config["options"]}
     if cell.model in CANDIDATES:
@@ -50,7 +50,7 @@ def make_run(
     ended: list[str] = []
     try:
         fitted = assembly.fit(on_event=on_event, store=store, resume=store is not None)
-    except Diverged as error:  # a result as well: the best epoch before it counts
+    except Diverged as error:  # also a result: the best epoch so far counts
         assert error.fitted is not None
         fitted = error.fitted
         ended = [f"{cell.model} with learning_rate={settings.learning_rate:g}, seed {seed}: {error}"]
@@ -97,13 +97,13 @@ def _entry(
 
 
 def peak_memory() -> float:
-    """The most memory that this process held so far, in MiB."""
+    """Returns the peak memory of this process in MiB."""
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round(used / (2**20 if sys.platform == "darwin" else 2**10), 1)
 
 
 def data_hash(parts: Parts) -> str:
-    """Of everything in the three parts that a model sees or is scored on.
+    """Returns the hash of all inputs and targets of the three parts.
 
     Example:
         >>> from chronode.tasks import tasks

@@ -1,4 +1,4 @@
-"""Models without a notion of time, to compare with: a classifier learns from summaries of each channel."""
+"""Baselines without a notion of time: classifiers on summaries of each channel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATISTICS = ("first", "last", "mean", "std", "min", "max", "readings")
 
 
 class Summarised(NamedTuple):
-    """What a run gives: metrics by part, the size of the model and the processor time."""
+    """Result of a run: metrics by part, size of the model and CPU time."""
 
     metrics: dict[str, dict[str, float]]
     parameters: int
@@ -26,7 +26,7 @@ class Summarised(NamedTuple):
 
 
 def summaries(s: Sequences) -> NDArray[np.float64]:
-    """`(series, 7 channels)`: STATISTICS of the known values of each channel; NaN (0 readings) where there is none.
+    """Returns the STATISTICS of the known values of each channel, `(series, 7 channels)`; NaN without values.
 
     Example:
         >>> from chronode.data import from_list
@@ -55,7 +55,7 @@ def summaries(s: Sequences) -> NDArray[np.float64]:
 
 
 def run_summary(name: str, parts: Parts, objective: Objective, seed: int) -> Summarised:
-    """Fits the model of that name to the summaries of the training series; what it can choose, validation chooses."""
+    """Fits a model to the summaries of the training series; candidates are selected by validation."""
     begun = time.process_time()
     inputs = {part: summaries(getattr(parts, part)) for part in ("train", "valid", "test")}
     seen = ~np.isnan(inputs["train"]).all(0)
@@ -112,4 +112,4 @@ CANDIDATES: dict[str, Callable[[int], Iterable[Any]]] = {
     "logistic-regression": _logistic,
     "gradient-boosting": _boosted,
 }
-"""Name -> the models to choose from by validation, for a seed."""
+"""Name -> candidate models for a seed, selected by validation."""

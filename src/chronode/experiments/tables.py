@@ -1,8 +1,8 @@
-"""The recipes of the papers' tables.
+"""The recipes of the tables of the papers.
 
-`laptop` is what one core does in minutes to hours for a cell: fewer optimiser steps than the papers took, so counted,
-and a schedule that ends low. What else differs from the paper is printed with each table. Settings were chosen by
-validation scores only, in the runs that `choices` names or in shorter ones; none by a test score.
+`laptop` takes minutes to hours per cell on one core: fewer optimizer steps than in the papers, and a schedule that ends
+at a low rate. Other differences from the paper are printed with each table. Settings were selected by validation scores
+only, in the runs named by `choices` or in shorter ones; none by a test score.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def _budget(epochs: int, *, seeds: int = 1, options: dict[str, Any] | None = Non
 
 
 def _steps(steps: int, *, seeds: int = 1, **more: Any) -> Budget:
-    """So many optimiser steps, with a cosine schedule; `more` are fields of Budget, or settings of training."""
+    """Returns a budget of optimizer steps with a cosine schedule; `more` are fields of Budget, or training settings."""
     own = {name: more.pop(name) for name in ("options", "model", "choices", "by_model") if name in more}
     training = {"epochs": 10_000, "steps": steps, "schedule": "cosine", "drop_epochs": [], **more}
     return Budget(seeds, training, **own)
@@ -29,9 +29,9 @@ _FEW = {"train": 64, "valid": 32, "test": 32}
 # ---- mmRNN --------------------------------------------------------------------------------------------------
 
 _PROGRAM = (
-    "PhasedLSTM, RNN-decay and the reciprocal RNN are those of the authors' program, which differ from the papers'."
+    "PhasedLSTM, RNN-decay and the reciprocal RNN are those of the authors' code, which differ from their papers."
 )
-# The authors' smoothing is RMSprop's; Adam takes only what is the default.
+# The smoothing of the authors is for RMSprop; Adam only supports the default.
 _BITS: dict[str, Any] = {"optimizer": "adam", "smoothing": 0.99, "batch_size": 128, "clip": 1.0, "seeds": 3}
 add(
     Recipe(
@@ -47,14 +47,14 @@ add(
             "paper": _budget(500, seeds=5),
         },
         notes=(
-            "Blocks of 2 to 31 bits, as in the authors' program; their text says 32.",
+            "Blocks of 2 to 31 bits, as in the authors' code; their text says 32.",
             _PROGRAM,
-            "A bit lasts 1/32 unit of time; coRNN's step is 0.5 a bit (delta_t=16).",
+            "A bit lasts 1/32 unit of time; the step of coRNN is 0.5 per bit (delta_t=16).",
         ),
     )
 )
 _SPLITS = (("clean", ""), ("paper", "-paper"))
-"""A protocol and how the names of its tables end, where both are run."""
+"""Protocols and the suffixes of the names of their tables, if both are run."""
 for _protocol, _ending in _SPLITS:
     add(
         Recipe(
@@ -116,7 +116,7 @@ add(
         "Noise-padded CIFAR-10",
         *("unicornn", "2"),
         budgets={"smoke": _budget(1), "laptop": _NOISY_CIFAR, "paper": _budget(500, **_HALVES)},
-        notes=("The learning rate is that of the authors' program, 3.14e-3; their text prints 3.14e-2.",),
+        notes=("The learning rate is that of the authors' code, 3.14e-3; their text says 3.14e-2.",),
     )
 )
 add(
@@ -143,7 +143,7 @@ add(
         budgets={"smoke": _budget(1), "laptop": _IMDB, "paper": _budget(50)},
     )
 )
-# Short pieces give an LSTM many steps of the optimiser; an oscillator needs whole series to find its phase.
+# Short pieces give an LSTM many optimizer steps; an oscillator needs whole series to find its phase.
 _PIECES = {"batch_size": 32, "tbptt": 100}
 _LORENZ: dict[str, Any] = {
     "by_model": {"lstm": _PIECES, "cornn": _PIECES, "unicornn": {"batch_size": 4}},
@@ -160,15 +160,15 @@ add(
             "paper": _budget(500, **_HALVES),
         },
         notes=(
-            "The paper names neither learning rate nor batch size; it divides the error by the target's root mean "
-            "square, as we understand it: repeating the input then has 0.050 (F = 0.9) and 0.99 (F = 8).",
+            "The paper gives neither learning rate nor batch size; it divides the error by the root mean square of the "
+            "target, as we understand it: repeating the input then gives 0.050 (F = 0.9) and 0.99 (F = 8).",
         ),
     )
 )
 add(
     Recipe(
         "unicornn/table8",
-        "UnICORNN: several trainings of the best settings",
+        "UnICORNN: repeated training of the best settings",
         *("unicornn", "8"),
         budgets={
             "smoke": _budget(1),
@@ -188,7 +188,7 @@ _RATES = {"learning_rate": (1e-3, 5e-3, 1e-2)}
 
 
 def _rated(steps: int) -> Budget:
-    """The authors trained LTC at 0.01 or 0.005 and the others at 0.001; here each model has the rate it needs."""
+    """Selects the learning rate of each model; the authors used 0.01 or 0.005 for LTC and 0.001 for the others."""
     return _steps(steps, seeds=3, choices=_RATES, schedule="constant")
 
 
@@ -211,7 +211,7 @@ for _protocol, _ending in _SPLITS:
                 "paper": _budget(200, seeds=5),
             },
             protocol=_protocol,
-            notes=("HAR's 561 features are not at hand: activity recognition is left out.",),
+            notes=("The 561 features of HAR are not available, so activity recognition is not run.",),
         )
     )
     for _table, _what in (("4", "first setting"), ("5", "second setting")):
@@ -235,9 +235,9 @@ add(
 
 # ---- iRNN and ERNN ------------------------------------------------------------------------------------------
 
-# At the papers' 0.01, iRNN's gradients are not finite after 200 to 350 batches of series this long.
+# At the learning rate of the papers, 0.01, the gradients of iRNN overflow after 200 to 350 batches of such long series.
 _LONG = 1e-3
-# Windows of one subject are alike: what helps with held-out subjects is regularisation.
+# Windows of one subject are similar, so regularization helps with held-out subjects.
 _SUBJECTS = {"weight_decay": (0.01, 0.1), "dropout": (0.0, 0.3)}
 _KAG_LAPTOP: Mapping[str, Budget] = {
     "smnist": _steps(10_000, learning_rate=_LONG),
@@ -274,7 +274,7 @@ for _paper, _table, _what in (
 add(
     Recipe(
         "irnn/figure4-end",
-        "Adding problem and copy task: where the curves of Figure 4 end",
+        "Adding problem and copy task: final values of the curves of Figure 4",
         *("irnn", "figure4"),
         budgets={
             "smoke": _budget(1, steps=2, options=_FEW),
@@ -282,8 +282,8 @@ add(
             "paper": _budget(40, seeds=5, learning_rate=3e-3),
         },
         notes=(
-            "The paper draws curves and prints no numbers. A model without memory has 0.167 (adding) and 0.094 "
-            "(copy 200); the paper says that only iRNN reaches 0 on the copy task, iRNN and FastRNN on the adding "
+            "The paper shows curves without numbers. A model without memory has 0.167 (adding) and 0.094 "
+            "(copy 200); according to the paper, only iRNN reaches 0 on the copy task, iRNN and FastRNN on the adding "
             "problem.",
         ),
     )
@@ -291,10 +291,10 @@ add(
 
 # ---- beyond the papers --------------------------------------------------------------------------------------
 
-# 3,200 stays are few: networks overfit within 10 epochs.
+# With only 3,200 stays, networks overfit within 10 epochs.
 _STAYS: dict[str, Any] = {"optimizer": "adamw", "weight_decay": 0.1, "model": {"dropout": 0.5}}
 for _protocol, _ending, _what in (
-    ("clean", "", "the challenge's sets, trained on a, tested on b and c"),
+    ("clean", "", "the sets of the challenge, trained on a, tested on b and c"),
     ("paper", "-splits", "random splits of set a"),
 ):
     add(
@@ -308,6 +308,8 @@ for _protocol, _ending, _what in (
                 "paper": _steps(600, seeds=5, choices={"learning_rate": (1e-3, 3e-3)}, **_STAYS),
             },
             protocol=_protocol,
-            notes=("Readings at their own times, not filled grids. Literature: GRU-D and mTAN about 0.85 to 0.86.",),
+            notes=(
+                "Readings at their original times, not on filled grids. Literature: GRU-D and mTAN about 0.85 to 0.86.",
+            ),
         )
     )

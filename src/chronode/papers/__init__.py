@@ -1,4 +1,4 @@
-"""What the papers say: every number of their tables, and the settings behind them, one file per paper."""
+"""Numbers of the tables of the papers and the settings behind them, one file per paper."""
 
 from ._numbers import PaperNumber, numbers
 from ._settings import PaperSetting, setting_for, settings

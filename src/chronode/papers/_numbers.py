@@ -1,4 +1,4 @@
-"""Every number of the papers' results tables, with what it measures."""
+"""Every number of the results tables of the papers, with its meaning."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PaperNumber:
         parameters: Number of parameters, as rounded by the paper.
         hours: Hours of training on the authors' machine.
         budget: How long the authors trained.
-        note: What a reader of the number should know.
+        note: Remark on the number.
     """
 
     paper: str
@@ -70,7 +70,7 @@ def _number(row: dict[str, str]) -> PaperNumber:
 
 
 def numbers(paper: str | None = None, table: str | None = None) -> list[PaperNumber]:
-    """The numbers of a paper or of one of its tables, in the paper's order.
+    """Returns the numbers of a paper or of one of its tables, in the order of the paper.
 
     Example:
         >>> [f.mean for f in numbers("mmrnn", "3") if f.label == "mmRNN"]

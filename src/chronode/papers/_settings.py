@@ -1,4 +1,4 @@
-"""The settings that the papers' authors trained with, and how to find the one for a row of a table."""
+"""Training settings of the authors of the papers, by row of a table."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from functools import cache
 from typing import Any
 
 OTHERS = "others"
-"""The model of a setting for every model that the paper compares its own with."""
+"""Model name of settings for all baselines of a paper."""
 
 SHARED = ("hidden_size", "embedding_size", "word_dropout")
-"""Network settings that the authors give for their own model and that the models beside it take over."""
+"""Network settings of the authors' own model that are shared with the baselines."""
 
 
 @dataclass(frozen=True)
 class PaperSetting:
-    """How a paper's authors trained a model on a task.
+    """Settings with which the authors of a paper trained a model on a task.
 
     Attributes:
-        paper: "mmrnn", "unicornn", "ltc", "irnn" or "ernn"; "beyond" for tables of our own.
+        paper: "mmrnn", "unicornn", "ltc", "irnn" or "ernn"; "beyond" for our own tables.
         task: Name of the task.
-        model: Model that it is for: a name in the registry, or "others".
-        source: Where the authors say so: "text", "program", or a table or appendix.
+        model: Registered name of the model, or "others".
+        source: Source: "text", "program" (the authors' code), or a table or appendix.
         network: Settings of the network, in the words of `chronode.create`.
         training: Settings of the training, in the words of `chronode.training.Settings`.
-        hidden: The row of the table that it is for, by its units; None for every row.
-        used: Whether tables are run with it; False for what the authors also mention.
+        hidden: Units of the row of the table; None for every row.
+        used: Whether tables are run with it; False for alternatives mentioned by the authors.
     """
 
     paper: str
@@ -39,7 +39,7 @@ class PaperSetting:
     used: bool = True
 
     def network_for(self, model: str) -> dict[str, Any]:
-        """The settings of a model's network: all of them for the model they are for, else those that are shared."""
+        """Returns the network settings of a model: all for its own model, otherwise the shared ones."""
         return {name: value for name, value in self.network.items() if model == self.model or name in SHARED}
 
 
@@ -51,7 +51,7 @@ def _all() -> tuple[PaperSetting, ...]:
 
 
 def settings(task: str | None = None, paper: str | None = None) -> list[PaperSetting]:
-    """The settings for a task, of a paper, or all of them.
+    """Returns the settings for a task, of a paper, or all of them.
 
     Example:
         >>> [(s.model, s.training["learning_rate"]) for s in settings("gesture", "ltc")]
@@ -61,10 +61,10 @@ def settings(task: str | None = None, paper: str | None = None) -> list[PaperSet
 
 
 def setting_for(paper: str, task: str, model: str, hidden: int | None = None) -> PaperSetting | None:
-    """The setting with which a row of a paper's table is run; None if the paper says nothing about the task.
+    """Returns the setting for a row of a table; None if the paper does not cover the task.
 
     A setting for the model itself comes first, then one for rows of this size, then one for all others, then that of
-    the authors' own model. ERNN's authors are those of iRNN: what one paper leaves open, the other answers.
+    the authors' own model. ERNN and iRNN have the same authors, so missing settings are taken from the other paper.
 
     Example:
         >>> setting_for("unicornn", "psmnist", "unicornn", 128).training["learning_rate"]

@@ -1,4 +1,4 @@
-"""Tables that no paper has: these settings are our own, the same for every model."""
+"""Tables beyond the papers, with our own settings, the same for every model."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""iRNN and ERNN (Kag, Zhang & Saligrama 2020, 2019): one program served both.
+"""iRNN and ERNN (Kag, Zhang & Saligrama 2020, 2019): both use the same code.
 
-Their η is one for each time step, so it has to know how many there are.
+They have one η per time step, so the number of steps must be known.
 """
 
 from __future__ import annotations

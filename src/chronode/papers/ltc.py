@@ -1,4 +1,4 @@
-"""LTC (Hasani et al. 2021): LTC at a rate of its own for each task, every other model at 0.001, as in their program."""
+"""LTC (Hasani et al. 2021): LTC has its own learning rate for each task, all other models 0.001, as in the code."""
 
 from __future__ import annotations
 

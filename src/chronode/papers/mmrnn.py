@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ._settings import PaperSetting
 
-# The RMSprop of Keras: its mean square keeps 0.9 of itself at each step, torch's 0.99. No gradient clipping.
+# RMSprop as in Keras: the decay of the mean square is 0.9, while torch uses 0.99. No gradient clipping.
 _RMSPROP = {"optimizer": "rmsprop", "smoothing": 0.9, "clip": 0.0}
 
 

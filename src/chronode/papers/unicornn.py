@@ -14,7 +14,7 @@ def _setting(
 
 
 def _drop_once(epoch: int, epochs: int) -> dict[str, Any]:
-    """A tenth of the rate after an epoch."""
+    """Returns a schedule that divides the rate by ten after an epoch."""
     return {"epochs": epochs, "schedule": "step", "drop_epochs": (epoch,), "drop_factor": 0.1}
 
 
@@ -31,7 +31,7 @@ _VITALS_TRAINING = {"batch_size": 32, **_drop_once(250, 500)}
 
 SETTINGS = (
     *(
-        # The larger network is the one that the other rows of the table go by.
+        # The other rows of the table use the settings of the larger network.
         _setting(task, {**_DEEP, "hidden_size": units, **network}, {**_PIXELS, **training}, hidden=row)
         for task in ("psmnist", "smnist")
         for units, row, network, training in _PIXEL_ROWS
@@ -51,7 +51,7 @@ SETTINGS = (
         | {"embedding_size": 100, "word_dropout": 0.65, "head_init": "normal"},
         {"batch_size": 32, "learning_rate": 1.67e-4, "epochs": 50},
     ),
-    # The text gives sizes only.
+    # The text only gives sizes.
     PaperSetting("unicornn", "lorenz96", "unicornn", "text", {"num_layers": 2, "hidden_size": 90}),
     PaperSetting("unicornn", "lorenz96", "cornn", "text", {"hidden_size": 64}),
     PaperSetting("unicornn", "lorenz96", "lstm", "text", {"hidden_size": 44}),
