@@ -58,7 +58,7 @@ def test_the_card_says_what_the_model_is(home):
 
 def test_a_packed_model_has_no_data(home):
     done = chronode("predict", home / "vitals.chronode", code=2)
-    assert "is a packed model and has no data: give a file" in done.err
+    assert "is a packed model without data: pass a file" in done.err
 
 
 def test_packing_what_cannot_be_packed(home, tmp_path):

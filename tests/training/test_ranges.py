@@ -85,13 +85,13 @@ def test_values_have_the_kind_of_the_setting(text, told):
         ("delta_t=", "must be NAME="),
         ("delta=1:2", "Did you mean 'delta_t'"),
         ("delta_t=2:1", "from a smaller to a larger"),
-        ("delta_t=0:1:log", "begins above 0"),
+        ("delta_t=0:1:log", "must start above 0"),
         ("delta_t=1:2:3", "LOW:HIGH"),
         ("delta_t=a:2", "'a' is not a number"),
-        ("hidden=1.5,2", "'1.5' is no whole number"),
+        ("hidden=1.5,2", "'1.5' is not a whole number"),
         ("optimizer=a:b", "LOW:HIGH"),
-        ("train_c=1,2", "neither true nor false"),
-        ("epochs=1:5", "give it as --epochs"),
+        ("train_c=1,2", "must be true or false"),
+        ("epochs=1:5", "pass it as --epochs"),
     ],
 )
 def test_a_wrong_range_is_named(text, message):
@@ -101,5 +101,5 @@ def test_a_wrong_range_is_named(text, message):
 
 def test_a_fixed_value_has_the_kind_of_the_setting():
     assert read_fixed("alpha=3", "unicornn") == ("alpha", 3.0)
-    with pytest.raises(ValueError, match="--fix hidden=x: 'x' is no whole number"):
+    with pytest.raises(ValueError, match="--fix hidden=x: 'x' is not a whole number"):
         read_fixed("hidden=x", "unicornn")

@@ -1,4 +1,4 @@
-"""Many trainings: `compare` models over seeds, and `Search` for good settings."""
+"""Many trainings: comparison of models over seeds, and search for good settings."""
 
 from typing import TYPE_CHECKING
 

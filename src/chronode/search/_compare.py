@@ -1,4 +1,4 @@
-"""Models side by side: each trained on the same series with several seeds, every run in a folder of its own."""
+"""Comparison of models: each is trained on the same series with several seeds, every run in its own folder."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from ..training._metrics import LOWER_IS_BETTER, mean_and_std
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A model to train with a seed.
+    """Run of a comparison: a model and a seed.
 
     Attributes:
-        model: its name.
-        seed: of the split, the weights and the order of batches.
-        config: all that is asked.
-        folder: of its run; the name has a hash of the config and the data file.
+        model: Name of the model.
+        seed: Seed of the split, the weights and the batch order.
+        config: Complete configuration.
+        folder: Run folder; its name contains a hash of the config and the data file.
     """
 
     model: str
@@ -40,7 +40,7 @@ class PlannedRun:
     folder: Path
 
     def result(self) -> Result | None:
-        """What came of it; None if it is not finished."""
+        """Returns the result; None if the run is not finished."""
         if not (self.folder / "run.json").is_file():
             return None
         run = Run.open(self.folder)
@@ -52,16 +52,16 @@ class Result:
     """A finished run.
 
     Attributes:
-        model: its name.
-        seed: of the run.
-        run: its folder.
-        metric: what it was chosen by.
-        test: metrics on the test part; {} of a run that failed.
-        curve: the metric on the validation part after every epoch; None where it is not finite.
-        parameters: trained numbers.
-        seconds: per epoch.
-        baselines: test metrics of what needs no training.
-        fault: why it failed.
+        model: Name of the model.
+        seed: Seed of the run.
+        run: Run folder.
+        metric: Metric that selected the best epoch.
+        test: Metrics on the test part; {} for a failed run.
+        curve: Metric on the validation part after every epoch; None where it is not finite.
+        parameters: Number of trained parameters.
+        seconds: Seconds per epoch.
+        baselines: Test metrics of baselines without training.
+        fault: Reason for a failure.
     """
 
     model: str
@@ -77,13 +77,13 @@ class Result:
 
     @classmethod
     def of(cls, planned: PlannedRun, run: Run) -> Result:
-        """What a run folder tells."""
+        """Reads the result from a run folder."""
         summary, rows = run.summary() or Summary("failed"), run.metrics()
         metric, test = summary.metric, summary.test
         key = "valid_loss" if metric == "loss" else metric
         fault = summary.fault
         if not fault and test.get(metric) is None:
-            fault = f"{metric} on the test series is not a number."
+            fault = f"{metric} on the test series is NaN."
         return cls(
             *(planned.model, planned.seed, str(planned.folder), metric, test),
             curve=tuple(row.get(key) for row in rows),
@@ -96,12 +96,12 @@ class Result:
 
 @dataclass(frozen=True)
 class Row:
-    """A model's runs with all seeds.
+    """Runs of a model with all seeds.
 
     Attributes:
-        model: its name.
-        results: of the runs that ended well.
-        failed: the others.
+        model: Name of the model.
+        results: Results of the successful runs.
+        failed: Results of the failed runs.
     """
 
     model: str
@@ -109,34 +109,34 @@ class Row:
     failed: tuple[Result, ...]
 
     def values(self, metric: str) -> list[float]:
-        """A test metric of every run that has it."""
+        """Returns a test metric of every run that has it."""
         return [value for one in self.results if (value := (one.test or {}).get(metric)) is not None]
 
     def score(self, metric: str) -> tuple[float | None, float | None]:
-        """Mean and standard deviation (of the sample; None of one run) of a test metric."""
+        """Returns mean and sample standard deviation (None for a single run) of a test metric."""
         found = self.values(metric)
         return mean_and_std(found) if found else (None, None)
 
     @property
     def seconds(self) -> float | None:
-        """Per epoch, the mean over the runs."""
+        """Seconds per epoch, averaged over the runs."""
         return statistics.fmean(one.seconds for one in self.results) if self.results else None
 
     @property
     def parameters(self) -> int | None:
-        """Trained numbers."""
+        """The number of trained parameters."""
         return next((one.parameters for one in (*self.results, *self.failed) if one.parameters), None)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Models, the best first.
+    """Comparison of models, best first.
 
     Attributes:
-        metric: that they are ordered by.
-        metrics: all that were measured, that one first.
-        rows: a model each; those without a result last.
-        baseline: the name and the mean test metric of what needs no training.
+        metric: Metric of the order.
+        metrics: All metrics, with that one first.
+        rows: One row per model; models without a result last.
+        baseline: Name and mean test metric of the baseline without training.
     """
 
     metric: str
@@ -146,7 +146,7 @@ class Comparison:
 
     @classmethod
     def of(cls, results: Sequence[Result]) -> Comparison:
-        """Puts results in order.
+        """Sorts results into a comparison.
 
         Example:
             >>> found = [("gru", 0, 0.25), ("gru", 1, 0.75), ("ltc", 0, 0.875)]
@@ -172,18 +172,18 @@ class Comparison:
 
     @property
     def failed(self) -> list[Result]:
-        """Runs that did not end well."""
+        """The failed runs."""
         return [one for row in self.rows for one in row.failed]
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns the comparison as plain data for JSON."""
         return {
             "metric": self.metric,
             "baseline": None if self.baseline is None else dict([self.baseline]),
-            "models": [self._told(row) for row in self.rows],
+            "models": [self._row_as_dict(row) for row in self.rows],
         }
 
-    def _told(self, row: Row) -> dict[str, Any]:
+    def _row_as_dict(self, row: Row) -> dict[str, Any]:
         mean, spread = row.score(self.metric)
         scores = {name: dict(zip(("mean", "spread"), row.score(name), strict=True)) for name in self.metrics}
         about = {"parameters": row.parameters, "seconds_per_epoch": row.seconds, "test": scores}
@@ -192,13 +192,13 @@ class Comparison:
 
 
 def plan(config: Config, models: Sequence[str], seeds: int, folder: str | Path) -> list[PlannedRun]:
-    """The runs of a comparison, first seeds first.
+    """Returns the runs of a comparison, ordered by seed.
 
     Args:
-        config: what all have in common. A setting named MODEL.NAME is that model's alone.
-        models: names of `chronode models`.
-        seeds: runs of each model, with the config's seed and those after it.
-        folder: for the run folders.
+        config: Common configuration. A setting named MODEL.NAME only applies to that model.
+        models: Names from `chronode models`.
+        seeds: Number of runs per model, with the seed of the config and the following ones.
+        folder: Folder for the run folders.
 
     Example:
         >>> [(planned.model, planned.seed) for planned in plan(Config(), ["gru", "ltc"], 2, "runs/compare")]
@@ -206,7 +206,7 @@ def plan(config: Config, models: Sequence[str], seeds: int, folder: str | Path) 
     """
     names = list(dict.fromkeys(models))
     if not names:
-        raise ValueError("models is empty: give names as in `chronode models`, separated by commas.")
+        raise ValueError("models is empty: pass names from `chronode models`, separated by commas.")
     for name in names:
         find(name)
     for name in config.model.settings:
@@ -219,12 +219,14 @@ def plan(config: Config, models: Sequence[str], seeds: int, folder: str | Path) 
 
 
 def file_of(config: Config) -> dict[str, Any] | None:
-    """What tells the data file from another; None for a task."""
+    """Returns name, size and hash of the data file; None for a task."""
     return source_of(config.data.source) if Path(config.data.source).is_file() else None
 
 
 def identity(config: Config, file: dict[str, Any] | None) -> dict[str, Any]:
-    """All that decides what a training comes to, as JSON holds it; wherever the data file is."""
+    """Returns everything that determines the result of a training as plain data, independent of the location of the
+    file.
+    """
     told = config.as_dict()
     told["data"]["source"] = file or config.data.source
     del told["training"]["threads"]
@@ -239,21 +241,21 @@ def compare(
     on_event: Callable[[PlannedRun, Event], None] | None = None,
     draw: Draw | None = None,
 ) -> Iterator[Result]:
-    """Trains what is not finished yet; gives the result of every run, those from before first.
+    """Trains the unfinished runs and yields the result of every run, starting with finished ones.
 
-    Models of one seed see the same series. A run that was cut off goes on. A model that cannot go on (its loss is not
-    finite, out of memory) is reported as failed, and the others are trained.
+    All models of one seed use the same series. An interrupted run is resumed. A model that cannot continue (its loss is
+    not finite, out of memory) is reported as failed, and the others are trained.
 
     Args:
-        runs: what `plan` gave.
-        engine: where to train; None is this process.
-        on_start: called before a run that is not finished yet.
-        on_event: called with a run and its event as training goes on.
-        draw: as for `chronode.runs.train_run`.
+        runs: Result of `plan`.
+        engine: Engine that trains; None for this process.
+        on_start: Called before a run that is not finished yet.
+        on_event: Called with a run and an event during training.
+        draw: As for `chronode.runs.train_run`.
 
     Raises:
-        ValueError: a model has no such setting; raised before anything is trained.
-        KeyboardInterrupt: Ctrl-C; the runs so far are kept.
+        ValueError: A model does not have a setting; raised before training starts.
+        KeyboardInterrupt: Ctrl-C; finished runs are kept.
     """
     known = {planned.folder: planned.result() for planned in runs}
     wanted = [planned for planned in runs if known[planned.folder] is None]
@@ -275,7 +277,7 @@ def compare(
 
 @dataclass(frozen=True)
 class _Training:
-    """The job of a planned run."""
+    """Job of a planned run."""
 
     planned: PlannedRun
     draw: Draw | None
@@ -286,7 +288,7 @@ class _Training:
         return self.planned.folder.name
 
     def execute(self, state: Path | None, report: Listener) -> dict[str, bytes] | None:
-        """Trains into the run's folder; on another machine into a temporary one, whose files are returned."""
+        """Trains in the run folder; on another machine in a temporary folder, whose files are returned."""
         for name in self.plugins:
             load_plugin(name)
         if state is not None:
@@ -307,18 +309,18 @@ class _Training:
         except TrainingStopped:
             if Run.open(folder).status != "failed":
                 raise
-            return  # the folder says why
+            return  # the reason is in the folder
         if outcome.status == "interrupted":
             raise KeyboardInterrupt
 
 
 def _result(done: Done[_Training]) -> Result:
-    """What came of a job; the files of a run on another machine become the run's folder."""
+    """Returns the result of a job; files from another machine are written to the run folder."""
     planned = done.job.planned
     if done.result is not None:
         unpack(done.result, planned.folder)
     result = planned.result()
-    return result or Result(planned.model, planned.seed, str(planned.folder), fault=done.fault or "it did not finish.")
+    return result or Result(planned.model, planned.seed, str(planned.folder), fault=done.fault or "not finished.")
 
 
 def _planned(config: Config, model: str, seed: int, folder: Path, file: dict[str, Any] | None) -> PlannedRun:

@@ -1,4 +1,4 @@
-"""What a sweep searches: for every model a range per setting, and where the ranges come from."""
+"""Search spaces: a range for every setting of a model, and the sources of the ranges."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..runs._config import Config, ModelConfig
 from ..training._settings import Settings
 
 SAME_FOR_ALL = ("epochs", "steps", "seed", "metric")
-"""Training settings without which trials cannot be compared."""
+"""Training settings that must be equal for all trials."""
 _SIZES = ("hidden", "layers")
 _OF_LAYERS = ("dropout", "bidirectional", "residual", "memory")
 
 
 @dataclass(frozen=True)
 class Between:
-    """All numbers from `low` to `high`; whole ones if both are ints; evenly over their logarithms if `log`."""
+    """Numbers from `low` to `high`; whole numbers if both are ints; on a logarithmic scale if `log`."""
 
     low: float
     high: float
@@ -30,13 +30,13 @@ class Between:
 
     def __post_init__(self) -> None:
         if not self.low < self.high:
-            raise ValueError(f"a range goes from a smaller to a larger number, got {self.low}:{self.high}.")
+            raise ValueError(f"a range must go from a smaller to a larger number, got {self.low}:{self.high}.")
         if self.log and self.low <= 0:
-            raise ValueError(f"a log range begins above 0, got {self.low}:{self.high}:log.")
+            raise ValueError(f"a log range must start above 0, got {self.low}:{self.high}:log.")
 
     @property
     def ends(self) -> tuple[Any, ...]:
-        """The values that must be allowed for all to be."""
+        """Returns the limits, which must be valid values."""
         return self.low, self.high
 
     def __str__(self) -> str:
@@ -45,13 +45,13 @@ class Between:
 
 @dataclass(frozen=True)
 class OneOf:
-    """Some values."""
+    """List of values."""
 
     choices: tuple[Any, ...]
 
     @property
     def ends(self) -> tuple[Any, ...]:
-        """All of them."""
+        """Returns all values."""
         return self.choices
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ Range = Between | OneOf
 
 @dataclass(frozen=True)
 class Space:
-    """Ranges by setting, and where they come from."""
+    """Ranges by setting, with their source."""
 
     ranges: Mapping[str, Range]
     source: str
@@ -76,7 +76,7 @@ GENERAL = Space(
         "hidden": OneOf((32, 64, 128)),
         "dropout": Between(0.0, 0.5),
     },
-    "what recurrent networks are usually tried with",
+    "common values for recurrent networks",
 )
 
 _STEP_SIZE = {"eta": Between(1e-3, 1e-1, log=True), "learning_rate": Between(1e-3, 3e-2, log=True)}
@@ -92,7 +92,7 @@ PAPERS = {
             "delta_t": Between(1e-2, 0.5, log=True),
             "alpha": Between(0.0, 31.0),
         },
-        "the paper's random search: its ranges are not given, these hold all winners of its Table 6",
+        "random search of the paper: its ranges are not given, these include all best values of its Table 6",
     ),
     "mmrnn": Space(
         {
@@ -100,7 +100,7 @@ PAPERS = {
             "batch_size": OneOf((64, 128, 256)),
             "optimizer": OneOf(("adam", "rmsprop")),
         },
-        "around the paper's Table 8 (RMSprop, 5e-3, batches of 256) and its program (5e-4, 128)",
+        "around Table 8 of the paper (RMSprop, 5e-3, batches of 256) and its code (5e-4, 128)",
     ),
     "ltc": Space(
         {
@@ -108,7 +108,7 @@ PAPERS = {
             "batch_size": OneOf((16, 32, 64)),
             "hidden": OneOf((16, 32, 64)),
         },
-        "around what the paper's program uses (32 units, batches of 16, learning rates 1e-3 to 1e-2)",
+        "around the settings in the code of the paper (32 units, batches of 16, learning rates 1e-3 to 1e-2)",
     ),
     "irnn": Space({**_STEP_SIZE, "K": OneOf((1, 3, 5))}, f"{_EQUILIBRIUM}; K of its tables"),
     "sirnn": Space(_STEP_SIZE, _EQUILIBRIUM),
@@ -117,7 +117,7 @@ PAPERS = {
 
 
 def ranges_for(model: str) -> dict[str, Range]:
-    """The usual ranges of a model: those of its paper, and the general ones for what it leaves open.
+    """Returns the default ranges of a model: those of its paper, and general ones for other settings.
 
     Example:
         >>> ranges_for("unicornn")["delta_t"], sorted(ranges_for("lstm"))
@@ -129,46 +129,46 @@ def ranges_for(model: str) -> dict[str, Range]:
 
 
 def source_of_ranges(model: str) -> str:
-    """Where they come from, in words."""
+    """Describes the source of the ranges."""
     return PAPERS[model].source if model in PAPERS else GENERAL.source
 
 
 def read_range(text: str, model: str) -> tuple[str, Range]:
-    """A setting and its range from `NAME=LOW:HIGH[:log]` or `NAME=a,b,c`.
+    """Parses a setting and its range from `NAME=LOW:HIGH[:log]` or `NAME=a,b,c`.
 
     Example:
         >>> read_range("delta_t=0.01:1:log", "unicornn"), read_range("K=1,2", "irnn")
         (('delta_t', Between(low=0.01, high=1.0, log=True)), ('K', OneOf(choices=(1, 2))))
     """
-    name, told = _split(text, "--range", "learning_rate=1e-4:1e-2:log or hidden=32,64")
+    name, values = _split(text, "--range", "learning_rate=1e-4:1e-2:log or hidden=32,64")
     default = _default(name, model)
     try:
-        if ":" not in told:
-            return name, OneOf(tuple(_like(default, part.strip()) for part in told.split(",")))
-        low, high, *log = told.split(":")
+        if ":" not in values:
+            return name, OneOf(tuple(_like(default, part.strip()) for part in values.split(",")))
+        low, high, *log = values.split(":")
         if log not in ([], ["log"]) or isinstance(default, bool | str):
-            raise ValueError("a range is LOW:HIGH or LOW:HIGH:log of numbers.")
+            raise ValueError("a range must be LOW:HIGH or LOW:HIGH:log with numbers.")
         return name, Between(_number(default, low), _number(default, high), log=bool(log))
     except ValueError as error:
         raise ValueError(f"--range {text}: {error}") from error
 
 
 def read_fixed(text: str, model: str) -> tuple[str, Any]:
-    """A setting and its value from `NAME=VALUE`.
+    """Parses a setting and its value from `NAME=VALUE`.
 
     Example:
         >>> read_fixed("alpha=0", "unicornn")
         ('alpha', 0.0)
     """
-    name, told = _split(text, "--fix", "hidden=64")
+    name, values = _split(text, "--fix", "hidden=64")
     try:
-        return name, _like(_default(name, model), told)
+        return name, _like(_default(name, model), values)
     except ValueError as error:
         raise ValueError(f"--fix {text}: {error}") from error
 
 
 def applied(config: Config, values: Mapping[str, Any]) -> Config:
-    """The config with these values, each in its section.
+    """Returns the config with these values in their sections.
 
     Example:
         >>> config = applied(Config(), {"hidden": 8, "learning_rate": 0.1, "dropout": 0.2})
@@ -188,21 +188,21 @@ def applied(config: Config, values: Mapping[str, Any]) -> Config:
 
 
 def _split(text: str, flag: str, example: str) -> tuple[str, str]:
-    name, equals, told = text.partition("=")
-    if not equals or not name.strip() or not told.strip():
+    name, equals, values = text.partition("=")
+    if not equals or not name.strip() or not values.strip():
         raise ValueError(f"{flag} {text!r} must be NAME=..., such as {example}.")
-    return name.strip(), told.strip()
+    return name.strip(), values.strip()
 
 
 def _default(name: str, model: str) -> Any:
-    """The value that a setting has if nobody says anything; its type says what it may be."""
+    """Returns the default value of a setting, which determines its type."""
     known: dict[str, Any] = {field.name: field.default for field in fields(Settings) if field.name not in SAME_FOR_ALL}
     known |= {field.name: field.default for field in fields(ModelConfig) if field.name in _SIZES}
     known |= _defaults(Layer, _OF_LAYERS)
     cell = inspect.signature(find(model).cell).parameters
     known |= _defaults(find(model).cell, [own for own in cell if own not in ("input_size", "hidden_size")])
     if name in SAME_FOR_ALL:
-        raise ValueError(f"{name} is the same for all trials: give it as --{name}.")
+        raise ValueError(f"{name} must be the same for all trials: pass it as --{name}.")
     if name not in known:
         raise ValueError(f"{model} and its training have no setting {name!r}.{near(name, known)}")
     return known[name]
@@ -214,7 +214,7 @@ def _defaults(thing: Any, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _like(default: Any, text: str) -> Any:
-    """A value of the default's kind; where that says nothing, what JSON makes of it, or the text."""
+    """Converts text to the type of the default; without a default, as JSON or text."""
     if isinstance(default, str):
         return text
     if isinstance(default, int | float) and not isinstance(default, bool):
@@ -224,7 +224,7 @@ def _like(default: Any, text: str) -> Any:
     except ValueError:
         value = text
     if isinstance(default, bool) and not isinstance(value, bool):
-        raise ValueError(f"{text!r} is neither true nor false.")
+        raise ValueError(f"{text!r} must be true or false.")
     return value
 
 
@@ -233,4 +233,4 @@ def _number(default: Any, text: str) -> float:
     try:
         return int(text) if whole else float(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no {'whole ' if whole else ''}number.") from None
+        raise ValueError(f"{text!r} is not a {'whole ' if whole else ''}number.") from None

@@ -1,4 +1,4 @@
-"""Optuna's side of a search: the study in SQLite, what a trial draws, and what is read back of it."""
+"""Optuna study of a search: its SQLite file, the sampling of trials, and their results."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _SECONDS_FOR_THE_FILE = 60
 
 @dataclass(frozen=True)
 class Trial:
-    """One training of a search.
+    """Trial of a search.
 
     Attributes:
-        number: from 0.
-        state: "complete", "pruned" (it was no good, or ended in a fault), "fail" (it was interrupted) or "running".
-        value: the best validation metric of all epochs; None unless complete.
-        settings: what was tried.
-        epochs: that were trained.
-        seconds: that it took; None while it runs.
-        fault: why it could not go on.
+        number: Number of the trial, from 0.
+        state: "complete", "pruned" (bad or failed), "fail" (interrupted) or "running".
+        value: Best validation metric of all epochs; None unless complete.
+        settings: Settings of the trial.
+        epochs: Number of epochs.
+        seconds: Duration; None while it is running.
+        fault: Reason for a failure.
     """
 
     number: int
@@ -40,14 +40,14 @@ class Trial:
 
 
 def open_study(file: Path, *, lower_is_better: bool, pruner: str, epochs: int) -> optuna.Study:
-    """The study in a file; a new one if there is none."""
+    """Opens the study in a file, or creates a new one."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     pruners = {
         "median": optuna.pruners.MedianPruner(n_warmup_steps=epochs // 10),
         "hyperband": optuna.pruners.HyperbandPruner(max_resource=max(2, epochs)),
         "none": optuna.pruners.NopPruner(),
     }
-    # Other processes may be writing: wait for them.
+    # Wait for other processes that are writing.
     patient = {"connect_args": {"timeout": _SECONDS_FOR_THE_FILE}}
     return optuna.create_study(
         study_name="search",
@@ -59,30 +59,30 @@ def open_study(file: Path, *, lower_is_better: bool, pruner: str, epochs: int) -
 
 
 def sampler_for(seed: int, trial: int) -> optuna.samplers.BaseSampler:
-    """Seeded anew for every trial, so that it does not matter which process draws it, or whether one was stopped."""
+    """Returns a sampler seeded for each trial, so that the result does not depend on processes or interruptions."""
     drawn = int(np.random.SeedSequence([seed, trial]).generate_state(1)[0])
     return optuna.samplers.TPESampler(seed=drawn)
 
 
-def suggest(trial: optuna.Trial, name: str, told: Range) -> Any:
-    """A value of the range."""
-    if not isinstance(told, Between):
-        return trial.suggest_categorical(name, told.choices)
-    if isinstance(told.low, int) and isinstance(told.high, int):
-        return trial.suggest_int(name, told.low, told.high, log=told.log)
-    return trial.suggest_float(name, told.low, told.high, log=told.log)
+def suggest(trial: optuna.Trial, name: str, values: Range) -> Any:
+    """Samples a value of the range."""
+    if not isinstance(values, Between):
+        return trial.suggest_categorical(name, values.choices)
+    if isinstance(values.low, int) and isinstance(values.high, int):
+        return trial.suggest_int(name, values.low, values.high, log=values.log)
+    return trial.suggest_float(name, values.low, values.high, log=values.log)
 
 
-def as_trial(told: optuna.trial.FrozenTrial) -> Trial:
-    """What Optuna knows of a trial."""
-    seconds = None if told.duration is None else told.duration.total_seconds()
-    value = told.value if told.state.name == "COMPLETE" else None
-    about = (told.number, told.state.name.lower(), value, dict(told.params))
-    return Trial(*about, len(told.intermediate_values), seconds, told.user_attrs.get("fault", ""))
+def as_trial(frozen: optuna.trial.FrozenTrial) -> Trial:
+    """Converts a trial of Optuna."""
+    seconds = None if frozen.duration is None else frozen.duration.total_seconds()
+    value = frozen.value if frozen.state.name == "COMPLETE" else None
+    about = (frozen.number, frozen.state.name.lower(), value, dict(frozen.params))
+    return Trial(*about, len(frozen.intermediate_values), seconds, frozen.user_attrs.get("fault", ""))
 
 
 def importances(study: optuna.Study) -> dict[str, float]:
-    """How much each setting decides whether a trial is among the best."""
+    """Returns the importance of each setting for being among the best trials."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         evaluator = optuna.importance.PedAnovaImportanceEvaluator()

@@ -1,4 +1,4 @@
-"""Tuning on Optuna: a search in a folder that goes on where it stopped, and that several processes may share."""
+"""Search with Optuna, in a folder that can be resumed and shared by several processes."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ _ENOUGH_TO_RANK = 8
 
 
 class Search:
-    """A search for good settings by the validation metric; the test part is not looked at before `train_best`.
+    """Search for good settings by the validation metric; the test part is not used before `train_best`.
 
-    The folder holds `study.db` (Optuna's, in SQLite), `search.json` (what is searched) and the runs of the best.
-    What a trial draws depends on the seed, its number and the trials before it, so a search that was stopped and went
-    on is as good as one that was not.
+    The folder contains `study.db` (the SQLite file of Optuna), `search.json` (the search space) and the runs of the
+    best trial. Samples depend on the seed, the number of the trial and the previous trials, so a resumed search is as
+    good as an uninterrupted one.
 
     Args:
-        config: what all trials have in common.
-        ranges: by setting; see `chronode.search._ranges`.
-        folder: new, or that of the same search.
-        pruner: stops trials that look bad by their metric after each epoch: "median", "hyperband" or "none".
+        config: Common configuration of all trials.
+        ranges: Ranges by setting; see `chronode.search._ranges`.
+        folder: New folder, or that of the same search.
+        pruner: Method that stops bad trials by their metric after each epoch: "median", "hyperband" or "none".
 
     Attributes:
-        metric: that trials are judged by, on the validation part.
-        lower_is_better: of that metric.
-        prepared: the series.
+        metric: Validation metric of the trials.
+        lower_is_better: Whether lower values of the metric are better.
+        prepared: The series.
 
     Example:
         >>> import tempfile
@@ -77,8 +77,8 @@ class Search:
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._alone():
             self._check_same()
-            told: dict[str, Any] = {"lower_is_better": self.lower_is_better, "epochs": config.training.epochs}
-            self.study = open_study(self.folder / "study.db", pruner=pruner, **told)
+            values: dict[str, Any] = {"lower_is_better": self.lower_is_better, "epochs": config.training.epochs}
+            self.study = open_study(self.folder / "study.db", pruner=pruner, **values)
 
     def run(
         self,
@@ -89,20 +89,20 @@ class Search:
         on_event: Callable[[int, Event], None] | None = None,
         on_trial: Callable[[Trial], None] | None = None,
     ) -> str:
-        """Tries until there are `trials` in all, those from before and of other processes included.
+        """Runs trials until there are `trials` in total, including earlier ones and those of other processes.
 
         Args:
-            trials: complete and pruned ones together.
-            timeout: seconds after which no new trial begins.
-            engine: where to train; None is this process.
-            on_event: called with the number of a trial and an event of its training.
-            on_trial: called with every trial as it begins and as it ends.
+            trials: Total number of complete and pruned trials.
+            timeout: Seconds after which no new trial starts.
+            engine: Engine that trains; None for this process.
+            on_event: Called with the number of a trial and an event of its training.
+            on_trial: Called with every trial when it starts and when it ends.
 
         Returns:
-            "trials" or "timeout": why it ended.
+            "trials" or "timeout", the reason for the end.
 
         Raises:
-            KeyboardInterrupt: Ctrl-C; the trials in hand count as failed, the search can go on.
+            KeyboardInterrupt: Ctrl-C; running trials count as failed, and the search can be resumed.
         """
         whole("trials", trials, at_least=1)
         end = math.inf if timeout is None else time.monotonic() + number("timeout", timeout, at_least=0)
@@ -115,13 +115,13 @@ class Search:
                 return None
             live[trial.number] = trial
             self._show(trial, on_trial)
-            chosen = {name: suggest(trial, name, told) for name, told in self.ranges.items()}
+            chosen = {name: suggest(trial, name, values) for name, values in self.ranges.items()}
             return TrialJob(trial.number, applied(self.config, chosen), self.metric, plugins())
 
         def listen(job: TrialJob, event: Event) -> None:
             if on_event is not None:
                 on_event(job.number, event)
-            # A trial that is done again, because its worker was lost, comes to the same epochs once more.
+            # A trial that is repeated because its worker was lost reports the same epochs again.
             if isinstance(event, EpochDone) and event.epoch.number > judged[job.number]:
                 judged[job.number] = event.epoch.number
                 self._judge(live[job.number], event.epoch)
@@ -137,32 +137,32 @@ class Search:
         return "timeout" if self.count() < trials else "trials"
 
     def trials(self) -> list[Trial]:
-        """All trials, by number."""
-        return [as_trial(told) for told in self.study.get_trials(deepcopy=False)]
+        """Returns all trials by number."""
+        return [as_trial(values) for values in self.study.get_trials(deepcopy=False)]
 
     def count(self) -> int:
-        """Trials that are complete, pruned or running."""
+        """Returns the number of complete, pruned and running trials."""
         return sum(trial.state != "fail" for trial in self.trials())
 
     def shared(self) -> bool:
-        """Whether another process is at a trial, or training the best."""
+        """Returns whether another process is running a trial or training the best settings."""
         return any(trial.state == "running" for trial in self.trials()) or self._last_lock.taken()
 
     def best(self) -> Trial | None:
-        """The best complete trial by validation; of equals the first."""
+        """Returns the best complete trial by validation; the first of equal ones."""
         done = [trial for trial in self.trials() if trial.state == "complete"]
         sign = 1.0 if self.lower_is_better else -1.0
         return min(done, key=lambda trial: sign * (trial.value or 0.0), default=None)
 
     def best_config(self) -> Config:
-        """The config of the best trial."""
+        """Returns the config of the best trial."""
         best = self.best()
         if best is None:
-            raise ValueError("no trial is complete yet: there is no best one.")
+            raise ValueError("no trial is complete yet.")
         return applied(self.config, best.settings)
 
     def importances(self) -> dict[str, float]:
-        """How much of the difference between good and bad trials each setting makes; {} of too few trials."""
+        """Returns the importance of each setting for the result; {} with too few trials."""
         done = {trial.value for trial in self.trials() if trial.state == "complete"}
         if len(done) < _ENOUGH_TO_RANK or len(self.ranges) < 2:
             return {}
@@ -174,10 +174,10 @@ class Search:
         return search_html(self.trials(), self.metric, self.importances(), self.lower_is_better)
 
     def train_best(self, *, on_event: Listener | None = None, draw: Draw | None = None) -> Outcome:
-        """Trains the best settings once more into a run folder of its own, and tests that model.
+        """Trains the best settings again in a separate run folder and tests that model.
 
         Raises:
-            ValueError: no trial is complete, or another process is doing it.
+            ValueError: No trial is complete, or another process is training them.
         """
         config, best = self.best_config(), self.best()
         assert best is not None
@@ -190,7 +190,7 @@ class Search:
     # ---- one trial ---------------------------------------------------------------------------------------
 
     def _claim(self, trials: int, driver: str) -> optuna.Trial | None:
-        """The next trial; None if there are enough. Trials of processes that were killed do not count."""
+        """Returns the next trial; None if there are enough. Trials of killed processes do not count."""
         with self._alone():
             known = self.study.get_trials(deepcopy=False)
             for trial in known:
@@ -205,20 +205,20 @@ class Search:
             return claimed
 
     def _judge(self, trial: optuna.Trial, epoch: Epoch) -> None:
-        """Tells the study of an epoch and ends trials that look bad."""
+        """Reports an epoch to the study and stops bad trials."""
         trial.report(value_of(epoch, self.metric), epoch.number)
         if epoch.number < self.config.training.epochs and trial.should_prune():
             raise StopJob
 
     def _settle(self, trial: optuna.Trial, done: Done[TrialJob]) -> None:
-        """Tells the study how a trial ended."""
+        """Reports the result of a trial to the study."""
         if done.how == "fault":
             raise ValueError(f"trial {trial.number}: {done.fault}")
         fault = done.fault or (done.result.fault if done.how == "result" else "")
         if done.how == "result" and not fault:
             self.study.tell(trial, done.result.value)
             return
-        # One that diverged, or whose workers are killed, is pruned: the sampler shall know that its settings are bad.
+        # A trial that diverged or whose workers were killed is pruned, so that the sampler avoids its settings.
         trial.set_user_attr("fault", fault)
         self.study.tell(trial, state=TrialState.PRUNED)
 
@@ -229,18 +229,18 @@ class Search:
     # ---- the folder --------------------------------------------------------------------------------------
 
     def _check_ranges(self) -> None:
-        """Every end of every range must give a model that can be trained."""
-        for name, told in self.ranges.items():
-            for value in told.ends:
+        """Checks that the limits of every range give a valid model."""
+        for name, values in self.ranges.items():
+            for value in values.ends:
                 try:
                     assemble_run(applied(self.config, {name: value}), self.prepared)
                 except (ValueError, TypeError) as error:
-                    raise ValueError(f"the range {name}={told}: {error}") from error
+                    raise ValueError(f"the range {name}={values}: {error}") from error
 
     def _check_same(self) -> None:
-        """Keeps what is searched with a new search; refuses another one in the folder."""
+        """Stores the search space of a new search; rejects a different search in the folder."""
         file = self.folder / "search.json"
-        ranges = {name: str(told) for name, told in self.ranges.items()}
+        ranges = {name: str(values) for name, values in self.ranges.items()}
         here = {**identity(self.config, file_of(self.config)), "ranges": ranges}
         if not file.is_file():
             with replacing(file) as draft:
@@ -248,15 +248,15 @@ class Search:
             return
         there = read_json(file, dict[str, dict[str, Any]])
         differing = [
-            f"{section} {name}: {there.get(section, {}).get(name)!r} there, {here[section].get(name)!r} here"
+            f"{section} {name}: {there.get(section, {}).get(name)!r} in the folder, {here[section].get(name)!r} now"
             for section in here
             for name in {**there.get(section, {}), **here[section]}
             if there.get(section, {}).get(name) != here[section].get(name)
         ]
         if differing:
-            told = "; ".join(differing)
+            changes = "; ".join(differing)
             raise ValueError(
-                f"{self.folder} holds another search ({told}): go on with its settings, or name a new folder."
+                f"{self.folder} contains a different search ({changes}): use its settings, or choose a new folder."
             )
 
     @property
@@ -265,14 +265,14 @@ class Search:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Waits until no other process opens the study or claims a trial."""
+        """Waits until no other process is opening the study or claiming a trial."""
         with open(self.folder / "study.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     @contextmanager
     def _driver(self) -> Iterator[str]:
-        """A name of this process by which others know whether it is alive."""
+        """Yields a name by which other processes can check whether this one is alive."""
         name = uuid.uuid4().hex[:12]
         try:
             with FolderLock(self._lock_of(name)).held():

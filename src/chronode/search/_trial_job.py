@@ -1,4 +1,4 @@
-"""One trial of a search, wherever it is trained."""
+"""Job of one trial of a search."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..training._events import Epoch, TrainingStopped, paced
 
 @dataclass(frozen=True)
 class TrialScore:
-    """What came of a trial.
+    """Result of a trial.
 
     Attributes:
-        value: the best validation metric of all epochs.
-        fault: why training could not go on; "" if it could.
+        value: Best validation metric of all epochs.
+        fault: Reason for a failure; "" if there was none.
     """
 
     value: float = math.nan
@@ -28,13 +28,13 @@ class TrialScore:
 
 @dataclass(frozen=True)
 class TrialJob:
-    """The training of a trial; the test part is not looked at.
+    """Training of a trial; the test part is not used.
 
     Attributes:
-        number: of the trial.
-        config: with the trial's settings.
-        metric: that trials are judged by.
-        plugins: that register the model.
+        number: Number of the trial.
+        config: Config with the settings of the trial.
+        metric: Validation metric of the trials.
+        plugins: Plugins that register the model.
     """
 
     number: int
@@ -44,11 +44,11 @@ class TrialJob:
 
     @property
     def key(self) -> str:
-        """The trial's number."""
+        """The number of the trial."""
         return str(self.number)
 
     def execute(self, state: Path | None, report: Listener) -> TrialScore:
-        """Trains; every epoch is reported."""
+        """Trains and reports every epoch."""
         for name in self.plugins:
             load_plugin(name)
         try:
@@ -65,5 +65,5 @@ class TrialJob:
 
 
 def value_of(epoch: Epoch, metric: str) -> float:
-    """The validation metric of an epoch."""
+    """Returns the validation metric of an epoch."""
     return epoch.valid_loss if metric == "loss" else epoch.metrics[metric]
