@@ -57,7 +57,7 @@ def test_a_loss_that_is_not_finite_ends_with_the_step_the_ids_and_what_to_try(he
     assert json.loads((here / "run/summary.json").read_text())["status"] == "failed"
     weights = SequenceModel.load(here / "run/model").state_dict()
     assert all(tensor.isfinite().all() for tensor in weights.values())
-    assert "fault: " in chronode("show", "run").out
+    assert "error: " in chronode("show", "run").out
 
 
 def test_an_exploded_loss_is_no_finished_run(here):
@@ -66,7 +66,7 @@ def test_an_exploded_loss_is_no_finished_run(here):
     assert "chronode: the loss has exploded: " in done.err and "--learning-rate 1000 is probably too high" in done.err
     summary = json.loads((here / "run/summary.json").read_text())
     assert summary["status"] == "failed" and summary["fault"].startswith("the loss has exploded")
-    assert "fault: the loss has exploded" in chronode("show", "run").out
+    assert "error: the loss has exploded" in chronode("show", "run").out
 
 
 def test_too_little_memory_suggests_a_smaller_batch_and_low_memory(vitals):
@@ -86,4 +86,4 @@ def test_a_full_disk_is_told_with_the_way_on(vitals):
 def test_a_folder_with_something_in_it_is_refused(here, vitals):
     (here / "run").mkdir()
     (here / "run/thesis.tex").write_text("mine")
-    assert "is not empty (thesis.tex" in chronode("train", vitals, *VITALS, *QUICK, "-o", "run", code=2).err
+    assert "is not empty (it contains thesis.tex" in chronode("train", vitals, *VITALS, *QUICK, "-o", "run", code=2).err

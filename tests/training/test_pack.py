@@ -64,7 +64,7 @@ def test_a_packed_model_has_no_data(home):
 def test_packing_what_cannot_be_packed(home, tmp_path):
     with pytest.raises(ValueError, match="is a folder; give a file name such as model.chronode"):
         pack(home / "run", tmp_path)
-    with pytest.raises(ValueError, match="there is no folder"):
+    with pytest.raises(ValueError, match="does not exist"):
         pack(home / "nothing", tmp_path / "a.chronode")
 
 
