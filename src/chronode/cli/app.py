@@ -131,6 +131,9 @@ def bench(
     compiled: Annotated[
         bool, typer.Option("--compiled", help="Compare compiled steps with the loop and torch.nn.LSTM instead.")
     ] = False,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Count the observations a minute of a stream of 100,000 ids instead.")
+    ] = False,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     case: Annotated[str, typer.Option(help="Only shapes whose name contains this.")] = "",
     repeats: Annotated[int, typer.Option(min=1, help="Number of rounds; the median is reported.")] = 7,
@@ -141,8 +144,11 @@ def bench(
 
     Example: chronode bench --case mmrnn --repeats 3
     """
-    from .bench import run_bench, run_compiled, run_steps
+    from .bench import run_bench, run_compiled, run_steps, run_stream
 
+    if stream:
+        run_stream(repeats=repeats, as_json=json, output=output)
+        return
     if compiled:
         run_compiled(pick=case, repeats=repeats, as_json=json, output=output)
         return

@@ -83,6 +83,21 @@ def run_steps(*, pick: str, repeats: int, as_json: bool, output: Path | None) ->
         _print_steps(timings)
 
 
+def run_stream(*, repeats: int, as_json: bool, output: Path | None) -> None:
+    """Times a stream and prints or writes the observations a minute."""
+    from ..stream import _bench as stream
+
+    with Console(stderr=True).status("bench") as line:
+        timings = stream.time_stream(repeats, line.update)
+    facts = bench.machine()
+    told = json.dumps({"stream": [vars(timing) for timing in timings], "machine": facts}, indent=2)
+    text = f"{stream.as_markdown(timings)}\n\n{facts['cpu']}, {facts['threads']} threads, torch {facts['torch']}."
+    if output is not None:
+        bench.write(output.with_suffix(".json"), told + "\n")
+        bench.write(output.with_suffix(".md"), text + "\n")
+    print(told if as_json else text)
+
+
 def _print_steps(timings: list[steps.StepTiming]) -> None:
     console = Console(highlight=False)
     table = Table("model", title="one step of one sequence, H = 64, median µs (relative to torch.nn.LSTMCell)")
