@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
@@ -20,7 +21,9 @@ from .._schema import parse
 from .._version import __version__
 from ..data import Clock, Scaler
 from ..data._files import LikeOptions
+from ..runs import Trained
 from ..training import Epoch
+from ._of_run import facts_of, is_run
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -77,13 +80,27 @@ class Stored(BaseEstimator):
         return folder
 
     @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Loads an estimator written by `save`."""
-        path = Path(folder) / _FACTS
-        if not path.is_file():
-            raise FileNotFoundError(f"{path}: no such file; pass a folder written by save(folder).")
-        found = read_json(path)
+    def load(cls, path: str | Path) -> Self:
+        """Loads an estimator written by `save`, or the model of a run.
+
+        Args:
+            path: A folder written by `save`, a run folder, or a file written by `chronode pack`.
+        """
+        path = Path(path)
+        if is_run(path):
+            trained = Trained.load(path)
+            return cls._with_facts(path, lambda: facts_of(trained, cls.__name__), lambda: trained.model)
+        file = path / _FACTS
+        if not file.is_file():
+            raise FileNotFoundError(f"{file}: no such file; pass a folder written by save(folder), or a run folder.")
+        found = read_json(file)
+        return cls._with_facts(file, lambda: found, lambda: SequenceModel.load(path / _MODEL))
+
+    @classmethod
+    def _with_facts(cls, path: Path, find: Callable[[], Any], model: Callable[[], SequenceModel]) -> Self:
+        """Returns an estimator with the facts that `find` returns; errors begin with `path`."""
         try:
+            found = find()
             name = parse(dict[str, Any], found).get("estimator")
             if isinstance(name, str) and name != cls.__name__:
                 raise ValueError(f"this is a {name}: use {name}.load.")
@@ -92,7 +109,7 @@ class Stored(BaseEstimator):
             made._restore(facts)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: {error}") from error
-        made.model_ = SequenceModel.load(Path(folder) / _MODEL)
+        made.model_ = model()
         if made.device == "cuda" and torch.cuda.is_available():  # trained there; elsewhere the CPU answers
             made.model_.to("cuda")
         made._check_sizes(path)

@@ -1,0 +1,78 @@
+"""Estimators from run folders and packed models."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from .._version import __version__
+from ..data import Clock, Scaler
+from ..data._files import LikeOptions
+from ..runs import Reading, Trained
+
+_LOADABLE = {"SequenceClassifier": "class", "SequenceRegressor": "value"}
+
+
+def is_run(path: Path) -> bool:
+    """Returns whether `path` is a run folder or a file, rather than a folder written by `save`."""
+    return path.is_file() or (path / "run.json").is_file()
+
+
+def facts_of(trained: Trained, estimator: str) -> dict[str, Any]:
+    """Returns the facts that an estimator with this model would save.
+
+    Args:
+        trained: The model of a run.
+        estimator: Name of the class of the estimator.
+
+    Raises:
+        ValueError: The model is not that of such an estimator.
+    """
+    reading, objective, spec = trained.reading, trained.objective, trained.model.spec
+    assert spec is not None
+    if estimator not in _LOADABLE:
+        raise ValueError(f"{estimator} cannot use the model of a run: use chronode.load.")
+    if reading is None or objective.per_step or reading.window:
+        raise ValueError("the model does not give one answer for each series of a file: use chronode.load.")
+    if objective.kind != _LOADABLE[estimator]:
+        other = next(name for name, kind in _LOADABLE.items() if kind == objective.kind)
+        raise ValueError(f"this is a {other}: use {other}.load.")
+    arguments = {"model": spec.model, "hidden_size": spec.hidden_size, "num_layers": spec.num_layers}
+    arguments |= {"missing": spec.missing, "settings": dict(spec.settings) or None}
+    told = {
+        "estimator": estimator,
+        "chronode": __version__,
+        "arguments": arguments,
+        "scaler": _scaler(trained, reading).as_dict(),
+        "options": {name: value for name, value in reading.options.items() if name in LikeOptions.__annotations__},
+        "roles": {role: reading.options[role] for role in ("id", "time") if role in reading.options},
+        "clock": asdict(_clock(reading)),
+        "history": [],
+        "best_epoch": 0,
+        "notes": [],
+    }
+    if objective.classes is None:
+        return told | {"flat": objective.num_outputs == 1}
+    return told | _labels(objective.classes)
+
+
+def _labels(classes: tuple[str, ...]) -> dict[str, Any]:
+    """Returns the classes as labels: whole numbers if all of them are, else text."""
+    if all(name.removeprefix("-").isdecimal() for name in classes):
+        return {"classes": [int(name) for name in classes], "label_type": "<i8"}
+    return {"classes": list(classes), "label_type": "U"}
+
+
+def _scaler(trained: Trained, reading: Reading) -> Scaler:
+    """Returns the scaling of channels and targets; without one, values stay as they are."""
+    count = len(reading.channels)
+    scaler = reading.scaler or Scaler(reading.channels, (0.0,) * count, (1.0,) * count)
+    if trained.objective.classes is not None or scaler.targets:
+        return scaler
+    names = trained.output_names()
+    return replace(scaler, targets=names, target_mean=(0.0,) * len(names), target_std=(1.0,) * len(names))
+
+
+def _clock(reading: Reading) -> Clock:
+    return Clock(reading.unit, reading.unit_size, "1970-01-01T00:00:00" if reading.dates else 0)
