@@ -18,7 +18,7 @@ _model bench testing
 tasks
 training
 runs
-search estimators analysis export stream
+search estimators analysis export stream hub
 experiments report
 cli
 """.strip().splitlines()

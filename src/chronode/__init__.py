@@ -14,7 +14,21 @@ from ._lazy import lazy
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import analysis, baselines, compiler, data, estimators, nn, runs, search, tasks, testing, training
+    from . import (
+        analysis,
+        baselines,
+        compiler,
+        data,
+        estimators,
+        hub,
+        nn,
+        runs,
+        search,
+        stream,
+        tasks,
+        testing,
+        training,
+    )
     from ._model import ModelSpec, SequenceModel
     from .estimators import SequenceClassifier, SequenceForecaster, SequenceRegressor
     from .export import export
@@ -40,12 +54,14 @@ __all__ = [
     "data",
     "estimators",
     "export",
+    "hub",
     "load",
     "models",
     "nn",
     "register",
     "runs",
     "search",
+    "stream",
     "tasks",
     "testing",
     "training",
@@ -55,12 +71,12 @@ _MODULES = ("analysis", "baselines", "compiler", "data", "export", "nn", "runs",
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        **dict.fromkeys((*_MODULES, "training"), ""),
+        **dict.fromkeys((*_MODULES, "hub", "training"), ""),
         "_model": "ModelSpec SequenceModel",
         "estimators": "estimators SequenceClassifier SequenceForecaster SequenceRegressor",
         "kernels": "backend",
         "nn._registry": "Model create models register",
         "runs._trained": "load",
-        "stream": "Stream",
+        "stream": "stream Stream",
     },
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +27,7 @@ def attach(app: typer.Typer) -> None:
 
 def stream(
     run: RunFolder,
+    events: Annotated[str, typer.Argument(help="File of events; - for standard input.")] = "-",
     state: Annotated[
         Path | None,
         typer.Option(help="File with the states of all ids: read if it exists, written now and then and at the end."),
@@ -39,7 +42,7 @@ def stream(
         typer.Option(help="Drop ids that are this much older than the newest, in the model's unit of time."),
     ] = None,
 ) -> None:
-    """Predict live data: events on standard input, a prediction after each on standard output.
+    """Predict live data: events on standard input, and a prediction after each on standard output.
 
     Events are JSON lines, or CSV with a line of column names, with the columns of the training file: id, time, values.
     An event that cannot be used is answered with an error, and the stream goes on.
@@ -57,9 +60,10 @@ def stream(
     lines = Lines(followed, _write)
     before = signal.signal(signal.SIGTERM, _stop)  # a service is stopped by it; the states are written as at the end
     try:
-        for batch in batches(sys.stdin.fileno()):
-            lines.answer(batch)
-            saver.save_if_due()
+        with _opened(events) as handle:
+            for batch in batches(handle):
+                lines.answer(batch)
+                saver.save_if_due()
     except (KeyboardInterrupt, BrokenPipeError):
         pass
     finally:
@@ -88,6 +92,18 @@ class _Saver:
         if self._path is not None:
             self._stream.save(self._path)
         self._saved = time.monotonic()
+
+
+@contextmanager
+def _opened(events: str) -> Iterator[int]:
+    """The file descriptor of the events."""
+    if events == "-":
+        yield sys.stdin.fileno()
+    elif not Path(events).is_file():
+        raise ValueError(f"{events}: there is no such file.")
+    else:
+        with Path(events).open("rb", buffering=0) as file:
+            yield file.fileno()
 
 
 def _write(text: str) -> None:

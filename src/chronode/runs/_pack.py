@@ -121,7 +121,7 @@ def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
     with path.open("rb") as file:
         length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
-    if length > JSON_BYTES.value:
+    if JSON_BYTES.value < length <= path.stat().st_size:
         raise ValueError(f"{path}: its header has more than {JSON_BYTES.value:,} bytes. {JSON_BYTES.cure}")
     try:
         with safe_open(path, "pt") as opened:

@@ -61,8 +61,8 @@ class Stream:
 
     Example:
         >>> stream = Stream("runs/vitals-1")                                            # doctest: +SKIP
-        >>> stream.observe("p01", "2024-01-31 12:00", {"hr": 80, "bp": 120})            # doctest: +SKIP
-        {'outcome': 'well', 'p_ill': 0.24, 'p_well': 0.76}
+        >>> stream.observe("p01", "2024-01-31 12:00", {"pulse": 80})            # doctest: +SKIP
+        {'outcome': 'stable', 'p_stable': 0.76, 'p_worse': 0.24}
     """
 
     def __init__(self, run: str | Path | Trained, *, late: str = "refuse", idle: float | None = None):
