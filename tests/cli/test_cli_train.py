@@ -169,3 +169,28 @@ def test_a_wrong_config_is_refused_by_name(text, told, tmp_path):
 @pytest.mark.parametrize("command", ["train", "evaluate", "predict", "runs", "show"])
 def test_every_command_has_help_with_an_example(command):
     assert f"Example: chronode {command}" in chronode(command, "--help").out
+
+
+# ---- baselines -----------------------------------------------------------------------------------------------
+
+
+def test_a_model_that_loses_to_a_baseline_is_told_with_three_remedies(here):
+    rows = "\n".join(f"{t},{t % 7 + 0.1 * t}" for t in range(150))
+    (here / "saw.csv").write_text(f"t,x\n{rows}\n")
+    flags = ("--time", "t", "--forecast", 3, "--start", "none", "--output", "run")
+    told = chronode("train", "saw.csv", *flags, *QUICK, "--epochs", 1, "--model", "gru").out
+    assert "The model does not beat the baseline" in told
+    assert told.count(";") >= 2 and "a linear start (--start linear)" in told
+    summary = json.loads((here / "run/summary.json").read_text())
+    assert summary["notes"][-1].startswith("The model does not beat the baseline")
+    assert "Baselines: the model is not healthy" in chronode("analyze", "health", "run").out
+
+
+def test_a_forecast_has_a_linear_start_that_the_summary_tells_of(here):
+    rows = "\n".join(f"{t},{t % 7 + 0.1 * t}" for t in range(150))
+    (here / "saw.csv").write_text(f"t,x\n{rows}\n")
+    told = chronode("train", "saw.csv", "--time", "t", "--forecast", 3, *QUICK, "--epochs", 1, "--output", "run").out
+    assert "linear start (values): validation rmse" in told
+    summary = json.loads((here / "run/summary.json").read_text())
+    assert summary["start"]["features"] == "values"
+    assert summary["test"]["mae"] < 0.2 * summary["baselines"]["last value"]["mae"]

@@ -134,7 +134,9 @@ def fit_start(
         _learn_features(start, few)
         features, goal, fold = _rows(start, few, folds, view)
         judge = _rows(start, valid, None, view)[:2] if len(valid) else None
-        choice = _best(features, goal, fold, classes, start.features.clip, judge, 0.5 if relative is None else 1.0)
+        # Values and patterns are many and alike: there, ridge is as good and much faster.
+        about = {"clip": start.features.clip, "logistic": told["kind"] == "summaries"}
+        choice = _best(features, goal, fold, classes, judge=judge, weight=0.5 if relative is None else 1.0, **about)
         start.take(choice.linear)
         candidates.append((choice, start, told))
     choice, start, told = min(candidates, key=lambda found: found[0].loss)
@@ -232,13 +234,14 @@ def _best(
     clip: bool,
     judge: tuple[Tensor, Tensor] | None,
     weight: float,
+    logistic: bool,
 ) -> Choice:
     """Ridge for numbers; for classes ridge on 0/1 columns, or logistic regression if that is better."""
     told: dict[str, Any] = {"clip": clip, "judge": judge, "weight": weight}
     if not classes:
         return fit_linear(features, goal, folds, **told)
     found = [_ridge_classes(features, goal, folds, classes, clip, judge)]
-    if features.shape[1] <= _WIDE:
+    if logistic:
         found.append(fit_linear(features, goal, folds, classes=classes, penalties=LOGISTIC_PENALTIES, **told))
     return min(found, key=lambda choice: choice.loss)
 

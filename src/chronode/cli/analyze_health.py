@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -37,5 +38,18 @@ def health(
     for note in series.notes if data else ():
         print(f"note: {note}", file=sys.stderr)
     found = measure(trained.model, series)
-    findings = Findings("\n".join(found.findings), [Piece("health", found, plot_health)])
+    lines = [*_against_baselines(trained.path), *found.findings]
+    findings = Findings("\n".join(lines), [Piece("health", found, plot_health)])
     show(findings, output or (trained.path if trained.path.is_dir() else trained.path.parent), as_json=json)
+
+
+def _against_baselines(folder: Path) -> list[str]:
+    """Returns a finding if the model of a run folder does not beat a baseline on the test part."""
+    from ..runs import Run
+    from ..runs._verdict import unbeaten
+
+    summary = Run.open(folder).summary() if folder.is_dir() else None
+    best = None if summary is None else unbeaten(asdict(summary))
+    if best is None:
+        return []
+    return [f'Baselines: the model is not healthy: on the test part it does not beat "{best[0]}" ({best[1]:.4g}).']

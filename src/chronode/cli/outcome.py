@@ -89,6 +89,13 @@ def show_outcome(console: Console, outcome: Outcome) -> None:
         f"{describe_end(summary)}: best epoch {summary['best_epoch']} of {summary['epochs']} by {summary['metric']}",
     )
     console.print(scores_table("test", {outcome.run.config["model"]["model"]: summary["test"], **summary["baselines"]}))
+    start, last = summary.get("start"), summary["notes"][-1:]
+    if start:
+        alone, whole = f"{start['valid']:.4g}", summary["valid"].get(start["metric"], float("nan"))
+        about = f"validation {start['metric']} {alone} alone, {whole:.4g} with the network"
+        say(console, f"linear start ({start['features']}): {about}")
+    if last and "Most likely to help" in last[0]:
+        say(console, last[0])
     say(console, f"run: {folder}   report.html  predictions.csv  model.safetensors")
     say(console, f"next: chronode show {folder} --open   or   chronode predict {folder} NEW_FILE -o out.csv")
 

@@ -136,7 +136,7 @@ class ModelConfig:
         missing: Whether values may be missing; by default if some are missing in the data.
         settings: Settings of the layer (dropout, bidirectional, residual, memory) and of the model: NAME=VALUE.
         start: "linear" (a linear model is fitted first, and the network learns what it leaves) or "none"; linear by
-            default for forecasts and where no model is named.
+            default for forecasts.
 
     Example:
         >>> ModelConfig("ltc", hidden=32).hidden

@@ -23,6 +23,7 @@ from ._environment import differences, environment
 from ._folder import Run
 from ._prepare import DataFacts, Prepared, check_same_file, check_unchanged, prepare
 from ._tables import columns_of, write_table
+from ._verdict import verdict
 
 MAY_CHANGE = ("epochs", "steps", "early_stop", "threads")
 """Training settings that a resumed run may change."""
@@ -187,6 +188,13 @@ def _go(
             summary = _summary(fitted, prepared, "finished")
             summary["test"] = fitted.evaluate(prepared.parts.test)
             summary["baselines"] = _baselines(config, prepared, fitted.model, _with_baseline(run), on_event)
+            note = verdict(
+                summary,
+                series=len(prepared.parts.train),
+                start=start_of(config, prepared),
+                forecast=prepared.reading is not None and bool(prepared.reading.horizon),
+            )
+            summary["notes"] += [note] if note else []
         run.finish(summary)
         if draw is not None:
             draw(run, prepared, fitted, answers)
@@ -211,7 +219,8 @@ def start_of(config: Config, prepared: Prepared) -> str:
     """Returns the start of the network: the configured one, or a linear model for forecasts from windows."""
     if config.model.start is not None:
         return config.model.start
-    return "none" if prepared.reading is None or prepared.reading.relative is None else "linear"
+    windows = prepared.reading is not None and prepared.reading.relative is not None
+    return "linear" if windows and not config.training.tbptt else "none"
 
 
 def assemble_run(config: Config, prepared: Prepared, model: str | None = None) -> Assembly:
@@ -255,7 +264,17 @@ def _summary(fitted: Fitted, prepared: Prepared, status: str) -> dict[str, Any]:
         "seconds": round(fitted.seconds, 2),
         "notes": [*prepared.notes, *fitted.notes],
         "fault": "",
+        **_start_summary(fitted),
     }
+
+
+def _start_summary(fitted: Fitted) -> dict[str, Any]:
+    """What the linear start does alone on the validation part; its share of the result is the rest of "valid"."""
+    if fitted.start is None or fitted.model.start is None:
+        return {}
+    metric, alone = fitted.objective.metric, fitted.start
+    value = alone.valid_loss if metric == "loss" else alone.metrics[metric]
+    return {"start": {"features": fitted.model.start.features.kind, "metric": metric, "valid": value}}
 
 
 def _baselines(

@@ -1,0 +1,75 @@
+"""Whether a trained model beats the baselines beside it, and what to try if it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..training._baselines import best_baseline
+from ..training._metrics import LOWER_IS_BETTER
+
+_SMALL = 500
+
+
+def unbeaten(summary: Mapping[str, Any]) -> tuple[str, float] | None:
+    """Returns the best baseline of a finished run if the model does not beat it on the test part, else None.
+
+    Example:
+        >>> told = {"metric": "accuracy", "test": {"accuracy": 0.7}, "baselines": {"linear": {"accuracy": 0.8}}}
+        >>> unbeaten(told), unbeaten({**told, "test": {"accuracy": 0.9}})
+        (('linear', 0.8), None)
+    """
+    tests = summary.get("test") or {}
+    metric = summary["metric"] if summary["metric"] in tests else "loss"
+    own, best = tests.get(metric), best_baseline(metric, summary.get("baselines") or {})
+    if own is None or best is None:
+        return None
+    beats = own < best[1] if metric in LOWER_IS_BETTER else own > best[1]
+    return None if beats else best
+
+
+def verdict(summary: Mapping[str, Any], *, series: int, start: str, forecast: bool) -> str | None:
+    """Returns a sentence on a model that does not beat the best baseline, with the three most likely remedies.
+
+    Args:
+        summary: Content of summary.json.
+        series: Number of training series or windows.
+        start: What the network started from.
+        forecast: Whether it forecasts.
+
+    Example:
+        >>> told = {"metric": "accuracy", "test": {"accuracy": 0.7}, "baselines": {"linear": {"accuracy": 0.8}}}
+        >>> said = verdict({**told, "epochs": 20, "best_epoch": 20}, series=90, start="none", forecast=False)
+        >>> said.partition(" Most")[0]
+        'The model does not beat the baseline "linear" (accuracy 0.7, baseline 0.8).'
+        >>> said.partition("help: ")[2].split("; ")[0]
+        'a linear start (--start linear)'
+    """
+    best = unbeaten(summary)
+    if best is None:
+        return None
+    metric = summary["metric"] if summary["metric"] in summary["test"] else "loss"
+    own = summary["test"][metric]
+    if best[0].startswith("linear") and start == "linear" and own == best[1]:
+        found = f'Training did not improve on the linear start ({metric} {own:.4g}), so the model is "{best[0]}".'
+    else:
+        found = f'The model does not beat the baseline "{best[0]}" ({metric} {own:.4g}, baseline {best[1]:.4g}).'
+    return f"{found} Most likely to help: {'; '.join(_remedies(summary, series, start, forecast)[:3])}."
+
+
+def _remedies(summary: Mapping[str, Any], series: int, start: str, forecast: bool) -> list[str]:
+    """Remedies, the most likely first; at least three."""
+    epochs, best = summary.get("epochs") or 0, summary.get("best_epoch") or 0
+    found = []
+    if start == "none":
+        found.append("a linear start (--start linear)")
+    if epochs and best == epochs:
+        found.append("more epochs (the last one was the best)")
+    if series < _SMALL:
+        found.append("more training series, or a smaller model (--hidden 16)")
+    if epochs and best <= epochs // 4:
+        found.append("a lower learning rate (--lr 0.001), since an early epoch was the best")
+    if forecast:
+        found.append("a longer history (--window)")
+    found += ["another model (chronode compare)", "regularization (--set dropout=0.2 --weight-decay 0.01)"]
+    return [*found, "a sweep over learning rate and size (chronode sweep)"]
