@@ -16,10 +16,10 @@ def train_vitals(home):
 
 
 def train_wave(home):
-    """A run that forecasts two steps of one of two channels, in `home / "run"`; times are numbers."""
+    """A run that forecasts two steps of one of two channels at every step, in `home / "run"`; times are numbers."""
     rows = [f"{w},{0.5 * t},{np.sin(t + w):.4f},{w}" for w in range(6) for t in range(12)]
     (home / "wave.csv").write_text("w,t,x,y\n" + "\n".join(rows) + "\n")
-    flags = ("--id", "w", "--time", "t", "--forecast", 2, "--channels", "x", "--model", "gru")
+    flags = ("--id", "w", "--time", "t", "--forecast", 2, "--channels", "x", "--per-step", "--model", "gru")
     chronode("train", home / "wave.csv", *flags, *QUICK, "--epochs", 2, "--output", home / "run")
     return home
 
