@@ -46,6 +46,9 @@ def train(
     ] = False,
     resume: Annotated[Path | None, typer.Option(help="Resume the run in this folder.")] = None,
     baseline: Annotated[bool, typer.Option("--baseline", help="Also train lstm-dt for comparison.")] = False,
+    logger: Annotated[
+        str, typer.Option(help="Where the numbers of every epoch also go: csv, tensorboard, wandb, mlflow, or several.")
+    ] = "",
     json: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON; everything else goes to stderr.")
     ] = False,
@@ -60,16 +63,17 @@ def train(
     Example: chronode train --resume runs/vitals-1
     """
     console = Console(stderr=json)
+    loggers = _loggers(logger)
     try:
         if resume is not None:
             _refuse_with_resume({"--output": output, "--config": config, "--baseline": baseline or None}, given)
-            return _resume(resume, data, flags.values(Settings, given), console, json)
+            return _resume(resume, data, flags.values(Settings, given), loggers, console, json)
         asked, chosen = effective(data, config, given)
         if print_config:
             return print(as_yaml(asked), end="")
         if is_pipe(asked.data.source):
             asked = asked.with_values({"data": {"source": str(keep(asked.data.source, RUNS))}})
-        _new(asked, chosen, output, baseline, console, json)
+        _new(asked, chosen, output, baseline, loggers, console, json)
     except KeyboardInterrupt as error:  # before there is anything to resume
         typer.echo("stopped", err=True)
         raise typer.Exit(1) from error
@@ -119,7 +123,24 @@ def as_yaml(config: Config) -> str:
     return yaml.safe_dump(config.as_dict(), sort_keys=False, allow_unicode=True)
 
 
-def _new(asked: Config, chosen: bool, output: Path | None, baseline: bool, console: Console, as_json: bool) -> None:
+def _loggers(given: str) -> tuple[str, ...]:
+    """Returns the loggers by name; refuses what cannot be used before anything is read."""
+    if not given:
+        return ()
+    from ..runs._loggers import check_loggers
+
+    return check_loggers(flags.words(given))
+
+
+def _new(
+    asked: Config,
+    chosen: bool,
+    output: Path | None,
+    baseline: bool,
+    loggers: tuple[str, ...],
+    console: Console,
+    as_json: bool,
+) -> None:
     from ..report.run_page import draw_run
     from ..runs._folder import next_folder
     from ..runs._prepare import prepare
@@ -132,11 +153,19 @@ def _new(asked: Config, chosen: bool, output: Path | None, baseline: bool, conso
     assembly = assemble_run(asked, prepared)  # refuses what cannot be trained before a folder is created
     folder = output or next_folder(RUNS, Path(asked.data.source).name.split(".")[0])
     content: dict[str, Any] = {"prepared": prepared, "assembly": assembly, "baseline": baseline, "draw": draw_run}
+    content["loggers"] = loggers
     bars = Bars(console, [asked.model.model, STRONG_BASELINE], asked.training.epochs)
     _run(lambda: train_run(asked, folder, command=sys.argv[1:], on_event=bars, **content), bars, folder, as_json)
 
 
-def _resume(folder: Path, source: str | None, changes: dict[str, Any], console: Console, as_json: bool) -> None:
+def _resume(
+    folder: Path,
+    source: str | None,
+    changes: dict[str, Any],
+    loggers: tuple[str, ...],
+    console: Console,
+    as_json: bool,
+) -> None:
     from ..report.run_page import draw_run
     from ..runs._folder import Run
     from ..runs._train import STRONG_BASELINE, config_of, resume_run
@@ -150,7 +179,7 @@ def _resume(folder: Path, source: str | None, changes: dict[str, Any], console: 
         say(console, f"{folder} is finished; for more epochs: chronode train --resume {folder} --epochs N")
     else:
         say(console, f"resuming {folder}, {run.status} after epoch {len(run.metrics())}")
-    content: dict[str, Any] = {"changes": changes, "source": source, "draw": draw_run}
+    content: dict[str, Any] = {"changes": changes, "source": source, "draw": draw_run, "loggers": loggers}
     bars = Bars(console, labels, changes.get("epochs", asked.training.epochs))
     _run(lambda: resume_run(folder, on_event=bars, **content), bars, folder, as_json)
 

@@ -21,6 +21,7 @@ from ..training._predict import Predictions
 from ._config import Config
 from ._environment import differences, environment
 from ._folder import Run
+from ._loggers import check_loggers, logging_to
 from ._prepare import DataFacts, Prepared, check_same_file, check_unchanged, prepare
 from ._tables import columns_of, write_table
 from ._verdict import verdict
@@ -58,6 +59,7 @@ def train_run(
     command: Sequence[str] | None = None,
     on_event: Listener | None = None,
     draw: Draw | None = None,
+    loggers: Sequence[str] = (),
 ) -> Outcome:
     """Trains according to the config in a new run folder.
 
@@ -71,6 +73,7 @@ def train_run(
         on_event: Called during training.
         draw: Called at the end with the run, the series, the model and its predictions for the test part, to write a
             report to the folder.
+        loggers: Where the numbers of every epoch go besides metrics.jsonl: "csv", "tensorboard", "wandb", "mlflow".
 
     Raises:
         TrainingStopped: The loss is not finite or has exploded, or memory is exhausted; the best weights are in the
@@ -84,10 +87,11 @@ def train_run(
         >>> outcome.status, sorted(outcome.summary["test"])
         ('finished', ['accuracy', 'loss'])
     """
+    check_loggers(loggers)
     prepared = prepared or prepare(config)
     assembly = assembly or assemble_run(config, prepared)
     run = Run.create(folder, {**config.as_dict(), "baseline": baseline}, command=command)
-    return _go(run, config, prepared, assembly, on_event, draw)
+    return _go(run, config, prepared, assembly, on_event, draw, loggers)
 
 
 def resume_run(
@@ -97,6 +101,7 @@ def resume_run(
     source: str | None = None,
     on_event: Listener | None = None,
     draw: Draw | None = None,
+    loggers: Sequence[str] = (),
 ) -> Outcome:
     """Resumes a run after a kill, a crash or Ctrl-C, with the same result as without it; a finished run is unchanged.
 
@@ -106,7 +111,9 @@ def resume_run(
         source: New location of the data file, if it was moved.
         on_event: Called during training.
         draw: As for `train_run`.
+        loggers: As for `train_run`.
     """
+    check_loggers(loggers)
     run = Run.open(folder)
     for name in changes or {}:
         one_of("a setting to change", name, MAY_CHANGE)
@@ -129,7 +136,7 @@ def resume_run(
             on_event(Note(f"{line}: the numbers may differ in the last digits from a run that was not stopped."))
     assembly = assemble_run(config, prepared)
     run.save_json("config.json", {**config.as_dict(), "baseline": _with_baseline(run)})
-    return _go(run, config, prepared, assembly, on_event, draw)
+    return _go(run, config, prepared, assembly, on_event, draw, loggers)
 
 
 def config_of(run: Run) -> Config:
@@ -152,17 +159,26 @@ def check_registered(run: Run, model: str) -> None:
 
 
 def _go(
-    run: Run, config: Config, prepared: Prepared, assembly: Assembly, on_event: Listener | None, draw: Draw | None
+    run: Run,
+    config: Config,
+    prepared: Prepared,
+    assembly: Assembly,
+    on_event: Listener | None,
+    draw: Draw | None,
+    loggers: Sequence[str],
 ) -> Outcome:
     """Trains or resumes, and writes the results."""
 
     def listen(event: Event) -> None:
         if isinstance(event, EpochDone):
-            run.append_metrics(_row(event.epoch))
+            row = _row(event.epoch)
+            run.append_metrics(row)
+            for logger in opened:
+                logger.log(event.epoch.number, {name: value for name, value in row.items() if name != "epoch"})
         if on_event is not None:
             on_event(event)
 
-    with run.lock():
+    with run.lock(), logging_to(loggers, run) as opened:
         run.save_json("data.json", prepared.as_dict())
         saved = run.store.latest()
         # The process may have been killed between a checkpoint and its line.
