@@ -63,7 +63,7 @@ def test_the_environment_chooses_the_instruction_set(loader, monkeypatch, isa):
 @pytest.mark.parametrize("ask", ["library", "status"])
 def test_an_unknown_instruction_set_is_refused(loader, monkeypatch, ask):
     monkeypatch.setenv("CHRONODE_ISA", "v9")
-    with pytest.raises(ValueError, match="CHRONODE_ISA='v9' is no instruction set; they are v4"):
+    with pytest.raises(ValueError, match="CHRONODE_ISA='v9' is not an instruction set; choose one of v4"):
         getattr(loader, ask)()
 
 

@@ -110,7 +110,7 @@ def shapes(rows, steps=40, seed=0):
 def test_patterns_are_chosen_where_shapes_matter():
     train, test = shapes(60), shapes(100, seed=1)
     fitted = fit_start(train, shapes(20, seed=2))
-    assert fitted.told["kind"] == "patterns"
+    assert fitted.description["kind"] == "patterns"
     assert (outputs_of(fitted.start, test).argmax(1).numpy() == test.target.values).mean() > 0.9
     assert set(fitted.losses) == {"summaries", "values", "patterns"}
 
@@ -121,14 +121,14 @@ def test_values_are_chosen_where_places_matter():
     y = 2 * x[:, 3, 0] - x[:, 7, 0]
     s = from_numpy(x, order="NTD", target=y, kind="value")
     fitted = fit_start(s[:80], s[80:100])
-    assert fitted.told["kind"] == "values"
+    assert fitted.description["kind"] == "values"
     np.testing.assert_allclose(outputs_of(fitted.start, s[100:])[:, 0], y[100:], atol=0.05)
 
 
 def test_a_start_is_built_again_from_what_is_stored():
     train = shapes(40)
     fitted = fit_start(train, train)
-    again = LinearStart(fitted.told, 2)
+    again = LinearStart(fitted.description, 2)
     again.load_state_dict(fitted.start.state_dict())
     batch = train.batch()
     torch.testing.assert_close(again(batch.x), fitted.start(batch.x))

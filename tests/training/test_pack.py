@@ -83,7 +83,7 @@ def changed(home, path, **fields):
     ("fields", "match"),
     [
         ({"format": "other"}, "this is not a packed model"),
-        ({"version": "2"}, "version '2' of packed models"),
+        ({"version": "2"}, "has version '2', but chronode"),
         ({"spec": None}, "spec is missing from its metadata"),
         ({"spec": "{"}, "spec: this is not valid JSON"),
         ({"spec": "[1]"}, "spec: "),

@@ -28,13 +28,13 @@ def bar_chart(
     """Horizontal bars with a name on the left and a text on the right.
 
     Args:
-        names: of the bars.
-        values: their lengths, 0 or more.
-        texts: written after each bar.
-        title: text above.
-        full: the value of a bar of full length; the largest by default.
-        colour: of the bars.
-        width: of the drawing.
+        names: Of the bars.
+        values: Their lengths, 0 or more.
+        texts: Written after each bar.
+        title: Text above.
+        full: The value of a bar of full length; the largest by default.
+        colour: Of the bars.
+        width: Of the drawing.
 
     Example:
         >>> "61%" in bar_chart(["hr"], [0.61], ["61%"], full=1.0)
@@ -80,19 +80,19 @@ def heat_map(
     tall: int = 18,
     shares: ArrayLike | None = None,
 ) -> str:
-    """A table of coloured fields: blue above 0, orange below.
+    """Returns a table of coloured fields: blue above 0, orange below.
 
     Args:
         values: `(rows, columns)`; NaN stays white.
-        rows: names on the left.
-        columns: names below, () for none; not all are written where there is no room.
-        title: text above.
-        xlabel: text below.
-        edges: of the columns, one more than there are, where they are not equally wide.
-        texts: written into the fields.
-        width: of the drawing.
-        tall: height of a row.
-        shares: of the full colour, -1 to 1; `values` divided by the largest size by default.
+        rows: Names on the left.
+        columns: Names below, () for none; not all are written where there is no room.
+        title: Text above.
+        xlabel: Text below.
+        edges: Of the columns, one more than there are, where they are not equally wide.
+        texts: Written into the fields.
+        width: Of the drawing.
+        tall: Height of a row.
+        shares: Of the full colour, -1 to 1; `values` divided by the largest size by default.
 
     Example:
         >>> heat_map([[1.0, -1.0]], ["hr"], ["a", "b"]).count("<rect")
@@ -135,7 +135,9 @@ def _field(
 
 
 def _column_names(columns: Sequence[str], sides: NDArray[np.float64], floor: float) -> tuple[list[str], float]:
-    """(the names below the columns, the height they take): level if they fit, else upright, else every so many."""
+    """Returns (the names below the columns, the height they take): level if they fit, else upright, else every so
+    many.
+    """
     if not columns:
         return [], 0.0
     names, room = [shortened(name, 18) for name in columns], float(np.diff(sides).min())

@@ -19,7 +19,7 @@ class Html(str):
 
 
 def safe(value: Any) -> str:
-    """A value as HTML: what is Html stays, numbers are rounded, all else is escaped.
+    """Returns a value as HTML: what is Html stays, numbers are rounded, all else is escaped.
 
     Example:
         >>> safe("a < b"), safe(0.123456), safe(None), safe(Html("<b>x</b>"))
@@ -40,14 +40,14 @@ def table(
     sortable: bool = False,
     best: int | None = None,
 ) -> Html:
-    """A table; a cell may be a pair of what is shown and the number that it is sorted by.
+    """Returns a table; a cell may be a pair of what is shown and the number that it is sorted by.
 
     Args:
         columns: headings.
-        rows: of cells, as `safe` takes them.
-        numeric: columns that are aligned on the right.
+        rows: Of cells, as `safe` takes them.
+        numeric: Columns that are aligned on the right.
         sortable: a click on a heading sorts the rows (on a page made with `script=True`).
-        best: the row that is set in bold.
+        best: The row that is set in bold.
 
     Example:
         >>> found = table(["model", "rmse"], [["a<b", 0.5]], numeric=["rmse"])
@@ -73,7 +73,7 @@ def _cell(value: Any, side: str) -> str:
 
 
 def figure(drawing: Any, caption: str = "") -> Html:
-    """A plot (anything whose `str` is SVG) with a caption."""
+    """Returns a plot (anything whose `str` is SVG) with a caption."""
     below = f"<figcaption>{safe(caption)}</figcaption>" if caption else ""
     return Html(f"<figure>{drawing}{below}</figure>")
 
@@ -90,18 +90,18 @@ def cards(facts: Mapping[str, Any]) -> Html:
 
 
 def paragraph(text: Any, kind: str = "") -> Html:
-    """A paragraph; `kind` is "", "lead" or "small"."""
+    """Returns a paragraph; `kind` is "", "lead" or "small"."""
     mark = f' class="{kind}"' if kind else ""
     return Html(f"<p{mark}>{safe(text)}</p>")
 
 
 def heading(text: str) -> Html:
-    """A heading within a section."""
+    """Returns a heading within a section."""
     return Html(f"<h3>{safe(text)}</h3>")
 
 
 def bullets(lines: Iterable[Any]) -> Html:
-    """A list."""
+    """Returns a list."""
     return Html(f"<ul>{''.join(f'<li>{safe(line)}</li>' for line in lines)}</ul>")
 
 
@@ -116,14 +116,14 @@ def details(summary: str, *content: str) -> Html:
 
 
 def page(title: str, head: str, sections: Mapping[str, Sequence[str]], *, script: bool = False, foot: Any = "") -> Html:
-    """A whole page.
+    """Returns a whole page.
 
     Args:
-        title: of the window and the first heading.
+        title: Of the window and the first heading.
         head: HTML below the heading.
-        sections: heading -> pieces of HTML.
-        script: with the few lines that sort tables.
-        foot: the last line.
+        sections: Heading -> pieces of HTML.
+        script: With the few lines that sort tables.
+        foot: The last line.
 
     Example:
         >>> text = page("a <run>", "", {"Data": [table(["x"], [[1]])]})
@@ -148,7 +148,7 @@ def page(title: str, head: str, sections: Mapping[str, Sequence[str]], *, script
 
 
 def write_page(path: str | Path, text: str) -> Path:
-    """Writes a page, whole or not at all."""
+    """Writes a page atomically."""
     path = Path(path)
     with replacing(path) as draft:
         draft.write_text(text, encoding="utf-8", errors="replace")

@@ -12,7 +12,7 @@ _FONT = 11
 
 
 def number(value: float) -> str:
-    """A number to at most four significant digits, with commas from 10,000 on.
+    """Returns a number to at most four significant digits, with commas from 10,000 on.
 
     Example:
         >>> number(0.123456), number(12345.6), number(1e-7), number(0.0)
@@ -44,7 +44,7 @@ def ticks(low: float, high: float, most: int = 6, *, whole: bool = False) -> lis
 
 
 def span(*values: ArrayLike, zero: bool = False, room: float = 0.05) -> tuple[float, float]:
-    """The range of all finite values with some room on both sides.
+    """Returns the range of all finite values with some room on both sides.
 
     Example:
         >>> span([0.0, 10.0, np.nan], room=0.1), span([], [3.0, 3.0])
@@ -60,7 +60,7 @@ def span(*values: ArrayLike, zero: bool = False, room: float = 0.05) -> tuple[fl
 
 
 def shortened(text: str, most: int) -> str:
-    """A long text without its middle: names of one family mostly differ at the end."""
+    """Returns a long text without its middle: names of one family mostly differ at the end."""
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most - most // 2 - 1) :]}"
 
 

@@ -22,17 +22,17 @@ class Plot:
     """Lines, dots, bands and bars over two axes; `str(plot)` is the SVG.
 
     Args:
-        x: range of the horizontal axis.
-        y: range of the vertical axis.
-        title: text above the plot.
-        xlabel: text below the horizontal axis.
-        ylabel: text above the vertical axis.
-        width: of the drawing, in units of its own; a page scales it.
-        height: of the drawing.
-        whole: ticks of the horizontal axis are whole numbers.
-        log: the horizontal axis is logarithmic (`x` in logarithms to base 10).
-        bare: the horizontal axis has no numbers, because a plot below shows them.
-        left: least room for the numbers of the vertical axis, so that plots below each other are in line.
+        x: Range of the horizontal axis.
+        y: Range of the vertical axis.
+        title: Text above the plot.
+        xlabel: Text below the horizontal axis.
+        ylabel: Text above the vertical axis.
+        width: Of the drawing, in units of its own; a page scales it.
+        height: Of the drawing.
+        whole: Ticks of the horizontal axis are whole numbers.
+        log: The horizontal axis is logarithmic (`x` in logarithms to base 10).
+        bare: The horizontal axis has no numbers, because a plot below shows them.
+        left: Least room for the numbers of the vertical axis, so that plots below each other are in line.
 
     Example:
         >>> plot = Plot((0, 2), (0, 1), title="loss")

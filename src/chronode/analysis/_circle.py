@@ -112,15 +112,15 @@ class Weights:
 
 def draw(setting: Setting, seed: int) -> list[Weights]:
     """Draws the weights of each layer; the three models share common weights."""
-    dice = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     k, text = setting.width, setting.recipe == "text"
     spread = setting.weight_scale / np.sqrt(k) if text else setting.weight_scale
     layers = []
     for index in range(setting.depth):
-        inputs = dice.normal(0, spread, (k, k if index else 2))
-        recurrent = dice.normal(0, spread, (k, k))
-        bias, recurrent_bias, unit = (dice.normal(0, setting.sigma_b, k) for _ in range(3))
-        targets = dice.normal(0, 1 if text else spread * np.sqrt(k), (2, k))
+        inputs = rng.normal(0, spread, (k, k if index else 2))
+        recurrent = rng.normal(0, spread, (k, k))
+        bias, recurrent_bias, unit = (rng.normal(0, setting.sigma_b, k) for _ in range(3))
+        targets = rng.normal(0, 1 if text else spread * np.sqrt(k), (2, k))
         rate = np.ones(k) if text or setting.sigma_b == 0 else 1 / np.abs(unit)
         layers.append(Weights(inputs, recurrent, bias, recurrent_bias, rate, *targets))
     return layers

@@ -215,8 +215,8 @@ def sweep(
     table = np.array(found).reshape(len(models), len(values), tries, -1)
     lengths, explained, depth, bounds, finished = np.moveaxis(table, -1, 0)
     stopped = (finished == 0).sum(-1)
-    told = (over, tuple(values), tuple(models), setting)
-    return Sweep(*told, lengths, explained, depth, bounds, stopped)
+    settings = (over, tuple(values), tuple(models), setting)
+    return Sweep(*settings, lengths, explained, depth, bounds, stopped)
 
 
 def _measured(jobs: list[_Job], workers: int) -> Iterator[tuple[float, ...]]:

@@ -95,14 +95,14 @@ def gradient_table(
         for seed in range(whole("seeds", seeds, at_least=1)):
             layer = as_layer(base, 1, hidden_size, seed, **settings)
             scale_weights(layer, factor * weight_scale)
-            dice = torch.Generator().manual_seed(seed)
-            bits = torch.randint(0, 2, (batch, max(lengths), 1), generator=dice).float()
+            rng = torch.Generator().manual_seed(seed)
+            bits = torch.randint(0, 2, (batch, max(lengths), 1), generator=rng).float()
             for values, length in zip(pooled, lengths, strict=True):
                 values += unit_norms(layer, bits[:, :length], part=0).flatten().tolist()
         means.append([float(np.mean(values)) for values in pooled])
         stds.append([float(np.std(values)) for values in pooled])
-    told_there = papers_norms()
-    paper = {name: told_there[name] for name in models if name in told_there}
+    norms = papers_norms()
+    paper = {name: norms[name] for name in models if name in norms}
     return GradientTable(tuple(models), tuple(lengths), np.array(means), np.array(stds), setting, made_as, paper)
 
 

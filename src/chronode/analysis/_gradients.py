@@ -126,15 +126,15 @@ def gradient_flow(
     method, norm = _choose(method, norm, instrumented.size, singular_values)
     steps, batch = inputs.x.shape[:2]
     ends = torch.full((batch,), steps) if inputs.lengths is None else inputs.lengths
-    told: dict[str, Any] = {}
+    extras: dict[str, Any] = {}
     if method == "exact":
-        norms, told = _exact(instrumented, inputs, columns, norm, singular_values)
+        norms, extras = _exact(instrumented, inputs, columns, norm, singular_values)
     else:
         norms = _by_probes(instrumented, inputs, columns, whole("probes", probes, at_least=1), seed)
     beyond = torch.arange(steps + 1) > ends[:, None]
     norms = torch.where(beyond, torch.nan, norms)
     name = model if isinstance(model, str) else name_of(instrumented.layer)
-    return GradientFlow(name, norm, method, part, ends.numpy(), norms.numpy(), **told)
+    return GradientFlow(name, norm, method, part, ends.numpy(), norms.numpy(), **extras)
 
 
 def noise_flows(
@@ -147,9 +147,9 @@ def noise_flows(
         >>> bool(vanishing.log10_norms[:, 1].max() < -2 < kept.log10_norms[:, 1].min())
         True
     """
-    dice = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
     size = whole("steps", steps, at_least=2)
-    x, dt = torch.randn(2, size, 1, generator=dice), torch.rand(2, size, generator=dice)
+    x, dt = torch.randn(2, size, 1, generator=rng), torch.rand(2, size, generator=rng)
     return [gradient_flow(name, x, dt=dt, hidden_size=hidden_size, seed=seed) for name in models]
 
 
@@ -267,8 +267,8 @@ def _by_probes(instrumented: Instrumented, inputs: Inputs, columns: Tensor, prob
     """
     steps, batch = inputs.x.shape[:2]
     count = min(probes, len(columns))
-    dice = torch.Generator().manual_seed(seed)
-    vectors = torch.linalg.qr(torch.randn(len(columns), count, dtype=torch.float64, generator=dice)).Q.T
+    rng = torch.Generator().manual_seed(seed)
+    vectors = torch.linalg.qr(torch.randn(len(columns), count, dtype=torch.float64, generator=rng)).Q.T
     squares = torch.zeros(steps + 1, batch, dtype=torch.float64)
     for some in vectors.split(max(1, _NUMBERS_AT_ONCE // (steps * batch * instrumented.size))):
         squares += _squares(instrumented, inputs, columns, some)

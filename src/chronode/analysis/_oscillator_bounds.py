@@ -119,12 +119,12 @@ def gradient_bounds(
     cells = cells_of(layer, "the bound (12)")
     if min(float(cell.alpha) for cell in cells) == 0:
         raise ValueError("the bound (12) divides by alpha: it needs alpha > 0 in every layer.")
-    dice = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
     measured, bound = [], []
     for length in lengths:
         size = (1, whole("lengths", length, at_least=1))
-        x = torch.randn(*size, layer.input_size, generator=dice, dtype=torch.float64)
-        target = 2 * torch.rand(*size, layer.output_size, generator=dice, dtype=torch.float64) - 1
+        x = torch.randn(*size, layer.input_size, generator=rng, dtype=torch.float64)
+        target = 2 * torch.rand(*size, layer.output_size, generator=rng, dtype=torch.float64) - 1
         loss = 0.5 * (layer(x)[0] - target).square().sum(-1).mean()
         parameters = [p for p in layer.parameters() if p.requires_grad]
         gradients = torch.autograd.grad(loss, parameters)
@@ -209,9 +209,9 @@ def representation(
     whole("steps", steps, at_least=2)
     if whole("at", at, at_least=2) > steps:
         raise ValueError(f"at={at} is beyond the last step, steps={steps}.")
-    dice = torch.Generator().manual_seed(seed)
-    x = torch.randn(1, input_size, generator=dice, dtype=torch.float64)
-    target = torch.randn(1, hidden_size, generator=dice, dtype=torch.float64)
+    rng = torch.Generator().manual_seed(seed)
+    x = torch.randn(1, input_size, generator=rng, dtype=torch.float64)
+    target = torch.randn(1, hidden_size, generator=rng, dtype=torch.float64)
     found = []
     for value in delta_t:
         layer = as_layer("unicornn", input_size, hidden_size, seed, delta_t=value, **settings).double()

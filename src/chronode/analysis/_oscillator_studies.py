@@ -254,9 +254,9 @@ def random_entries(series: Sequences, count: int, seed: int = 0) -> Sequences:
         [3.0, 4.0]
     """
     lengths = _kept(series, count)
-    dice = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     picked = [
-        start + np.sort(dice.choice(length, kept, replace=False))
+        start + np.sort(rng.choice(length, kept, replace=False))
         for start, length, kept in zip(series.starts, series.lengths, lengths, strict=True)
     ]
     rows = np.concatenate(picked)

@@ -199,8 +199,8 @@ def reconstruction(
         >>> found.error.shape, bool(found.error.max() < 1e-12)
         ((1, 1, 101), True)
     """
-    dice = torch.Generator().manual_seed(seed)
-    x = torch.randn(whole("steps", steps, at_least=1), 1, input_size, generator=dice, dtype=torch.float64)
+    rng = torch.Generator().manual_seed(seed)
+    x = torch.randn(whole("steps", steps, at_least=1), 1, input_size, generator=rng, dtype=torch.float64)
     errors = []
     for value in delta_t:
         layer = as_layer("unicornn", input_size, hidden_size, seed, num_layers=num_layers, delta_t=value, **settings)

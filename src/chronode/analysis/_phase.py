@@ -57,11 +57,11 @@ def phase_portrait(
         >>> phase_portrait(["rnn", "irnn"], steps=50).states.shape
         (2, 51, 2)
     """
-    dice = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
     size = whole("steps", steps, at_least=2)
-    increments = torch.randn(size, dtype=torch.float64, generator=dice) * (number("variance", variance, above=0)) ** 0.5
+    increments = torch.randn(size, dtype=torch.float64, generator=rng) * (number("variance", variance, above=0)) ** 0.5
     walk = increments.cumsum(0) / size**0.5
-    begin = torch.randn(2, dtype=torch.float64, generator=dice)
+    begin = torch.randn(2, dtype=torch.float64, generator=rng)
     paths = [_path(name, walk, begin, seed) for name in models]
     states = np.stack(paths)
     extent = np.linalg.norm(np.ptp(states, axis=1), axis=-1)

@@ -60,9 +60,9 @@ class Trial:
             watch: Called with the model before training and after every epoch.
             changes: Changes to `settings` or `num_layers`.
         """
-        told = {"num_layers": self.num_layers, **self.settings, **changes}
+        network = {"num_layers": self.num_layers, **self.settings, **changes}
         settings = replace(self.training, seed=self.training.seed + run)
-        sizes = {"hidden_size": self.hidden_size, **told}
+        sizes = {"hidden_size": self.hidden_size, **network}
         objective = Objective.for_task(self.found, parts.train, scaler=parts.scaler)
         assembly = assemble(parts, "unicornn", settings, network=sizes, objective=objective)
         if watch is not None:

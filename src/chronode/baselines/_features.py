@@ -32,7 +32,7 @@ class Summaries(nn.Module):
         self.size = len(PER_CHANNEL) * channels + len(OVERALL)
 
     def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
-        """`(B, F)`, or `(B, T, F)`."""
+        """Returns `(B, F)`, or `(B, T, F)`."""
         return summaries(x, **times, every_step=self.every_step)
 
     def fit(self, x: Tensor, **times: Tensor | None) -> None:
@@ -51,7 +51,7 @@ class Values(nn.Module):
         self.size = channels * steps
 
     def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
-        """`(B, F)`; the last `steps` of longer series, NaN before the start of shorter ones."""
+        """Returns `(B, F)`; the last `steps` of longer series, NaN before the start of shorter ones."""
         values, lengths = on_grid(x, **times, gap=self.gap)
         return last_steps(values.double(), lengths, self.steps).flatten(1)
 
@@ -73,7 +73,7 @@ class Readings(nn.Module):
     def forward(
         self, x: Tensor, lengths: Tensor | None = None, dt: Tensor | None = None, observed: Tensor | None = None
     ) -> Tensor:
-        """`(B, F)`; NaN where a value is missing and before the start."""
+        """Returns `(B, F)`; NaN where a value is missing and before the start."""
         if lengths is None:
             lengths = torch.full((len(x),), x.shape[1], device=x.device)
         values = x.double() if observed is None else x.double().masked_fill(~observed, torch.nan)
@@ -133,7 +133,7 @@ class Patterns(nn.Module):
         return values.float().nan_to_num(nan=0.0).transpose(1, 2), lengths
 
     def _responses(self, values: Tensor) -> list[Tensor]:
-        """`(B, 84, G)` of each dilation; nothing but zeros lies before and after a series."""
+        """Returns `(B, 84, G)` of each dilation; nothing but zeros lies before and after a series."""
         return [self._response(values, d, mix) for d, mix in zip(self.dilations, self._buffer("mix"), strict=True)]
 
     def _response(self, values: Tensor, dilation: int, mix: Tensor) -> Tensor:
@@ -173,22 +173,22 @@ def dilations_for(steps: int) -> tuple[int, ...]:
     return tuple(powers[i] for i in np.linspace(0, len(powers) - 1, _MOST_DILATIONS).round().astype(int))
 
 
-def build_features(told: dict[str, Any]) -> Summaries | Values | Readings | Patterns:
-    """What `told` names, as it is stored with a model: kind, channels and the sizes of that kind.
+def build_features(description: dict[str, Any]) -> Summaries | Values | Readings | Patterns:
+    """Builds features from their stored description: kind, channels and the sizes of that kind.
 
     Example:
         >>> build_features({"kind": "values", "channels": 2, "steps": 5}).size
         10
     """
-    own = {name: value for name, value in told.items() if name != "kind"}
+    own = {name: value for name, value in description.items() if name != "kind"}
     if "dilations" in own:
         own["dilations"] = tuple(own["dilations"])
     kinds = {kind.kind: kind for kind in (Summaries, Values, Readings, Patterns)}
-    return kinds[told["kind"]](**own)
+    return kinds[description["kind"]](**own)
 
 
 def _draw_mix(rng: np.random.Generator, channels: int, dilations: int) -> np.ndarray:
-    """Which channels each pattern sees: few more often than many."""
+    """Returns which channels each pattern sees: few more often than many."""
     mix = np.zeros((dilations, len(_PATTERNS), channels), dtype=np.float32)
     most = np.log2(min(channels, _TAPS) + 1)
     for row in mix.reshape(-1, channels):

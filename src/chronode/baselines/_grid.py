@@ -72,6 +72,6 @@ def _interpolated(x: Tensor, seen: Tensor, times: Tensor, grid: Tensor, at: Tens
 
 
 def _next(after: Tensor, index: Tensor, steps: int) -> Tensor:
-    """The first reading after step `index`; `steps` if there is none."""
+    """Returns the first reading after step `index`; `steps` if there is none."""
     later = after.gather(1, (index + 1).clamp(max=steps - 1))
     return torch.where(index + 1 < steps, later, torch.full_like(later, steps))

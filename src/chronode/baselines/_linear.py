@@ -36,7 +36,7 @@ class Linear:
     bias: Tensor
 
     def __call__(self, features: Tensor) -> Tensor:
-        """`(..., K)` of features `(..., F)`."""
+        """Returns `(..., K)` of features `(..., F)`."""
         return standardised(features, self.mean, self.std, self.low, self.high) @ self.weight + self.bias
 
 
@@ -50,10 +50,10 @@ class Choice:
     """A linear model and how it was chosen.
 
     Attributes:
-        linear: fitted on all training rows.
+        linear: Fitted on all training rows.
         held_out: `(N, K)` outputs of every training row by a model that did not see its fold.
-        penalty: the chosen one.
-        loss: mean loss of the chosen penalty over held-out rows.
+        penalty: The chosen one.
+        loss: Mean loss of the chosen penalty over held-out rows.
     """
 
     linear: Linear
@@ -79,13 +79,13 @@ def fit_linear(
 
     Args:
         features: `(N, F)`, NaN where unknown.
-        target: what is learnt; rows with NaN or a negative class number are left out.
+        target: What is learnt; rows with NaN or a negative class number are left out.
         folds: `(N,)` fold of each row, from 0.
-        classes: number of classes; 0 for numbers.
-        clip: whether features are kept within the training rows' range (0.5 to 99.5%, widened by half of it).
-        judge: features and target of validation rows.
-        penalties: to choose from; by default a wide range.
-        weight: share of the validation rows in the choice, the folds having the rest.
+        classes: Number of classes; 0 for numbers.
+        clip: Whether features are kept within the training rows' range (0.5 to 99.5%, widened by half of it).
+        judge: Features and target of validation rows.
+        penalties: To choose from; by default a wide range.
+        weight: Share of the validation rows in the choice, the folds having the rest.
 
     Example:
         >>> x = torch.linspace(-1, 1, 40).double()[:, None]

@@ -17,7 +17,7 @@ _LEAST_CORRELATION = 0.3
 
 
 def find_season(values: NDArray[Any]) -> int:
-    """The number of steps after which a regular series repeats itself; 1 if it does not.
+    """Returns the number of steps after which a regular series repeats itself; 1 if it does not.
 
     It is the lag of the highest peak of the autocorrelation, after a straight line was taken out.
 
@@ -93,6 +93,6 @@ def histories(windows: Sequences, channels: list[int], gap: float | None) -> tup
 
 
 def _at(history: Tensor, lengths: Tensor, back: Tensor) -> Tensor:
-    """The values so many steps before the last; the first value where the history is shorter."""
+    """Returns the values so many steps before the last; the first value where the history is shorter."""
     at = (lengths[:, None] - 1 - back).clamp(min=0)
     return history.gather(1, at[..., None].expand(*at.shape, history.shape[2]))

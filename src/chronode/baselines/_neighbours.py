@@ -42,11 +42,11 @@ def warping_distances(a: Tensor, a_lengths: Tensor, b: Tensor, b_lengths: Tensor
     The table of each pair is filled diagonal by diagonal, for all pairs at once.
 
     Args:
-        a: padded series.
+        a: Padded series.
         a_lengths: `(P,)`.
-        b: padded series.
+        b: Padded series.
         b_lengths: `(Q,)`.
-        band: how far a step may be warped, as a share of the longer series (and as far as the lengths differ).
+        band: How far a step may be warped, as a share of the longer series (and as far as the lengths differ).
 
     Example:
         >>> a, b = torch.tensor([[[0.0], [1.0], [1.0]]]), torch.tensor([[[0.0], [0.0], [1.0]]])

@@ -23,7 +23,7 @@ class Relative(nn.Module):
     So trends, drifting levels and series of different size look alike to what comes after.
 
     Args:
-        channels: the channels to forecast, by number.
+        channels: The channels to forecast, by number.
 
     Attributes:
         floor: `(C,)` the least scale, which `fit` learns: windows that hardly move would make errors look huge.
@@ -43,7 +43,7 @@ class Relative(nn.Module):
         self.register_buffer("floor", torch.full((len(self.channels),), 1e-6))
 
     def view(self, x: Tensor, lengths: Tensor | None = None, observed: Tensor | None = None) -> View:
-        """The windows `x (B, T, D)` relative to themselves; channels that are not forecast stay as they are."""
+        """Returns the windows `x (B, T, D)` relative to themselves; channels that are not forecast stay as they are."""
         valid = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
         if lengths is not None:
             valid = torch.arange(x.shape[1], device=x.device) < lengths.to(x.device)[:, None]

@@ -30,8 +30,8 @@ class LinearStart(nn.Module):
     """Features of a series times weights: `weight^T (features - mean) / std + bias`.
 
     Args:
-        told: what `build_features` takes.
-        outputs: number of logits or values.
+        description: Argument of `build_features`.
+        outputs: Number of logits or values.
 
     Example:
         >>> start = LinearStart({"kind": "summaries", "channels": 2}, 3)
@@ -39,9 +39,9 @@ class LinearStart(nn.Module):
         torch.Size([4, 3])
     """
 
-    def __init__(self, told: dict[str, Any], outputs: int):
+    def __init__(self, description: dict[str, Any], outputs: int):
         super().__init__()
-        self.features = build_features(told)
+        self.features = build_features(description)
         size = self.features.size
         for name, value in (("mean", 0.0), ("std", 1.0), ("low", -torch.inf), ("high", torch.inf)):
             self.register_buffer(name, torch.full((size,), value, dtype=torch.float64))
@@ -49,7 +49,7 @@ class LinearStart(nn.Module):
         self.register_buffer("bias", torch.zeros(outputs, dtype=torch.float64))
 
     def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
-        """`(B, K)`, or `(B, T, K)` for a target per step."""
+        """Returns `(B, K)`, or `(B, T, K)` for a target per step."""
         with torch.no_grad():
             about = [self.get_buffer(name) for name in ("mean", "std", "low", "high")]
             inputs = standardised(self.features(x, **times), *about)
@@ -66,17 +66,17 @@ class StartFit:
     """A fitted linear start.
 
     Attributes:
-        start: the module.
-        told: what it is built from.
+        start: The module.
+        description: Description from which it is built.
         held_out: `(N, K)` of each training series the output of a model that did not see it; None for a target per
             step.
-        losses: mean loss over held-out and validation series by kind of features.
-        penalty: the chosen one.
-        relative: of a forecast, what brings windows to their own level and scale before `start`.
+        losses: Mean loss over held-out and validation series by kind of features.
+        penalty: The chosen one.
+        relative: Of a forecast, what brings windows to their own level and scale before `start`.
     """
 
     start: LinearStart
-    told: dict[str, Any]
+    description: dict[str, Any]
     held_out: Tensor | None
     losses: dict[str, float]
     penalty: float
@@ -87,13 +87,13 @@ class StartFit:
         return outputs_of(self.start, s, self.relative)
 
     def refitted(self, s: Sequences) -> StartFit:
-        """The same features and penalty, fitted to all series of `s`."""
+        """Returns the same features and penalty, fitted to all series of `s`."""
         assert s.target is not None
         classes = len(s.target.classes or ())
         features, goal, _ = _rows(self.start, _some(s), None, self.relative)
         assert not classes, "only numbers are refitted"
         known = torch.arange(len(features)) % 2
-        start = LinearStart(self.told, goal.shape[1])
+        start = LinearStart(self.description, goal.shape[1])
         start.load_state_dict(self.start.state_dict())
         start.take(fit_linear(features, goal, known, clip=self.start.features.clip, penalties=(self.penalty,)).linear)
         return replace(self, start=start)
@@ -107,14 +107,14 @@ def fit_start(
     relative: Sequence[int] | None = None,
     seed: int = 0,
 ) -> StartFit:
-    """The linear model of the target of `train` with the lowest loss on held-out series.
+    """Returns the linear model of the target of `train` with the lowest loss on held-out series.
 
     Args:
-        train: series with a target.
-        valid: series to choose by, besides folds of the training series; of forecasts, these alone.
-        kinds: features to choose from; None: those that suit the series.
-        relative: of windows to forecast from: the numbers of the channels that the target continues.
-        seed: of the folds.
+        train: Series with a target.
+        valid: Series to choose by, besides folds of the training series; of forecasts, these alone.
+        kinds: Features to choose from; None: those that suit the series.
+        relative: Of windows to forecast from: the numbers of the channels that the target continues.
+        seed: Of the folds.
 
     Example:
         >>> from chronode.data import from_list
@@ -129,29 +129,29 @@ def fit_start(
     folds = torch.tensor(folds_of(few, FOLDS, seed=seed))
     view = None if relative is None else _fitted_view(relative, few)
     candidates: list[tuple[Choice, LinearStart, dict[str, Any]]] = []
-    for told in feature_kinds(train, kinds) if relative is None else recent_kinds(train, relative):
-        start = LinearStart(told, classes or train.target.values.shape[1])
+    for description in feature_kinds(train, kinds) if relative is None else recent_kinds(train, relative):
+        start = LinearStart(description, classes or train.target.values.shape[1])
         _learn_features(start, few)
         features, goal, fold = _rows(start, few, folds, view)
         judge = _rows(start, valid, None, view)[:2] if len(valid) else None
         # Values and patterns are many and alike: there, ridge is as good and much faster.
-        about = {"clip": start.features.clip, "logistic": told["kind"] == "summaries"}
+        about = {"clip": start.features.clip, "logistic": description["kind"] == "summaries"}
         choice = _best(features, goal, fold, classes, judge=judge, weight=0.5 if relative is None else 1.0, **about)
         start.take(choice.linear)
-        candidates.append((choice, start, told))
-    choice, start, told = min(candidates, key=lambda found: found[0].loss)
+        candidates.append((choice, start, description))
+    choice, start, description = min(candidates, key=lambda found: found[0].loss)
     losses: dict[str, float] = {}
-    for found, _, features_told in candidates:
-        kind = features_told["kind"]
+    for found, _, features_description in candidates:
+        kind = features_description["kind"]
         losses[kind] = min(found.loss, losses.get(kind, found.loss))
     held_out = None
     if not train.target.per_step:
         held_out = choice.held_out if len(few) == len(train) else _raw_outputs(start, train, view)
-    return StartFit(start, told, held_out, losses, choice.penalty, view)
+    return StartFit(start, description, held_out, losses, choice.penalty, view)
 
 
 def recent_kinds(s: Sequences, relative: Sequence[int]) -> list[dict[str, Any]]:
-    """The last k values of windows, for several k up to the longest window."""
+    """Returns the last k values of windows, for several k up to the longest window."""
     longest = int(s.lengths.max())
     at = int(s.lengths.argmax())
     seasons = {find_season(s[at].values[:, channel]) for channel in relative} - {1}
@@ -165,12 +165,12 @@ def recent_kinds(s: Sequences, relative: Sequence[int]) -> list[dict[str, Any]]:
     ]
     irregular = s.base_times is not None and float(np.ptp(gaps := s.dt[s.dt > 0])) > 0.01 * float(gaps.mean())
     if irregular or s.has_missing:
-        found += [{**told, "kind": "readings"} for told in found]
+        found += [{**description, "kind": "readings"} for description in found]
     return found
 
 
 def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """The features that suit these series, as `build_features` takes them; at least the summaries."""
+    """Returns the features that suit these series, as `build_features` takes them; at least the summaries."""
     assert s.target is not None
     gap = s.median_gap() or 1.0
     if s.target.per_step:
@@ -182,9 +182,14 @@ def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict
     if fits and steps >= 2 and np.ptp(spans) <= 0.1 * steps:
         found.append({"kind": "values", "channels": s.num_channels, "steps": steps, "gap": gap})
     if steps >= 8 and min(len(s), _MOST_SERIES) * steps <= _MOST_PATTERN_STEPS:
-        told = {"kind": "patterns", "channels": s.num_channels, "dilations": list(dilations_for(steps)), "gap": gap}
-        found.append(told)
-    return [told for told in found if kinds is None or told["kind"] in kinds] or found[:1]
+        description = {
+            "kind": "patterns",
+            "channels": s.num_channels,
+            "dilations": list(dilations_for(steps)),
+            "gap": gap,
+        }
+        found.append(description)
+    return [description for description in found if kinds is None or description["kind"] in kinds] or found[:1]
 
 
 def outputs_of(start: LinearStart, s: Sequences, relative: Relative | None = None) -> Tensor:
@@ -206,7 +211,7 @@ def _raw_outputs(start: LinearStart, s: Sequences, relative: Relative | None) ->
 
 
 def _seen(batch: Batch, relative: Relative | None) -> tuple[Tensor, Tensor | None]:
-    """The values and targets of a batch as a linear model sees them."""
+    """Returns the values and targets of a batch as a linear model sees them."""
     if relative is None:
         return batch.x, batch.target
     view = relative.view(batch.x, batch.lengths, batch.observed)
@@ -220,7 +225,7 @@ def _fitted_view(channels: Sequence[int], s: Sequences) -> Relative:
 
 
 def _some(s: Sequences) -> Sequences:
-    """All series; of very many, some that are spread over all."""
+    """Returns all series; of very many, some that are spread over all."""
     if len(s) <= _MOST_SERIES:
         return s
     return s[np.linspace(0, len(s) - 1, _MOST_SERIES).round().astype(np.int64)]
@@ -237,12 +242,12 @@ def _best(
     logistic: bool,
 ) -> Choice:
     """Ridge for numbers; for classes ridge on 0/1 columns, or logistic regression if that is better."""
-    told: dict[str, Any] = {"clip": clip, "judge": judge, "weight": weight}
+    options: dict[str, Any] = {"clip": clip, "judge": judge, "weight": weight}
     if not classes:
-        return fit_linear(features, goal, folds, **told)
+        return fit_linear(features, goal, folds, **options)
     found = [_ridge_classes(features, goal, folds, classes, clip, judge)]
     if logistic:
-        found.append(fit_linear(features, goal, folds, classes=classes, penalties=LOGISTIC_PENALTIES, **told))
+        found.append(fit_linear(features, goal, folds, classes=classes, penalties=LOGISTIC_PENALTIES, **options))
     return min(found, key=lambda choice: choice.loss)
 
 
@@ -304,7 +309,7 @@ def _inside(batch: Batch) -> Tensor:
 
 
 def _batches(s: Sequences) -> Iterator[tuple[Batch, Tensor]]:
-    """All series in order, in batches of moderate size, with their row numbers."""
+    """Yields all series in order, in batches of moderate size, with their row numbers."""
     size = max(1, min(64, int(_BATCH_NUMBERS // (max(1, int(s.lengths.max())) * s.num_channels))))
     for first in range(0, len(s), size):
         rows = torch.arange(first, min(first + size, len(s)))

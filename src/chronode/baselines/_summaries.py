@@ -41,7 +41,7 @@ def summaries(
         lengths: `(B,)` steps of each series; None: all of them.
         dt: `(B, T)` or `(B, T, 1)` time since the previous step; None: one unit everywhere.
         observed: `(B, T, D)` bool, which values are there; None: all of them.
-        every_step: whether to give the summaries of all steps so far at every step, `(B, T, F)`, instead of those of
+        every_step: Whether to give the summaries of all steps so far at every step, `(B, T, F)`, instead of those of
             the whole series, `(B, F)`.
 
     Example:
@@ -74,7 +74,7 @@ class _Reductions:
         self.sum, self.max = sum, max
 
     def min(self, values: Tensor) -> Tensor:
-        """The smallest."""
+        """Returns the smallest."""
         return -self.max(-values)
 
 
@@ -103,7 +103,7 @@ def _per_channel(values: Tensor, seen: Tensor, valid: Tensor, times: Tensor, ove
     span, now = clock.gather(1, last_at) - begun, over.max(times[..., None])
     steps = over.sum(valid.double())[..., None]
     once, twice = count < 1, (count < 2) | (time_spread <= 1e-12 * span.square())
-    told = [
+    columns = [
         *((value, once) for value in (first + mean_rise, spread.sqrt(), low, high, first, last)),
         (slope, twice),
         (count / steps.clamp(min=1), None),
@@ -112,7 +112,7 @@ def _per_channel(values: Tensor, seen: Tensor, valid: Tensor, times: Tensor, ove
         ((now - clock.gather(1, last_at)).clamp(min=0).log1p(), once),
     ]
     shape = count.shape
-    return [v.expand(shape) if gone is None else v.expand(shape).masked_fill(gone, torch.nan) for v, gone in told]
+    return [v.expand(shape) if gone is None else v.expand(shape).masked_fill(gone, torch.nan) for v, gone in columns]
 
 
 def _overall(gaps: Tensor, valid: Tensor, times: Tensor, over: _Reductions) -> Tensor:

@@ -21,16 +21,16 @@ class Case:
     """One shape.
 
     Attributes:
-        name: shown in the table.
+        name: Shown in the table.
         model: a registered model.
-        time: steps T.
-        batch: sequences B.
+        time: Steps T.
+        batch: Sequences B.
         features: D.
         hidden: H.
         layers: L.
-        settings: of the model.
-        products: matrix products that one step of one sample needs in the forward pass; None: no limit is told.
-        goals: least speed-up over a contender ("loop", "lstm", "ncps"), or largest multiple of the "limit".
+        settings: Of the model.
+        products: Matrix products that one step of one sample needs in the forward pass; None: no limit is shown.
+        goals: Least speed-up over a contender ("loop", "lstm", "ncps"), or largest multiple of the "limit".
     """
 
     name: str
@@ -46,9 +46,9 @@ class Case:
 
     def data(self, device: str = "cpu") -> tuple[Tensor, Tensor]:
         """x `(B, T, D)` and dt `(B, T)`."""
-        dice = torch.Generator().manual_seed(0)
-        x = torch.randn(self.batch, self.time, self.features, generator=dice)
-        dt = torch.rand(self.batch, self.time, generator=dice) + 0.5
+        rng = torch.Generator().manual_seed(0)
+        x = torch.randn(self.batch, self.time, self.features, generator=rng)
+        dt = torch.rand(self.batch, self.time, generator=rng) + 0.5
         return x.to(device), dt.to(device)
 
     def contenders(self, device: str = "cpu") -> dict[str, Callable[[], Tensor]]:
@@ -122,5 +122,5 @@ CASES = (
 
 
 def all_models(names: list[str]) -> list[Case]:
-    """Every named model at one shape, for comparison with torch.nn.LSTM: none may be slower than 60 times."""
+    """Returns every named model at one shape, for comparison with torch.nn.LSTM: none may be slower than 60 times."""
     return [Case(name, name, 256, 64, 8, 64, goals={"lstm": 1 / 60}) for name in names]

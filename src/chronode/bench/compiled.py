@@ -27,11 +27,11 @@ class Figure:
     """A speed-up.
 
     Attributes:
-        name: what was run.
-        against: what it is compared with.
-        theirs: median seconds of a training batch of that.
-        ours: of the compiled step.
-        first: seconds to trace and build it, where it was not in the cache.
+        name: What was run.
+        against: What it is compared with.
+        theirs: Median seconds of a training batch of that.
+        ours: Of the compiled step.
+        first: Seconds to trace and build it, where it was not in the cache.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Leaky(Cell):
         self.recurrent = nn.Linear(hidden_size, hidden_size, bias=False)
 
     def forward(self, x: Tensor, state: tuple[Tensor, ...], dt: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """One step."""
+        """Performs one step."""
         (h,) = state
         h = h * torch.exp(-dt) + torch.tanh(self.inputs(x) + self.recurrent(h))
         return h, (h,)
@@ -73,7 +73,7 @@ def time_models(names: Sequence[str], repeats: int, tell: Callable[[str], None])
 
 
 def against_loop(name: str, layer: Layer, steps: int, batch: int, repeats: int) -> Figure:
-    """A layer's compiled step against the driver's loop."""
+    """Times the compiled step of a layer and the loop of the driver."""
     x, dt = torch.randn(batch, steps, layer.input_size), torch.rand(batch, steps) + 0.5
     # One sequence is a step shorter: torch's own loops, which some models have, do not run unequal lengths.
     how: dict[str, Any] = {"dt": dt, "lengths": [steps - 1] + [steps] * (batch - 1)}
@@ -90,7 +90,7 @@ def against_loop(name: str, layer: Layer, steps: int, batch: int, repeats: int) 
 
 
 def time_lstm(repeats: int) -> list[Figure]:
-    """An LSTM against torch's, on sequences of equal and of unequal length."""
+    """Times an LSTM and that of torch on sequences of equal and unequal length."""
     figures = []
     for steps, batch, hidden, unequal in ((1000, 128, 128, False), (512, 64, 64, True)):
         layer, torch_lstm = create("lstm", 8, hidden), nn.LSTM(8, hidden, batch_first=True)
@@ -111,7 +111,7 @@ def time_lstm(repeats: int) -> list[Figure]:
 
 
 def time_leaky(repeats: int) -> Figure:
-    """A cell as a user writes it."""
+    """Returns a cell written by a user."""
     return against_loop("leaky (a user's cell) T1000 B64 H64", Layer(Leaky, 8, 64), 1000, 64, repeats)
 
 
@@ -137,7 +137,7 @@ def _medians(runs: Sequence[Run], repeats: int) -> list[float]:
 
 
 def as_dict(models: Sequence[Figure], others: Sequence[Figure]) -> dict[str, Any]:
-    """The outcome as plain data."""
+    """Returns the results as plain data."""
     return {"summary": summary(models), "models": list(map(asdict, models)), "others": list(map(asdict, others))}
 
 
@@ -151,7 +151,7 @@ def summary(models: Sequence[Figure]) -> dict[str, float]:
 
 
 def as_markdown(models: Sequence[Figure], others: Sequence[Figure], machine: str) -> str:
-    """The outcome as tables, with the machine named below."""
+    """Returns the results as tables, with the machine named below."""
     lines = ["| figure | value |", "| --- | ---: |"]
     lines += [f"| {name} | {value:.1f} |" for name, value in summary(models).items()]
     lines += [f"| {one.against} / {one.name} | {one.ratio:.1f} |" for one in others]

@@ -48,7 +48,7 @@ class Shape:
         return 4 * (self.layers * (forward + again + backward) + between + ends)
 
     def milliseconds(self, bandwidth: float, keep: bool) -> float:
-        """The time of that traffic alone."""
+        """Returns the time of that traffic alone."""
         return 1e3 * self.traffic(keep) / bandwidth
 
 
@@ -62,7 +62,7 @@ SHAPES = (
 
 
 def report() -> Iterator[str]:
-    """The report, line by line, in Markdown."""
+    """Yields the report, line by line, in Markdown."""
     yield "# The GPU kernels, as the compiler sees them"
     yield ""
     yield "Nothing here was measured: no GPU was at hand. Registers, spills and shared memory are those of the compiled"
@@ -82,8 +82,8 @@ def _resources() -> Iterator[str]:
     for variant in variants():
         found = [compile_for(variant, target) for target in TARGETS]
         found.append(compile_for(variant, "sm_80", dtype="bf16"))
-        told = " | ".join(f"{each.registers}, {each.spilled}, {each.shared}" for each in found)
-        yield f"| {variant.name} | {told} | {found[0].warps} |"
+        cells_text = " | ".join(f"{each.registers}, {each.spilled}, {each.shared}" for each in found)
+        yield f"| {variant.name} | {cells_text} | {found[0].warps} |"
 
 
 def _occupancy() -> Iterator[str]:
@@ -102,9 +102,9 @@ def _occupancy() -> Iterator[str]:
     for hidden in HIDDEN:
         across, along = tiles(64, hidden).grid
         cells = [compile_for(way, "sm_80", hidden) for way in (forward, backward)]
-        told = " | ".join(f"{each.registers}, {each.warps}" for each in cells)
+        cells_text = " | ".join(f"{each.registers}, {each.warps}" for each in cells)
         used = " | ".join(f"{min(across * along, count)} of {count}" for count in MULTIPROCESSORS.values())
-        yield f"| {hidden} | {across * along} | {told} | {used} |"
+        yield f"| {hidden} | {across * along} | {cells_text} | {used} |"
 
 
 def _roofline() -> Iterator[str]:

@@ -32,14 +32,14 @@ class Row:
     times: dict[str, Timing]
 
     def ratio(self, other: str) -> float | None:
-        """How many times faster ours trains than `other`; for the limit, how many times slower."""
+        """Returns how many times faster ours trains than `other`; for the limit, how many times slower."""
         if other not in self.times:
             return None
         ours, theirs = self.times["chronode"].train, self.times[other].train
         return ours / theirs if other == "limit" else theirs / ours
 
     def reached(self) -> bool:
-        """Whether every goal of the case is reached."""
+        """Returns whether every goal of the case is reached."""
         return all(
             (ratio := self.ratio(other)) is not None and (ratio <= goal if other == "limit" else ratio >= goal)
             for other, goal in self.case.goals.items()
@@ -63,14 +63,14 @@ def run_cases(
 
 
 def scaled(case: Case) -> list[Case]:
-    """The case at 1x, 2x and 4x the time steps, then the batch."""
+    """Returns the case at 1x, 2x and 4x the time steps, then the batch."""
     longer = [replace(case, name=f"{case.name}, T x{k}", time=k * case.time, goals={}) for k in (1, 2, 4)]
     wider = [replace(case, name=f"{case.name}, B x{k}", batch=k * case.batch, goals={}) for k in (2, 4)]
     return longer + wider
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were measured on."""
+    """Returns what the figures were measured on."""
     gpu = {"gpu": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}
     return gpu | {
         "cpu": cpu_model(),
@@ -83,8 +83,8 @@ def machine() -> dict[str, Any]:
 
 
 def as_dict(rows: Sequence[Row], memory: dict[str, float]) -> dict[str, Any]:
-    """The outcome as plain data."""
-    told = [
+    """Returns the results as plain data."""
+    entries = [
         {
             "case": row.case.name,
             "seconds": {name: vars(timing) for name, timing in row.times.items()},
@@ -94,7 +94,7 @@ def as_dict(rows: Sequence[Row], memory: dict[str, float]) -> dict[str, Any]:
         }
         for row in rows
     ]
-    return {"machine": machine(), "rows": told, "peak MiB": memory}
+    return {"machine": machine(), "rows": entries, "peak MiB": memory}
 
 
 def measure_memory(tell: Tell) -> dict[str, float]:
@@ -107,14 +107,14 @@ def measure_memory(tell: Tell) -> dict[str, float]:
 
 
 def as_markdown(rows: Sequence[Row], memory: dict[str, float]) -> str:
-    """The outcome as a table with the machine named below it."""
+    """Returns the results as a table with the machine below."""
     lines = [
         "| shape | chronode ms | inference ms | loop / ours | torch LSTM / ours | ncps / ours | ours / limit |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for row in rows:
         ours = row.times["chronode"]
-        ratios = [_told(row, other) for other in ("loop", "lstm", "ncps", "limit")]
+        ratios = [_ratio_text(row, other) for other in ("loop", "lstm", "ncps", "limit")]
         lines.append(
             f"| {row.case.name} | {1e3 * ours.train:.1f} | {1e3 * ours.inference:.1f} | {' | '.join(ratios)} |"
         )
@@ -131,7 +131,7 @@ def as_markdown(rows: Sequence[Row], memory: dict[str, float]) -> str:
     return "\n".join(lines)
 
 
-def _told(row: Row, other: str) -> str:
+def _ratio_text(row: Row, other: str) -> str:
     ratio, goal = row.ratio(other), row.case.goals.get(other)
     if ratio is None:
         return ""
@@ -140,7 +140,7 @@ def _told(row: Row, other: str) -> str:
 
 
 def tell(ratio: float) -> str:
-    """A ratio with as many digits as it needs."""
+    """Returns a ratio with as many digits as it needs."""
     return f"{ratio:.1f}" if ratio >= 1 else f"{ratio:.2g}"
 
 

@@ -25,7 +25,7 @@ class StepTiming:
     """Median microseconds of one step of one sequence, H = 64, without gradients.
 
     Attributes:
-        model: its name.
+        model: Its name.
         stepper: `layer.stepper(1)`.
         step: `layer.step`.
         lstm_cell: `torch.nn.LSTMCell` with its state passed on, in the same rounds.
@@ -80,12 +80,12 @@ def _seconds(step: Callable[[], object], calls: int) -> float:
 
 
 def as_dicts(timings: Sequence[StepTiming]) -> list[dict[str, str | float]]:
-    """The timings as plain data."""
+    """Returns the timings as plain data."""
     return [{**vars(timing), "ratio": timing.ratio, "step_ratio": timing.step_ratio} for timing in timings]
 
 
 def as_markdown(timings: Sequence[StepTiming]) -> str:
-    """The timings as a table."""
+    """Returns the timings as a table."""
     lines = [
         "| one step, B1 H64 | stepper µs | over LSTMCell | layer.step µs | over LSTMCell |",
         "| --- | ---: | ---: | ---: | ---: |",

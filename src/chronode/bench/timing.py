@@ -27,7 +27,7 @@ Report = Callable[[str], None]
 def time_case(
     case: Case, repeats: int, tell: Report, only: set[str] | None = None, device: str = "cpu"
 ) -> dict[str, Timing]:
-    """Each contender's times; a contender that takes long is repeated less often, at least 3 times."""
+    """Returns each contender's times; a contender that takes long is repeated less often, at least 3 times."""
     contenders = {name: run for name, run in case.contenders(device).items() if only is None or name in only}
     train: dict[str, list[float]] = {name: [] for name in contenders}
     inference: dict[str, list[float]] = {name: [] for name in contenders}
@@ -57,13 +57,13 @@ def _inference(run: Callable[[], Tensor]) -> float:
 
 
 def _seconds_since(start: float, y: Tensor) -> float:
-    if y.is_cuda:  # it has only been told what to do so far
+    if y.is_cuda:  # the kernels are only queued so far
         torch.cuda.synchronize(y.device)
     return time.perf_counter() - start
 
 
 def limit(case: Case, repeats: int = 30) -> Timing | None:
-    """The time of the matrix products alone, at the speed of a cached sgemm.
+    """Returns the time of the matrix products alone, at the speed of a cached sgemm.
 
     A training step needs each product of the forward pass and, for it, one for the gradient of its input and one for
     that of its weights. Each shape's speed is the best of several row counts, so that the call's overhead is not

@@ -15,8 +15,8 @@ class Array:
     """A tensor of the traced graph.
 
     Attributes:
-        view: its elements, without the batch axis.
-        batch: where the batch axis stands among the tensor's axes; None if the tensor has none.
+        view: Its elements, without the batch axis.
+        batch: Where the batch axis stands among the tensor's axes; None if the tensor has none.
     """
 
     view: View
@@ -33,7 +33,7 @@ class Array:
         return self.view.node.kind
 
     def axis(self, axis: int) -> int:
-        """The view's axis for one of the tensor's; the batch axis has none."""
+        """Returns the view's axis for one of the tensor's; the batch axis has none."""
         axis %= max(self.dim, 1)
         if axis == self.batch:
             raise Unsupported("works along the batch axis: rows of the batch may not see each other")
@@ -52,12 +52,12 @@ class Arrays:
         self.batch = batch
 
     def constant(self, value: float | bool, shape: Sequence[int] = ()) -> Array:
-        """A number in the shape of a traced tensor."""
+        """Returns a number in the shape of a traced tensor."""
         rows, position = self.split_shape(shape)
         return Array(self.build.constant(value, rows), position)
 
     def split_shape(self, shape: Sequence[int]) -> tuple[Shape, int | None]:
-        """A traced shape as that of a view and the place of the batch axis."""
+        """Returns a traced shape as that of a view and the place of the batch axis."""
         if any(size % self.batch == 0 and size not in (0, self.batch) for size in shape):
             raise Unsupported("merges the batch with another axis")
         places = [axis for axis, size in enumerate(shape) if size == self.batch]
@@ -67,7 +67,7 @@ class Arrays:
         return tuple(size for axis, size in enumerate(shape) if axis != position), position
 
     def pointwise(self, op: str, *args: Array | float | bool, kind: str = "float") -> Array:
-        """An element-wise operation with torch's broadcasting."""
+        """Returns an element-wise operation with torch's broadcasting."""
         arrays = [arg if isinstance(arg, Array) else self.constant(arg) for arg in args]
         dim = max(array.dim for array in arrays)
         behind = {array.dim - array.batch for array in arrays if array.batch is not None}
@@ -80,7 +80,7 @@ class Arrays:
 
     @staticmethod
     def _without_batch(array: Array, dim: int, position: int | None) -> View:
-        """The array's view with as many axes as the result has, less that of the batch."""
+        """Returns the array's view with as many axes as the result has, less that of the batch."""
         view = array.view
         own = array.dim
         if position is not None and array.batch is None and own >= dim - position:
@@ -145,13 +145,13 @@ class Arrays:
         return Array(view, position)
 
     def permuted(self, array: Array, order: Sequence[int]) -> Array:
-        """The axes in another order."""
+        """Returns the axes in another order."""
         order = [axis % array.dim for axis in order]
         position = order.index(array.batch) if array.batch is not None else None
         return Array(array.view.permuted([array.axis(axis) for axis in order if axis != array.batch]), position)
 
     def reduced(self, op: str, array: Array, axes: Sequence[int], keepdim: bool) -> Array:
-        """A sum or maximum over axes that are not the batch's."""
+        """Returns a sum or maximum over axes that are not the batch's."""
         axes = sorted(axis % array.dim for axis in axes)
         result = array.over(self.build.reduce(op, array.view, [array.axis(axis) for axis in axes]))
         position = array.batch

@@ -34,10 +34,10 @@ class BuildError(Exception):
 
 
 def load(source: str) -> ctypes.CDLL:
-    """The library of a source, built now unless it is in the cache.
+    """Returns the library of a source, built now unless it is in the cache.
 
     Raises:
-        BuildError: there is no compiler, it failed, or the cache cannot be used.
+        BuildError: There is no compiler, it failed, or the cache cannot be used.
     """
     path = _folder() / f"{_key(source)}.so"
     if not is_intact(path):
@@ -49,12 +49,12 @@ def load(source: str) -> ctypes.CDLL:
 
 
 def is_built(source: str) -> bool:
-    """Whether a source's library is in the cache."""
+    """Returns whether a source's library is in the cache."""
     return is_intact(_folder(create=False) / f"{_key(source)}.so")
 
 
 def compiler() -> list[str]:
-    """The command of the C++ compiler: $CXX, g++ or clang++."""
+    """Returns the command of the C++ compiler: $CXX, g++ or clang++."""
     chosen = os.environ.get("CXX")
     for command in [shlex.split(chosen)] if chosen else [["g++"], ["clang++"], ["c++"]]:
         if command and shutil.which(command[0]):
@@ -63,7 +63,7 @@ def compiler() -> list[str]:
 
 
 def cache_folder() -> Path:
-    """Where compiled kernels are kept: $CHRONODE_CACHE, or chronode in the user's cache folder."""
+    """Returns where compiled kernels are kept: $CHRONODE_CACHE, or chronode in the user's cache folder."""
     chosen = os.environ.get("CHRONODE_CACHE")
     if chosen:
         return Path(chosen).expanduser() / "compiled"
@@ -75,7 +75,7 @@ def cache_folder() -> Path:
 
 
 def is_intact(path: Path) -> bool:
-    """Whether a library is there, belongs to this user alone, and is what was written."""
+    """Returns whether a library is there, belongs to this user alone, and is what was written."""
     try:
         found = path.lstat()
     except OSError:
@@ -123,10 +123,10 @@ def _version() -> str:
 @functools.cache
 def _version_of(command: tuple[str, ...]) -> str:
     try:
-        told = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=60, check=False)
+        completed = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.SubprocessError) as error:
         raise BuildError(f"the C++ compiler {shlex.join(command)} does not run ({error})") from error
-    return f"{shlex.join(command)} {told.stdout}"
+    return f"{shlex.join(command)} {completed.stdout}"
 
 
 def _flags() -> list[str]:

@@ -29,8 +29,8 @@ class Decision:
     """Whether a model's cells run compiled.
 
     Attributes:
-        compiled: the answer; goes to `use`.
-        text: the reason, in a line.
+        compiled: The answer; goes to `use`.
+        text: The reason, in a line.
     """
 
     compiled: bool
@@ -43,7 +43,7 @@ class Path:
 
     Attributes:
         name: "hand-written", "compiled" (it can be) or "loop".
-        reason: why it is the loop; empty otherwise.
+        reason: Why it is the loop; empty otherwise.
     """
 
     name: str
@@ -69,7 +69,7 @@ def use(model: nn.Module, compiled: bool = True) -> None:
 
 
 def cells_of(model: nn.Module) -> list[Any]:
-    """The cells that layers of a model run, without cells inside cells."""
+    """Returns the cells that layers of a model run, without cells inside cells."""
     found: list[Any] = []
     inner: set[int] = set()
     for module in model.modules():
@@ -80,11 +80,11 @@ def cells_of(model: nn.Module) -> list[Any]:
 
 
 def plan(model: nn.Module, steps: int) -> Decision:
-    """Whether compiling pays for the work ahead.
+    """Returns whether compiling pays for the work ahead.
 
     Args:
         model: a layer, or a model with layers.
-        steps: time steps of training ahead: those of a batch, times batches, times epochs.
+        steps: Time steps of training ahead: those of a batch, times batches, times epochs.
 
     Example:
         >>> import chronode
@@ -122,7 +122,7 @@ def _worth(cells: list[Any], paths: dict[Any, Path], steps: int) -> Decision:
 
 
 def _step_seconds(cell: Any, operations: int) -> float:
-    """What a time step takes without compiling, with its backward."""
+    """Returns what a time step takes without compiling, with its backward."""
     return operations * _OPERATION_SECONDS if cell.kernel() is None else _FUSED_SECONDS
 
 
@@ -132,7 +132,7 @@ def _has_kernel(cell: Any) -> bool:
 
 
 def explain(cell: Any) -> Path:
-    """How a cell runs, where compiling is allowed.
+    """Returns how a cell runs, where compiling is allowed.
 
     Example:
         >>> import chronode
@@ -160,15 +160,15 @@ def explain(cell: Any) -> Path:
 
 
 def find(cell: Any, x: Tensor, why_not: str | None = None) -> Compiled | None:
-    """The compiled kernel that runs `cell` over `x` now; None where something else must.
+    """Returns the compiled kernel that runs `cell` over `x` now; None where something else must.
 
     Args:
-        cell: the cell.
-        x: its input.
-        why_not: what else keeps the cell from being compiled, in words.
+        cell: The cell.
+        x: Its input.
+        why_not: What else keeps the cell from being compiled, in words.
 
     Raises:
-        ValueError: backend "native" was chosen and the cell cannot be compiled.
+        ValueError: Backend "native" was chosen and the cell cannot be compiled.
     """
     backend = chosen()
     wanted = backend == "native" or (backend == "auto" and getattr(cell, "runs_compiled", False))
@@ -196,7 +196,7 @@ def find(cell: Any, x: Tensor, why_not: str | None = None) -> Compiled | None:
 
 
 def _why_not(x: Tensor) -> str | None:
-    """Why no compiled kernel can take `x` now, in words; None if one can."""
+    """Returns why no compiled kernel can take `x` now, in words; None if one can."""
     if library() is None:
         from ..kernels._library import status
 

@@ -23,19 +23,19 @@ _kernels: dict[Any, Compiled | Unsupported] = {}
 
 
 def step_of(cell: nn.Module) -> Step:
-    """The graph of a cell's step.
+    """Returns the graph of a cell's step.
 
     Raises:
-        Unsupported: it cannot be compiled; the text says why.
+        Unsupported: It cannot be compiled; the text says why.
     """
     return _step(cell, fingerprint(cell))
 
 
 def kernel_of(cell: nn.Module) -> Compiled:
-    """The kernel that runs exactly this cell, built now unless it is in the cache.
+    """Returns the kernel that runs exactly this cell, built now unless it is in the cache.
 
     Raises:
-        Unsupported: it cannot be compiled or built; the text says why.
+        Unsupported: It cannot be compiled or built; the text says why.
     """
     mark = fingerprint(cell)
     found = _kernels.get(mark)
@@ -49,7 +49,7 @@ def kernel_of(cell: nn.Module) -> Compiled:
 
 
 def is_built(cell: nn.Module) -> bool:
-    """Whether the cell's kernel needs no compiler any more."""
+    """Returns whether the cell's kernel needs no compiler any more."""
     mark = fingerprint(cell)
     return isinstance(_kernels.get(mark), Compiled) or build.is_built(emit(_step(cell, mark), _dtype(cell)).text)
 

@@ -25,10 +25,10 @@ class Source:
     """A kernel's C++ text, and what its caller must know.
 
     Attributes:
-        text: the source file.
-        kept: elements per row and step that the forward keeps.
-        sums: where each of the step's arrays of sums begins, and its shape.
-        sums_size: elements of all of them.
+        text: The source file.
+        kept: Elements per row and step that the forward keeps.
+        sums: Where each of the step's arrays of sums begins, and its shape.
+        sums_size: Elements of all of them.
     """
 
     text: str
@@ -38,7 +38,7 @@ class Source:
 
 
 def emit(step: Step, dtype: str) -> Source:
-    """The kernel of a step for "float32" or "float64"."""
+    """Returns the kernel of a step for "float32" or "float64"."""
     states = range(len(step.traced.states))
     keep = kept(step)
     results = [Target("y", step.outputs[0]), *(Target(f"next{i}", step.outputs[1 + i]) for i in states)]
@@ -106,7 +106,7 @@ class Scratch:
     taken: list[tuple[int, int, int, int]] = field(default_factory=list)  # begin, end, first and last stage
 
     def place(self, width: int, life: tuple[int, int]) -> int:
-        """Where a value of `width` elements per row begins."""
+        """Returns where a value of `width` elements per row begins."""
         begin = 0
         for other_begin, other_end, first, last in sorted(self.taken):
             if last >= life[0] and first <= life[1] and begin < other_end and other_begin < begin + width:
@@ -146,15 +146,15 @@ class _Pass:
                 self.declarations.append(f"  [[maybe_unused]] const T* const p{i} = s.param({i});")
 
     def in_scratch(self, node: Node) -> str:
-        """A place for a value in the memory of the pass."""
+        """Returns a place for a value in the memory of the pass."""
         return f"s.scratch + s.rows * {self.scratch.place(node.size, self.program.lives[node])}"
 
     def in_kept(self, node: Node) -> str:
-        """The place of a value that the forward keeps."""
+        """Returns the place of a value that the forward keeps."""
         return f"s.in_kept({self.kept_at[node]}, {node.size})"
 
     def stages(self) -> str:
-        """The code of all stages."""
+        """Returns the code of all stages."""
         lines: list[str] = []
         for stage in self.program.stages:
             lines += [LoopWriter(loop, self.scheduler, self.names).text() for loop in stage.loops]
@@ -176,7 +176,7 @@ class _Pass:
         return f"{self.names[view.node]} + {view.offset}" if view.offset else self.names[view.node]
 
     def _picked(self, node: Node) -> str:
-        """A gather or scatter, element by element."""
+        """Returns a gather or scatter, element by element."""
         a, index = node.args
         to, source, width = self.names[node], self._at(a), a.node.size
         place = f"s.index({index.node.detail})[{index.offset} + j * {index.strides[0]}]"
@@ -191,7 +191,7 @@ class _Pass:
 
 class _Forward(_Pass):
     def text(self) -> str:
-        """The forward step."""
+        """Returns the forward step."""
         states = range(len(self.step.traced.states))
         draws = range(len(self.step.traced.draws))
         inputs = ["x", "dt", *(f"draw{i}" for i in draws), *(f"state{i}" for i in states)]
@@ -221,7 +221,7 @@ class _Backward(_Pass):
         self.chunk_at, self.chunk_size = laid_out([node for node in operands if node not in self.kept_at])
 
     def text(self, missing: Iterable[str]) -> str:
-        """The backward step; `missing` are gradients that are always 0."""
+        """Returns the backward step; `missing` are gradients that are always 0."""
         states = range(len(self.step.traced.states))
         draws = range(len(self.step.traced.draws))
         inputs = ["x", "dt", *(f"draw{i}" for i in draws), "grad_y", *(f"grad_state{i}" for i in states)]
@@ -254,18 +254,18 @@ class _Backward(_Pass):
 """
 
     def outer(self, node: Node) -> str:
-        """A product over time, as a row of the table."""
+        """Returns a product over time, as a row of the table."""
         a, b = node.args
         numbers = [math.prod(a.shape[:-1]), *node.shape, self.sums_at[node]]
         return f"{{{self._rows(a)}, {self._rows(b)}, {_commas(numbers)}}}"
 
     def column_sum(self, node: Node) -> str:
-        """A sum over time, as a row of the table."""
+        """Returns a sum over time, as a row of the table."""
         source = node.args[0].node
         return f"{{{self._rows(View(source, (source.size,), (1,)))}, {self.sums_at[node]}}}"
 
     def _rows(self, view: View) -> str:
-        """The rows of many steps."""
+        """Returns the rows of many steps."""
         kept = view.node in self.kept_at
         place = (self.kept_at if kept else self.chunk_at)[view.node]
         return f"{{{int(kept)}, {place}, {view.node.size}, {view.offset}, {_row_stride(view)}}}"
@@ -282,7 +282,7 @@ def laid_out(nodes: Iterable[Node]) -> tuple[dict[Node, int], int]:
 
 
 def _member(name: str) -> str:
-    """An input or a target as a member of the step: next0 is next[0]."""
+    """Returns an input or a target as a member of the step: next0 is next[0]."""
     letters = name.rstrip("0123456789")
     member = {"draw": "draws", "grad_state": "grad"}.get(letters, letters)
     return f"s.{member}" if letters == name else f"s.{member}[{name[len(letters) :]}]"

@@ -61,9 +61,9 @@ class LoopWriter:
     last axis).
 
     Args:
-        loop: what to write.
-        scheduler: which values are stored.
-        names: the pointer to each stored value.
+        loop: What to write.
+        scheduler: Which values are stored.
+        names: The pointer to each stored value.
     """
 
     def __init__(self, loop: Loop, scheduler: Scheduler, names: Mapping[Node, str]):
@@ -77,7 +77,7 @@ class LoopWriter:
         self.sizes = [math.prod(loop.space[axis] for axis in group) for group in self.groups]
 
     def text(self) -> str:
-        """The loop."""
+        """Returns the loop."""
         if self.loop.guard:
             self._open(f"if ({self.loop.guard} != nullptr) {{")
         if not self.loop.space:

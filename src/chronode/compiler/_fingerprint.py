@@ -41,7 +41,7 @@ def _of_tensor(tensor: Tensor | None) -> Any:
 
 
 def _methods(kind: type) -> tuple[CodeType, ...]:
-    """The code of all methods that are not torch's or Python's own."""
+    """Returns the code of all methods that are not torch's or Python's own."""
     found = []
     for base in kind.__mro__:
         if base is nn.Module or base is object:

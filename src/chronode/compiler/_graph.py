@@ -36,14 +36,14 @@ class Node:
     """One value.
 
     Attributes:
-        number: place in the order of making: arguments come before what uses them.
-        op: what it is.
-        args: what it is made of.
-        shape: its axes without that of the batch.
+        number: Place in the order of making: arguments come before what uses them.
+        op: What it is.
+        args: What it is made of.
+        shape: Its axes without that of the batch.
         kind: "float", "bool" (element-wise only, never stored) or "int" (parameters that hold indices).
-        detail: what else the operation needs: a name, a number, axes.
-        forced: it is read through a view that cannot be resolved, so it must be stored.
-        expensive: it, or what is computed together with it, costs more than a load.
+        detail: What else the operation needs: a name, a number, axes.
+        forced: It is read through a view that cannot be resolved, so it must be stored.
+        expensive: It, or what is computed together with it, costs more than a load.
     """
 
     number: int
@@ -75,7 +75,7 @@ class Node:
         return self.op in ("param", "const")
 
     def view(self) -> View:
-        """All of it."""
+        """Returns the whole code."""
         return View(self, self.shape, dense_strides(self.shape))
 
 
@@ -100,15 +100,15 @@ class Builder:
     # ---- leaves ----------------------------------------------------------------------------------------
 
     def input(self, name: str, shape: Shape) -> View:
-        """A value per row: x, dt, a part of the state, a gradient that comes in."""
+        """Returns a value per row: x, dt, a part of the state, a gradient that comes in."""
         return self._node("input", (), shape, detail=name).view()
 
     def param(self, index: int, shape: Shape, kind: str = "float") -> View:
-        """A tensor that all rows share."""
+        """Returns a tensor that all rows share."""
         return self._node("param", (), shape, kind, index).view()
 
     def constant(self, value: float | bool, shape: Shape = ()) -> View:
-        """A number."""
+        """Returns a number."""
         kind = "bool" if isinstance(value, bool) else "float"
         node = self._node("const", (), (), kind, repr(value if kind == "bool" else float(value)))
         return View(node, shape, (0,) * len(shape))
@@ -116,7 +116,7 @@ class Builder:
     # ---- element-wise ----------------------------------------------------------------------------------
 
     def pointwise(self, op: str, *views: View, kind: str = "float") -> View:
-        """An element-wise operation; all views have one shape."""
+        """Returns an element-wise operation; all views have one shape."""
         shape = views[0].shape
         simple = self._simplified(op, views)
         if simple is not None:
@@ -142,7 +142,7 @@ class Builder:
         return None
 
     def _pieces(self, views: Sequence[View]) -> tuple[int, list[list[View]]] | None:
-        """Where an argument is a concatenation: its axis, and the arguments cut at the seams."""
+        """Returns where an argument is a concatenation: its axis, and the arguments cut at the seams."""
         whole = [view for view in views if view.node.op == "concat" and view.is_all()]
         if not whole:
             return None
@@ -160,7 +160,7 @@ class Builder:
         ]
 
     def resolved(self, view: View) -> View:
-        """The view as one of a stored value, or a value that has just this shape."""
+        """Returns the view as one of a stored value, or a value that has just this shape."""
         node = view.node
         if node.op == "concat":
             seen = self._in_piece(view)
@@ -181,7 +181,7 @@ class Builder:
         return made if made.squeezed().is_all() else self.resolved(made)
 
     def _mask_from_storage(self, view: View) -> View:
-        """A view of a mask that cannot be resolved: masks are never stored, but as 0 and 1 they can be."""
+        """Returns a view of a mask that cannot be resolved: masks are never stored, but as 0 and 1 they can be."""
         stored = self.as_float(view.node.view()).node
         stored.forced |= stored.is_pointwise
         seen = View(stored, view.shape, view.strides, view.offset)
@@ -194,7 +194,7 @@ class Builder:
         return self.pointwise("where", view, self.constant(1.0, view.shape), self.constant(0.0, view.shape))
 
     def _in_piece(self, view: View) -> View:
-        """A view of a concatenation, as one of the piece that holds all of it."""
+        """Returns a view of a concatenation, as one of the piece that holds all of it."""
         concat, axis = view.node, view.node.detail
         identity = compose(concat.view(), view)
         if identity is None:
@@ -216,7 +216,7 @@ class Builder:
     # ---- the rest --------------------------------------------------------------------------------------
 
     def dense(self, view: View) -> View:
-        """The elements of a view as a stored value of its own."""
+        """Returns the elements of a view as a stored value of its own."""
         view = self.resolved(view)
         if view.is_dense() and (not view.node.is_pointwise or view.is_whole()):
             return view
@@ -242,7 +242,7 @@ class Builder:
         return self._node("concat", flat, tuple(shape), kind, axis).view()
 
     def reduce(self, op: str, view: View, axes: Sequence[int]) -> View:
-        """The sum or the maximum over axes, which are dropped."""
+        """Returns the sum or the maximum over axes, which are dropped."""
         kept = tuple(size for axis, size in enumerate(view.shape) if axis not in axes)
         wide = [axis for axis, size in enumerate(view.shape) if size != 1]
         summed = tuple(place for place, axis in enumerate(wide) if axis in axes)
@@ -272,7 +272,7 @@ class Builder:
         return self._node("product", args, (*a.shape[:-1], matrix.shape[1])).view()
 
     def matrix_rows(self, view: View) -> View:
-        """A view that a product can read: a stored value whose last axis is dense."""
+        """Returns a view that a product can read: a stored value whose last axis is dense."""
         view = self.resolved(view)
         if len(view.shape) == 1 and (view.strides[0] == 1 or view.shape[0] == 1) and not view.node.is_parameter:
             if not view.node.is_pointwise or view.is_whole():
@@ -287,7 +287,7 @@ class Builder:
         return self._node("gather", (stored, index), (*view.shape[:-1], index.shape[0])).view()
 
     def scatter(self, view: View, index: View, size: int) -> View:
-        """The other way round: zeros, with elements added at these places."""
+        """Returns the inverse: zeros, with elements added at these positions."""
         return self._node("scatter", (self._as_stored(view), index), (*view.shape[:-1], size)).view()
 
     def _as_stored(self, view: View) -> View:
@@ -296,11 +296,11 @@ class Builder:
         return view
 
     def row_sum(self, view: View) -> Node:
-        """The sum over rows and time."""
+        """Returns the sum over rows and time."""
         return self._node("row_sum", (self.resolved(view.squeezed()),), view.shape)
 
     def outer(self, a: View, b: View) -> Node:
-        """The sum over rows and time of aᵀ b."""
+        """Returns the sum over rows and time of aᵀ b."""
         a, b = self.matrix_rows(a), self.matrix_rows(b)
         return self._node("outer", (a, b), (a.shape[-1], b.shape[-1]))
 

@@ -32,15 +32,15 @@ class Step:
     """One step and its backward, as a graph.
 
     Attributes:
-        traced: where it comes from.
-        nodes: all nodes; arguments come first.
+        traced: Where it comes from.
+        nodes: All nodes; arguments come first.
         outputs: y, then the parts of the new state.
-        gradients: of x, dt, the parts of the state and the draws; None where there is none; empty if not traced.
-        sums: the sums over rows and time that parameters' gradients are made of.
-        slots: for each of the sums the number of the array that it is added to.
-        params: shapes and kinds of the kernel's parameters: prefix's tensors, then the derived ones.
-        derived: the tensors of parameters alone that only the backward needs, from prefix's tensors.
-        finish: prefix's tensors and the sums to the gradients of prefix's tensors.
+        gradients: Of x, dt, the parts of the state and the draws; None where there is none; empty if not traced.
+        sums: The sums over rows and time that parameters' gradients are made of.
+        slots: For each of the sums the number of the array that it is added to.
+        params: Shapes and kinds of the kernel's parameters: prefix's tensors, then the derived ones.
+        derived: The tensors of parameters alone that only the backward needs, from prefix's tensors.
+        finish: Prefix's tensors and the sums to the gradients of prefix's tensors.
     """
 
     traced: Traced
@@ -60,7 +60,7 @@ class Step:
 
 
 def lower(traced: Traced) -> Step:
-    """The graph of a traced step."""
+    """Returns the graph of a traced step."""
     return _Lowering(traced).run()
 
 
@@ -160,7 +160,7 @@ class _Lowering:
         return None
 
     def _adapted(self, copy: fx.Node, result: RowSum) -> fx.Node:
-        """The sum in the shape that the traced operator gives."""
+        """Returns the sum in the shape that the traced operator gives."""
         if result.transposed:
             copy = self.finish.call_function(torch.ops.aten.t.default, (copy,))
         if result.more_axes:
@@ -221,7 +221,7 @@ class _Lowering:
         return [order[one] for one in slot]
 
     def _can_share(self, first: fx.Node, second: fx.Node, terms: dict[fx.Node, tuple[str, int]]) -> bool:
-        """Whether two sums of one kind, to which the same is done, are used for nothing but their sum."""
+        """Returns whether two sums of one kind, to which the same is done, are used for nothing but their sum."""
         if not all(node in terms and len(node.users) == 1 for node in (first, second)):
             return False
         a, b = (self.sums[terms[node][1]] for node in (first, second))
@@ -250,7 +250,7 @@ class _Lowering:
         return {key: self._lowered(arg) for key, arg in args.items()} if isinstance(args, dict) else args
 
     def _array(self, node: fx.Node) -> Any:
-        """The value of a node; one of parameters alone becomes a parameter of the kernel."""
+        """Returns the value of a node; one of parameters alone becomes a parameter of the kernel."""
         if node not in self.values:
             if node not in self.shared:
                 raise Unsupported("uses a sum over the batch within the step")

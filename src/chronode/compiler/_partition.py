@@ -27,12 +27,12 @@ def forward_nodes(step: Step) -> set[Node]:
 
 
 def is_free(node: Node) -> bool:
-    """Whether both passes have it at hand: parameters, and inputs other than the state."""
+    """Returns whether both passes have it at hand: parameters, and inputs other than the state."""
     return node.is_parameter or (node.op == "input" and not str(node.detail).startswith("state"))
 
 
 def kept(step: Step) -> list[Node]:
-    """The nodes whose values the forward keeps."""
+    """Returns the nodes whose values the forward keeps."""
     forward = forward_nodes(step)
     read: set[Node] = set()
     ends = [view.node for view in step.gradients if view is not None] + step.sums
@@ -56,7 +56,7 @@ def _cost_again(node: Node) -> int:
 
 
 def _cut(nodes: list[Node], read: set[Node]) -> list[Node]:
-    """A minimum cut; each node is an edge from its inside to its outside, with the cost of keeping it."""
+    """Returns a minimum cut; each node is an edge from its inside to its outside, with the cost of keeping it."""
     edges: dict[tuple[object, object], int] = {}
     for node in nodes:
         edges["source", (node, 0)] = _cost_again(node)

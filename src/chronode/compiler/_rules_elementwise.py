@@ -37,7 +37,7 @@ RULES["mul"] = _binary("mul")
 
 
 def _float(arrays: Arrays, a: Array | Number) -> Array | Number:
-    """A mask as 0 and 1, a number of any kind as it is."""
+    """Returns a mask as 0 and 1, a number of any kind as it is."""
     if isinstance(a, Array) and a.kind == "bool":
         return a.over(arrays.build.as_float(a.view))
     if isinstance(a, Array) and a.kind == "int":

@@ -24,10 +24,10 @@ class Compiled:
     """A kernel that is loaded.
 
     Attributes:
-        key: its name among all.
-        step: the graph that it was made from.
-        source: the C++ and its sizes.
-        library: the loaded code.
+        key: Its name among all.
+        step: The graph that it was made from.
+        source: The C++ and its sizes.
+        library: The loaded code.
     """
 
     key: str
@@ -61,7 +61,7 @@ class Compiled:
         return y, tuple(rest[: len(state)])
 
     def _draws(self, x: Tensor) -> list[Tensor]:
-        """The random numbers of all steps, drawn in the order in which the loop draws them."""
+        """Returns the random numbers of all steps, drawn in the order in which the loop draws them."""
         draws = self.step.draws
         if not draws:
             return []
@@ -70,14 +70,14 @@ class Compiled:
         return [torch.stack(one) for one in zip(*drawn, strict=True)]
 
     def gradients_of_tensors(self, tensors: Sequence[Tensor], sums: Tensor) -> list[Tensor | None]:
-        """The gradients of prefix's tensors, from the sums over rows and time."""
+        """Returns the gradients of prefix's tensors, from the sums over rows and time."""
         pieces = [sums[start : start + math.prod(shape)].view(shape) for start, shape in self.source.sums]
         order = [n.meta["sum"] for n in self.step.finish.graph.nodes if n.op == "placeholder" and "sum" in n.meta]
         return list(self.step.finish(*tensors, *(pieces[i] for i in order)))
 
 
 def named(cell: Any, name: str) -> Tensor:
-    """A parameter or buffer by its dotted name."""
+    """Returns a parameter or buffer by its dotted name."""
     owner, _, last = name.rpartition(".")
     return getattr(cell.get_submodule(owner) if owner else cell, last)
 
@@ -120,17 +120,17 @@ def compiled_forward(
     keep: bool,
     interval: int,
 ) -> list[Tensor]:
-    """A kernel over a sequence: y, the last states, then what the backward needs.
+    """Returns a kernel over a sequence: y, the last states, then what the backward needs.
 
     Args:
-        key: the kernel's name.
+        key: The kernel's name.
         rows: x, dt and the random draws, `(T, B, size)` each.
-        states: before the first step.
-        params: prefix's tensors and the derived ones, contiguous.
-        lengths: valid steps of each sequence.
-        last: whether y is that of each last step only.
-        keep: whether a backward may follow.
-        interval: steps between two checkpoints of the low-memory backward; 0: everything is kept.
+        states: Before the first step.
+        params: Prefix's tensors and the derived ones, contiguous.
+        lengths: Valid steps of each sequence.
+        last: Whether y is that of each last step only.
+        keep: Whether a backward may follow.
+        interval: Steps between two checkpoints of the low-memory backward; 0: everything is kept.
     """
     states = [state.contiguous() for state in states]
     results = _forward_results(key, rows, states, lengths, last, keep, interval)
@@ -160,7 +160,7 @@ def compiled_backward(
     want_x: bool,
     want_dt: bool,
 ) -> list[Tensor]:
-    """The gradients of x and dt (empty where not wanted), of the states, and the sums that `finish` takes."""
+    """Returns the gradients of x and dt (empty where not wanted), of the states, and the sums that `finish` takes."""
     states = [state.contiguous() for state in states]
     dx, ddt, *rest = results = _backward_results(key, rows, states, want_x, want_dt)
     call = _Call(rows, states, params, lengths, last, interval, kept)

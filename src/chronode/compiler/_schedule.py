@@ -40,12 +40,12 @@ class Loop:
     """Element-wise work over one space of indices, for all rows.
 
     Attributes:
-        space: the axes.
-        axes: those that are reduced.
-        guard: the target for which alone it is needed ("" if for several).
-        stores: what it writes.
-        reductions: the sums and maxima that it makes.
-        sums: the sums over rows that it adds to.
+        space: The axes.
+        axes: Those that are reduced.
+        guard: The target for which alone it is needed ("" if for several).
+        stores: What it writes.
+        reductions: The sums and maxima that it makes.
+        sums: The sums over rows that it adds to.
     """
 
     space: Shape
@@ -69,12 +69,12 @@ class Program:
     """One pass.
 
     Attributes:
-        stages: what is done, in order.
-        stored: the values that are written to memory.
-        read: those of them that the pass itself reads.
-        lives: the first and the last stage in which each is needed.
-        outer: the products over time.
-        column_sums: the sums over rows of values that products over time read.
+        stages: What is done, in order.
+        stored: The values that are written to memory.
+        read: Those of them that the pass itself reads.
+        lives: The first and the last stage in which each is needed.
+        outer: The products over time.
+        column_sums: The sums over rows of values that products over time read.
     """
 
     stages: list[Stage]
@@ -89,11 +89,11 @@ class Scheduler:
     """Schedules one pass.
 
     Args:
-        targets: what is wanted.
-        sums: the sums over rows that are wanted.
-        leaves: nodes that are stored already.
-        keep: nodes that must be stored for another pass.
-        guarded: targets that are not always wanted.
+        targets: What is wanted.
+        sums: The sums over rows that are wanted.
+        leaves: Nodes that are stored already.
+        keep: Nodes that must be stored for another pass.
+        guarded: Targets that are not always wanted.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Scheduler:
         self.loop_sums = [n for n in sums if n.op == "row_sum" and n not in self.column_sums]
 
     def run(self) -> Program:
-        """The stages."""
+        """Returns the stages."""
         while True:
             self.times = self._times()
             more = self._used_twice()
@@ -176,20 +176,20 @@ class Scheduler:
     # ---- when ------------------------------------------------------------------------------------------
 
     def _context(self, node: Node) -> Context:
-        """The loop that a node is computed in: space, reduced axes, guard."""
+        """Returns the loop that a node is computed in: space, reduced axes, guard."""
         if node.op in REDUCTIONS:
             return node.args[0].shape, node.detail, self.guard[node]
         return node.shape, (), self.guard[node]
 
     def inlines(self, view: View, context: Context) -> bool:
-        """Whether a loop computes the value itself rather than loading it."""
+        """Returns whether a loop computes the value itself rather than loading it."""
         node = view.node
         if self._is_leaf(node) or not node.is_pointwise:
             return False
         return view.is_all() and (node not in self.stored or self._context(node) == context)
 
     def _ready(self, view: View, context: Context, times: dict[Node, int]) -> int:
-        """The first stage whose loops can have the value."""
+        """Returns the first stage whose loops can have the value."""
         node = view.node
         if self._is_leaf(node):
             return 0
@@ -236,7 +236,7 @@ class Scheduler:
             self._visit(arg, context, mark, where)
 
     def _is_costly(self, node: Node) -> bool:
-        """Whether computing a value once more takes longer than loading it."""
+        """Returns whether computing a value once more takes longer than loading it."""
         inner, pending = {node}, [node]
         while pending and len(inner) <= _CHEAP:
             for arg in pending.pop().args:

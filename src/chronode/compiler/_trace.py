@@ -48,16 +48,16 @@ class Traced:
     """A step as graphs of torch operations.
 
     Attributes:
-        batch: the batch size that stands for any.
-        captured: names of the parameters and buffers that `prefix` takes.
-        prefix: tensors from the captured ones; run by torch, once per call, with gradients.
+        batch: The batch size that stands for any.
+        captured: Names of the parameters and buffers that `prefix` takes.
+        prefix: Tensors from the captured ones; run by torch, once per call, with gradients.
         joint: (x, dt, state, draws; prefix's tensors; gradients of y and state) to (y, state; gradients of the first
             two groups); without the gradients if `backward` is False.
         x, y, states: features of each.
-        draws: random tensors of each step, in the order of drawing.
-        with_project: whether `project` is part of the step.
-        tensors: prefix's tensors, with the parameters as they were.
-        backward: whether the gradients are in `joint`.
+        draws: Random tensors of each step, in the order of drawing.
+        with_project: Whether `project` is part of the step.
+        tensors: Prefix's tensors, with the parameters as they were.
+        backward: Whether the gradients are in `joint`.
     """
 
     batch: int
@@ -89,10 +89,10 @@ def trace(cell: Any, features: int, with_project: bool = True, backward: bool = 
     """Records one step of a cell whose input has `features` features.
 
     Args:
-        cell: the cell, with float32 or float64 parameters on the CPU.
-        features: of the input, or of what `project` gives where that runs outside.
-        with_project: whether `project` is part of the step.
-        backward: whether gradients are wanted too.
+        cell: The cell, with float32 or float64 parameters on the CPU.
+        features: Of the input, or of what `project` gives where that runs outside.
+        with_project: Whether `project` is part of the step.
+        backward: Whether gradients are wanted too.
     """
     batch = _batch_size(cell)
     # Products of torch, not of chronode's kernels, are what the compiler has rules for.
@@ -117,7 +117,7 @@ def trace(cell: Any, features: int, with_project: bool = True, backward: bool = 
 
 
 def _batch_size(cell: Any) -> int:
-    """A prime that divides no size of the cell, so that the batch axis is known by its size."""
+    """Returns a prime that divides no size of the cell, so that the batch axis is known by its size."""
     sizes = {size for tensor in (*cell.parameters(), *cell.buffers()) for size in tensor.shape}
     sizes |= {value for value in vars(cell).values() if type(value) is int}
     prime = _SMALLEST_BATCH
@@ -175,19 +175,19 @@ def _name_captured(recorded: fx.GraphModule, cell: Any) -> None:
 
 
 def operator(node: fx.Node) -> str:
-    """The ATen name of a node, without overload."""
+    """Returns the ATen name of a node, without overload."""
     return node.target._opname if isinstance(node.target, torch._ops.OpOverload) else str(node.target)
 
 
 def is_view(node: fx.Node) -> bool:
-    """Whether a node only looks at its argument."""
+    """Returns whether a node only looks at its argument."""
     return node.op == "call_function" and (operator(node) in VIEWS or "getitem" in str(node.target))
 
 
 def _split(
     recorded: fx.GraphModule, inputs: int, batch: int
 ) -> tuple[list[str], fx.GraphModule, fx.GraphModule, list[Draw]]:
-    """What depends on parameters alone, and the rest, which takes that and the draws as inputs."""
+    """Returns what depends on parameters alone, and the rest, which takes that and the draws as inputs."""
     per_row = _merge_shared(recorded, batch)
     nodes = list(recorded.graph.nodes)
     draws: list[tuple[fx.Node, Draw]] = []
@@ -230,7 +230,7 @@ def _merge_shared(recorded: fx.GraphModule, batch: int) -> set[fx.Node]:
 
 
 def _bases(nodes: list[fx.Node], per_row: set[fx.Node]) -> list[fx.Node]:
-    """The tensors of parameters alone that the step reads, seen through views."""
+    """Returns the tensors of parameters alone that the step reads, seen through views."""
     found: dict[fx.Node, None] = {}
     for node in nodes:
         if node in per_row or node.op == "output":

@@ -18,7 +18,7 @@ Shape = tuple[int, ...]
 
 
 def dense_strides(shape: Sequence[int]) -> Shape:
-    """The strides of a row-major array."""
+    """Returns the strides of a row-major array."""
     return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
@@ -37,15 +37,15 @@ class View:
         return self.node.number, self.shape, self.strides, self.offset
 
     def is_whole(self) -> bool:
-        """Whether it is all of the node's storage in order (its axes may be grouped otherwise)."""
+        """Returns whether it is all of the node's storage in order (its axes may be grouped otherwise)."""
         return self.offset == 0 and self.is_dense() and math.prod(self.shape) == self.node.size
 
     def is_all(self) -> bool:
-        """Whether it is all of the node, in its own shape."""
+        """Returns whether it is all of the node, in its own shape."""
         return self.is_whole() and self.shape == self.node.shape
 
     def is_dense(self) -> bool:
-        """Whether its elements lie side by side, in order."""
+        """Returns whether its elements lie side by side, in order."""
         expected = 1
         for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
             if size > 1 and stride != expected:
@@ -66,7 +66,7 @@ class View:
         return View(self.node, tuple(shape), tuple(strides), offset)
 
     def without(self, axis: int) -> View:
-        """The first element of an axis, which is dropped."""
+        """Returns the first element of an axis, which is dropped."""
         shape, strides = list(self.shape), list(self.strides)
         del shape[axis], strides[axis]
         return View(self.node, tuple(shape), tuple(strides), self.offset)
@@ -79,7 +79,7 @@ class View:
         return View(self.node, tuple(shape), tuple(strides), self.offset)
 
     def permuted(self, order: Sequence[int]) -> View:
-        """The axes in another order."""
+        """Returns the axes in another order."""
         return View(self.node, tuple(self.shape[i] for i in order), tuple(self.strides[i] for i in order), self.offset)
 
     def broadcast(self, shape: Shape) -> View:
@@ -90,7 +90,7 @@ class View:
         return View(self.node, shape, wide, self.offset)
 
     def reshaped(self, shape: Shape) -> View | None:
-        """The same elements in another shape; None where that is no view."""
+        """Returns the same elements in another shape; None where that is no view."""
         old = [(n, s) for n, s in zip(self.shape, self.strides, strict=True) if n != 1]
         strides, i = [], 0
         position = 0
@@ -121,7 +121,7 @@ class View:
 
 
 def compose(inner: View, outer: View) -> View | None:
-    """The view of `inner.node` that `outer`, a view of a value with `inner`'s shape, sees through it.
+    """Returns the view of `inner.node` that `outer`, a view of a value with `inner`'s shape, sees through it.
 
     None where an index of `outer` would run over the end of an axis into the next one.
     """

@@ -129,21 +129,21 @@ def options_like(train: Sequences) -> dict[str, Any]:
     """
     coded = {c: next((n for n in train.categories if c == n or c.startswith(f"{n}=")), c) for c in train.channels}
     columns = list(dict.fromkeys(coded.values()))
-    told: dict[str, Any] = {"columns": columns, "empty": "keep", "dtype": train.base_values.dtype.name}
+    options: dict[str, Any] = {"columns": columns, "empty": "keep", "dtype": train.base_values.dtype.name}
     if train.categories:
-        told["categorical"] = "codes" if any(name in train.channels for name in train.categories) else "onehot"
-        told["categories"] = {name: list(texts) for name, texts in train.categories.items()}
+        options["categorical"] = "codes" if any(name in train.channels for name in train.categories) else "onehot"
+        options["categories"] = {name: list(texts) for name, texts in train.categories.items()}
     if train.base_times is not None:
         plain = (
             not train.clock.dates and train.clock.unit.replace(".", "").replace("e+", "").replace("e-", "").isdigit()
         )
-        told["unit"] = train.clock.scale if plain else train.clock.unit
+        options["unit"] = train.clock.scale if plain else train.clock.unit
         if train.clock.format or not train.clock.dates:
-            told["time_format"] = train.clock.format or NUMBER
+            options["time_format"] = train.clock.format or NUMBER
     if train.target is not None:
-        told |= {"kind": train.target.kind, "per_step": train.target.per_step}
-        told["classes"] = None if train.target.classes is None else list(train.target.classes)
-    return told
+        options |= {"kind": train.target.kind, "per_step": train.target.per_step}
+        options["classes"] = None if train.target.classes is None else list(train.target.classes)
+    return options
 
 
 def _check_content(path: Path, suffix: str) -> None:

@@ -47,7 +47,7 @@ def save(s: Sequences, path: str | Path) -> Path:
     target = s.target
     optional = {"times": s.base_times, "lead": s.lead, "target": None if target is None else target.values}
     arrays |= {name: array for name, array in optional.items() if array is not None}
-    told: dict[str, Any] = {
+    header: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "channels": s.channels,
@@ -56,8 +56,8 @@ def save(s: Sequences, path: str | Path) -> Path:
         "notes": s.notes,
     }
     if target is not None:
-        told["target"] = {"per_step": target.per_step, "classes": target.classes, "names": target.names}
-    arrays["json"] = np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)
+        header["target"] = {"per_step": target.per_step, "classes": target.classes, "names": target.names}
+    arrays["json"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     with replacing(path) as draft, draft.open("wb") as file:
         np.savez(file, allow_pickle=False, **arrays)
     return path

@@ -200,7 +200,7 @@ def as_html(s: Sequences) -> str:
     facts = s.describe()
     length = f"{facts.shortest:,}" if facts.shortest == facts.longest else f"{facts.shortest:,} to {facts.longest:,}"
     names = ", ".join(s.channels[:_MOST_BARS]) + (", ..." if len(s.channels) > _MOST_BARS else "")
-    told = {"series": facts.series, "steps per series": length, "channels": f"{len(s.channels)}: {names}"}
-    told |= {"median gap": facts.gap_text, "target": facts.target}
-    rows = [(name, value) for name, value in told.items() if value != ""]
+    entries = {"series": facts.series, "steps per series": length, "channels": f"{len(s.channels)}: {names}"}
+    entries |= {"median gap": facts.gap_text, "target": facts.target}
+    rows = [(name, value) for name, value in entries.items() if value != ""]
     return piece(html_table(("Sequences", ""), rows), beside(*pictures_of(s, 1)) if len(s) else "")

@@ -108,22 +108,24 @@ def _content_lines(file: Any) -> Iterator[tuple[int, str]]:
 
 def _header(content: _Content, words: list[str], where: str) -> bool:
     """Processes one @ line; returns True at @data."""
-    tag, said = words[0].lower(), [word.strip() for word in words[1:]]
-    yes = bool(said) and said[0].lower() == "true"
+    tag, values = words[0].lower(), [word.strip() for word in words[1:]]
+    yes = bool(values) and values[0].lower() == "true"
     if tag == "@data":
         return True
-    if tag in ("@timestamps", "@classlabel", "@targetlabel") and (not said or said[0].lower() not in ("true", "false")):
+    if tag in ("@timestamps", "@classlabel", "@targetlabel") and (
+        not values or values[0].lower() not in ("true", "false")
+    ):
         raise ValueError(f"{where}: {words[0]} needs true or false.")
     if tag == "@timestamps":
         content.timestamps = yes
     elif tag == "@univariate" and yes:
         content.dimensions = 1
     elif tag in ("@dimensions", "@dimension"):
-        if not said or not said[0].isdecimal() or not 1 <= len(said[0]) <= 6 or int(said[0]) < 1:
+        if not values or not values[0].isdecimal() or not 1 <= len(values[0]) <= 6 or int(values[0]) < 1:
             raise ValueError(f"{where}: {words[0]} needs a number.")
-        content.dimensions = int(said[0])
+        content.dimensions = int(values[0])
     elif tag == "@classlabel" and yes:
-        content.label, content.classes = "class", said[1:]
+        content.label, content.classes = "class", values[1:]
     elif tag == "@targetlabel" and yes:
         content.label = "value"
     return False

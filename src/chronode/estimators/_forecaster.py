@@ -211,9 +211,9 @@ class SequenceForecaster(SequenceEstimator):
         if not hasattr(self, "window_"):
             suits = default_window(s, horizon, names) if self.window is None else self.window
             self.window_ = whole("window", suits, at_least=1)
-        told = {"window": self.window_, "by_time": len(np.unique(s.groups)) < 2, "seed": seed}
+        options = {"window": self.window_, "by_time": len(np.unique(s.groups)) < 2, "seed": seed}
         if share and (len(s) > 1 or s.lengths.max() >= 3 * horizon + 2):
-            train, valid = forecast_parts(s, horizon, names, (1 - share, share), **told)
+            train, valid = forecast_parts(s, horizon, names, (1 - share, share), **options)
             return train, valid
         train = forecast_windows(s, horizon, names, window=self.window_)
         return train, train

@@ -39,7 +39,7 @@ def write_c(graph: StepGraph, folder: Path, *, int8: bool, math: str) -> CModel:
 
 
 def rounded_answers(graph: StepGraph, model: CModel, series: Series) -> NDArray[np.float32]:
-    """The answers with the parameters that the code has."""
+    """Returns the answers with the parameters that the code has."""
     return graph.run(series, model.tensors)
 
 
@@ -47,8 +47,8 @@ class CRunner:
     """An exported folder, compiled and called from Python.
 
     Args:
-        folder: with the .c and .h files.
-        compiler: the C compiler; by default the first of cc, gcc and clang that is there.
+        folder: With the .c and .h files.
+        compiler: The C compiler; by default the first of cc, gcc and clang that is there.
     """
 
     def __init__(self, folder: Path, compiler: str | None = None):

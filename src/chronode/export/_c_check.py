@@ -25,7 +25,7 @@ check:
 
 
 def check_source(series: Series, expected: NDArray[np.float32], tolerances: NDArray[np.float64]) -> str:
-    """A program that takes the steps of `series` and compares the answers with `expected (B, T, K)`."""
+    """Returns a program that takes the steps of `series` and compares the answers with `expected (B, T, K)`."""
     batch, steps, size = series.x.shape
     seen = series.observed.reshape(-1, size)
     x = np.where(series.observed, series.x, 0).reshape(-1)

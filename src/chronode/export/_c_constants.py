@@ -26,9 +26,9 @@ class Rounded:
 
     Attributes:
         values: int8, in the parameter's shape.
-        scales: of the rows, uint16.
-        unit: of the scales.
-        axis: along which the rows are counted.
+        scales: Of the rows, uint16.
+        unit: Of the scales.
+        axis: Along which the rows are counted.
     """
 
     values: NDArray[np.int8]
@@ -37,19 +37,19 @@ class Rounded:
     axis: int
 
     def rows(self) -> NDArray[np.int64]:
-        """The row of every element, flat."""
+        """Returns the row of every element, flat."""
         shape = [1] * self.values.ndim
         shape[self.axis] = -1
         return np.broadcast_to(np.arange(len(self.scales)).reshape(shape), self.values.shape).reshape(-1)
 
     def as_float(self) -> NDArray[np.float32]:
-        """What the numbers stand for."""
+        """Returns what the numbers stand for."""
         scales = (np.float32(self.unit) * self.scales.astype(np.float32))[self.rows()].reshape(self.values.shape)
         return self.values.astype(np.float32) * scales
 
 
 def rounded(tensor: NDArray[np.float32], axis: int) -> Rounded:
-    """A parameter in 8 bits, with a scale for each index of `axis`.
+    """Returns a parameter in 8 bits, with a scale for each index of `axis`.
 
     Example:
         >>> matrix = np.array([[1.0, -0.5], [0.001, 0.002]], dtype=np.float32)
@@ -72,9 +72,9 @@ class Constants:
     """Names and definitions of the arrays that a step reads.
 
     Args:
-        tensors: the parameters.
-        nodes: the nodes that read them.
-        int8: store matrices in 8 bits.
+        tensors: The parameters.
+        nodes: The nodes that read them.
+        int8: Store matrices in 8 bits.
     """
 
     def __init__(self, tensors: Sequence[NDArray[Any]], nodes: Sequence[Node], int8: bool):
@@ -88,13 +88,13 @@ class Constants:
         self._known: dict[object, str] = {}
 
     def values(self) -> list[NDArray[Any]]:
-        """The parameters as the generated code sees them."""
+        """Returns the parameters as the generated code sees them."""
         known = {i: one.as_float() for i, one in self.rounded.items()}
         known |= {i: np.float32(unit) * values.astype(np.float32) for i, (values, unit) in self.biases.items()}
         return [known.get(i, tensor) for i, tensor in enumerate(self.tensors)]
 
     def element(self, view: View, indices: Sequence[str]) -> str:
-        """An element of a parameter within a loop over `indices`."""
+        """Returns an element of a parameter within a loop over `indices`."""
         index, place = view.node.detail, affine(list(indices), view.strides, view.offset)
         known = self.rounded.get(index)
         if known is None:
@@ -107,7 +107,7 @@ class Constants:
         return f"{number(known.unit)} * {scale} * (float){name}[{place}]"
 
     def bias(self, view: View | None, in_int8: bool) -> str:
-        """The bias of a product, which may have none: an argument of the function that multiplies, or two."""
+        """Returns the bias of a product, which may have none: an argument of the function that multiplies, or two."""
         if view is None:
             return "0, 0.0f" if in_int8 else "0"
         name, short = f"b{len(self._known)}", self.biases.get(view.node.detail)
@@ -123,7 +123,7 @@ class Constants:
         return self._shorts(view.key, f"g{len(self._known)}", places.astype(np.uint16))
 
     def matrix(self, view: View) -> str:
-        """A matrix (k, n) for a product: the first arguments of the function that multiplies."""
+        """Returns a matrix (k, n) for a product: the first arguments of the function that multiplies."""
         index, turned = view.node.detail, view.permuted([1, 0])
         known, name = self.rounded.get(index), f"w{len(self._known)}"
         if known is None:
@@ -134,7 +134,7 @@ class Constants:
         return f"{values}, {scales}, {number(known.unit)}"
 
     def is_rounded(self, view: View) -> bool:
-        """Whether a matrix is stored in 8 bits."""
+        """Returns whether a matrix is stored in 8 bits."""
         return view.node.detail in self.rounded
 
     def _floats(self, key: object, name: str, array: NDArray[np.generic]) -> str:
@@ -155,7 +155,7 @@ class Constants:
 
 
 def positions(view: View) -> NDArray[np.int64]:
-    """Where in its node's storage each element of a view lies."""
+    """Returns where in its node's storage each element of a view lies."""
     places = np.array(view.offset)
     for size, stride in zip(view.shape, view.strides, strict=True):
         places = places[..., None] + stride * np.arange(size)
@@ -163,7 +163,7 @@ def positions(view: View) -> NDArray[np.int64]:
 
 
 def taken(array: NDArray[Any], view: View) -> NDArray[Any]:
-    """The elements of a view, from its node's storage."""
+    """Returns the elements of a view, from its node's storage."""
     return array.reshape(-1)[positions(view)]
 
 
@@ -195,7 +195,7 @@ def _row_axes(tensors: Sequence[NDArray[Any]], nodes: Sequence[Node]) -> dict[in
 def _shortened(
     tensors: Sequence[NDArray[Any]], nodes: Sequence[Node], rounded: Mapping[int, Rounded]
 ) -> dict[int, tuple[NDArray[np.int16], float]]:
-    """The biases of products with rounded matrices, in 16 bits and with a unit each."""
+    """Returns the biases of products with rounded matrices, in 16 bits and with a unit each."""
     found = {}
     for node in nodes:
         if node.op == "product" and len(node.args) == 3 and node.args[1].node.detail in rounded:
@@ -206,7 +206,7 @@ def _shortened(
 
 
 def _row_strides(known: Rounded, view: View) -> tuple[tuple[int, ...], int] | None:
-    """The strides and the offset with which a view of a parameter runs through its rows; None if it jumps."""
+    """Returns the strides and the offset with which a view of a parameter runs through its rows; None if it jumps."""
     rows = taken(known.rows(), view)
     first = int(rows.reshape(-1)[0])
     seconds = [np.take(rows, min(1, size - 1), axis=axis) for axis, size in enumerate(rows.shape)]

@@ -17,10 +17,10 @@ class LoopWriter:
     """C99 of one loop over the indices i0, i1, ...
 
     Args:
-        loop: what to write.
-        scheduler: which values are stored.
-        names: gives the array of a stored value, an input or a target.
-        constant: gives an element of a parameter, for a view and the names of the loop's indices.
+        loop: What to write.
+        scheduler: Which values are stored.
+        names: Gives the array of a stored value, an input or a target.
+        constant: Gives an element of a parameter, for a view and the names of the loop's indices.
     """
 
     def __init__(self, loop: Loop, scheduler: Scheduler, names: Callable[[Node | str], str], constant: Constant):
@@ -33,7 +33,7 @@ class LoopWriter:
         self.loads: dict[tuple[object, ...], str] = {}
 
     def text(self) -> str:
-        """The loop."""
+        """Returns the loop."""
         kept = [axis for axis in range(len(self.loop.space)) if axis not in self.loop.axes]
         self._begin(kept)
         if self.loop.axes:
@@ -108,7 +108,7 @@ class LoopWriter:
 
 
 def affine(indices: list[str], strides: tuple[int, ...], offset: int) -> str:
-    """`offset + Σ index · stride` as C."""
+    """Returns `offset + Σ index · stride` as C."""
     terms = [
         name if stride == 1 else f"{stride} * {name}" for name, stride in zip(indices, strides, strict=False) if stride
     ]
@@ -118,7 +118,7 @@ def affine(indices: list[str], strides: tuple[int, ...], offset: int) -> str:
 
 
 def reads(loop: Loop, scheduler: Scheduler) -> list[View]:
-    """The stored values that a loop loads."""
+    """Returns the stored values that a loop loads."""
     context, found, seen = (loop.space, loop.axes, loop.guard), [], set()
 
     def visit(view: View) -> None:
@@ -135,7 +135,7 @@ def reads(loop: Loop, scheduler: Scheduler) -> list[View]:
 
 
 def operations(loop: Loop, scheduler: Scheduler) -> dict[str, int]:
-    """How often a run of the loop does each element-wise operation."""
+    """Returns how often a run of the loop does each element-wise operation."""
     context, seen = (loop.space, loop.axes, loop.guard), set()
     count: dict[str, int] = {}
 

@@ -287,7 +287,7 @@ MATH = {"library": _by_library(), "builtin": {**_BUILT_IN, **_COMPOSED}}
 
 
 def functions(code: str, math: str) -> str:
-    """The functions that `code` calls, those that they call before them."""
+    """Returns the functions that `code` calls, those that they call before them."""
     texts, found = MATH[math], {}
 
     def need(text: str) -> None:

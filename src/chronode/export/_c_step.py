@@ -69,11 +69,11 @@ class Costs:
     """What a step takes.
 
     Attributes:
-        flash: bytes of constants.
-        state: bytes between steps.
-        work: bytes of the stack during a step.
-        multiply_adds: in products and element by element.
-        calls: of exp, tanh and their like.
+        flash: Bytes of constants.
+        state: Bytes between steps.
+        work: Bytes of the stack during a step.
+        multiply_adds: In products and element by element.
+        calls: Of exp, tanh and their like.
     """
 
     flash: int = 0
@@ -88,8 +88,8 @@ class StepWriter:
     """Writes the body of a step.
 
     Args:
-        graph: the step.
-        int8: matrices in 8 bits.
+        graph: The step.
+        int8: Matrices in 8 bits.
     """
 
     graph: StepGraph
@@ -111,7 +111,7 @@ class StepWriter:
         self.names |= {f"next{i}": f"next{i}" if i in self.next else f"state->state{i}" for i in range(len(sizes))}
 
     def text(self) -> str:
-        """The body, without the first lines that check and copy the input."""
+        """Returns the body, without the first lines that check and copy the input."""
         lines = []
         last = len(self.program.stages) - 1
         for node in sorted(self.program.stored, key=lambda node: node.number):
@@ -165,7 +165,7 @@ class StepWriter:
     # ---- whether a part of the state can be written over while the step still runs -----------------------
 
     def _in_place(self, i: int) -> bool:
-        """Whether nothing reads a part of the state after its new value is written."""
+        """Returns whether nothing reads a part of the state after its new value is written."""
         events = self._events()
         stores = [(time, loop) for time, loop in events if isinstance(loop, Loop) and self._stores(loop, i)]
         first = min(time for time, _ in stores)
@@ -179,7 +179,7 @@ class StepWriter:
         return True
 
     def _element_by_element(self, loop: Loop, views: list[View], i: int) -> bool:
-        """Whether each turn of a loop reads only the element that it writes."""
+        """Returns whether each turn of a loop reads only the element that it writes."""
         stores = [store for store in loop.stores if store.to == f"next{i}"]
         return all(
             (view.strides, view.offset) == (store.strides, store.offset) for view in views for store in stores

@@ -54,14 +54,14 @@ _WIDTH = 110
 
 
 def literal(node: Node) -> str:
-    """A number of the graph."""
+    """Returns a number of the graph."""
     if node.kind == "bool":
         return "1" if node.detail == "True" else "0"
     return number(float(node.detail))
 
 
 def number(value: float) -> str:
-    """A float32 as C, exactly."""
+    """Returns a float32 as C, exactly."""
     value = float(np.float32(value))
     if value != value:
         return "(0.0f / 0.0f)"
@@ -73,7 +73,7 @@ def number(value: float) -> str:
 
 
 def table(kind: str, name: str, items: Iterable[str], size: str | None = None) -> str:
-    """An array of constants; lines are filled."""
+    """Returns an array of constants; lines are filled."""
     items = list(items)
     lines, line = [], "   "
     for item in items:
@@ -86,7 +86,7 @@ def table(kind: str, name: str, items: Iterable[str], size: str | None = None) -
 
 
 def string(text: str) -> str:
-    """A C string with this text, as UTF-8."""
+    """Returns a C string with this text, as UTF-8."""
     escaped = "".join(
         f"\\{byte:03o}" if byte < 32 or byte > 126 or chr(byte) in '"\\?' else chr(byte) for byte in text.encode()
     )

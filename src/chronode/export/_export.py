@@ -31,9 +31,9 @@ class Exported:
     Attributes:
         folder: where.
         format: "c", "onnx" or "pt2".
-        files: names of the files.
-        costs: what a step takes, by name; empty but for C.
-        graph: the step that was exported.
+        files: Names of the files.
+        costs: What a step takes, by name; empty but for C.
+        graph: The step that was exported.
     """
 
     folder: Path
@@ -43,14 +43,14 @@ class Exported:
     graph: StepGraph
 
     def runner(self) -> Runner:
-        """What runs the files that were written."""
+        """Returns what runs the files that were written."""
         return _RUNNERS[self.format](self.folder)
 
     def verify(self, trained: Trained, source: str | Path) -> Comparison:
         """Compares the files that were written with the model, on a file of the user's own.
 
         Args:
-            trained: the model that was exported.
+            trained: The model that was exported.
             source: a file as `chronode predict` takes it.
         """
         return verify(self.graph, self.runner(), trained, str(source))
@@ -75,15 +75,15 @@ def export(
 
     Args:
         model: a run folder, `chronode.runs.Trained`, or a model.
-        folder: where to write.
+        folder: Where to write.
         format: "c" (C99), "onnx" (one step, and whole sequences of any length) or "pt2" (torch.export: whole sequences
             of any length).
         weights: "float32", or for C also "int8": 8 bits and a scale per row.
-        math: for C: "library" calls math.h, "builtin" needs no library.
-        channels: names of the inputs; a run has its own, as for all that follows.
-        classes: names of the classes, if the outputs are logits.
-        scaler: what inputs, dt and number targets go through.
-        unit: what dt counts.
+        math: For C: "library" calls math.h, "builtin" needs no library.
+        channels: Names of the inputs; a run has its own, as for all that follows.
+        classes: Names of the classes, if the outputs are logits.
+        scaler: What inputs, dt and number targets go through.
+        unit: What dt counts.
 
     Example:
         >>> import tempfile, chronode

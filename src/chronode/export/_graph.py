@@ -23,10 +23,10 @@ class StepGraph:
     """One step of a deployment, from a raw observation to an answer.
 
     Attributes:
-        deployment: what is exported.
-        cell: the same as a cell.
-        traced: as torch operations.
-        step: as a graph of loops and products.
+        deployment: What is exported.
+        cell: The same as a cell.
+        traced: As torch operations.
+        step: As a graph of loops and products.
     """
 
     deployment: Deployment
@@ -63,23 +63,23 @@ class StepGraph:
 
     def facts(self) -> dict[str, Any]:
         """Names, units and the first state, for the metadata of a file."""
-        told = self.deployment
+        deployment = self.deployment
         return {
-            "inputs": list(told.channels),
-            "outputs": list(told.outputs),
-            "classes": told.classes,
-            "missing": told.missing,
-            "time_unit": told.unit,
+            "inputs": list(deployment.channels),
+            "outputs": list(deployment.outputs),
+            "classes": deployment.classes,
+            "missing": deployment.missing,
+            "time_unit": deployment.unit,
             "initial_state": [part.tolist() for part in self.initial_state],
-            **(told.about or {}),
+            **(deployment.about or {}),
         }
 
     def run(self, series: Series, tensors: Sequence[NDArray[Any]] | None = None) -> NDArray[np.float32]:
         """`(B, T, K)` the answers after each step, by the traced operations.
 
         Args:
-            series: what is observed.
-            tensors: other parameters than the model's, such as rounded ones.
+            series: What is observed.
+            tensors: Other parameters than the model's, such as rounded ones.
         """
         constants = self.traced.tensors if tensors is None else [torch.from_numpy(np.array(t)) for t in tensors]
         x, observed, dt = map(torch.from_numpy, series)

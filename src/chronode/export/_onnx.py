@@ -33,7 +33,7 @@ def write_onnx(graph: StepGraph, folder: Path) -> tuple[str, ...]:
 
 
 def step_model(graph: StepGraph) -> Any:
-    """(x, observed, dt, state0, ...) to (y, next0, ...): `x (B, D)`, `observed (B, D)` bool, `dt (B,)`."""
+    """Returns (x, observed, dt, state0, ...) to (y, next0, ...): `x (B, D)`, `observed (B, D)` bool, `dt (B,)`."""
     writer = OnnxWriter()
     names = _run_step(writer, graph, "x", "observed", "dt", [f"state{i}" for i in range(_states(graph))])
     outputs = ["y", *(f"next{i}" for i in range(_states(graph)))]
@@ -46,7 +46,7 @@ def step_model(graph: StepGraph) -> Any:
 
 
 def sequence_model(graph: StepGraph) -> Any:
-    """(x, observed, dt, lengths) to (y, last, state0, ...) from the start of each series.
+    """Returns (x, observed, dt, lengths) to (y, last, state0, ...) from the start of each series.
 
     `x (B, T, D)`, `observed (B, T, D)` bool, `dt (B, T)`, `lengths (B,)`; `y (B, T, K)` after each step, 0 at padding,
     `last (B, K)` after the last one.
@@ -73,7 +73,7 @@ def sequence_model(graph: StepGraph) -> Any:
 
 
 def _body(graph: StepGraph) -> Any:
-    """A step of the Scan: states keep their values at padding."""
+    """Returns a step of the Scan: states keep their values at padding."""
     from onnx import TensorProto, helper
 
     writer, count, size = OnnxWriter("step_"), _states(graph), graph.cell.output_size

@@ -29,7 +29,7 @@ class OnnxWriter:
     """Collects the nodes and constants of an ONNX graph.
 
     Args:
-        prefix: begins all names; a graph within another must not use the other's.
+        prefix: Begins all names; a graph within another must not use the other's.
     """
 
     def __init__(self, prefix: str = "") -> None:
@@ -64,7 +64,7 @@ class OnnxWriter:
         return self.constant(np.array(sizes, np.int64))
 
     def number(self, value: float) -> str:
-        """A float32."""
+        """Returns a float32."""
         return self.constant(np.float32(value).reshape(()))
 
 
@@ -72,10 +72,10 @@ class StepEmitter:
     """Writes a step.
 
     Args:
-        writer: where to.
-        step: what is written.
-        tensors: the parameters.
-        inputs: names of the tensors that hold x, dt and the parts of the state.
+        writer: Where to.
+        step: What is written.
+        tensors: The parameters.
+        inputs: Names of the tensors that hold x, dt and the parts of the state.
     """
 
     def __init__(self, writer: OnnxWriter, step: Step, tensors: Sequence[NDArray[Any]], inputs: dict[str, str]):
@@ -85,7 +85,7 @@ class StepEmitter:
         self.batched: set[Node] = set()
 
     def run(self) -> list[str]:
-        """The names of y and the parts of the new state."""
+        """Returns the names of y and the parts of the new state."""
         targets = [Target(str(i), view) for i, view in enumerate(self.step.outputs)]
         for node in Scheduler(targets, [], set(), []).needed:
             if node.op not in ("param", "const"):
@@ -147,7 +147,7 @@ class StepEmitter:
     # ---- views -----------------------------------------------------------------------------------------
 
     def _operand(self, view: View) -> str:
-        """A view for an element-wise operation: axes along which nothing changes may have one element."""
+        """Returns a view for an element-wise operation: axes along which nothing changes may have one element."""
         node = view.node
         if node.op == "const":
             value = node.detail == "True" if node.kind == "bool" else np.float32(float(node.detail))
@@ -171,7 +171,7 @@ class StepEmitter:
         return self.writer.node("Reshape", flat, self.writer.sizes(-1, *narrow.shape))
 
     def _full(self, view: View) -> str:
-        """A view in its full shape, with the batch axis."""
+        """Returns a view in its full shape, with the batch axis."""
         made = self._operand(view)
         if view.node in self.batched:
             if all(_wide(view)):
@@ -190,6 +190,6 @@ def _wide(view: View) -> list[bool]:
 
 
 def _narrowed(view: View) -> View:
-    """The view with one element along axes in which nothing changes."""
+    """Returns the view with one element along axes in which nothing changes."""
     shape = tuple(1 if stride == 0 else size for size, stride in zip(view.shape, view.strides, strict=True))
     return View(view.node, shape, view.strides, view.offset)

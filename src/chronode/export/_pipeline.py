@@ -22,15 +22,15 @@ class Deployment:
     """A trained model with what surrounds it: names, units and scaling of inputs and outputs.
 
     Attributes:
-        model: the network.
-        channels: names of the inputs.
-        outputs: names of the classes or of the target columns.
-        classes: the outputs are classes: the answer is their probabilities.
-        scaler: of the inputs and of dt; None if they go in as they are.
-        target_scaler: what brings values back to the target's own units; None if they stay as they are.
-        unit: what dt counts: "hour", "10 milliseconds"; "step" for series without times.
-        gap: usual time between observations, in that unit.
-        about: what else a reader of the export may want to know, by name.
+        model: The network.
+        channels: Names of the inputs.
+        outputs: Names of the classes or of the target columns.
+        classes: The outputs are classes: the answer is their probabilities.
+        scaler: Of the inputs and of dt; None if they go in as they are.
+        target_scaler: What brings values back to the target's own units; None if they stay as they are.
+        unit: What dt counts: "hour", "10 milliseconds"; "step" for series without times.
+        gap: Usual time between observations, in that unit.
+        about: What else a reader of the export may want to know, by name.
     """
 
     model: SequenceModel
@@ -53,7 +53,7 @@ class Deployment:
         scaler: Scaler | None = None,
         unit: str = "step",
     ) -> Deployment:
-        """A model that was trained by other means than a run."""
+        """Returns a model that was trained by other means than a run."""
         inputs, count = model.layer.input_size, model.head.out_features
         names = channels or (scaler.channels if scaler is not None else tuple(f"x{i}" for i in range(inputs)))
         for what, given, wanted in (("channels", names, inputs), ("classes", classes, count)):
@@ -74,7 +74,7 @@ class Deployment:
 
     @classmethod
     def of_run(cls, trained: Trained) -> Deployment:
-        """The model of a run, with the units and names of its data."""
+        """Returns the model of a run, with the units and names of its data."""
         model, reading, objective = trained.model, trained.reading, trained.objective
         size = model.layer.input_size
         outputs = objective.classes or trained.output_names() or tuple(f"y{i}" for i in range(objective.num_outputs))
@@ -96,12 +96,12 @@ class Deployment:
         return self.model.layer.missing
 
     def cell(self) -> ObservationCell:
-        """The path as a cell."""
+        """Returns the path as a cell."""
         return ObservationCell(self)
 
 
 def _float32(model: SequenceModel) -> SequenceModel:
-    """A copy that answers: float32, on the CPU, in evaluation mode; refused if it cannot leave Python."""
+    """Returns a copy that answers: float32, on the CPU, in evaluation mode; refused if it cannot leave Python."""
     layer = model.layer
     if layer.bidirectional:
         raise ValueError(
@@ -168,7 +168,7 @@ class ObservationCell(Cell):
         return tuple(part.contiguous() for cell in self.cells for part in cell.initial_state(batch, like))
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """One step."""
+        """Performs one step."""
         y, after, parts = self._scaled(x), [], iter(state)
         dt = dt if self.time_scale == 1.0 else dt / self.time_scale
         dt = dt if self.layer.max_gap is None else dt.clamp(max=self.layer.max_gap)

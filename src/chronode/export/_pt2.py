@@ -29,7 +29,7 @@ class Sequence(nn.Module):
     at padding, `last (B, K)` after the last one, and the final state.
 
     Args:
-        graph: one step.
+        graph: One step.
     """
 
     def __init__(self, graph: StepGraph):
@@ -66,7 +66,7 @@ class Sequence(nn.Module):
 
 
 def _any_batch(graph: StepGraph) -> fx.GraphModule:
-    """The traced step for any number of rows: where it names the number that it was traced with, that of x."""
+    """Returns the traced step for any number of rows: where it names the number that it was traced with, that of x."""
     traced, made = graph.traced, fx.Graph()
     copies: dict[fx.Node, fx.Node] = {}
     nodes = list(traced.joint.graph.nodes)

@@ -48,9 +48,9 @@ def answers(deployment: Deployment, series: Series, *, double: bool = False) -> 
     """`(B, T, K)` the model's answers after each step, by the model itself.
 
     Args:
-        deployment: the model with what surrounds it.
-        series: what is observed.
-        double: in float64.
+        deployment: The model with what surrounds it.
+        series: What is observed.
+        double: In float64.
     """
     scaler, target, dtype = deployment.scaler, deployment.target_scaler, torch.float64 if double else torch.float32
     model = copy.deepcopy(deployment.model).double() if double else deployment.model
@@ -74,7 +74,9 @@ def answers(deployment: Deployment, series: Series, *, double: bool = False) -> 
 
 
 def tolerances(deployment: Deployment) -> NDArray[np.float64]:
-    """The largest difference of an export, for each output: 1e-5 of a probability or of the target's deviation."""
+    """Returns the largest difference of an export, for each output: 1e-5 of a probability or of the target's
+    deviation.
+    """
     target = deployment.target_scaler
     scale = target.target_std if target is not None and target.targets else (1.0,) * len(deployment.outputs)
     return 1e-5 * np.asarray(scale)

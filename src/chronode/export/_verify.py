@@ -30,10 +30,10 @@ class Comparison:
     """Answers of an export beside those of chronode.
 
     Attributes:
-        difference: the largest one: of probabilities, or of values in the target's own units.
-        answers: how many were compared.
-        series: of how many series.
-        same_class: share of the answers with the same likeliest class; None for values.
+        difference: The largest one: of probabilities, or of values in the target's own units.
+        answers: How many were compared.
+        series: Of how many series.
+        same_class: Share of the answers with the same likeliest class; None for values.
     """
 
     difference: float
@@ -68,7 +68,7 @@ def verify(graph: StepGraph, runner: Runner, trained: Trained, source: str) -> C
 
 
 def _raw(trained: Trained, source: str) -> Sequences:
-    """The series as they came, in the units of the file."""
+    """Returns the series as they came, in the units of the file."""
     if trained.reading is None:
         return trained.series(source, labelled=False)
     return replace(trained.reading, scaler=None).read(source, labelled=False, anyway=True)

@@ -1,4 +1,4 @@
-"""Whole-sequence kernels: C++ sources and the loader of what is compiled, Triton sources, autograd around both."""
+"""Whole-sequence kernels: C++ sources with their loader, Triton sources, and autograd around both."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _noted: set[str] = set()
 
 @dataclass(frozen=True)
 class Kernel:
-    """A way to run a cell over a whole sequence at once, with the numbers of the driver's loop.
+    """Kernel that runs a cell over a whole sequence, with the results of the driver's loop.
 
     Attributes:
         run: `(reads, x, state, dt, plan) -> (y, state)`, time-major as `driver.run`, never reversed; `reads` is what
             `cell.kernel_reads()` gives. It may return None where this call needs the driver's loop.
-        settings: the cell's settings that it knows, each with the values it was written for; others: any value.
-        parts: the classes of the cell's submodules, and of other objects that a step calls, that it was written for.
-        native: whether it needs chronode's compiled library (and a float32 or float64 tensor on the CPU).
-        gpu: whether it also has a Triton kernel, for tensors on a GPU.
+        settings: The cell's settings that it knows, each with the values it was written for; others: any value.
+        parts: The classes of the cell's submodules, and of other objects that a step calls, that it was written for.
+        native: Whether it needs chronode's compiled library (and a float32 or float64 tensor on the CPU).
+        gpu: Whether it also has a Triton kernel, for tensors on a GPU.
         stack: `(reads of all cells, x, states, dt, masks, residual, plan) -> (y, states)`, if it also runs a whole
-            stack of such cells in one call; dropout masks `(B, H)`, one a layer or None, are multiplied onto each
+            stack of such cells in one call; dropout masks `(B, H)`, one per layer or None, are multiplied onto each
             layer's outputs.
         bind: `(reads of all cells, x (B, D), dt (B, 1), before, after, residual) -> (call, y)`, if a single step can be
             called again and again over the same arrays: `call()` makes the state `after`, and `y`, of the state
@@ -47,14 +47,14 @@ class Kernel:
     bind: Callable[..., Bound | None] | None = None
 
     def words(self) -> str:
-        """The settings that it runs, for people."""
+        """Returns the settings that it runs, as text."""
         if not self.settings:
             return "all settings"
         return ", ".join(f"{name}={'|'.join(map(str, values))}" for name, values in self.settings.items())
 
 
 def find(cell: Any, x: Tensor) -> Kernel | None:
-    """The kernel that runs `cell` over a whole sequence `x` now; None where the driver's loop must run."""
+    """Returns the kernel that runs `cell` over a whole sequence `x` now; None where the driver's loop must run."""
     kernel: Kernel | None = cell.sequence_kernel
     if kernel is None or cell.why_no_kernel() is not None:
         return None
@@ -65,7 +65,7 @@ def find(cell: Any, x: Tensor) -> Kernel | None:
 
 
 def find_stack(cells: Sequence[Any], x: Tensor) -> Kernel | None:
-    """The kernel that runs the whole stack `cells` over `x` in one call; None: run it cell by cell."""
+    """Returns the kernel that runs the whole stack `cells` over `x` in one call; None: run it cell by cell."""
     kernel: Kernel | None = cells[0].sequence_kernel
     if kernel is None or kernel.stack is None:
         return None
@@ -73,7 +73,7 @@ def find_stack(cells: Sequence[Any], x: Tensor) -> Kernel | None:
 
 
 def note_loop(cell: Any, x: Tensor) -> None:
-    """Tells, once for each kind of cell, why its steps run one after the other on a GPU, and what would change that."""
+    """Warns once per kind of cell why its steps run one by one on a GPU, and what would change that."""
     if x.device.type == "cuda" and chosen() == "auto":
         kernel: Kernel | None = cell.sequence_kernel
         _note(type(cell).__name__, cell.why_no_kernel() or why_not(x, kernel is not None and kernel.gpu))

@@ -1,4 +1,4 @@
-"""Which path runs: native kernels where there are any, or torch alone."""
+"""Selection of the path that layers run on: native kernels where available, or torch alone."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _calls: tuple[tuple[str, weakref.ref[Any]], ...] = ()  # plain calls, in their o
 
 
 class backend:
-    """Chooses the path that layers run on.
+    """Selects the path that layers run on.
 
-    "auto" runs a native kernel where there is one, else torch; "torch" never runs one; "native" refuses to run
-    where there is none. The environment variable CHRONODE_BACKEND sets the default.
+    "auto" runs a native kernel if there is one, otherwise torch; "torch" never runs one; "native" raises an error
+    if there is none. The environment variable CHRONODE_BACKEND sets the default.
 
     A plain call, `chronode.backend("torch")`, chooses for the whole process from here on, for all of its threads. A
     `with` block chooses until it is left, also for threads that run meanwhile and have no block of their own: in each
@@ -74,7 +74,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def constant_to_compilers(function: Function) -> Function:
-    """torch.compile takes the function's result as it is while compiling.
+    """Makes torch.compile treat the result of the function as a constant.
 
     It is `torch.compiler.assume_constant_result`, which would import the compiler together with chronode.
     """
@@ -84,7 +84,7 @@ def constant_to_compilers(function: Function) -> Function:
 
 @constant_to_compilers
 def chosen() -> str:
-    """The backend in force: "auto", "torch" or "native"."""
+    """Returns the backend in force: "auto", "torch" or "native"."""
     if blocks := _blocks:
         thread = threading.get_ident()
         own = [block for owner, block in blocks if owner == thread]

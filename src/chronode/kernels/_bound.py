@@ -1,4 +1,4 @@
-"""A C function with its arguments: called again and again over the same memory, at the cost of the call alone."""
+"""C functions bound to their arguments, for repeated calls on the same memory without overhead."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class BoundCall:
         self._passed = (*passed, ctypes.c_int64(torch.get_num_threads()), self._failure)
 
     def __call__(self) -> None:
-        """Calls it; the errors are those of `ops.call`."""
+        """Calls the function; the errors are those of `ops.call`."""
         status = self._function(*self._passed)
         if status:
             raise ops.error(self._name, status, self._failure.value.decode(), self._kept)
@@ -38,7 +38,7 @@ Bound = tuple[BoundCall, Tensor]
 
 
 class Snapshot:
-    """What CPU tensors hold now; tells later whether they still hold it, bit by bit, however they were written to."""
+    """Copy of the bits of CPU tensors, to detect later changes of any kind."""
 
     def __init__(self, tensors: Sequence[Tensor]):
         self._tensors = [(tensor, tensor.data_ptr()) for tensor in tensors]
@@ -51,11 +51,11 @@ class Snapshot:
 
     @staticmethod
     def possible(tensors: Sequence[Tensor]) -> bool:
-        """Whether their memory can be compared: on the CPU, without gaps."""
+        """Returns whether their memory can be compared: on the CPU, without gaps."""
         return all(tensor.is_cpu and tensor.is_contiguous() for tensor in tensors)
 
     def holds(self) -> bool:
-        """Whether the tensors are where they were, with the same bits."""
+        """Returns whether the tensors are where they were, with the same bits."""
         if any(tensor.data_ptr() != place for tensor, place in self._tensors):
             return False
         return not any(self._compare(*passed) for passed in self._passed)

@@ -1,6 +1,6 @@
 """IndRNN and SRU over a whole sequence: autograd around native/elementwise.cpp and, on a GPU, triton/_elementwise.py.
 
-The input's share of every step is one product before, see product.py; the transforms of the weights are torch's.
+The contribution of the input is one product before, see _product.py; torch transforms the weights.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from . import _ops as ops
 from ._operator import operator
 
 State = tuple[Tensor, ...]
-_MODELS = ("indrnn", "sru")  # the order that native/elementwise.cpp knows them by
+_MODELS = ("indrnn", "sru")  # the order in native/elementwise.cpp
 
 
 @operator("cpu")
@@ -29,7 +29,7 @@ def elementwise_forward(
     last: bool,
     keep: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The states after every step (empty without `keep`), the outputs and the state after each last valid step.
+    """Returns the states after every step (empty without `keep`), the outputs and the state after each last valid step.
 
     The outputs are those of every step, `(T, B, H)`, or with `last` of the last ones, `(B, H)`; for "indrnn" they are
     the states, and this tensor is empty. a is `(T, B, H)`, or for "sru" `(T, B, 4 H)`; weights `(H,)` or `(2 H,)`.
@@ -75,7 +75,7 @@ def elementwise_backward(
     model: str,
     last: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of a, h0 and the weights; grad_y is that of the outputs, for "indrnn" of the states."""
+    """Returns the gradients of a, h0 and the weights; grad_y is that of the outputs, for "indrnn" of the states."""
     results = torch.empty_like(a), torch.empty_like(h0), torch.empty_like(weights)
     ops.call(
         "elementwise_backward",
@@ -108,7 +108,7 @@ def _(a, h0, weights, scale, lengths, states, grad_y, grad_h, model, last):
 def _problem(
     a: Tensor, h0: Tensor, weights: Tensor, scale: Tensor | None, lengths: Tensor | None, model: str
 ) -> tuple[Any, ...]:
-    """The arguments that both C functions begin with."""
+    """Returns the arguments that both C functions begin with."""
     steps, _, _ = ops.sizes("a", a, 3)
     return a, h0, weights, scale, lengths, steps, *ops.sizes("h0", h0, 2), _MODELS.index(model)
 
@@ -132,7 +132,9 @@ ops.refuse_double_backward(elementwise_backward)
 
 
 class IndRNNReads(NamedTuple):
-    """What the kernel reads of an `IndRNNCell`: the input's share as a function of (x, valid), u, and `dense`."""
+    """Data that the kernel reads from an `IndRNNCell`: the contribution of the input as a function of (x, valid), u,
+    and `dense`.
+    """
 
     share: Callable[[Tensor, Tensor | None], Tensor]
     u: Tensor
@@ -140,7 +142,9 @@ class IndRNNReads(NamedTuple):
 
 
 class SRUReads(NamedTuple):
-    """What the kernel reads of an `SRUCell`: the input's share as a function of x, v and the highway's scale."""
+    """Data that the kernel reads from an `SRUCell`: the contribution of the input as a function of x, v and the
+    highway's scale.
+    """
 
     share: Callable[[Tensor], Tensor]
     v: Tensor
@@ -166,14 +170,14 @@ def run_sru(reads: SRUReads, x: Tensor, state: State, dt: Tensor, plan: Any) -> 
 def _run(
     model: str, a: Tensor, h0: Tensor, weights: Tensor, scale: Tensor | None, plan: Any, outputs: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The operator; the states are kept where they are the outputs or a backward may come."""
-    a = a.to(h0.dtype)  # autocast makes the product of less precision
+    """Returns the operator; the states are kept where they are the outputs or a backward may come."""
+    a = a.to(h0.dtype)  # the product has less precision under autocast
     inputs = (ops.dense(a), *(None if t is None else t.contiguous() for t in (h0, weights, scale, plan.lengths)))
     return elementwise_forward(*inputs, model, plan.last, outputs or ops.needs_backward(a, h0, weights))
 
 
 def _seen(x: Tensor, plan: Any) -> Tensor:
-    """The inputs that belong to the outputs: 0 at padding, or of the last valid steps."""
+    """Returns the inputs that belong to the outputs: 0 at padding, or of the last valid steps."""
     if plan.last:
         return x[-1] if plan.lengths is None else x[plan.lengths - 1, torch.arange(x.shape[1], device=x.device)]
     valid = plan.valid(x)

@@ -13,7 +13,7 @@ from ._bound import Bound, BoundCall, State
 from ._operator import operator
 from ._product import product
 
-_ACTIVATIONS = ("relu", "tanh", "sigmoid")  # the order that native/equilibrium.cpp knows them by
+_ACTIVATIONS = ("relu", "tanh", "sigmoid")  # the order in native/equilibrium.cpp
 
 
 @operator()
@@ -33,7 +33,8 @@ def equilibrium_forward(
     activation: str,
     keep: bool,
 ) -> tuple[Tensor, Tensor]:
-    """The states after every step, `(T, B, H)` (empty without `keep`), and after each last valid step, `(B, H)`.
+    """Returns the states after every step, `(T, B, H)` (empty without `keep`), and after each last valid step, `(B,
+    H)`.
 
     The recursion is q ← q + η_k [φ(U q + weight x + bias) - γ q] with U = `up` or, with `down`, I + `up` `down`ᵀ.
     """
@@ -74,7 +75,7 @@ def equilibrium_backward(
     grad_h: Tensor | None,
     with_dx: bool,
 ) -> list[Tensor]:
-    """The gradients of x (empty if not wanted), h0, weight, bias, up, down (empty if there is none) and eta."""
+    """Returns the gradients of x (empty if not wanted), h0, weight, bias, up, down (empty if there is none) and eta."""
     inputs = (x, h0, count, weight, bias, up, down, eta, gamma, sign, lengths)
     gradients = _gradients(x, h0, weight, bias, up, down, eta, with_dx)
     dx, dh0, dweight, dbias, dup, ddown, deta = gradients
@@ -124,7 +125,7 @@ def _problem(
     start: str,
     activation: str,
 ) -> tuple[Any, ...]:
-    """The arguments that both C functions begin with."""
+    """Returns the arguments that both C functions begin with."""
     (_, hidden), (_, rank) = ops.sizes("h0", h0, 2), ops.sizes("up", up, 2)
     sizes = (*ops.sizes("x", x, 3), hidden, rank, *ops.sizes("eta", eta, 2))
     how = (start == "previous", _ACTIVATIONS.index(activation))
@@ -155,7 +156,8 @@ ops.refuse_double_backward(equilibrium_backward)
 
 
 class Reads(NamedTuple):
-    """What the kernel reads of an `EquilibriumCell`: W, b, U (a matrix or its two factors) and the recursion's numbers.
+    """Data that the kernel reads from an `EquilibriumCell`: W, b, U (a matrix or its two factors) and the parameters
+    of the recursion.
 
     `folded` says whether P = U is to be multiplied into the others; eta is `(K,)` or `(K, steps)`.
     """
@@ -193,7 +195,7 @@ def bind(reads: Sequence[Reads], x: Tensor, dt: Tensor, before: State, after: St
 
 
 def prepared(reads: Reads) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor, Tensor, Tensor]:
-    """What the C functions take, contiguous: weight, bias, up, down, eta `(K, steps)`, gamma and sign."""
+    """Returns contiguous arguments of the C functions: weight, bias, up, down, eta `(K, steps)`, gamma and sign."""
     weight, bias, up, down = _folded(reads)
     eta = reads.eta if reads.eta.dim() == 2 else reads.eta.unsqueeze(1)
     down = None if down is None else down.contiguous()

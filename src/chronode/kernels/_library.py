@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 ABI = 5
-"""The number ``chronode_abi()`` of a usable library returns; native/version.cpp holds the same one."""
+"""The value of ``chronode_abi()`` of a usable library, also defined in native/version.cpp."""
 
 
 class _Isa(NamedTuple):
     label: str
-    cpu_flags: frozenset[str]  # as /proc/cpuinfo spells them
+    cpu_flags: frozenset[str]  # as in /proc/cpuinfo
 
 
 _V3_FLAGS = frozenset({"abm", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"})
@@ -37,18 +37,18 @@ _loaded: dict[str, ctypes.CDLL] = {}
 
 
 def library() -> ctypes.CDLL | None:
-    """The loaded kernels, or None where none were built.
+    """Returns the loaded kernels, or None where none were built.
 
     Raises:
         ValueError: ``CHRONODE_ISA`` asks for kernels that are not built or that this CPU cannot run.
-        RuntimeError: the library is damaged or belongs to another version of chronode.
+        RuntimeError: The library is damaged or belongs to another version of chronode.
     """
     isa = _chosen_isa()
     return None if isa is None else load(isa)
 
 
 def load(isa: str) -> ctypes.CDLL:
-    """The library for one of ``available_isas()``; the same object at every call and from every thread."""
+    """Returns the library for one of ``available_isas()``; the same object at every call and from every thread."""
     with _lock:
         if isa not in _loaded:
             _loaded[isa] = _open(_folder() / _file_name(isa))
@@ -56,12 +56,12 @@ def load(isa: str) -> ctypes.CDLL:
 
 
 def available_isas() -> list[str]:
-    """The instruction sets that were built and that this CPU runs, best first."""
+    """Returns the instruction sets that were built and that this CPU runs, best first."""
     return [isa for isa in _built_isas() if _ISAS[isa].cpu_flags <= _cpu_flags()]
 
 
 def status() -> str:
-    """One line for people: which kernels are in use, or why none are."""
+    """Describes which kernels are in use, or why none are, in one line."""
     isa = _chosen_isa()
     if isa is None:
         return f"native kernels: none ({_reason_for_none()}); the torch path runs"
@@ -81,10 +81,10 @@ def _chosen_isa() -> str | None:
     if forced in available:
         return forced
     if forced not in _ISAS:
-        problem = f"is no instruction set; they are {', '.join(_ISAS)}"
+        problem = f"is not an instruction set; choose one of {', '.join(_ISAS)}"
     elif forced in _built_isas():
         missing = ", ".join(sorted(_ISAS[forced].cpu_flags - _cpu_flags()))
-        problem = f"needs a CPU with {missing}, and this one has not got them"
+        problem = f"needs a CPU with {missing}, which this one does not have"
     else:
         problem = f"is not among the kernels built in {_folder()}"
     cure = f"set it to {' or '.join(available)}, or unset it" if available else "unset it"
@@ -104,7 +104,7 @@ def _file_name(isa: str) -> str:
 
 
 def _reason_for_none() -> str:
-    """What CMake wrote down when it built nothing; without a word from it, nothing was ever built."""
+    """Returns the reason recorded by CMake if it built nothing."""
     note = _folder() / "none.txt"
     if note.is_file():
         return note.read_text(encoding="utf-8").strip()
@@ -113,7 +113,7 @@ def _reason_for_none() -> str:
 
 @functools.cache
 def _cpu_flags() -> frozenset[str]:
-    """What the CPU can do, in Linux's words; empty elsewhere, which leaves the baseline."""
+    """Returns the CPU flags of Linux; empty on other systems, which selects the baseline."""
     try:
         cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -126,7 +126,7 @@ def _cpu_flags() -> frozenset[str]:
 
 
 def march() -> list[str]:
-    """Compiler flags for the instruction set in use: the machine's own, or the one that CHRONODE_ISA names."""
+    """Compiler flags for the instruction set in use: that of the machine, or the one in CHRONODE_ISA."""
     forced = os.environ.get("CHRONODE_ISA")
     if forced:
         return {"v4": ["-march=x86-64-v4"], "v3": ["-march=x86-64-v3"]}.get(forced, [])
@@ -134,7 +134,7 @@ def march() -> list[str]:
 
 
 def cpu_description() -> str:
-    """What tells this CPU's instruction set from others'."""
+    """Returns a description of the instruction set of this CPU."""
     return " ".join([platform.machine(), *sorted(_cpu_flags())])
 
 

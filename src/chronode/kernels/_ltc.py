@@ -1,6 +1,6 @@
 """LTC with the fused solver on the CPU; native/ltc_synaptic.cpp and native/ltc_dense.cpp have the algorithms.
 
-The state after every step is all that is kept for the backward pass; a copy of it is the output.
+Only the states after every step are kept for the backward pass; the output is a copy of them.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from ._operator import operator
 from ._product import addmm
 
 ACTIVATIONS = ("sigmoid", "tanh", "relu", "hardtanh")
-"""Of the dense form, in the order of the numbers that the kernel takes."""
+"""Activations of the dense form, in the order of the kernel."""
 
 
 class SynapticReads(NamedTuple):
-    """What the kernel reads of a synaptic `LTCCell`: synapses `(4, from, to)` of w, m, s, e; neurons `(3, H)`."""
+    """Data that the kernel reads from a synaptic `LTCCell`: synapses `(4, from, to)` of w, m, s, e; neurons `(3,
+    H)`.
+    """
 
     input_map: tuple[Tensor, Tensor] | None
     recurrent: Tensor
@@ -31,7 +33,7 @@ class SynapticReads(NamedTuple):
 
 
 class DenseReads(NamedTuple):
-    """What the kernel reads of a dense `LTCCell`: W and b of the input, W_r, and neurons `(2, H)`: 1/τ and A."""
+    """Data that the kernel reads from a dense `LTCCell`: W and b of the input, W_r, and neurons `(2, H)`: 1/τ and A."""
 
     input_map: tuple[Tensor, Tensor] | None
     inputs: tuple[Tensor, Tensor]
@@ -74,7 +76,7 @@ def bind(
 
 
 def _keeps(plan: Any, *tensors: Tensor) -> bool:
-    """Whether the state of every step is wanted: as the output, or for the backward pass."""
+    """Returns whether the state of every step is wanted: as the output, or for the backward pass."""
     return not plan.last or ops.needs_backward(*tensors)
 
 
@@ -106,7 +108,7 @@ def ltc_synaptic_forward(
     unfolds: int,
     keep: bool,
 ) -> tuple[Tensor, Tensor]:
-    """The state after every step `(T, B, H)`, 0 at padding (empty unless `keep`), and after the last one.
+    """Returns the state after every step `(T, B, H)`, 0 at padding (empty unless `keep`), and after the last one.
 
     x `(T, B, D)`, v `(B, H)`, dt `(T, B, 1)`; synapses `(4, from, to)`: w, m, s, e; neurons `(3, H)`: leak
     conductance, leak current, 1 / capacity.
@@ -127,7 +129,7 @@ def _synaptic_problem(
     lengths: Tensor | None,
     unfolds: int,
 ) -> tuple[Any, ...]:
-    """The arguments that both C functions begin with."""
+    """Returns the arguments that both C functions begin with."""
     tensors = _contiguous(x, v, dt, lengths, recurrent, sensory, neurons)
     return *tensors, *ops.sizes("x", x, 3), v.shape[-1], unfolds
 
@@ -194,7 +196,7 @@ def ltc_dense_forward(
     unfolds: int,
     keep: bool,
 ) -> tuple[Tensor, Tensor]:
-    """The state after every step `(T, B, H)`, 0 at padding (empty unless `keep`), and after the last one.
+    """Returns the state after every step `(T, B, H)`, 0 at padding (empty unless `keep`), and after the last one.
 
     drive `(T, B, H)` is W x + b, weight `(H, H)` is W_r, neurons `(2, H)`: 1/τ and A.
     """

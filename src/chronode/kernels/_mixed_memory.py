@@ -13,7 +13,7 @@ from ._bound import Bound, BoundCall, State
 from ._operator import operator
 from ._product import product
 
-# The orders that native/mixed_memory.h knows them by.
+# The orders in native/mixed_memory.h.
 _VARIANTS = ("gated", "paper", "driven")
 METHODS = ("euler", "midpoint", "heun", "rk4")
 _WEIGHTS = 10
@@ -36,7 +36,7 @@ def mixed_memory_forward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """h and c after every step, `(T, B, H)` (empty without `keep_h`, `keep_c`), and c and h after each last valid step.
 
-    weights: in the order of native/mixed_memory.h, those that a setting does not have empty.
+    The weights are in the order of native/mixed_memory.h; those that a setting does not have are empty.
     """
     y, c, c_end, h_end = results = _results(x, c0, h0, keep_h, keep_c)
     problem = _problem(x, dt, c0, h0, weights, lengths, variant, method, steps)
@@ -74,7 +74,7 @@ def mixed_memory_backward(
     grad_h: Tensor | None,
     with_dx: bool,
 ) -> list[Tensor]:
-    """The gradients of x (empty if not wanted), dt, c0, h0 and the weights."""
+    """Returns the gradients of x (empty if not wanted), dt, c0, h0 and the weights."""
     gradients = _gradients(x, dt, c0, h0, weights, with_dx)
     incoming = (None if grad is None else ops.dense(grad) for grad in (grad_y, grad_c, grad_h))
     problem = _problem(x, dt, c0, h0, weights, lengths, variant, method, steps)
@@ -103,7 +103,7 @@ def _problem(
     method: str,
     steps: int,
 ) -> tuple[Any, ...]:
-    """The arguments that both C functions begin with."""
+    """Returns the arguments that both C functions begin with."""
     sizes = (*ops.sizes("x", x, 3), ops.sizes("h0", h0, 2)[1])
     how = (_VARIANTS.index(variant), METHODS.index(method), steps)
     return (x, dt, c0, h0, *map(_or_null, weights), lengths, *sizes, *how)
@@ -136,7 +136,7 @@ ops.refuse_double_backward(mixed_memory_backward)
 
 
 class Reads(NamedTuple):
-    """What the kernel reads of a `MixedMemoryCell`.
+    """Data that the kernel reads from a `MixedMemoryCell`.
 
     Attributes:
         inputs: W and b of the gates.
@@ -146,8 +146,8 @@ class Reads(NamedTuple):
         scale: s of the ctrnn flow.
         drive: K of a driven flow.
         variant: "gated", "paper" or "driven".
-        method: one of `METHODS`.
-        steps: sub-steps in each dt.
+        method: One of `METHODS`.
+        steps: Sub-steps in each dt.
     """
 
     inputs: tuple[Tensor, Tensor]
@@ -182,7 +182,7 @@ def bind(reads: Sequence[Reads], x: Tensor, dt: Tensor, before: State, after: St
 
 
 def prepared(reads: Reads) -> list[Tensor]:
-    """The weights in the kernel's order; empty where a setting has none.
+    """Returns the weights in the kernel's order; empty where a setting has none.
 
     The mlp flow is solved for W₁ h + b₁, whose field needs W₁ W₂ and W₁ b₂: small products that are made once here,
     where autograd takes care of their gradients.

@@ -1,4 +1,4 @@
-"""In which of torch's modes a call is made: what a kernel cannot run in, and where numbers cannot be looked at."""
+"""Modes of torch in which a call is made: whether a kernel can run, and whether values can be read."""
 
 from __future__ import annotations
 
@@ -12,40 +12,42 @@ from ._backend import chosen, constant_to_compilers
 from ._library import library, status
 
 TRANSFORMED = "transforms of torch.func and forward-mode differentiation need the torch path"
-"""Why nothing but torch's operations may run where `transformed()`."""
+"""Reason why only operations of torch may run if `transformed()`."""
 
 
 @constant_to_compilers
 def transformed() -> bool:
-    """Whether this is inside a transform of torch.func (grad, vmap, jvp, ...) or forward-mode differentiation."""
+    """Returns whether this is inside a transform of torch.func (grad, vmap, jvp, ...) or forward-mode
+    differentiation.
+    """
     return _functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
 
 
 @constant_to_compilers
 def under_vmap() -> bool:
-    """Whether this is inside torch.vmap, where no number of a tensor can be looked at."""
+    """Returns whether this is inside torch.vmap, where the values of a tensor cannot be read."""
     stack = _functorch.get_interpreter_stack() or ()
     return any(level.key() == _functorch.TransformType.Vmap for level in stack)
 
 
 def has_values(x: Tensor) -> bool:
-    """Whether the numbers of `x` can be looked at: not while compiling, under vmap, or on the meta device."""
+    """Returns whether the values of `x` can be read: not while compiling, under vmap, or on the meta device."""
     return not (torch.compiler.is_compiling() or x.is_meta or under_vmap() or type(x).__name__ == "FakeTensor")
 
 
 def may_look(x: Tensor) -> bool:
-    """Whether numbers of `x` can be looked at without waiting for a device: not those on a GPU."""
+    """Returns whether the values of `x` can be read without waiting for a device."""
     return has_values(x) and x.device.type == "cpu"
 
 
 def need_values(x: Tensor, what: str, cure: str) -> None:
-    """Refuses what looks at numbers of `x` where there are none."""
+    """Raises an error if the values of `x` cannot be read."""
     if not torch.compiler.is_compiling() and not has_values(x):
-        raise RuntimeError(f"{what} looks at values, which torch.vmap and the meta device do not have: {cure}.")
+        raise RuntimeError(f"{what} needs values, which torch.vmap and the meta device do not provide: {cure}.")
 
 
 def autocasts(x: Tensor) -> bool:
-    """Whether torch.autocast is on for the device of `x`."""
+    """Returns whether torch.autocast is on for the device of `x`."""
     return not x.is_meta and torch.is_autocast_enabled(x.device.type)
 
 
@@ -60,7 +62,7 @@ def _has_triton() -> bool:
 
 
 def why_not(x: Tensor, has_gpu_kernel: bool = False) -> str | None:
-    """Why no kernel, C++ or Triton, can take `x` now, in words; None if one can."""
+    """Returns why no kernel, C++ or Triton, can take `x` now, in words; None if one can."""
     if chosen() == "torch":
         return "the torch backend is chosen"
     if transformed():

@@ -1,4 +1,4 @@
-"""Calls from Python into the compiled kernels: pointers, errors, and what autograd must refuse."""
+"""Calls from Python into the compiled kernels: pointers, errors, and unsupported derivatives."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torch import Tensor
 from ._library import library
 
 LARGE = 4 * 2**20
-"""Bytes from which an array is put on huge pages."""
+"""Size in bytes above which an array is put on huge pages."""
 _SUFFIX = {torch.float32: "f32", torch.float64: "f64"}
-FAILURE_BYTES = 256  # as native/entry.h has it
-_DONE, _INVALID, _OUT_OF_MEMORY = range(3)  # native/entry.h has the same order
+FAILURE_BYTES = 256  # as in native/entry.h
+_DONE, _INVALID, _OUT_OF_MEMORY = range(3)  # the order in native/entry.h
 
 
 class _Array(ctypes.Structure):
@@ -35,10 +35,10 @@ def call(name: str, dtype: torch.dtype, *arguments: Argument) -> None:
     arguments, the number of threads and the room for an error message, are added here. The GIL is released meanwhile.
 
     Raises:
-        ValueError: an argument does not fit the others (a size, a length beyond the time steps), or a tensor is not
+        ValueError: An argument does not fit the others (a size, a length beyond the time steps), or a tensor is not
             contiguous, not on the CPU, or of another dtype. Every kernel checks what it could read or write out of
-            bounds, whoever calls it.
-        MemoryError: the kernel's work arrays could not be allocated.
+            bounds.
+        MemoryError: The kernel's work arrays could not be allocated.
     """
     lib = library()
     if lib is None:
@@ -55,12 +55,12 @@ def call(name: str, dtype: torch.dtype, *arguments: Argument) -> None:
 
 
 def c_name(name: str, dtype: torch.dtype) -> str:
-    """The name of a kernel's function for tensors of `dtype`."""
+    """Returns the name of a kernel's function for tensors of `dtype`."""
     return f"chronode_{name}_{_SUFFIX[dtype]}"
 
 
 def error(name: str, status: int, failure: str, arguments: Sequence[Argument]) -> Exception:
-    """The exception for a kernel that did not return _DONE."""
+    """Returns the exception for a kernel that did not return _DONE."""
     if status == _INVALID:
         return ValueError(f"{name}: {failure}.")
     if status != _OUT_OF_MEMORY:
@@ -75,13 +75,13 @@ def error(name: str, status: int, failure: str, arguments: Sequence[Argument]) -
 
 
 def tensors_of(arguments: Sequence[Argument]) -> list[Tensor]:
-    """The tensors among the arguments and in their lists."""
+    """Returns the tensors among the arguments and in their lists."""
     lists = [argument if isinstance(argument, list) else [argument] for argument in arguments]
     return [argument for one in lists for argument in one if isinstance(argument, Tensor)]
 
 
 def as_c(name: str, dtype: torch.dtype, argument: Argument) -> Any:
-    """An argument as the C functions take it."""
+    """Converts an argument for the C functions."""
     if argument is None:
         return _Array(None, 0)
     if isinstance(argument, list):
@@ -101,14 +101,14 @@ def as_c(name: str, dtype: torch.dtype, argument: Argument) -> Any:
 
 
 def sizes(name: str, tensor: Tensor, dimensions: int) -> tuple[int, ...]:
-    """The shape of an operator's argument, which must have that many dimensions."""
+    """Returns the shape of an operator's argument, which must have that many dimensions."""
     if tensor.dim() != dimensions:
         raise ValueError(f"{name} must have {dimensions} dimensions, got shape {tuple(tensor.shape)}.")
     return tuple(tensor.shape)
 
 
 def _strided(name: str, dtype: torch.dtype, tensor: Tensor | None) -> _Array:
-    """The memory from a tensor's first element to its last."""
+    """Returns the memory from a tensor's first element to its last."""
     if tensor is None or tensor.numel() == 0:
         return _Array(None, 0)
     if tensor.device.type != "cpu" or tensor.dtype not in (dtype, torch.int64):
@@ -125,7 +125,7 @@ def prefer_huge_pages(tensor: Tensor) -> None:
 
 
 def dense(tensor: Tensor) -> Tensor:
-    """As `tensor.contiguous()`, with a large copy on huge pages."""
+    """Returns `tensor.contiguous()`, with a large copy on huge pages."""
     if tensor.is_contiguous():
         return tensor
     copy = torch.empty_like(tensor, memory_format=torch.contiguous_format)
@@ -134,22 +134,22 @@ def dense(tensor: Tensor) -> Tensor:
 
 
 def state_dtype(dtype: torch.dtype) -> torch.dtype:
-    """The dtype in which kernels keep the states of such numbers: at least float32."""
+    """Returns the dtype in which kernels keep the states of such numbers: at least float32."""
     return torch.float32 if dtype.itemsize < 4 else dtype
 
 
 def apart(states: Tensor) -> Tensor:
-    """Outputs apart from the states that the backward pass will read: who gets them may write to them in place."""
+    """Returns a copy of the states as outputs, which the caller may modify in place."""
     return states.clone() if states.requires_grad else states
 
 
 def needs_backward(*tensors: Tensor | None) -> bool:
-    """Whether a result of these may be differentiated: only then is anything kept for the backward."""
+    """Returns whether a result of these may be differentiated: only then is anything kept for the backward."""
     return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
 
 
 def refuse_double_backward(backward_op: Any) -> None:
-    """Makes differentiating a kernel's backward op an error that names the way out."""
+    """Makes second derivatives of a kernel an error that names the alternative."""
 
     def refuse(ctx: Any, *grads: Tensor) -> None:
         raise RuntimeError(

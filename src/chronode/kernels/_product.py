@@ -13,7 +13,7 @@ from ._operator import operator
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
-    """a (m, k) times b (k, n)."""
+    """Returns a (m, k) times b (k, n)."""
     return product_forward(a.contiguous(), b.contiguous(), None)
 
 
@@ -48,7 +48,7 @@ def _sizes(a: Tensor, b: Tensor) -> tuple[int, int, int]:
 def product_backward(
     a: Tensor, b: Tensor, grad: Tensor, with_da: bool, with_dbias: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of a, b and the bias; the first and the last are empty unless wanted."""
+    """Returns the gradients of a, b and the bias; the first and the last are empty unless wanted."""
     da, db, dbias = results = _gradients(a, b, with_da, with_dbias)
     wanted = (da if with_da else None, db, dbias if with_dbias else None)
     ops.call("product_backward", a.dtype, a, b, ops.dense(grad), *wanted, *_sizes(a, b))

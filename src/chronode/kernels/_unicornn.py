@@ -28,13 +28,13 @@ from ._operator import operator
 KEEP_AT_MOST = 256 * 2**20
 """With memory="auto", bytes up to which the forward pass keeps what the backward pass can restore ..."""
 KEEP_FROM = 128
-"""... and the units a layer from which it does."""
+"""... and the minimum number of units per layer for that."""
 ANCHOR_STEPS = 16
 """With memory="auto", least number of steps between two kept states."""
 
 
 class Reads(NamedTuple):
-    """What the kernel reads of a `UnICORNNCell`: V, b, w, Δt σ(c) and α."""
+    """Data that the kernel reads from a `UnICORNNCell`: V, b, w, Δt σ(c) and α."""
 
     weight: Tensor
     bias: Tensor
@@ -84,7 +84,7 @@ def bind(reads: Sequence[Reads], x: Tensor, dt: Tensor, before: State, after: St
 
 
 def _stacked(cells: Sequence[Reads]) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Every layer's Vᵀ in one row, and b, w, e and α of every layer."""
+    """Returns every layer's Vᵀ in one row, and b, w, e and α of every layer."""
     return (
         torch.cat([cell.weight.t().flatten() for cell in cells]),
         torch.stack([cell.bias for cell in cells]),
@@ -122,7 +122,7 @@ def _dense(x: Tensor) -> Tensor:
 
 
 def _new(like: Tensor, features: int, zero: bool) -> Tensor:
-    """An empty (or zero) `(T, B, features)` that lies in memory as the dense `like` does."""
+    """Returns an empty (or zero) `(T, B, features)` that lies in memory as the dense `like` does."""
     steps, batch = like.shape[:2]
     strides = (batch * features, features, 1) if like.is_contiguous() else (features, steps * features, 1)
     # Not a transposed view: autograd would forbid to write to it.
@@ -131,7 +131,7 @@ def _new(like: Tensor, features: int, zero: bool) -> Tensor:
 
 
 def _passed(x: Tensor | None) -> tuple[Tensor | None, int, int]:
-    """A dense tensor as the kernels take it: memory, elements between steps, elements between samples."""
+    """Returns a dense tensor as the kernels take it: memory, elements between steps, elements between samples."""
     if x is None or x.numel() == 0:
         return None, 0, 0
     return x if x.is_contiguous() else x.transpose(0, 1), x.stride(0), x.stride(1)
@@ -201,7 +201,7 @@ def _forward_arguments(
     results: tuple[Tensor, ...],
     anchor_steps: int,
 ) -> tuple[Any, ...]:
-    """The arguments of the C function; `results` are those of the operator."""
+    """Returns the arguments of the C function; `results` are those of the operator."""
     ys, yn, zn, kept, anchors = results
     return (
         *(*_passed(x), *_passed(dt), lengths, y0.contiguous(), z0.contiguous(), vt, b, w, e, alpha, masks),

@@ -25,8 +25,8 @@ class Case:
     """A series of the test part and how well the model did on it.
 
     Attributes:
-        row: its number in the test part.
-        score: mean probability of the true class, or minus the root mean square error in the model's units.
+        row: Its number in the test part.
+        score: Mean probability of the true class, or minus the root mean square error in the model's units.
     """
 
     row: int
@@ -34,25 +34,25 @@ class Case:
 
 
 def ranked(test: Sequences, answers: Predictions, scale: NDArray[Any]) -> list[Case]:
-    """The series with a known target, the best first.
+    """Returns the series with a known target, the best first.
 
     Args:
-        test: with targets in the same units as the answers.
-        answers: what the model says.
-        scale: of each number target, so that all count alike.
+        test: With targets in the same units as the answers.
+        answers: What the model says.
+        scale: Of each number target, so that all count alike.
     """
     target = test.target
     assert target is not None
     cases = []
-    for row, said in enumerate(answers.values):
+    for row, predicted in enumerate(answers.values):
         part = slice(int(test.starts[row]), int(test.starts[row] + test.lengths[row])) if target.per_step else row
         true = np.atleast_1d(target.values[part])
         if target.classes is not None:
-            chances = said if target.per_step else said[None]
+            chances = predicted if target.per_step else predicted[None]
             known = true != UNKNOWN
             score = float(chances[known, true[known]].mean()) if known.any() else np.nan
         else:
-            gap = (said - target.values[part]) / scale
+            gap = (predicted - target.values[part]) / scale
             score = -float(np.sqrt(np.nanmean(gap**2))) if np.isfinite(gap).any() else np.nan
         if np.isfinite(score):
             cases.append(Case(row, score))
@@ -62,15 +62,15 @@ def ranked(test: Sequences, answers: Predictions, scale: NDArray[Any]) -> list[C
 def case_pieces(
     model: SequenceModel, objective: Objective, scaled: Sequences, shown: Sequences, answers: Predictions, scale: Any
 ) -> list[str]:
-    """The best and the worst series, drawn, with the contributions of their observations.
+    """Returns the best and the worst series, drawn, with the contributions of their observations.
 
     Args:
-        model: the trained one.
-        objective: what it was trained for.
-        scaled: the test part as the model takes it.
-        shown: the same in its own units.
-        answers: what the model says.
-        scale: as for `ranked`.
+        model: The trained one.
+        objective: What it was trained for.
+        scaled: The test part as the model takes it.
+        shown: The same in its own units.
+        answers: What the model says.
+        scale: As for `ranked`.
     """
     cases = ranked(shown, answers, np.asarray(scale))
     if not cases:
@@ -92,13 +92,15 @@ def case_pieces(
 def _explained(
     model: SequenceModel, objective: Objective, scaled: Sequences, answers: Predictions, row: int
 ) -> Attribution | None:
-    """The contributions to the predicted class's probability or to the first target; None for very long series."""
+    """Returns the contributions to the predicted class's probability or to the first target; None for very long
+    series.
+    """
     length = int(scaled.lengths[row])
     most = min(1024, _MOST_WORK // length)
     if most < 32:
         return None
-    said = answers.values[row]
-    output = int((said[-1] if objective.per_step else said).argmax()) if objective.classes is not None else 0
+    predicted = answers.values[row]
+    output = int((predicted[-1] if objective.per_step else predicted).argmax()) if objective.classes is not None else 0
     chances = objective.classes is not None
     return integrated_gradients(model, scaled, row, output=output, probability=chances, most=most)
 
@@ -112,16 +114,16 @@ def _box(shown: Sequences, answers: Predictions, case: Case, explained: Attribut
 
 
 def _verdict(answers: Predictions, case: Case) -> str:
-    said = answers.values[case.row]
+    predicted = answers.values[case.row]
     if answers.classes is None:
         size = f"root mean square error {number(-case.score)} standard deviations of the target"
-        if said.ndim == 1:
-            return f"predicted {', '.join(number(float(value)) for value in said[:4])}; {size}"
+        if predicted.ndim == 1:
+            return f"predicted {', '.join(number(float(value)) for value in predicted[:4])}; {size}"
         return size
-    if said.ndim == 2:
+    if predicted.ndim == 2:
         return f"mean probability of the true class over all steps: {number(case.score)}"
     return (
-        f"predicted {answers.classes[int(said.argmax())]} with probability {number(float(said.max()))}; "
+        f"predicted {answers.classes[int(predicted.argmax())]} with probability {number(float(predicted.max()))}; "
         f"probability of the true class: {number(case.score)}"
     )
 
@@ -138,8 +140,8 @@ def _contributions(shown: Sequences, row: int, explained: Attribution, answers: 
     if answers.classes is None:
         what = f"{answers.names[0]}{step} (scaled)"
     else:
-        said = answers.values[row]
-        what = f"p({answers.classes[int((said[-1] if said.ndim == 2 else said).argmax())]}){step}"
+        predicted = answers.values[row]
+        what = f"p({answers.classes[int((predicted[-1] if predicted.ndim == 2 else predicted).argmax())]}){step}"
     change = f"{number(explained.reference)} → {number(explained.output)}"
     note = (
         ""
@@ -152,7 +154,7 @@ def _contributions(shown: Sequences, row: int, explained: Attribution, answers: 
 
 
 def _by_channel(found: list[Attribution | None], channels: tuple[str, ...]) -> list[str]:
-    """The size of the contributions of each channel over the series that were explained."""
+    """Returns the size of the contributions of each channel over the series that were explained."""
     known = [one for one in found if one is not None and one.values.shape[1] == len(channels)]
     text = (
         "Contributions are integrated gradients from the mean of every channel to the series: they sum to the change "

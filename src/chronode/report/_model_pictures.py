@@ -42,10 +42,10 @@ def learning_pictures(rows: Sequence[dict[str, Any]], metric: str, best_epoch: i
     return pictures
 
 
-def confusion_picture(said: NDArray[Any], true: NDArray[Any], classes: Sequence[str]) -> str:
-    """How often each true class was taken for each class; colours show the share of the true class."""
+def confusion_picture(predicted: NDArray[Any], true: NDArray[Any], classes: Sequence[str]) -> str:
+    """Returns how often each true class was taken for each class; colours show the share of the true class."""
     counts = np.zeros((len(classes), len(classes)), dtype=int)
-    np.add.at(counts, (true, said), 1)
+    np.add.at(counts, (true, predicted), 1)
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     right = np.trace(counts) / max(counts.sum(), 1)
     title = f"Confusion matrix: {100 * right:.1f}% of {counts.sum():,} correct"
@@ -58,7 +58,7 @@ def confusion_picture(said: NDArray[Any], true: NDArray[Any], classes: Sequence[
 
 
 def calibration_picture(chances: NDArray[Any], true: NDArray[Any], classes: Sequence[str]) -> str:
-    """How often the model is right where it says so with a certain probability."""
+    """Returns how often the model is right where it says so with a certain probability."""
     if len(classes) == 2:
         sure, right, what = chances[:, 1], true == 1, f"class {classes[1]}"
     else:
@@ -77,10 +77,10 @@ def calibration_picture(chances: NDArray[Any], true: NDArray[Any], classes: Sequ
     return figure(plot, f"Test predictions in {len(parts)} groups of about {round(sizes.mean())}, by probability.")
 
 
-def residual_pictures(said: NDArray[Any], true: NDArray[Any], names: Sequence[str]) -> list[str]:
+def residual_pictures(predicted: NDArray[Any], true: NDArray[Any], names: Sequence[str]) -> list[str]:
     """Predicted over true values and a histogram of their differences, per target."""
     pictures: list[str] = []
-    for name, ours, theirs in zip(names, said.T, true.T, strict=True):
+    for name, ours, theirs in zip(names, predicted.T, true.T, strict=True):
         known = np.isfinite(ours) & np.isfinite(theirs)
         ours, theirs = ours[known].astype(np.float64), theirs[known].astype(np.float64)
         if not len(ours):
@@ -92,9 +92,9 @@ def residual_pictures(said: NDArray[Any], true: NDArray[Any], names: Sequence[st
         plot.dots(theirs[few], ours[few], opacity=max(0.15, min(0.8, 60 / len(few))), size=2.5)
         gap = ours - theirs
         counts, edges = np.histogram(gap, bins=min(40, max(8, round(len(gap) ** 0.4))))
-        told = f"{name}: mean residual {number(float(gap.mean()))}, RMSE {number(float(np.sqrt((gap**2).mean())))}"
+        title = f"{name}: mean residual {number(float(gap.mean()))}, RMSE {number(float(np.sqrt((gap**2).mean())))}"
         bars = Plot(
-            (edges[0], edges[-1]), (0, 1.05 * counts.max()), title=told, xlabel="predicted − true", ylabel="count"
+            (edges[0], edges[-1]), (0, 1.05 * counts.max()), title=title, xlabel="predicted − true", ylabel="count"
         )
         bars.bars(edges, counts, colour=COLOURS[2])
         if edges[0] < 0 < edges[-1]:
@@ -104,35 +104,39 @@ def residual_pictures(said: NDArray[Any], true: NDArray[Any], names: Sequence[st
 
 
 def forecast_picture(
-    history: NDArray[Any], said: NDArray[Any], true: NDArray[Any], spread: NDArray[Any] | None, title: str
+    history: NDArray[Any], predicted: NDArray[Any], true: NDArray[Any], spread: NDArray[Any] | None, title: str
 ) -> str:
-    """The last observations of a series, the forecast after them, and what came.
+    """Returns the last observations of a series, the forecast after them, and what came.
 
     Args:
         history: `(T,)` the channel up to the last step.
-        said: `(horizon,)` the forecast.
+        predicted: `(horizon,)` the forecast.
         true: `(horizon,)` what came, NaN where it is not known.
         spread: `(2, horizon)` what to add to the forecast for the band's lower and upper edge.
-        title: text above.
+        title: Text above.
     """
-    past = history[-max(24, 4 * len(said)) :].astype(np.float64)
-    before, after = np.arange(1 - len(past), 1), np.arange(1, len(said) + 1)
-    band = said if spread is None else said + spread
+    past = history[-max(24, 4 * len(predicted)) :].astype(np.float64)
+    before, after = np.arange(1 - len(past), 1), np.arange(1, len(predicted) + 1)
+    band = predicted if spread is None else predicted + spread
     plot = Plot(
-        (before[0] - 0.2, after[-1] + 0.2), span(past, said, true, band), title=title, xlabel="steps ahead", whole=True
+        (before[0] - 0.2, after[-1] + 0.2),
+        span(past, predicted, true, band),
+        title=title,
+        xlabel="steps ahead",
+        whole=True,
     )
     seen = np.isfinite(past)
     plot.line(before[seen], past[seen], colour=GREY, dots=len(past) <= 60, name="history")
     if spread is not None:
         plot.band(after, *band, colour=COLOURS[1], name="80% band")
     plot.line(after, true, colour=COLOURS[0], dots=True, name="true")
-    plot.line(after, said, colour=COLOURS[1], dots=True, name="forecast")
+    plot.line(after, predicted, colour=COLOURS[1], dots=True, name="forecast")
     plot.upright(0.0)
     return figure(plot)
 
 
 def horizon_picture(gaps: NDArray[Any], horizon: int, channels: Sequence[str]) -> str:
-    """The error of each step ahead: `gaps (rows, horizon * channels)`, step by step."""
+    """Returns the error of each step ahead: `gaps (rows, horizon * channels)`, step by step."""
     table = np.sqrt(np.nanmean(gaps.astype(np.float64) ** 2, axis=0)).reshape(horizon, len(channels))
     plot = Plot(
         span(range(1, horizon + 1)),

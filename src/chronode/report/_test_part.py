@@ -30,7 +30,9 @@ _MOST_TARGETS = 3
 
 
 def own_units(s: Sequences, scaler: Any) -> Sequences:
-    """The series as they were before they were scaled, except where a batch is finished as the model takes it."""
+    """Returns the series as they were before they were scaled, except where a batch is finished as the model takes
+    it.
+    """
     return s if scaler is None or s.finish is not None else scaler.inverse(s)
 
 
@@ -58,10 +60,10 @@ class TestPart:
     """The test part with what the model says of it.
 
     Args:
-        prepared: the series.
-        model: the trained one.
-        objective: what it was trained for.
-        answers: of the model, for the test part.
+        prepared: The series.
+        model: The trained one.
+        objective: What it was trained for.
+        answers: Of the model, for the test part.
     """
 
     def __init__(self, prepared: Prepared, model: SequenceModel, objective: Objective, answers: Predictions):
@@ -69,19 +71,21 @@ class TestPart:
         self.scaled = prepared.parts.test.with_classes(objective.classes)
         self.scaler = prepared.parts.scaler
         self.shown = own_units(self.scaled, self.scaler)
-        self.said, self.true, self.groups = _rows(_with_own_target(self.scaled, self.scaler), answers)
+        self.predicted, self.true, self.groups = _rows(_with_own_target(self.scaled, self.scaler), answers)
 
     def intervals(self) -> dict[str, tuple[float, float]]:
         """Of the metrics, in the units that they are measured in."""
-        said, true = self.said, self.true
+        predicted, true = self.predicted, self.true
         if self.objective.classes is None and self.objective.scaler is None and self.scaler is not None:
             mean, std = np.asarray(self.scaler.target_mean), np.asarray(self.scaler.target_std)
-            said, true = ((values - mean) / std for values in (said, true)) if len(mean) else (said, true)
-        return bootstrap_intervals(self.objective.metrics, said, true, self.groups)
+            predicted, true = (
+                ((values - mean) / std for values in (predicted, true)) if len(mean) else (predicted, true)
+            )
+        return bootstrap_intervals(self.objective.metrics, predicted, true, self.groups)
 
     def pictures(self, config: Config) -> list[str]:
-        """What the model confuses, or how far off it is."""
-        if not len(self.said):
+        """Returns what the model confuses, or how far off it is."""
+        if not len(self.predicted):
             return []
         if self.objective.classes is not None:
             return [grid(*self._class_pictures(self.objective.classes))]
@@ -90,13 +94,13 @@ class TestPart:
         few = slice(_MOST_TARGETS)
         more = len(self.answers.names) - _MOST_TARGETS
         note = [paragraph(f"{more} more targets are not drawn.", "small")] if more > 0 else []
-        return [grid(*residual_pictures(self.said[:, few], self.true[:, few], self.answers.names[few])), *note]
+        return [grid(*residual_pictures(self.predicted[:, few], self.true[:, few], self.answers.names[few])), *note]
 
     def _class_pictures(self, classes: tuple[str, ...]) -> Iterator[str]:
         if len(classes) <= MOST_CLASSES:
-            yield confusion_picture(self.said.argmax(1), self.true, classes)
-        if len(self.said) >= 10:
-            yield calibration_picture(self.said, self.true, classes)
+            yield confusion_picture(self.predicted.argmax(1), self.true, classes)
+        if len(self.predicted) >= 10:
+            yield calibration_picture(self.predicted, self.true, classes)
 
     def _forecasts(self, horizon: int) -> Iterator[str]:
         reading, target = self.prepared.reading, self.shown.target
@@ -106,8 +110,8 @@ class TestPart:
         spread = None
         if len(valid):
             guess = predict(self.model, valid, scaler=self.scaler)
-            said, true, _ = _rows(_with_own_target(valid, self.scaler), guess)
-            spread = np.nanquantile(true - said, [0.1, 0.9], axis=0) if len(said) >= 20 else None
+            predicted, true, _ = _rows(_with_own_target(valid, self.scaler), guess)
+            spread = np.nanquantile(true - predicted, [0.1, 0.9], axis=0) if len(predicted) >= 20 else None
         for row in range(min(3, len(self.shown))):
             series, name = self.shown[row], channels[0]
             places = [step * len(channels) for step in range(horizon)]
@@ -117,11 +121,11 @@ class TestPart:
             title = f"{name}, series {series.id}"
             yield forecast_picture(history, self.answers.values[row][-1][places], true, band, title)
         if horizon > 1:
-            yield horizon_picture(self.said - self.true, horizon, channels)
-        yield from residual_pictures(self.said[:, :1], self.true[:, :1], self.answers.names[:1])
+            yield horizon_picture(self.predicted - self.true, horizon, channels)
+        yield from residual_pictures(self.predicted[:, :1], self.true[:, :1], self.answers.names[:1])
 
     def cases(self) -> list[str]:
-        """The best and the worst series."""
+        """Returns the best and the worst series."""
         scale = np.asarray(self.scaler.target_std) if self.scaler is not None and self.scaler.targets else np.ones(1)
         if self.objective.classes is None and (self.scaler is None or not self.scaler.targets):
             scale = np.nanstd(self.true.astype(np.float64), axis=0)
@@ -131,19 +135,19 @@ class TestPart:
 
 
 def _with_own_target(s: Sequences, scaler: Any) -> Sequences:
-    """The series with number targets in their own units."""
+    """Returns the series with number targets in their own units."""
     if s.target is None or s.target.classes is not None or scaler is None:
         return s
     return replace(s, target=replace(s.target, values=np.asarray(s.target.given), source=None))
 
 
 def _rows(s: Sequences, answers: Predictions) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """(predicted, true, group) of every series or step whose target is known."""
+    """Returns (predicted, true, group) of every series or step whose target is known."""
     target = s.target
     assert target is not None
     if target.per_step:
-        true, said, groups = target.values[s.steps], np.concatenate(answers.values), np.repeat(s.groups, s.lengths)
+        true, predicted, groups = target.values[s.steps], np.concatenate(answers.values), np.repeat(s.groups, s.lengths)
     else:
-        true, said, groups = target.values, np.stack(answers.values), s.groups
+        true, predicted, groups = target.values, np.stack(answers.values), s.groups
     known = true != UNKNOWN if target.classes is not None else ~np.isnan(true).all(-1)
-    return said[known], true[known], groups[known]
+    return predicted[known], true[known], groups[known]

@@ -98,8 +98,8 @@ def write_search(
     sections: dict[str, list[str]] = {"Search": pieces, "Trials": [listed]}
     if best:
         scores = ", ".join(f"{name} {number(value)}" for name, value in (test or {}).items() if value is not None)
-        told = paragraph(f"Trained once more and tested: {scores}") if scores else ""
-        sections["Best settings"] = [told, details("Settings as --config takes them", code(best))]
+        result = paragraph(f"Trained once more and tested: {scores}") if scores else ""
+        sections["Best settings"] = [result, details("Settings as --config takes them", code(best))]
     if command:
         sections["How to repeat"] = [code(command)]
     return write_page(path, page(title, cards(facts), sections, script=True, foot=f"chronode {__version__}"))

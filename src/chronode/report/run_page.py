@@ -24,10 +24,10 @@ def draw_run(run: Run, prepared: Prepared, fitted: Fitted, answers: Predictions 
     """Writes report.html of a training that has just ended.
 
     Args:
-        run: its folder, with the summary.
-        prepared: the series.
-        fitted: the model.
-        answers: what it says of the test part; None if it was not tested.
+        run: Its folder, with the summary.
+        prepared: The series.
+        fitted: The model.
+        answers: What it says of the test part; None if it was not tested.
     """
     write_report(run, prepared, fitted.model, fitted.objective, answers)
 
@@ -91,8 +91,8 @@ def _head(run: Run, summary: Summary, config: Config, intervals: dict[str, tuple
     size = f"{config.model.layers} × {config.model.hidden}" if config.model.layers > 1 else str(config.model.hidden)
     lead = Html(f"{status} {started} UTC") if started else status
     fault = paragraph(f"Training failed: {summary.fault}") if summary.fault else ""
-    told = paragraph(Html(f"{lead} · {size} units · seed {config.training.seed}"), "lead")
-    return told + fault + cards(facts)
+    text = paragraph(Html(f"{lead} · {size} units · seed {config.training.seed}"), "lead")
+    return text + fault + cards(facts)
 
 
 def _duration(seconds: float) -> str:
@@ -176,8 +176,10 @@ def _repeat_section(run: Run, config: Config, prepared: Prepared | None) -> list
     folder = shlex.quote(str(run.path))
     pieces += [paragraph("Use the model:"), code(f"chronode predict {folder} NEW_FILE -o predictions.csv")]
     if prepared is not None and "file" in prepared.source:
-        told = prepared.source
-        pieces.append(paragraph(f"Data: {told['file']}, {told['size']:,} bytes, SHA-256 {told['sha256']}", "small"))
+        source = prepared.source
+        pieces.append(
+            paragraph(f"Data: {source['file']}, {source['size']:,} bytes, SHA-256 {source['sha256']}", "small")
+        )
     commit, changed = run.environment.get("commit"), run.environment.get("changed")
     if commit:
         pieces.append(paragraph(f"chronode at commit {commit}{' with local changes' if changed else ''}", "small"))

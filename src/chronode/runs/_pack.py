@@ -69,7 +69,7 @@ def pack(folder: str | Path, output: str | Path) -> Path:
         data["source"] |= {"file": Path(data["source"]["file"]).name}
     config = replace(trained.config, data=replace(trained.config.data, source=Path(trained.config.data.source).name))
     assert trained.model.spec is not None
-    told = {
+    metadata = {
         "format": FORMAT,
         "version": VERSION,
         "chronode": __version__,
@@ -82,7 +82,7 @@ def pack(folder: str | Path, output: str | Path) -> Path:
     }
     weights = {name: tensor.contiguous() for name, tensor in trained.model.state_dict().items()}
     with replacing(output) as draft:
-        draft.write_bytes(save(weights, metadata=told))
+        draft.write_bytes(save(weights, metadata=metadata))
     return output
 
 
@@ -92,21 +92,21 @@ def unpack(path: Path) -> tuple[Contents, SequenceModel]:
     Raises:
         ValueError: The file is damaged or is not a packed model; the message names the file and the field.
     """
-    weights, told = read_safetensors(path)
-    if told.get("format") != FORMAT:
+    weights, header = read_safetensors(path)
+    if header.get("format") != FORMAT:
         raise ValueError(f"{path}: this is not a packed model: its metadata has no format {FORMAT!r}.")
-    if told.get("version") != VERSION:
+    if header.get("version") != VERSION:
         raise ValueError(
-            f"{path}: version {told.get('version')!r} of packed models; chronode {__version__} reads version {VERSION}."
+            f"{path} has version {header.get('version')!r}, but chronode {__version__} reads version {VERSION}."
         )
     kinds: dict[str, Any] = {"spec": ModelSpec, "config": dict[str, Any], "objective": Learnt, "data": DataFacts}
     kinds |= {"summary": Summary}
-    found = {name: parse_json(_text(path, told, name), kind, f"{path}: {name}") for name, kind in kinds.items()}
+    found = {name: parse_json(_text(path, header, name), kind, f"{path}: {name}") for name, kind in kinds.items()}
     try:
         found["config"] = Config.from_dict(found["config"])
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: config: {error}") from error
-    contents = Contents(**found, card=_text(path, told, "card"))
+    contents = Contents(**found, card=_text(path, header, "card"))
     return contents, SequenceModel.from_weights(contents.spec, weights, str(path))
 
 
@@ -130,10 +130,10 @@ def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise ValueError(f"{path}: this is not a safetensors file ({' '.join(str(error).split())}).") from error
 
 
-def _text(path: Path, told: dict[str, str], name: str) -> str:
-    if name not in told:
+def _text(path: Path, header: dict[str, str], name: str) -> str:
+    if name not in header:
         raise ValueError(f"{path}: {name} is missing from its metadata.")
-    return told[name]
+    return header[name]
 
 
 def _json(value: Any) -> str:

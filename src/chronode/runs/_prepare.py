@@ -253,8 +253,8 @@ def _channels(series: Sequences, data: DataConfig) -> tuple[str, ...]:
 def _forecast_parts(series: Sequences, data: DataConfig, seed: int) -> tuple[list[Sequences], str]:
     """Windows of the three parts, and how they were divided."""
     by_time = _by_time(series, data)
-    told = {"window": data.window, "stride": data.stride, "by_time": by_time, "seed": seed}
-    parts = forecast_parts(series, data.forecast, _channels(series, data), data.split, **told)
+    options = {"window": data.window, "stride": data.stride, "by_time": by_time, "seed": seed}
+    parts = forecast_parts(series, data.forecast, _channels(series, data), data.split, **options)
     shares = "/".join(f"{100 * share:g}" for share in data.split)
     sizes = "/".join(f"{len(part):,}" for part in parts)
     how = "by time" if by_time else f"by {data.group or data.id or 'series'}"

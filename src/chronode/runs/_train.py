@@ -220,15 +220,15 @@ def _go(
 def spec_of(config: Config, prepared: Prepared, model: str) -> ModelSpec:
     """Returns the spec of the configured model, or of another model (a baseline) of the same size."""
     own = config.model
-    told: dict[str, Any] = {"hidden_size": own.hidden, "num_layers": own.layers}
+    fields: dict[str, Any] = {"hidden_size": own.hidden, "num_layers": own.layers}
     if model == own.model:
-        told |= own.settings
+        fields |= own.settings
     missing = own.missing if prepared.reading is None else prepared.reading.missing
     if missing is not None:
-        told["missing"] = missing
+        fields["missing"] = missing
     if prepared.reading is not None and prepared.reading.relative is not None:
-        told["relative"] = prepared.reading.relative
-    return spec_for(prepared.parts, model, **told)
+        fields["relative"] = prepared.reading.relative
+    return spec_for(prepared.parts, model, **fields)
 
 
 def start_of(config: Config, prepared: Prepared) -> str:
@@ -253,8 +253,8 @@ def _with_baseline(run: Run) -> bool:
 
 def _row(epoch: Epoch) -> dict[str, Any]:
     """Returns a line of metrics.jsonl."""
-    told = {"epoch": epoch.number, "loss": epoch.loss, "valid_loss": epoch.valid_loss, **epoch.metrics}
-    return {**told, "rate": epoch.rate, "seconds": epoch.seconds}
+    row = {"epoch": epoch.number, "loss": epoch.loss, "valid_loss": epoch.valid_loss, **epoch.metrics}
+    return {**row, "rate": epoch.rate, "seconds": epoch.seconds}
 
 
 def _keep_model(run: Run, fitted: Fitted) -> None:
@@ -319,9 +319,9 @@ def _predictions(run: Run, config: Config, prepared: Prepared, fitted: Fitted) -
     """Returns the predictions for the test part, also written as predictions.csv."""
     answers = fitted.predict(prepared.parts.test)
     names = {"id": config.data.id or "series", "time": config.data.time}
-    told = _with_given_target(prepared.parts.test)
+    unscaled = _with_given_target(prepared.parts.test)
     ends = prepared.reading is not None and prepared.reading.relative is not None
-    write_table(columns_of(answers, told, **names, truth=True, ends=ends), run.path / "predictions.csv")
+    write_table(columns_of(answers, unscaled, **names, truth=True, ends=ends), run.path / "predictions.csv")
     return answers
 
 

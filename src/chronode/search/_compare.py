@@ -150,8 +150,8 @@ class Comparison:
 
         Example:
             >>> found = [("gru", 0, 0.25), ("gru", 1, 0.75), ("ltc", 0, 0.875)]
-            >>> told = [Result(m, seed, "", "accuracy", {"accuracy": score}) for m, seed, score in found]
-            >>> comparison = Comparison.of(told)
+            >>> results = [Result(m, seed, "", "accuracy", {"accuracy": score}) for m, seed, score in found]
+            >>> comparison = Comparison.of(results)
             >>> [(row.model, row.score("accuracy")) for row in comparison.rows]
             [('ltc', (0.875, None)), ('gru', (0.5, 0.3535533905932738))]
         """
@@ -227,10 +227,10 @@ def identity(config: Config, file: dict[str, Any] | None) -> dict[str, Any]:
     """Returns everything that determines the result of a training as plain data, independent of the location of the
     file.
     """
-    told = config.as_dict()
-    told["data"]["source"] = file or config.data.source
-    del told["training"]["threads"]
-    return json.loads(json.dumps(told))
+    description = config.as_dict()
+    description["data"]["source"] = file or config.data.source
+    del description["training"]["threads"]
+    return json.loads(json.dumps(description))
 
 
 def compare(
@@ -328,8 +328,8 @@ def _planned(config: Config, model: str, seed: int, folder: Path, file: dict[str
     prefix = f"{model}."
     own = {name[len(prefix) :]: v for name, v in config.model.settings.items() if name.startswith(prefix)}
     asked = config.with_values({"model": {"model": model, "settings": {**shared, **own}}, "training": {"seed": seed}})
-    told = json.dumps(identity(asked, file), sort_keys=True)
-    hashed = hashlib.sha256(told.encode()).hexdigest()[:10]
+    text = json.dumps(identity(asked, file), sort_keys=True)
+    hashed = hashlib.sha256(text.encode()).hexdigest()[:10]
     return PlannedRun(model, seed, asked, folder / f"{model}-seed{seed}-{hashed}")
 
 

@@ -131,9 +131,9 @@ class Lines:
 
     def _failed(self, error: Exception, event: Event | None = None) -> dict[str, Any]:
         self.errors += 1
-        told = {} if event is None else {self._id: event.id}
+        fields = {} if event is None else {self._id: event.id}
         line = self._line if event is None else event.line
-        return {**told, "line": line, "error": " ".join(str(error).split()).rstrip(".")}
+        return {**fields, "line": line, "error": " ".join(str(error).split()).rstrip(".")}
 
     # ---- to text ------------------------------------------------------------------------------------------
 

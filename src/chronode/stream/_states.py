@@ -93,9 +93,9 @@ class States:
         """Returns (ids, their states as tensors by name), one row per id in the order of the ids."""
         names = list(self.rows)
         rows = np.fromiter(self.rows.values(), np.int64, len(names))
-        told = {f"state.{i}": part for i, part in enumerate(self.get(rows))}
-        told |= {"last": torch.from_numpy(self.last[rows]), "outputs": self.outputs[torch.from_numpy(rows)]}
-        return names, told
+        tensors = {f"state.{i}": part for i, part in enumerate(self.get(rows))}
+        tensors |= {"last": torch.from_numpy(self.last[rows]), "outputs": self.outputs[torch.from_numpy(rows)]}
+        return names, tensors
 
     def restore(self, names: Sequence[str], tensors: dict[str, Tensor]) -> None:
         """Takes what `tensors` returned in place of all ids.

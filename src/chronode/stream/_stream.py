@@ -244,22 +244,22 @@ class Stream:
         values = found.values[at]
         known = ~np.isnan(values)
         x = torch.from_numpy(np.where(known & valid[..., None], values, 0))
-        told: dict[str, Any] = {"lengths": torch.from_numpy(valid.sum(1))}
+        arguments: dict[str, Any] = {"lengths": torch.from_numpy(valid.sum(1))}
         if self._model.layer.missing:
-            told["observed"] = torch.from_numpy(known & valid[..., None])
+            arguments["observed"] = torch.from_numpy(known & valid[..., None])
         if found.times is not None:
             times = found.times[at]
             before = self._states.last[own]
             before = np.where(np.isfinite(before), before, times[:, 0])
             gaps = np.diff(times, axis=1, prepend=before[:, None])
-            told["dt"] = torch.from_numpy(np.where(valid, gaps, 0).astype(x.numpy().dtype))
+            arguments["dt"] = torch.from_numpy(np.where(valid, gaps, 0).astype(x.numpy().dtype))
             last = times[np.arange(len(part)), valid.sum(1) - 1]
             self._states.last[own] = last
             self._newest = max(self._newest, float(last.max()))
         with torch.no_grad():
-            output, state = self._model.run(x, self._states.get(own), **told)
+            output, state = self._model.run(x, self._states.get(own), **arguments)
         self._states.put(own, state)
-        self._states.outputs[torch.from_numpy(own)] = output[torch.arange(len(part)), told["lengths"] - 1]
+        self._states.outputs[torch.from_numpy(own)] = output[torch.arange(len(part)), arguments["lengths"] - 1]
         outputs[torch.from_numpy(at[valid])] = output[torch.from_numpy(valid)]
 
     def _drop_idle(self) -> None:
@@ -312,10 +312,10 @@ class Stream:
         text = json.dumps(ids).encode()
         tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
         tensors["ids"] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
-        told = {"format": FORMAT, "version": VERSION, "model": fingerprint(self.trained.model)}
+        header = {"format": FORMAT, "version": VERSION, "model": fingerprint(self.trained.model)}
         path = Path(path)
         with replacing(path) as draft:
-            draft.write_bytes(save(tensors, metadata={**told, "facts": json.dumps(facts)}))
+            draft.write_bytes(save(tensors, metadata={**header, "facts": json.dumps(facts)}))
         return path
 
     def load(self, path: str | Path) -> None:
@@ -327,12 +327,12 @@ class Stream:
         from ..runs._pack import read_safetensors
 
         path = Path(path)
-        tensors, told = read_safetensors(path)
-        if told.get("format") != FORMAT or told.get("version") != VERSION:
+        tensors, header = read_safetensors(path)
+        if header.get("format") != FORMAT or header.get("version") != VERSION:
             raise ValueError(f"{path}: this is not a file of stream states of version {VERSION}.")
-        if told.get("model") != fingerprint(self.trained.model):
+        if header.get("model") != fingerprint(self.trained.model):
             raise ValueError(f"{path}: these are states of another model than {self.trained.path}.")
-        facts = parse_json(told.get("facts", ""), dict[str, Any], f"{path}: facts")
+        facts = parse_json(header.get("facts", ""), dict[str, Any], f"{path}: facts")
         ids = parse_json(tensors.pop("ids", torch.empty(0)).numpy().tobytes(), list[str], f"{path}: ids")
         try:
             counts = parse(Counts, facts.get("counts"), "counts")

@@ -35,9 +35,9 @@ def bitstream(count: int, seed: int, *, event: bool = True, shortest: int = 2, l
     whole("count", count, at_least=1)
     flag("event", event)
     whole("longest", longest, at_least=whole("shortest", shortest, at_least=1))
-    dice = np.random.default_rng(seed)
-    lengths = dice.integers(shortest, longest + 1, size=count)
-    bits = dice.integers(0, 2, size=(count, longest)).astype(np.int64)
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(shortest, longest + 1, size=count)
+    bits = rng.integers(0, 2, size=(count, longest)).astype(np.int64)
     bits[np.arange(longest) >= lengths[:, None]] = 0
     target = bits.sum(1) % 2
     if event:

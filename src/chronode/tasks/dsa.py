@@ -99,9 +99,9 @@ def _make(protocol: str, seed: int) -> Parts:
         is_test = np.isin(segments.groups, TEST_PERSONS)
         train, valid = split(segments[~is_test], (0.75, 0.25), stratify=False, seed=seed)
         return scaled(train, valid, segments[is_test])
-    learnt, test = split(segments, (0.5, 0.5), by="series", seed=seed)
-    valid = split(learnt, (0.8, 0.2), by="series", seed=seed)[1]
-    return scaled(learnt, valid, test)
+    pool, test = split(segments, (0.5, 0.5), by="series", seed=seed)
+    valid = split(pool, (0.8, 0.2), by="series", seed=seed)[1]
+    return scaled(pool, valid, test)
 
 
 add(

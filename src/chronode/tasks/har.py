@@ -94,18 +94,18 @@ def _make(protocol: str, seed: int, *, merged: bool = False, features: str = "ra
     path = folder("har")
     if one_of("features", features, ("raw", "handmade")) == "handmade":
         return _make_features(path, protocol, seed)
-    learnt, test = read(path, "train", merged=merged), read(path, "test", merged=merged)
-    train, valid = split(learnt, (0.85, 0.15), stratify=False, seed=seed)
+    pool, test = read(path, "train", merged=merged), read(path, "test", merged=merged)
+    train, valid = split(pool, (0.85, 0.15), stratify=False, seed=seed)
     return scaled(train, valid, test)
 
 
 def _make_features(path: Path, protocol: str, seed: int) -> Parts:
     by_subject = protocol == "clean"
-    learnt, test = (read_features(path, part, by_subject=by_subject) for part in ("train", "test"))
+    pool, test = (read_features(path, part, by_subject=by_subject) for part in ("train", "test"))
     if by_subject:
-        train, valid = split(windows(learnt, LENGTH, 1), (0.85, 0.15), stratify=False, seed=seed)
+        train, valid = split(windows(pool, LENGTH, 1), (0.85, 0.15), stratify=False, seed=seed)
         return scaled(train, valid, windows(test, LENGTH, TEST_STRIDE))
-    train, valid, _ = shuffled(range_windows(learnt, LENGTH, 1), 893429, test=0.0)
+    train, valid, _ = shuffled(range_windows(pool, LENGTH, 1), 893429, test=0.0)
     return Parts(train, valid, range_windows(test, LENGTH, TEST_STRIDE))
 
 

@@ -58,13 +58,13 @@ def check_cell(name: str, *, agreement: float = 1e-9, leave_out: Collection[str]
     """Runs the shared suite on a registered model.
 
     Args:
-        name: of the model, as registered.
-        agreement: how close two float64 computations of the same thing must be (see `Case`).
-        leave_out: names of checks that this model cannot pass for a good reason.
-        settings: the model's own, `num_layers` and `residual`; all other settings of a layer are tried by the checks.
+        name: Of the model, as registered.
+        agreement: How close two float64 computations of the same thing must be (see `Case`).
+        leave_out: Names of checks that this model cannot pass for a good reason.
+        settings: The model's own, `num_layers` and `residual`; all other settings of a layer are tried by the checks.
 
     Raises:
-        AssertionError: it lists every check that failed, what differed, where, and by how much.
+        AssertionError: It lists every check that failed, what differed, where, and by how much.
 
     Example:
         >>> check_cell("mmrnn", variant="driven", flow="gru")

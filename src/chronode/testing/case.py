@@ -28,9 +28,9 @@ class Case:
     """A registered model with some of its settings; what every check takes.
 
     Attributes:
-        name: of the model.
-        settings: the model's own, and `num_layers` or `residual`.
-        agreement: how close two float64 computations of the same thing must be, relative to the larger of 1 and the
+        name: Of the model.
+        settings: The model's own, and `num_layers` or `residual`.
+        agreement: How close two float64 computations of the same thing must be, relative to the larger of 1 and the
             largest number. Rounding stays far below the default; an adaptive solver needs about 1e-4.
         input_size: D, unlike the sizes of the other axes, so that no two are mistaken for each other.
         hidden_size: H.
@@ -43,7 +43,7 @@ class Case:
     hidden_size: int = 4
 
     def layer(self, dtype: torch.dtype = torch.float64, seed: int = 0, **settings: Any) -> Layer:
-        """A layer in eval mode; with the same settings and seed it has the same weights at every call."""
+        """Returns a layer in eval mode; with the same settings and seed it has the same weights at every call."""
         torch.manual_seed(seed)
         layer = create(self.name, self.input_size, self.hidden_size, **{**self.settings, **settings})
         return layer.to(dtype).eval()
@@ -55,14 +55,14 @@ class Case:
 
     def data(self, batch: int = 3, steps: int = 5, dtype: torch.dtype = torch.float64, seed: int = 0) -> Data:
         """Data that is the same for the same arguments."""
-        dice = torch.Generator().manual_seed(seed)
-        x = torch.randn(batch, steps, self.input_size, generator=dice, dtype=torch.float64)
-        dt = 0.2 + torch.rand(batch, steps, generator=dice, dtype=torch.float64)
+        rng = torch.Generator().manual_seed(seed)
+        x = torch.randn(batch, steps, self.input_size, generator=rng, dtype=torch.float64)
+        dt = 0.2 + torch.rand(batch, steps, generator=rng, dtype=torch.float64)
         lengths = torch.tensor([steps, 1, steps - 2, *[steps] * batch][:batch])
         return Data(x.to(dtype), dt.to(dtype), lengths)
 
     def state(self, layer: Layer, batch: int) -> State:
-        """A state that the layer can be in: that after two steps."""
+        """Returns a state that the layer can be in: that after two steps."""
         before = self.data(batch, steps=2, dtype=next(layer.parameters()).dtype, seed=1)
         with torch.no_grad():
             return layer(before.x, dt=before.dt)[1]
@@ -94,7 +94,7 @@ def check(function: Check) -> Check:
 
 
 def evaluate(layer: Layer, call: Callable[..., tuple[Tensor, State]], **inputs: Any) -> dict[str, Tensor]:
-    """All that `call(**inputs)` gives, by name: y, the final state, and gradients.
+    """Returns all that `call(**inputs)` gives, by name: y, the final state, and gradients.
 
     The gradients are those of a fixed weighted sum of y and state, by every input (a tensor or a tuple of them) and
     every parameter.
@@ -114,12 +114,12 @@ def evaluate(layer: Layer, call: Callable[..., tuple[Tensor, State]], **inputs: 
 
 
 def cells(layer: Layer) -> list[Cell]:
-    """The layer's cells, bottom up; of each layer the forward one first."""
+    """Returns the layer's cells, bottom up; of each layer the forward one first."""
     return cast(list[Cell], list(layer.cells))
 
 
 def calling(layer: Layer, **arguments: Any) -> Callable[..., tuple[Tensor, State]]:
-    """The call `layer(x, dt=dt, ...)`, for `evaluate`."""
+    """Returns the call `layer(x, dt=dt, ...)`, for `evaluate`."""
     return lambda x, dt: layer(x, dt=dt, **arguments)
 
 
@@ -130,12 +130,14 @@ def _leaf(value: Tensor | tuple[Tensor, ...]) -> Tensor | tuple[Tensor, ...]:
 
 
 def weighted_sum(y: Tensor, state: State) -> Tensor:
-    """A number that depends on all of y and state."""
+    """Returns a number that depends on all of y and state."""
     return torch.stack([_weighted(result).sum() for result in (y, *state)]).sum()
 
 
 def _weighted(result: Tensor) -> Tensor:
-    """Every time and unit has a weight of its own; samples do not, so that a batch is the sum of its sequences."""
+    """Returns every time and unit has a weight of its own; samples do not, so that a batch is the sum of its
+    sequences.
+    """
     shape = result.shape[1:] if result.dim() == 3 else result.shape[-1:]
     weights = torch.arange(1, shape.numel() + 1, dtype=result.dtype).cos().view(shape)
     return result * weights

@@ -19,9 +19,9 @@ from .case import cells
 def run_stack(
     layer: Layer, x: Tensor, dt: Tensor, lengths: Tensor, masks: Sequence[Tensor] | None = None
 ) -> tuple[Tensor, State]:
-    """What `layer(x, dt=dt, lengths=lengths)` must give for `x (B, T, D)`, `dt (B, T)` from the initial state.
+    """Returns what `layer(x, dt=dt, lengths=lengths)` must give for `x (B, T, D)`, `dt (B, T)` from the initial state.
 
-    The dropout `masks (B, output_size)`, one a layer, are multiplied onto each layer's outputs.
+    The dropout `masks (B, output_size)`, one per layer, are multiplied onto each layer's outputs.
     """
     outputs, states = [], []
     for i, n in enumerate(lengths.tolist()):
@@ -52,7 +52,9 @@ def _one_sequence(layer: Layer, x: Tensor, dt: Tensor, masks: list[Tensor]) -> t
 
 
 def _encoded(layer: Layer, x: Tensor, dt: Tensor, directions: int) -> tuple[list[Tensor], list[State]]:
-    """What each direction reads: x, or with `missing` what its encoder makes of an x that was observed throughout."""
+    """Returns what each direction reads: x, or with `missing` what its encoder makes of an x that was observed
+    throughout.
+    """
     if not layer.missing:
         return [x] * directions, []
     observed = torch.cat([x, torch.ones_like(x)], dim=-1)
@@ -61,7 +63,9 @@ def _encoded(layer: Layer, x: Tensor, dt: Tensor, directions: int) -> tuple[list
 
 
 def _packed(states: list[State]) -> State:
-    """Each part of the cells' states as `(cells, 1, size)`; a layer returns narrower ones with zeros behind them."""
+    """Returns each part of the cells' states as `(cells, 1, size)`; a layer returns narrower ones with zeros behind
+    them.
+    """
     packed = []
     for parts in zip(*states, strict=True):
         stacked = parts[0].new_zeros(len(parts), 1, max(part.shape[1] for part in parts))

@@ -35,7 +35,7 @@ def contract(case: Case) -> None:
 
 
 def _one_cell(case: Case, dtype: torch.dtype = torch.float64) -> tuple[Cell, Tensor, State, Tensor]:
-    """A cell and the arguments of one step."""
+    """Returns a cell and the arguments of one step."""
     cell = cells(case.layer(dtype))[0]
     # What the first cell reads has more features than x where an encoder makes it.
     data = dataclasses.replace(case, input_size=cell.input_size).data(dtype=dtype)
@@ -119,7 +119,7 @@ def gradients_are_right(case: Case) -> None:
 
 
 def _slope(value: Callable[[], Tensor], tensor: Tensor, direction: Tensor, way: float) -> Tensor:
-    """How fast the value grows when the tensor, which it depends on, moves in the direction."""
+    """Returns how fast the value grows when the tensor, which it depends on, moves in the direction."""
     with torch.no_grad():
         here = tensor.clone()
         tensor.copy_(here + way * direction)
@@ -163,7 +163,7 @@ def _losses_around_a_step(case: Case, dtype: torch.dtype) -> tuple[float, float]
 def _loss_after(
     rate: float, gradients: dict[str, Tensor], parameters: dict[str, Tensor], loss: Callable[[], Tensor]
 ) -> float:
-    """The loss after a step against the gradient, which is then taken back."""
+    """Returns the loss after a step against the gradient, which is then taken back."""
     with torch.no_grad():
         before = {name: parameter.clone() for name, parameter in parameters.items()}
         for name, parameter in parameters.items():

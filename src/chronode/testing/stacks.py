@@ -75,7 +75,7 @@ def dropout_masks(case: Case) -> None:
 
 
 def _masks_drawn(layer: Layer, x: Tensor) -> list[Tensor]:
-    """The masks `(B, output_size)`, one a layer, that the next call draws after the same seed."""
+    """Returns the masks `(B, output_size)`, one per layer, that the next call draws after the same seed."""
     torch.manual_seed(0)
     masks = layer._dropout_masks(x.transpose(0, 1))
     if masks is None:

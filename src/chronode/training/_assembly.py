@@ -121,7 +121,7 @@ def gather(
     protocol: str = "clean",
     options: Mapping[str, Any] | None = None,
 ) -> tuple[Parts, Callable[[], Objective]]:
-    """The series, and what makes their usual objective: that of the task, or of the kind of target."""
+    """Returns the series, and what makes their usual objective: that of the task, or of the kind of target."""
     task, parts = parts_of(data, valid, scaler, protocol, options or {}, seed)
     own = parts.scaler if task or isinstance(data, Sequences) else None
     usual = partial(Objective.for_task, task) if task else Objective.for_data

@@ -94,7 +94,7 @@ def _linear(
     windows = bool(channels) and train.target is not None and not train.target.per_step
     relative = [train.channels.index(name) for name in channels] if windows else None
     fitted = fit_start(train, parts.valid.with_classes(train.classes), relative=relative)
-    return {f"linear ({fitted.told['kind']})": fitted.outputs(test)}
+    return {f"linear ({fitted.description['kind']})": fitted.outputs(test)}
 
 
 def _forecasts(parts: Parts, channels: Sequence[str], objective: Objective) -> dict[str, Tensor]:
@@ -117,7 +117,7 @@ def _forecasts(parts: Parts, channels: Sequence[str], objective: Objective) -> d
 
 
 def _season(train: Sequences, at: Sequence[int]) -> int:
-    """The season of the longest stretch of training that there is, if a window holds a whole one."""
+    """Returns the season of the longest stretch of training that there is, if a window holds a whole one."""
     first, last = int(train.starts.min()), int((train.starts + train.lengths).max())
     if len(np.unique(train.groups)) > 1:
         longest = int(train.lengths.argmax())

@@ -66,11 +66,11 @@ def forecast_parts(
         >>> [(len(part), int(part.target.values.min()), int(part.target.values.max())) for part in parts]
         [(46, 20, 69), (11, 70, 84), (11, 85, 99)]
     """
-    told = {"window": window, "stride": stride or max(1, int(s.lengths.sum()) // _MOST_WINDOWS)}
+    options = {"window": window, "stride": stride or max(1, int(s.lengths.sum()) // _MOST_WINDOWS)}
     if not by_time:
-        return [forecast_windows(part, horizon, channels, **told) for part in split(s, shares, seed=seed)]
+        return [forecast_windows(part, horizon, channels, **options) for part in split(s, shares, seed=seed)]
     cuts = _cuts(s, horizon, np.asarray(shares, dtype=np.float64))
-    return [forecast_windows(s, horizon, channels, **told, between=part) for part in cuts]
+    return [forecast_windows(s, horizon, channels, **options, between=part) for part in cuts]
 
 
 def forecast_scaler(train: Sequences, channels: Sequence[str], *, dt: bool = False) -> Scaler:

@@ -29,12 +29,12 @@ def bootstrap_intervals(
     Rows of one group (the steps of a series, the series of a patient) are drawn together, because they are alike.
 
     Args:
-        metrics: names as in `chronode.training._metrics`.
+        metrics: Names as in `chronode.training._metrics`.
         predicted: `(rows, classes)` probabilities, or `(rows, targets)` values.
         true: `(rows,)` class numbers, or `(rows, targets)` values; rows that are all known, or NaN where not.
         groups: `(rows,)` what is drawn together.
-        draws: number of draws.
-        seed: of the draws.
+        draws: Number of draws.
+        seed: Of the draws.
 
     Returns:
         Metric -> (low, high), for metrics that are finite in most draws; {} of fewer than two groups.
@@ -82,9 +82,9 @@ def weighted_metric(
 
 
 def _class_metric(metric: str, chances: Floats, true: NDArray[Any], total: Callable[..., list[Floats]]) -> Floats:
-    said = chances.argmax(-1)
+    predicted = chances.argmax(-1)
     if metric == "accuracy":
-        right, count = total(said == true, np.ones(len(true)))
+        right, count = total(predicted == true, np.ones(len(true)))
         return right / count
     if metric in ("cross_entropy", "perplexity"):
         surprise, count = total(-np.log(np.maximum(chances[np.arange(len(true)), true], 1e-38)), np.ones(len(true)))
@@ -93,7 +93,7 @@ def _class_metric(metric: str, chances: Floats, true: NDArray[Any], total: Calla
     classes = [1] if chances.shape[1] == 2 else range(chances.shape[1])
     scores = []
     for one in classes:
-        both, ours, theirs = total((said == one) & (true == one), said == one, true == one)
+        both, ours, theirs = total((predicted == one) & (true == one), predicted == one, true == one)
         there = ours + theirs
         # Of more than two classes, one that neither occurs nor is predicted does not count.
         nothing = 0.0 if len(classes) == 1 else np.nan
@@ -101,17 +101,17 @@ def _class_metric(metric: str, chances: Floats, true: NDArray[Any], total: Calla
     return np.nanmean(scores, axis=0)
 
 
-def _value_metric(metric: str, said: Floats, true: Floats, total: Callable[..., list[Floats]]) -> Floats:
+def _value_metric(metric: str, predicted: Floats, true: Floats, total: Callable[..., list[Floats]]) -> Floats:
     if metric == "r2":
         rows = ~np.isnan(true).any(-1)
         ratios = []
-        for ours, theirs in zip(said.T, true.T, strict=True):
+        for ours, theirs in zip(predicted.T, true.T, strict=True):
             theirs, gap = np.where(rows, theirs, 0), np.where(rows, theirs - ours, 0)
             square, gaps, sums, count = total(theirs**2, gap**2, theirs, rows)
             ratios.append(1 - gaps / (square - sums**2 / count))
         return np.mean(ratios, axis=0)
     known = ~np.isnan(true)
-    gap = np.where(known, said - true, 0)
+    gap = np.where(known, predicted - true, 0)
     if metric == "mae":
         size, count = total(np.abs(gap).sum(-1), known.sum(-1))
         return size / count
@@ -122,7 +122,7 @@ def _value_metric(metric: str, said: Floats, true: Floats, total: Callable[..., 
 
 
 def _by_class(area: Callable[[Floats, Floats], Floats], chances: Floats, true: NDArray[Any], weights: Floats) -> Floats:
-    """The mean over the classes that occur, each against the rest; of two classes, that of the second."""
+    """Returns the mean over the classes that occur, each against the rest; of two classes, that of the second."""
     classes = [1] if chances.shape[1] == 2 else range(chances.shape[1])
     areas = []
     for one in classes:
@@ -140,7 +140,9 @@ def _by_class(area: Callable[[Floats, Floats], Floats], chances: Floats, true: N
 
 
 def _auroc(inside: Floats, outside: Floats) -> Floats:
-    """The share of pairs in the right order; `inside` and `outside` count up to each threshold, the highest first."""
+    """Returns the share of pairs in the right order; `inside` and `outside` count up to each threshold, the highest
+    first.
+    """
     before = np.concatenate([np.zeros((len(inside), 1)), inside[:, :-1]], axis=1)
     each = np.diff(outside, axis=1, prepend=0.0)
     return (each * (inside + before) / 2).sum(1) / (inside[:, -1] * outside[:, -1])

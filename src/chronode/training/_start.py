@@ -12,15 +12,15 @@ from ._settings import Settings
 
 
 def with_start(network: SequenceModel, parts: Parts, settings: Settings) -> tuple[SequenceModel, StartFit]:
-    """The network behind a linear model, and how that model was fitted.
+    """Returns the network behind a linear model, and how that model was fitted.
 
     Its held-out outputs are those of models that did not see the series, so that the network does not learn to trust a
     linear model more than it deserves on other series.
 
     Args:
-        network: built from a spec.
-        parts: series to train and to choose by.
-        settings: how to train; the seed divides the series into folds.
+        network: Built from a spec.
+        parts: Series to train and to choose by.
+        settings: How to train; the seed divides the series into folds.
     """
     spec = network.spec
     if spec is None:
@@ -41,7 +41,7 @@ def refit_start(model: SequenceModel, fitted: StartFit, parts: Parts) -> None:
 
 
 def put_start(network: SequenceModel, fitted: StartFit) -> SequenceModel:
-    """The same layer with a head of zeros behind the fitted linear model.
+    """Returns the same layer with a head of zeros behind the fitted linear model.
 
     Example:
         >>> import torch
@@ -54,7 +54,7 @@ def put_start(network: SequenceModel, fitted: StartFit) -> SequenceModel:
         [1, 0]
     """
     assert network.spec is not None
-    made = SequenceModel.build(replace(network.spec, start=fitted.told))
+    made = SequenceModel.build(replace(network.spec, start=fitted.description))
     made.layer, made.embedding = network.layer, network.embedding
     assert made.start is not None
     made.start.load_state_dict(fitted.start.state_dict())

@@ -22,10 +22,10 @@ INSTALL = "pip install 'chronode[gpu]'"
 
 
 def takes(x: Tensor) -> bool:
-    """Whether `x` is where these kernels run; ROCm's devices are called the same."""
+    """Returns whether `x` is where these kernels run; ROCm's devices are called the same."""
     return x.device.type == "cuda"
 
 
 def installed() -> bool:
-    """Whether the package triton is there."""
+    """Returns whether the package triton is there."""
     return importlib.util.find_spec("triton") is not None

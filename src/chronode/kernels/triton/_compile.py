@@ -1,6 +1,6 @@
-"""Compiles every kernel for a GPU that need not be there, and tells what each takes of it.
+"""Compiles every kernel for a GPU that does not need to be present, and reports its resources.
 
-triton brings its own assembler, so this needs no driver. The figures are the compiler's, not measured.
+triton includes an assembler, so no driver is needed. The numbers come from the compiler and are not measured.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Variant:
     settings: dict[str, Any]
 
     def source(self, hidden: int, dtype: str) -> ASTSource:
-        """What triton compiles, for `hidden` units and inputs of `dtype`."""
+        """Returns what triton compiles, for `hidden` units and inputs of `dtype`."""
         state = "fp64" if dtype == "fp64" else "fp32"
         constants = {
             **self.settings,
@@ -78,7 +78,7 @@ class Variant:
 
 
 def variants() -> Iterator[Variant]:
-    """Every kernel, in the forms that differ in what they load and store."""
+    """Yields every kernel, in the forms that differ in what they load and store."""
     plain, all_of_it = {"RAGGED": False, "MASKED": False}, {"RAGGED": True, "MASKED": True}
     yield Variant("UnICORNN forward", advance_kernel, {**plain, "KEEP_FORCE": False, "WRITE": True})
     yield Variant("UnICORNN forward, kept", advance_kernel, {**all_of_it, "KEEP_FORCE": True, "WRITE": True})
@@ -128,6 +128,6 @@ def _of_cubin(binary: bytes) -> tuple[int, int]:
         file = Path(folder) / "kernel.cubin"
         file.write_bytes(binary)
         command = [str(tool), "--dump-resource-usage", str(file)]
-        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = {name: int(value) for name, value in re.findall(r"(REG|STACK|LOCAL):(\d+)", told)}
+        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = {name: int(value) for name, value in re.findall(r"(REG|STACK|LOCAL):(\d+)", output)}
     return found["REG"], found["STACK"] + found["LOCAL"]

@@ -37,7 +37,9 @@ def forward_kernel(
     BLOCK_H: tl.constexpr,
     CHUNK: tl.constexpr,
 ):
-    """The states after every step (if KEEP) and after the last; of SRU the outputs of all steps, or (LAST) the last."""
+    """Returns the states after every step (if KEEP) and after the last; of SRU the outputs of all steps, or (LAST) the
+    last.
+    """
     rows, columns, inside, place = tile(B, H, BLOCK_B, BLOCK_H)
     length = lengths_of(lengths, rows, B, T, RAGGED)
     unit = columns < H

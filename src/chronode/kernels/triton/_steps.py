@@ -44,13 +44,13 @@ def tiles(batch: int, hidden: int) -> Tiles:
 
 
 def given(tensor: Tensor | None, like: Tensor) -> Tensor:
-    """The tensor, or any other in the place of a pointer that the kernel will not follow."""
+    """Returns the tensor, or any other in the place of a pointer that the kernel will not follow."""
     return like if tensor is None else tensor
 
 
 @triton.jit
 def tile(B, H, BLOCK_B: tl.constexpr, BLOCK_H: tl.constexpr):
-    """The tile's sequences and units, which of its elements there are, and their places in a `(B, H)` array."""
+    """Returns the tile's sequences and units, which of its elements there are, and their places in a `(B, H)` array."""
     rows = tl.program_id(0).to(tl.int64) * BLOCK_B + tl.arange(0, BLOCK_B)[:, None]
     columns = tl.program_id(1).to(tl.int64) * BLOCK_H + tl.arange(0, BLOCK_H)[None, :]
     inside = (rows < B) & (columns < H)
@@ -59,7 +59,7 @@ def tile(B, H, BLOCK_B: tl.constexpr, BLOCK_H: tl.constexpr):
 
 @triton.jit
 def lengths_of(lengths, rows, B, T, RAGGED: tl.constexpr):
-    """The tile's lengths; no step beyond T is one."""
+    """Returns the tile's lengths; no step beyond T is one."""
     if RAGGED:
         return tl.minimum(tl.load(lengths + rows, mask=rows < B, other=0), T)
     return rows * 0 + T

@@ -39,7 +39,7 @@ class Stack(NamedTuple):
         return len(self.weights)
 
     def skips(self, layer: int) -> bool:
-        """Whether the layer also reads a level further down."""
+        """Returns whether the layer also reads a level further down."""
         return self.residual > 0 and layer >= self.residual
 
     def project(self, levels: list[Tensor], layer: int) -> Tensor:
@@ -61,7 +61,7 @@ class Stack(NamedTuple):
         return dt, dt.stride(0), dt.stride(1), given(self.lengths, dt)
 
     def options(self, like: Tensor) -> dict[str, Any]:
-        """What both kernels are specialised on."""
+        """Returns what both kernels are specialised on."""
         settings = {"RAGGED": self.lengths is not None, "MASKED": self.masks is not None, "STATE": TYPES[like.dtype]}
         return settings | tiles(*like.shape[-2:]).options
 
@@ -203,7 +203,7 @@ class _Backward:
         self.weights = [[None if part is None else dy.new_zeros(part.shape) for part in both] for both in stack.weights]
 
     def run(self, first: int, segment: Segment, grad_top: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
-        """The gradients of x and dt of a segment, if they are wanted."""
+        """Returns the gradients of x and dt of a segment, if they are wanted."""
         stack, x = self.stack, self.x[first : first + len(segment.forces[0])]
         steps, batch = x.shape[:2]
         to_levels: list[Tensor | None] = [None] * stack.layers + [grad_top]
@@ -225,7 +225,7 @@ class _Backward:
     def _adjoint(
         self, layer: int, first: int, segment: Segment, grad: Tensor | None, x: Tensor, time: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """The gradient of a layer's u, and its outputs."""
+        """Returns the gradient of a layer's u, and its outputs."""
         stack, force, kept = self.stack, segment.forces[layer], segment.states[layer]
         steps, batch, hidden = len(force), *self.dy.shape[1:]
         to_u, out = (x.new_empty(steps, batch, hidden) for _ in range(2))

@@ -134,7 +134,7 @@ def adjoint_kernel(
     BLOCK_H: tl.constexpr,
     CHUNK: tl.constexpr,
 ):
-    """The way back through a layer: `grad_y` and `grad_z` go from after the segment to before it.
+    """Returns the way back through a layer: `grad_y` and `grad_z` go from after the segment to before it.
 
     Writes du, the outputs once more, and (if TIME) this tile's share of the gradient of dt, `(tiles of H, steps, B)`.
     Adds the gradients of b, w and e to the tile's own row of `sums`, `(tiles of B, 3, H)`.
