@@ -90,12 +90,12 @@ def run_stream(*, repeats: int, as_json: bool, output: Path | None) -> None:
     with Console(stderr=True).status("bench") as line:
         timings = stream.time_stream(repeats, line.update)
     facts = bench.machine()
-    told = json.dumps({"stream": [vars(timing) for timing in timings], "machine": facts}, indent=2)
+    text_json = json.dumps({"stream": [vars(timing) for timing in timings], "machine": facts}, indent=2)
     text = f"{stream.as_markdown(timings)}\n\n{facts['cpu']}, {facts['threads']} threads, torch {facts['torch']}."
     if output is not None:
-        bench.write(output.with_suffix(".json"), told + "\n")
+        bench.write(output.with_suffix(".json"), text_json + "\n")
         bench.write(output.with_suffix(".md"), text + "\n")
-    print(told if as_json else text)
+    print(text_json if as_json else text)
 
 
 def _print_steps(timings: list[steps.StepTiming]) -> None:

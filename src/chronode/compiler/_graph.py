@@ -75,7 +75,7 @@ class Node:
         return self.op in ("param", "const")
 
     def view(self) -> View:
-        """Returns the whole code."""
+        """Returns a view of the whole value."""
         return View(self, self.shape, dense_strides(self.shape))
 
 

@@ -40,7 +40,7 @@ def facts_of(trained: Trained, estimator: str) -> dict[str, Any]:
         raise ValueError(f"this is a {other}: use {other}.load.")
     arguments = {"model": spec.model, "hidden_size": spec.hidden_size, "num_layers": spec.num_layers}
     arguments |= {"missing": spec.missing, "settings": dict(spec.settings) or None}
-    told = {
+    facts = {
         "estimator": estimator,
         "chronode": __version__,
         "arguments": arguments,
@@ -53,8 +53,8 @@ def facts_of(trained: Trained, estimator: str) -> dict[str, Any]:
         "notes": [],
     }
     if objective.classes is None:
-        return told | {"flat": objective.num_outputs == 1}
-    return told | _labels(objective.classes)
+        return facts | {"flat": objective.num_outputs == 1}
+    return facts | _labels(objective.classes)
 
 
 def _labels(classes: tuple[str, ...]) -> dict[str, Any]:
