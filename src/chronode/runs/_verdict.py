@@ -15,8 +15,8 @@ def unbeaten(summary: Mapping[str, Any]) -> tuple[str, float] | None:
     """Returns the best baseline of a finished run if the model does not beat it on the test part, else None.
 
     Example:
-        >>> told = {"metric": "accuracy", "test": {"accuracy": 0.7}, "baselines": {"linear": {"accuracy": 0.8}}}
-        >>> unbeaten(told), unbeaten({**told, "test": {"accuracy": 0.9}})
+        >>> summary = {"metric": "accuracy", "test": {"accuracy": 0.7}, "baselines": {"linear": {"accuracy": 0.8}}}
+        >>> unbeaten(summary), unbeaten({**summary, "test": {"accuracy": 0.9}})
         (('linear', 0.8), None)
     """
     tests = summary.get("test") or {}
@@ -38,11 +38,11 @@ def verdict(summary: Mapping[str, Any], *, series: int, start: str, forecast: bo
         forecast: Whether it forecasts.
 
     Example:
-        >>> told = {"metric": "accuracy", "test": {"accuracy": 0.7}, "baselines": {"linear": {"accuracy": 0.8}}}
-        >>> said = verdict({**told, "epochs": 20, "best_epoch": 20}, series=90, start="none", forecast=False)
-        >>> said.partition(" Most")[0]
+        >>> summary = {"metric": "accuracy", "test": {"accuracy": 0.7}, "baselines": {"linear": {"accuracy": 0.8}}}
+        >>> text = verdict({**summary, "epochs": 20, "best_epoch": 20}, series=90, start="none", forecast=False)
+        >>> text.partition(" Most")[0]
         'The model does not beat the baseline "linear" (accuracy 0.7, baseline 0.8).'
-        >>> said.partition("help: ")[2].split("; ")[0]
+        >>> text.partition("help: ")[2].split("; ")[0]
         'a linear start (--start linear)'
     """
     best = unbeaten(summary)
