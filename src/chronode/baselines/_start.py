@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ..data import Batch, Sequences
 from ..data._split import folds_of
 from ._features import build_features, dilations_for
-from ._linear import LOGISTIC_PENALTIES, Choice, Linear, fit_linear, loss_of, standardised
+from ._linear import LOGISTIC_PENALTIES, Choice, Linear, fit_linear, loss_of, standardized
 from ._naive import find_season
 from ._relative import Relative
 
@@ -52,7 +52,7 @@ class LinearStart(nn.Module):
         """Returns `(B, K)`, or `(B, T, K)` for a target per step."""
         with torch.no_grad():
             about = [self.get_buffer(name) for name in ("mean", "std", "low", "high")]
-            inputs = standardised(self.features(x, **times), *about)
+            inputs = standardized(self.features(x, **times), *about)
             return inputs @ self.get_buffer("weight") + self.get_buffer("bias")
 
     def take(self, linear: Linear) -> None:

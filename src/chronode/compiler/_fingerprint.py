@@ -14,7 +14,7 @@ _DEPTH = 6
 
 
 def fingerprint(cell: nn.Module) -> tuple[Any, ...]:
-    """Classes and their methods, settings, hooks, parametrisations, and the shapes of parameters and buffers.
+    """Classes and their methods, settings, hooks, parametrizations, and the shapes of parameters and buffers.
 
     Two equal fingerprints mean that the cell's Python code takes the same path. Functions are compared by
     identity, so a method that is replaced after tracing makes another fingerprint.

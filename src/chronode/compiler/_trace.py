@@ -75,7 +75,7 @@ class Traced:
 
 @contextmanager
 def keeping_buffers(cell: Any) -> Iterator[None]:
-    """Leaves buffers as they were: a batch normalisation counts what it sees."""
+    """Leaves buffers as they were: a batch normalization counts what it sees."""
     before = [(buffer, buffer.detach().clone()) for buffer in cell.buffers()]
     try:
         yield

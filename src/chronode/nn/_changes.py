@@ -1,7 +1,7 @@
 """Checks whether the step of a cell is exactly the one its class was written with, before a kernel runs it.
 
 A kernel does not call the cell, so it would ignore a method replaced by a subclass, a monkeypatch or an instance
-attribute, a submodule of another class, or a hook. Pruned and parametrised weights are fine: a kernel reads their
+attribute, a submodule of another class, or a hook. Pruned and parametrized weights are fine: a kernel reads their
 current values at each call.
 """
 
@@ -69,7 +69,7 @@ def why_changed(cell: nn.Module, written: Mapping[type, Methods]) -> str | None:
 
 
 def _surely_as_written(part: Any, written: Mapping[type, Methods], expected: type | None = None) -> bool:
-    """Checks quickly, at every call of a layer, that nothing is replaced, parametrised or hooked."""
+    """Checks quickly, at every call of a layer, that nothing is replaced, parametrized or hooked."""
     methods = written.get(expected or type(part))
     if methods is None or not methods.unchanged_in(type(part)):
         return False
@@ -102,7 +102,7 @@ def _why_replaced(place: str, part: Any, written: Mapping[type, Methods], expect
 
 
 def _modules(module: nn.Module, place: str) -> Iterator[tuple[str, nn.Module]]:
-    """Yields the module and its submodules with their names, except those of parametrised weights."""
+    """Yields the module and its submodules with their names, except those of parametrized weights."""
     yield place, module
     for name, child in module._modules.items():
         if child is not None and name != "parametrizations":

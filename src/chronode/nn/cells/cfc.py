@@ -35,9 +35,9 @@ class CfCCell(Cell):
         self.recurrent = nn.Linear(hidden_size, units, bias=False)
         self.deeper = nn.ModuleList(nn.Linear(units, units) for _ in range(layers - 1))
         self.heads = nn.Linear(units, 4 * hidden_size)
-        self._initialise(units)
+        self._initialize(units)
 
-    def _initialise(self, units: int) -> None:
+    def _initialize(self, units: int) -> None:
         """Applies Xavier initialization to each matrix of the equations separately."""
         both = torch.empty(units, self.input_size + self.hidden_size)
         nn.init.xavier_uniform_(both)
