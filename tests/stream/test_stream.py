@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from commands import chronode
+from commands import QUICK, chronode
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
@@ -71,6 +71,31 @@ def test_answers_per_step_are_those_of_predict(wave):
         answer = answers[row["w"], float(row["t"])]
         for name in ("x+1", "x+2"):
             assert answer[name] == pytest.approx(float(row[name]), abs=1e-5)
+
+
+def test_forecasts_from_windows_are_those_of_predict(wave, tmp_path):
+    """At every step the model sees the last steps alone; predict gives the forecast after the last of them."""
+    data = wave / "wave.csv"
+    flags = ("--id", "w", "--time", "t", "--forecast", 2, "--channels", "x", "--window", 4, "--model", "gru")
+    chronode("train", data, *flags, *QUICK, "--epochs", 1, "--output", tmp_path / "run")
+    rows = events(data)
+    stream, whole = Stream(tmp_path / "run"), Stream(tmp_path / "run")
+    answers = [stream.observe(r["w"], float(r["t"]), values(r, "xy")) for r in rows]
+    many = whole.observe_many([r["w"] for r in rows], [float(r["t"]) for r in rows], columns(rows, "xy"))
+    np.testing.assert_allclose(np.stack(many.values), [list(answer.values()) for answer in answers], atol=1e-5)
+    trained = package.load(tmp_path / "run")
+    for steps in (1, 3, 7, 12):
+        lines = data.read_text().splitlines()
+        kept = [line for line in lines[1:] if float(line.split(",")[1]) < 0.5 * steps]
+        (tmp_path / "part.csv").write_text("\n".join([lines[0], *kept]) + "\n")
+        found = trained.predict(trained.series(tmp_path / "part.csv", labelled=False))
+        for name, wanted in zip(found.ids, found.values, strict=True):
+            places = [n for n, r in enumerate(rows) if r["w"] == str(name).partition("[")[0]]
+            np.testing.assert_allclose(list(answers[places[steps - 1]].values()), wanted, atol=1e-5)
+    path = stream.save(tmp_path / "a.state")
+    loaded = Stream(tmp_path / "run")
+    loaded.load(path)
+    assert loaded.observe(1, 99.0, {"x": 0.1, "y": 1}) == stream.observe(1, 99.0, {"x": 0.1, "y": 1})
 
 
 def test_packed_models_stream_too(home, tmp_path):

@@ -18,6 +18,10 @@ _FIRST_CAPACITY = 1024
 class States:
     """State, last time and last output of every id.
 
+    Args:
+        initial: State of a new id, each part `(cells, 1, size)`.
+        num_outputs: Number of outputs of the model.
+
     Attributes:
         rows: Id -> row.
         parts: State of the layer, each part `(cells, capacity, size)`.
@@ -25,11 +29,10 @@ class States:
         outputs: `(capacity, K)` last output of the model.
     """
 
-    def __init__(self, model: SequenceModel):
-        with torch.no_grad():
-            self._initial = tuple(part.detach().clone() for part in model.layer.initial_state(1))
+    def __init__(self, initial: Sequence[Tensor], num_outputs: int):
+        self._initial = tuple(initial)
         self.parts = [part.new_zeros(part.shape[0], 0, *part.shape[2:]) for part in self._initial]
-        self.outputs = model.head.weight.new_zeros(0, model.head.out_features).detach()
+        self.outputs = self._initial[0].new_zeros(0, num_outputs)
         self.last: NDArray[np.float64] = np.empty(0)
         self.rows: dict[str, int] = {}
         self._free: list[int] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,6 +18,8 @@ from .._files import replacing
 from .._schema import parse
 from ..runs import Trained
 from ..training import Predictions
+from ._followed import follow
+from ._grouping import by_count, groups, repeat
 from ._intake import Intake, Observations, as_columns
 from ._states import States, fingerprint
 
@@ -68,13 +69,12 @@ class Stream:
     def __init__(self, run: str | Path | Trained, *, late: str = "refuse", idle: float | None = None):
         trained = run if isinstance(run, Trained) else Trained.load(run)
         self.trained = trained
-        reading = check_streamable(trained)
+        reading, self._model = follow(trained)
         self.late = one_of("late", late, ("refuse", "ignore"))
         self.idle = None if idle is None else number("idle", idle, above=0)
         self._intake = Intake(reading)
-        self._model = copy.deepcopy(trained.model).eval()
-        self._model.layer.outputs = "all"  # every observation is answered
-        self._states = States(self._model)
+        self._missing = trained.model.layer.missing
+        self._states = States(self._model.initial_state(), trained.model.head.out_features)
         self._equal_times = reading.options.get("duplicates") == "keep"
         self._newest = self._swept = -np.inf
         self.unit = reading.unit
@@ -153,7 +153,7 @@ class Stream:
         return answer
 
     def _ahead(self, row: int, at: Any) -> torch.Tensor:
-        if not self._intake.timed or not self.trained.model.layer.missing:
+        if not self._intake.timed or not self._missing:
             why = "times" if not self._intake.timed else "missing values: train with --allow-missing"
             raise ValueError(f"at={at!r} needs a model that was trained with {why}.")
         (time,) = self._intake.read([at], {}, 1).times  # pyrefly: ignore[not-iterable]
@@ -162,11 +162,9 @@ class Stream:
             raise ValueError(f"at={at!r} is earlier than the last observation of the id.")
         place = np.array([row])
         like = self._states.outputs
-        nothing = torch.zeros(1, 1, self._model.layer.input_size, dtype=like.dtype)
-        with torch.no_grad():
-            output, _ = self._model.run(
-                nothing, self._states.get(place), dt=like.new_full((1, 1), gap), observed=nothing.bool()
-            )
+        nothing = like.new_zeros(1, 1, len(self.trained.reading.channels))  # pyrefly: ignore[missing-attribute]
+        arguments = {"dt": like.new_full((1, 1), gap), "observed": nothing.bool(), "lengths": torch.tensor([1])}
+        output, _ = self._model.run(nothing, self._states.get(place), **arguments)
         return output[0, 0]
 
     # ---- the step of a batch ------------------------------------------------------------------------------
@@ -186,7 +184,7 @@ class Stream:
             refuse: Whether a late observation is a ValueError, before anything is changed; None: as `late` says.
         """
         known = np.array([self._states.rows.get(name, -1) for name in ids])
-        group = _groups(ids)
+        group = groups(ids)
         taken = self._in_order(known, group, found.times)
         if (self.late == "refuse" if refuse is None else refuse) and not taken.all():
             late = ids[int(np.flatnonzero(~taken)[0])]
@@ -197,12 +195,12 @@ class Stream:
         outputs = self._states.outputs.new_zeros(len(ids), self._states.outputs.shape[1])
         outputs[torch.from_numpy(known >= 0)] = self._states.outputs[torch.from_numpy(known[known >= 0])]
         rows, _ = self._states.find([ids[place] for place in places])
-        for part in _by_count(group[places]):
+        for part in by_count(group[places]):
             self._run(places, rows, part, found, outputs)
         self.counts.observations += len(places)
         self.counts.late += len(ids) - len(places)
         if len(places) < len(ids):
-            _repeat(outputs, taken, group)
+            repeat(outputs, taken, group)
         self._drop_idle()
         return taken, outputs
 
@@ -245,7 +243,7 @@ class Stream:
         known = ~np.isnan(values)
         x = torch.from_numpy(np.where(known & valid[..., None], values, 0))
         arguments: dict[str, Any] = {"lengths": torch.from_numpy(valid.sum(1))}
-        if self._model.layer.missing:
+        if self._missing:
             arguments["observed"] = torch.from_numpy(known & valid[..., None])
         if found.times is not None:
             times = found.times[at]
@@ -256,8 +254,7 @@ class Stream:
             last = times[np.arange(len(part)), valid.sum(1) - 1]
             self._states.last[own] = last
             self._newest = max(self._newest, float(last.max()))
-        with torch.no_grad():
-            output, state = self._model.run(x, self._states.get(own), **arguments)
+        output, state = self._model.run(x, self._states.get(own), **arguments)
         self._states.put(own, state)
         self._states.outputs[torch.from_numpy(own)] = output[torch.arange(len(part)), arguments["lengths"] - 1]
         outputs[torch.from_numpy(at[valid])] = output[torch.from_numpy(valid)]
@@ -345,59 +342,5 @@ class Stream:
         self._newest = self._swept = -np.inf if newest is None else newest
 
 
-def check_streamable(trained: Trained) -> Any:
-    """Returns how the model reads files; refuses models that cannot follow a stream."""
-    reading, model = trained.reading, trained.model
-    if reading is None:
-        raise ValueError(f"{trained.path} was trained on the task {trained.config.data.source}, which is not a stream.")
-    if model.layer.bidirectional:
-        raise ValueError("a bidirectional model reads a series backwards too, which a stream cannot: train without it.")
-    if getattr(model, "start", None) is not None or getattr(model, "relative", None) is not None:
-        raise ValueError("a model with a linear start needs whole series: train with start='none' to stream.")
-    if reading.window and not reading.per_step:
-        raise ValueError("the model answers once per window of a series: train without a window to stream.")
-    if {"channel", "row_per_series"} & reading.options.keys():
-        raise ValueError("the model was trained on a file without a row per time: a stream has one.")
-    return reading
-
-
 def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
-
-
-def _groups(ids: Sequence[str]) -> NDArray[np.int64]:
-    """Returns the number of each id, in the order of their first appearance."""
-    numbers: dict[str, int] = {}
-    return np.array([numbers.setdefault(name, len(numbers)) for name in ids], dtype=np.int64)
-
-
-def _repeat(outputs: torch.Tensor, taken: NDArray[np.bool_], group: NDArray[np.int64]) -> None:
-    """Gives each observation that was not taken the output of the one before it in its group, if there is one."""
-    last: dict[int, int] = {}
-    for place, (was_taken, of) in enumerate(zip(taken.tolist(), group.tolist(), strict=True)):
-        if was_taken:
-            last[of] = place
-        elif of in last:
-            outputs[place] = outputs[last[of]]
-
-
-def _by_count(group: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Returns padded batches `(B, T)` of places, -1 at padding: groups of similar size are together.
-
-    Example:
-        >>> [batch.tolist() for batch in _by_count(np.array([0, 1, 0, 0, 2]))]
-        [[[1], [4]], [[0, 2, 3]]]
-    """
-    if not len(group):
-        return []
-    order = np.argsort(group, kind="stable")
-    _, starts, counts = np.unique(group[order], return_index=True, return_counts=True)
-    sizes = np.floor(np.log2(counts)).astype(int)
-    batches = []
-    for size in np.unique(sizes):
-        chosen = np.flatnonzero(sizes == size)
-        steps = np.arange(counts[chosen].max())
-        at = starts[chosen, None] + steps
-        inside = steps < counts[chosen, None]
-        batches.append(np.where(inside, order[np.where(inside, at, 0)], -1))
-    return batches

@@ -1,0 +1,123 @@
+"""Models as a stream runs them: from the states of many series to their outputs after each new step."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from .._model import SequenceModel
+from ..runs import Reading, Trained
+
+State = tuple[Tensor, ...]
+
+
+class Followed(Protocol):
+    """What a stream needs of a model."""
+
+    def initial_state(self) -> State:
+        """Returns the state of one new series, each part `(cells, 1, size)`."""
+        ...
+
+    def run(self, x: Tensor, state: State, **times: Tensor) -> tuple[Tensor, State]:
+        """Returns outputs `(B, T, K)` after each step of `x (B, T, D)`, and the states after the last valid one."""
+        ...
+
+
+class Recurrent:
+    """A model whose answer follows from the state of its layer."""
+
+    def __init__(self, model: SequenceModel):
+        self._model = copy.deepcopy(model).eval()
+        self._model.layer.outputs = "all"  # every observation is answered
+
+    def initial_state(self) -> State:
+        """Returns the state of one new series."""
+        return tuple(part.detach().clone() for part in self._model.layer.initial_state(1))
+
+    @torch.no_grad()
+    def run(self, x: Tensor, state: State, **times: Tensor) -> tuple[Tensor, State]:
+        """Returns the outputs after each step, and the states after the last."""
+        return self._model.run(x, state, **times)
+
+
+class Windowed:
+    """A model that sees the last `window` steps at a time; these steps are its state.
+
+    The parts of a state are the values, whether they were observed, the gaps before the steps, and how many steps there
+    are; the newest step is the last.
+
+    Args:
+        model: The model, with one output per window.
+        window: Number of steps.
+    """
+
+    def __init__(self, model: SequenceModel, window: int):
+        self._model, self._window, self._channels = model.eval(), window, model.layer.input_size
+
+    def initial_state(self) -> State:
+        """Returns the state of one new series."""
+        like = self._model.head.weight.detach()
+        sizes = (self._window * self._channels, self._window * self._channels, self._window, 1)
+        return tuple(like.new_zeros(1, 1, size) for size in sizes)
+
+    @torch.no_grad()
+    def run(self, x: Tensor, state: State, **times: Tensor) -> tuple[Tensor, State]:
+        """Returns the outputs of the windows that end at each step, and the last windows."""
+        batch, steps = x.shape[:2]
+        window, lengths = self._window, times["lengths"]
+        observed, dt = times.get("observed", torch.ones_like(x)), times.get("dt", x.new_ones(batch, steps))
+        new = (x, observed.to(x), dt[..., None].to(x))
+        kept = [part[0].view(batch, window, -1) for part in state[:3]]
+        series = [torch.cat(pair, dim=1) for pair in zip(kept, new, strict=True)]
+        count = state[3][0].long()  # (B, 1)
+        rows = torch.arange(batch)[:, None]
+        inside = torch.arange(steps) < lengths[:, None]
+        # The window of each valid step, with its first step first.
+        row, step = inside.nonzero(as_tuple=True)
+        size = (count[row, 0] + step + 1).clamp(max=window)
+        place = torch.arange(int(size.max()))
+        at = (window + step + 1 - size)[:, None] + place
+        there = place < size[:, None]
+        at = torch.where(there, at, 0)
+        seen = [torch.where(there[..., None], part[row[:, None], at], 0) for part in series]
+        outputs = self._outputs(seen, size, times)
+        found = outputs.new_zeros(batch, steps, outputs.shape[-1])
+        found[row, step] = outputs
+        last = lengths[:, None] + torch.arange(window)
+        after = [part[rows, last].reshape(1, batch, -1) for part in series]
+        return found, (*after, (count + lengths[:, None]).clamp(max=window).to(x)[None])
+
+    def _outputs(self, seen: list[Tensor], size: Tensor, times: dict[str, Tensor]) -> Tensor:
+        x, observed, gaps = seen
+        arguments: dict[str, Any] = {"lengths": size}
+        if "dt" in times:
+            arguments["dt"] = gaps[..., 0].clone()
+            arguments["dt"][:, 0] = 0  # as in training, a window begins at its first step
+        if "observed" in times:
+            arguments["observed"] = observed.bool()
+        return self._model(x, **arguments)
+
+
+def follow(trained: Trained) -> tuple[Reading, Followed]:
+    """Returns how the model reads files, and the model as a stream runs it.
+
+    Raises:
+        ValueError: The model cannot follow a stream.
+    """
+    reading, model = trained.reading, trained.model
+    if reading is None:
+        raise ValueError(f"{trained.path} was trained on the task {trained.config.data.source}, which is not a stream.")
+    if reading.window and not reading.per_step and not reading.horizon:
+        raise ValueError("the model answers once per window of a series: train without a window to stream.")
+    if (model.start is not None or model.relative is not None) and not reading.window:
+        raise ValueError("a model with a linear start needs whole series: train with --start none to stream.")
+    if {"channel", "row_per_series"} & reading.options.keys():
+        raise ValueError("the model was trained on a file without a row per time: a stream has one.")
+    if reading.horizon and not reading.per_step:
+        return reading, Windowed(model, reading.window)
+    if model.layer.bidirectional:
+        raise ValueError("a bidirectional model reads a series backwards too, which a stream cannot: train without it.")
+    return reading, Recurrent(model)
