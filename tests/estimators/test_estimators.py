@@ -159,3 +159,14 @@ def test_times_are_routed():
         clf = classifier().set_fit_request(times=True).set_score_request(times=True)
         told = cross_val_score(clf, list(X), y, cv=2, params={"times": times}, error_score="raise")
     assert np.isfinite(told).all()
+
+
+def test_without_a_named_model_there_is_a_linear_start():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 1, 12))
+    y = (X[:, 0, 3] - X[:, 0, 8] > 0).astype(int)
+    quick = {"hidden_size": 4, "epochs": 1, "random_state": 0}
+    unnamed, named = SequenceClassifier(**quick).fit(X, y), SequenceClassifier("gru", **quick).fit(X, y)
+    assert unnamed.model_.start.features.kind == "values" and named.model_.start is None
+    assert unnamed.score(X, y) > 0.9 > named.score(X, y)
+    assert SequenceClassifier("gru", start="linear", **quick).fit(X, y).model_.start is not None

@@ -20,12 +20,15 @@ from ..training._settings import STARTS
 from ._files import Stored
 from ._inputs import OTHER_ORDER, Reader, is_frame
 
+USUAL_MODEL = "mmrnn"
+"""Model of an estimator that is given none."""
+
 
 class SequenceEstimator(Stored):
     """Base class of SequenceClassifier, SequenceRegressor and SequenceForecaster.
 
     Args:
-        model: Name of a registered model (`chronode.models()`).
+        model: Name of a registered model (`chronode.models()`); None for mmrnn with a linear start.
         hidden_size: Units of each layer.
         num_layers: Number of stacked layers.
         epochs: Maximum number of passes over the training series.
@@ -40,7 +43,7 @@ class SequenceEstimator(Stored):
         settings: Settings of the layer and the model (`{"dropout": 0.1, "bidirectional": True}`) and of `ModelSpec`.
         training: Other `chronode.training.Settings` (`{"optimizer": "adamw", "weight_decay": 0.01}`).
         start: "linear": a linear model is fitted first, and the network learns what it leaves; "none": the network
-            alone.
+            alone. By default "linear" if no model is named.
         n_threads: Threads of torch in training; by default chosen automatically.
         device: Device for training and prediction: "cpu" or "cuda".
         random_state: Random seed; an integer makes training reproducible.
@@ -50,7 +53,7 @@ class SequenceEstimator(Stored):
 
     def __init__(
         self,
-        model: str = "mmrnn",
+        model: str | None = None,
         *,
         hidden_size: int = 64,
         num_layers: int = 1,
@@ -63,7 +66,7 @@ class SequenceEstimator(Stored):
         missing: bool | None = None,
         settings: dict[str, Any] | None = None,
         training: dict[str, Any] | None = None,
-        start: str = "none",
+        start: str | None = None,
         n_threads: int | None = None,
         device: str = "cpu",
         random_state: int | np.random.RandomState | None = None,
@@ -145,7 +148,7 @@ class SequenceEstimator(Stored):
         missing = s.has_missing if self.missing is None else self.missing
         # A grid search passes NumPy numbers, but a spec is stored as JSON.
         sizes = [whole(name, getattr(self, name), at_least=1) for name in ("hidden_size", "num_layers")]
-        spec = ModelSpec.for_data(train, self.model, *sizes, missing=missing, **self._spec(train), **own)
+        spec = ModelSpec.for_data(train, self.model or USUAL_MODEL, *sizes, missing=missing, **self._spec(train), **own)
         fitted = self._run(train, valid, spec, scaler, self._training(self.epochs, seed))
         self.scaler_ = scaler
         self.options_ = options_like(s)
@@ -173,7 +176,10 @@ class SequenceEstimator(Stored):
     def _run(
         self, train: Sequences, valid: Sequences, model: ModelSpec | SequenceModel, scaler: Scaler, settings: Settings
     ) -> Fitted:
-        start = "none" if isinstance(model, SequenceModel) else one_of("start", self.start, STARTS)
+        usual = "linear" if self.model is None and train.base_values.dtype.kind == "f" else "none"
+        start = usual if self.start is None else one_of("start", self.start, STARTS)
+        if isinstance(model, SequenceModel):  # training goes on: the linear part stays
+            start = "none"
         return fit(scaler.transform(train), model, settings, start=start, valid=scaler.transform(valid), scaler=scaler)
 
     def _fit_scaler(self, train: Sequences) -> Scaler:

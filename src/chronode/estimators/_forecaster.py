@@ -69,7 +69,7 @@ class SequenceForecaster(SequenceEstimator):
 
     def __init__(
         self,
-        model: str = "mmrnn",
+        model: str | None = None,
         *,
         horizon: int = 1,
         channels: Sequence[str | int] | None = None,

@@ -1,0 +1,185 @@
+"""Defaults against simple baselines, on data sets that ship with aeon, sktime, statsmodels and scikit-learn.
+
+    python benchmarks/defaults.py [NAME ...] [--seeds 3] [--quick]
+
+Every figure is stored in benchmarks/defaults.json as soon as it is known; what is there is not computed again.
+benchmarks/defaults.md is the table.
+"""
+
+import argparse
+import json
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from chronode.baselines import find_season
+from chronode.estimators import SequenceClassifier, SequenceForecaster, SequenceRegressor
+
+HERE = Path(__file__).parent
+CLASSES = ["ArrowHead", "ItalyPowerDemand", "GunPoint", "BasicMotions", "JapaneseVowels", "OSULeaf", "ACSF1"]
+CLASSES += ["UnitTest", "PickupGestureWiimoteZ", "digits", "breast_cancer", "wine"]
+VALUES = ["Covid3Month", "CardanoSentiment", "diabetes"]
+SERIES = {"co2": 52, "sunspots": 20, "elnino": 24, "nile": 10, "realgdp": 8, "unemp": 8, "cpi": 8}
+SERIES |= {"airline": 12, "lynx": 10, "shampoo": 6}
+ORIGINS = 3
+
+
+def parts(name):
+    """(training X, y, test X, y); tables of scikit-learn are series of their columns."""
+    if name in ("digits", "breast_cancer", "wine", "diabetes"):
+        from sklearn import datasets
+        from sklearn.model_selection import train_test_split
+
+        X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+        a, b, ya, yb = train_test_split(X[:, None], y, test_size=0.5, random_state=0, stratify=None)
+        return a, ya, b, yb
+    from aeon.datasets import load_classification, load_regression
+
+    load = load_regression if name in VALUES else load_classification
+    return (*load(name, split="train"), *load(name, split="test"))
+
+
+def series(name):
+    """One series, (T,)."""
+    import statsmodels.api as sm
+
+    data = sm.datasets
+    if name == "co2":
+        return data.co2.load_pandas().data["co2"].interpolate().to_numpy()
+    if name == "sunspots":
+        return data.sunspots.load_pandas().data["SUNACTIVITY"].to_numpy()
+    if name == "elnino":
+        return data.elnino.load_pandas().data.iloc[:, 1:].to_numpy().ravel()
+    if name == "nile":
+        return data.nile.load_pandas().data["volume"].to_numpy()
+    if name in ("realgdp", "unemp", "cpi"):
+        return data.macrodata.load_pandas().data[name].to_numpy()
+    from sktime import datasets
+
+    load = {"airline": datasets.load_airline, "lynx": datasets.load_lynx, "shampoo": datasets.load_shampoo_sales}
+    return np.asarray(load[name](), dtype=float).ravel()
+
+
+def holes(X, share=0.3):
+    """The same series with a share of their values missing."""
+    rng = np.random.default_rng(0)
+    made = [np.array(x, dtype=float) for x in X]
+    for x in made:
+        x[rng.random(x.shape) < share] = np.nan
+    return made
+
+
+def classify(name, seeds):
+    """Accuracies, or R² of numbers."""
+    from aeon.classification.convolution_based import MiniRocketClassifier
+    from aeon.classification.distance_based import KNeighborsTimeSeriesClassifier
+    from aeon.regression.convolution_based import MiniRocketRegressor
+
+    X, y, test, truth = parts(name)
+    kind = SequenceRegressor if name in VALUES else SequenceClassifier
+    yield "chronode", [kind(random_state=seed).fit(list(X), y).score(list(test), truth) for seed in range(seeds)]
+    if name not in VALUES:
+        missing = kind(random_state=0, missing=True).fit(holes(X), y)
+        yield "chronode, 30% missing", [missing.score(holes(test), truth)]
+        yield "1-NN DTW", [KNeighborsTimeSeriesClassifier(distance="dtw").fit(X, y).score(test, truth)]
+    rocket = MiniRocketRegressor if name in VALUES else MiniRocketClassifier
+    try:
+        yield "MiniRocket", [rocket(random_state=seed).fit(X, y).score(test, truth) for seed in range(seeds)]
+    except ValueError as error:  # unequal lengths, or too short
+        print(f"{name}: MiniRocket: {error}")
+
+
+def forecast(name, seeds):
+    """Mean absolute errors over the last origins."""
+    from statsmodels.tsa.ar_model import AutoReg, ar_select_order
+
+    whole, horizon = series(name), SERIES[name]
+    origins = [len(whole) - horizon * (i + 1) for i in range(ORIGINS)]
+    errors = {}
+    for origin in [o for o in origins if o >= max(3 * horizon, len(whole) // 2)]:
+        past, future = whole[:origin], whole[origin : origin + horizon]
+        season, ahead = find_season(past), np.arange(1, horizon + 1)
+        found = {
+            "last": np.full(horizon, past[-1]),
+            "seasonal naive": np.resize(past[-season:], horizon),
+            "drift": past[-1] + (past[-1] - past[0]) / (len(past) - 1) * ahead,
+        }
+        most = min(max(60, season + 2), len(past) // 3)
+        lags = ar_select_order(past, maxlag=most, ic="aic").ar_lags or 1
+        found["AR"] = AutoReg(past, lags=lags).fit().predict(origin, origin + horizon - 1)
+        for seed in range(seeds):
+            model = SequenceForecaster(horizon=horizon, random_state=seed).fit([past])
+            found[f"chronode {seed}"] = model.predict([past])[0, :, 0]
+        for key, values in found.items():
+            errors.setdefault(key.split()[0] if key.startswith("chronode") else key, []).append(
+                float(np.abs(values - future).mean())
+            )
+    for key, values in errors.items():
+        yield key, [float(np.mean(values))]
+
+
+def table(found):
+    """The figures of all data sets as Markdown."""
+    lines = [
+        "# Defaults against simple baselines",
+        "",
+        "`python benchmarks/defaults.py`; see there for the data sets.",
+        "",
+    ]
+    groups = {"Classes: accuracy": CLASSES, "Numbers: R²": VALUES, "Forecasts: mean absolute error": list(SERIES)}
+    for title, names in groups.items():
+        rows = {name: found[name] for name in names if name in found}
+        columns = list(dict.fromkeys(key for row in rows.values() for key in row if key != "seconds"))
+        if not rows:
+            continue
+        lines += [f"## {title}", "", f"| data set | {' | '.join(columns)} |", f"| --- |{' ---: |' * len(columns)}"]
+        for name, row in rows.items():
+            cells = [f"{np.mean(row[key]):.4g}" if key in row else "" for key in columns]
+            lines.append(f"| {name} | {' | '.join(cells)} |")
+        lines += ["", *summary(title, rows), ""]
+    return "\n".join(lines)
+
+
+def summary(title, rows):
+    """The figures over all data sets."""
+    mean = {name: {key: float(np.mean(value)) for key, value in row.items()} for name, row in rows.items()}
+    if title.startswith("Forecasts"):
+        naive = [r["chronode"] / min(r["last"], r["seasonal naive"], r["drift"]) for r in mean.values()]
+        ar = [r["chronode"] / r["AR"] for r in mean.values()]
+        worse = sum(r["chronode"] > r["last"] for r in mean.values())
+        return [
+            f"Mean ratio to the best of last value, seasonal naive and drift: {np.mean(naive):.3f}; to AR: "
+            f"{np.mean(ar):.3f}; worse than the last value: {worse} of {len(mean)}."
+        ]
+    found = []
+    for other in ("1-NN DTW", "MiniRocket", "chronode, 30% missing"):
+        gaps = [100 * (r["chronode"] - r[other]) for r in mean.values() if other in r]
+        if gaps:
+            found.append(f"chronode minus {other}: {np.mean(gaps):+.1f} points over {len(gaps)} data sets.")
+    return found
+
+
+def main():
+    warnings.filterwarnings("ignore")
+    options = argparse.ArgumentParser()
+    options.add_argument("names", nargs="*")
+    options.add_argument("--seeds", type=int, default=3)
+    asked = options.parse_args()
+    path = HERE / "defaults.json"
+    found = json.loads(path.read_text()) if path.is_file() else {}
+    for name in asked.names or [*SERIES, *CLASSES, *VALUES]:
+        if name in found:
+            continue
+        begun = time.perf_counter()
+        measure = forecast if name in SERIES else classify
+        row = dict(measure(name, asked.seeds))
+        found[name] = {**row, "seconds": [round(time.perf_counter() - begun, 1)]}
+        path.write_text(json.dumps(found, indent=1) + "\n")
+        print(name, {key: round(float(np.mean(value)), 4) for key, value in found[name].items()}, flush=True)
+        (HERE / "defaults.md").write_text(table(found))
+
+
+if __name__ == "__main__":
+    main()
