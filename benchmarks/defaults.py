@@ -1,6 +1,6 @@
 """Defaults against simple baselines, on data sets that ship with aeon, sktime, statsmodels and scikit-learn.
 
-    python benchmarks/defaults.py [NAME ...] [--seeds 3] [--quick]
+    python benchmarks/defaults.py [NAME ...] [--seeds 3]
 
 Every figure is stored in benchmarks/defaults.json as soon as it is known; what is there is not computed again.
 benchmarks/defaults.md is the table.

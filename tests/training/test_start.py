@@ -35,10 +35,11 @@ def test_epoch_0_is_the_linear_model():
 
 
 def test_a_training_that_helps_nothing_gives_the_linear_model_back():
-    fitted, s = trained(learning_rate=30.0, clip=0)
+    fitted, s = trained(learning_rate=1e-12)
     assert fitted.best_epoch == 0 and fitted.best is fitted.start
     linear = fit_start(s[:30], s[30:])
     torch.testing.assert_close(fitted.model(s.batch().x), linear.outputs(s).float())
+    assert fitted.evaluate(s[30:])["loss"] == fitted.start.valid_loss
 
 
 def test_the_network_learns_from_outputs_that_did_not_see_the_series(monkeypatch):
@@ -128,3 +129,15 @@ def test_errors_of_a_forecast_are_measured_in_the_scale_of_the_window():
     unit = model.unit(w.batch().x)
     half = len(w) // 2
     torch.testing.assert_close(unit[half:], 1000 * unit[:half], rtol=1e-4, atol=1e-4)
+
+
+def test_a_linear_start_is_beaten_by_more_than_chance_allows():
+    from chronode.training import Objective
+
+    objective = Objective.for_data(waves())
+    assert objective.gain(0.95, 0.9) == pytest.approx(0.5)
+    loss = objective.with_settings("loss", None, waves())
+    assert loss.gain(0.8, 1.0) == pytest.approx(0.2) and loss.gain(float("nan"), 1.0) == 0
+    fitted, s = trained(epochs=1)
+    gained = fitted.objective.gain(fitted.history[0].valid_loss, fitted.start.valid_loss)
+    assert (fitted.best_epoch == 1) == (gained > len(s[30:]) ** -0.5)

@@ -132,10 +132,7 @@ class Training:
         rate = self._rate(self.place.batch - 1)
         epoch = Epoch(number, loss / weight if weight else float("nan"), valid_loss, found, rate, self.epoch_seconds)
         value = valid_loss if self.objective.metric == "loss" else found[self.objective.metric]
-        better = self.objective.better(value, self.best_value)
-        if value == self.best_value:  # on small data many epochs have the same accuracy: the lower loss wins
-            best = self.history[self.best_epoch - 1] if self.best_epoch else self.start
-            better = best is not None and valid_loss < best.valid_loss
+        better = self._is_better(value, valid_loss)
         if better or not self.best:
             self.best_epoch, self.best_value = number, value if better else None
             self.best = {name: tensor.clone() for name, tensor in self.candidate().state_dict().items()}
@@ -168,6 +165,21 @@ class Training:
         value = loss if self.objective.metric == "loss" else found[self.objective.metric]
         self.best_value = value if value == value else None
         self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+
+    def _is_better(self, value: float, valid_loss: float) -> bool:
+        """Whether an epoch is the best so far; a linear start has to be beaten by more than chance allows."""
+        if self.best_epoch == 0 and self.start is not None and self.best_value is not None:
+            return self.objective.gain(value, self.best_value) > self._independent() ** -0.5
+        if value == self.best_value:  # on small data many epochs have the same accuracy; the lower loss decides
+            return valid_loss < self.history[self.best_epoch - 1].valid_loss
+        return self.objective.better(value, self.best_value)
+
+    def _independent(self) -> float:
+        """How many validation targets do not overlap."""
+        if self.model.relative is None:
+            return len(self.valid)
+        horizon = self.objective.num_outputs / len(self.model.relative.channels)
+        return max(1.0, len(self.valid) / horizon)
 
     def _given(self, batch: Batch) -> dict[str, Tensor]:
         """Returns the out-of-sample outputs of the linear start for these series, if there are any."""

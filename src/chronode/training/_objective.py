@@ -157,6 +157,18 @@ class Objective:
             output, target = (self.scaler.inverse_target(values) for values in (output, target))
         return scores.update(output, target)
 
+    def gain(self, value: float, than: float) -> float:
+        """Returns by what share `value` of the selection metric is closer to perfect than `than`; NaN gains nothing.
+
+        Example:
+            >>> Objective("class", 2, False, "accuracy", ("accuracy",), "cross_entropy").gain(0.95, 0.9)
+            0.5
+        """
+        lower = self.metric in LOWER_IS_BETTER
+        own, other = (value, than) if lower else (1 - value, 1 - than)
+        share = (other - own) / other if other > 0 else 0.0
+        return round(share, 12) if share == share else 0.0
+
     def better(self, value: float, than: float | None) -> bool:
         """Returns whether `value` of the selection metric is better; NaN never is."""
         if than is None or value != value:
