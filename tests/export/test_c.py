@@ -115,7 +115,7 @@ def test_bad_observations_are_refused_and_change_nothing(tmp_path):
 
 
 def test_int8_takes_at_most_30_percent_of_the_flash(tmp_path):
-    for model in ("mmrnn", "ltc", "lstm", "gru", "irnn", "ernn"):
+    for model in ("mmrnn", "unicornn", "ltc", "lstm", "gru", "irnn", "ernn"):
         sizes = []
         for weights in ("float32", "int8"):
             export(built(model, hidden=64), tmp_path, classes=CLASSES, scaler=SCALER, weights=weights)

@@ -6,6 +6,7 @@ import ctypes
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -49,15 +50,16 @@ class CRunner:
     Args:
         folder: With the .c and .h files.
         compiler: The C compiler; by default the first of cc, gcc and clang that is there.
+        flags: More flags for it.
     """
 
-    def __init__(self, folder: Path, compiler: str | None = None):
+    def __init__(self, folder: Path, compiler: str | None = None, flags: Sequence[str] = ()):
         found = compiler or next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
         if found is None:
             raise ValueError("no C compiler was found (cc, gcc, clang): install one, such as with `apt install gcc`.")
         with tempfile.TemporaryDirectory() as place:
             library = Path(place) / "model.so"
-            command = [found, "-std=c99", "-O2", "-fPIC", "-shared", "-o", library, folder / f"{NAME}.c", "-lm"]
+            command = [found, "-std=c99", "-O2", *flags, "-fPIC", "-shared", "-o", library, folder / f"{NAME}.c", "-lm"]
             done = subprocess.run([*map(str, command)], capture_output=True, text=True)
             if done.returncode:
                 raise ValueError(f"{found} cannot compile {folder / f'{NAME}.c'}:\n{done.stderr}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,8 @@ from ._c_loops import affine
 from ._c_text import number, table
 
 _FEWEST = 64  # elements of a parameter that is worth a scale per row
+_SHORTEST = 32  # elements of a vector that is worth a scale
+_MOST_LOST = 1e-3
 _LARGEST = 127
 _SCALES = 65535
 _LARGEST_SHORT = 32767
@@ -74,15 +76,16 @@ class Constants:
     Args:
         tensors: The parameters.
         nodes: The nodes that read them.
-        int8: Store matrices in 8 bits.
+        int8: Store matrices in 8 bits and vectors in 16.
+        exact: Parameters that stay as they are.
     """
 
-    def __init__(self, tensors: Sequence[NDArray[Any]], nodes: Sequence[Node], int8: bool):
+    def __init__(self, tensors: Sequence[NDArray[Any]], nodes: Sequence[Node], int8: bool, exact: Collection[int] = ()):
         self.tensors = [np.asarray(t, np.float32) if t.dtype.kind in "fb" else t for t in tensors]
-        axes = _row_axes(self.tensors, nodes) if int8 else {}
+        nodes = nodes if int8 else []
+        axes = {index: axis for index, axis in _row_axes(self.tensors, nodes).items() if index not in exact}
         self.rounded = {index: rounded(self.tensors[index], axis) for index, axis in axes.items()}
-        self.biases = _shortened(self.tensors, nodes, self.rounded)
-        self.int8 = int8
+        self.short = {index: _shortened(self.tensors[index]) for index in _vectors(self.tensors, nodes, axes, exact)}
         self.definitions: dict[str, str] = {}
         self.bytes = 0
         self._known: dict[object, str] = {}
@@ -90,13 +93,16 @@ class Constants:
     def values(self) -> list[NDArray[Any]]:
         """Returns the parameters as the generated code sees them."""
         known = {i: one.as_float() for i, one in self.rounded.items()}
-        known |= {i: np.float32(unit) * values.astype(np.float32) for i, (values, unit) in self.biases.items()}
+        known |= {i: np.float32(unit) * values.astype(np.float32) for i, (values, unit) in self.short.items()}
         return [known.get(i, tensor) for i, tensor in enumerate(self.tensors)]
 
     def element(self, view: View, indices: Sequence[str]) -> str:
         """Returns an element of a parameter within a loop over `indices`."""
         index, place = view.node.detail, affine(list(indices), view.strides, view.offset)
         known = self.rounded.get(index)
+        if index in self.short:
+            values, unit = self.short[index]
+            return f"{number(unit)} * (float){self._define(('h', index), 'short', f'p{index}', 2, values)}[{place}]"
         if known is None:
             return f"{self._floats(('p', index), f'p{index}', self.tensors[index])}[{place}]"
         row = _row_strides(known, view)
@@ -110,12 +116,11 @@ class Constants:
         """Returns the bias of a product, which may have none: an argument of the function that multiplies, or two."""
         if view is None:
             return "0, 0.0f" if in_int8 else "0"
-        name, short = f"b{len(self._known)}", self.biases.get(view.node.detail)
+        name, index = f"b{len(self._known)}", view.node.detail
         if not in_int8:
-            return self._floats(view.key, name, taken(self.values()[view.node.detail], view))
-        assert short is not None
-        items = [str(value) for value in taken(short[0], view)]
-        return f"{self._define((view.key, 'short'), 'short', name, 2, items)}, {number(short[1])}"
+            return self._floats(view.key, name, taken(self.values()[index], view))
+        values, unit = self.short[index]
+        return f"{self._define((view.key, 'h'), 'short', name, 2, taken(values, view))}, {number(unit)}"
 
     def indices(self, view: View) -> str:
         """Places, as an array of whole numbers."""
@@ -138,17 +143,18 @@ class Constants:
         return view.node.detail in self.rounded
 
     def _floats(self, key: object, name: str, array: NDArray[np.generic]) -> str:
-        return self._define(key, "float", name, 4, [number(float(value)) for value in array.reshape(-1)])
+        return self._define(key, "float", name, 4, array)
 
     def _chars(self, key: object, name: str, array: NDArray[np.int8]) -> str:
-        return self._define(key, "signed char", name, 1, [str(value) for value in array.reshape(-1)])
+        return self._define(key, "signed char", name, 1, array)
 
     def _shorts(self, key: object, name: str, array: NDArray[np.uint16]) -> str:
-        return self._define(key, "unsigned short", name, 2, [str(value) for value in array.reshape(-1)])
+        return self._define(key, "unsigned short", name, 2, array)
 
-    def _define(self, key: object, kind: str, name: str, size: int, items: list[str]) -> str:
+    def _define(self, key: object, kind: str, name: str, size: int, array: NDArray[Any]) -> str:
         if key not in self._known:
             self._known[key] = name
+            items = [number(float(value)) if kind == "float" else str(value) for value in array.reshape(-1)]
             self.definitions[name] = table(f"static const {kind}", name, items)
             self.bytes += size * len(items)
         return self._known[key]
@@ -177,7 +183,8 @@ def _row_axes(tensors: Sequence[NDArray[Any]], nodes: Sequence[Node]) -> dict[in
                 is_matrix = node.op == "product" and place == 1
                 (products if is_matrix else uses).setdefault(arg.node.detail, []).append(arg)
     found = {}
-    for index in {*uses, *products}:
+    biases = {node.args[2].node.detail for node in nodes if node.op == "product" and len(node.args) == 3}
+    for index in {*uses, *products} - biases:
         tensor = tensors[index]
         wide = [axis for axis, size in enumerate(tensor.shape) if size > 1]
         if tensor.size < _FEWEST or len(wide) < 2:
@@ -192,17 +199,35 @@ def _row_axes(tensors: Sequence[NDArray[Any]], nodes: Sequence[Node]) -> dict[in
     return found
 
 
-def _shortened(
-    tensors: Sequence[NDArray[Any]], nodes: Sequence[Node], rounded: Mapping[int, Rounded]
-) -> dict[int, tuple[NDArray[np.int16], float]]:
-    """Returns the biases of products with rounded matrices, in 16 bits and with a unit each."""
-    found = {}
+def _vectors(
+    tensors: Sequence[NDArray[Any]], nodes: Sequence[Node], matrices: Collection[int], exact: Collection[int]
+) -> set[int]:
+    """The vectors to store in 16 bits: biases of rounded matrices, and others that lose little."""
+    found = set()
     for node in nodes:
-        if node.op == "product" and len(node.args) == 3 and node.args[1].node.detail in rounded:
-            index = node.args[2].node.detail
-            unit = float(np.float32(np.abs(tensors[index]).max() / _LARGEST_SHORT)) or 1.0
-            found[index] = np.rint(tensors[index] / np.float32(unit)).astype(np.int16), unit
+        for place, arg in enumerate(node.args):
+            index = arg.node.detail
+            if arg.node.op != "param" or arg.node.kind != "float" or index in matrices or index in exact:
+                continue
+            if node.op == "product":
+                if place == 2 and node.args[1].node.detail in matrices:
+                    found.add(index)
+            elif tensors[index].size >= _SHORTEST and _loses_little(tensors[index]):
+                found.add(index)
     return found
+
+
+def _loses_little(tensor: NDArray[Any]) -> bool:
+    """Whether 16 bits do: always for numbers of both signs; rates, which are of one, must keep their ratios."""
+    size = np.abs(tensor)
+    one_sign = (tensor >= 0).all() or (tensor <= 0).all()
+    return not one_sign or bool(size.max() / _LARGEST_SHORT / 2 <= _MOST_LOST * size.min())
+
+
+def _shortened(tensor: NDArray[Any]) -> tuple[NDArray[np.int16], float]:
+    """A vector in 16 bits, and their unit."""
+    unit = float(np.float32(np.abs(tensor).max() / _LARGEST_SHORT)) or 1.0
+    return np.clip(np.rint(tensor / np.float32(unit)), -_LARGEST_SHORT, _LARGEST_SHORT).astype(np.int16), unit
 
 
 def _row_strides(known: Rounded, view: View) -> tuple[tuple[int, ...], int] | None:

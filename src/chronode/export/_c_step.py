@@ -17,18 +17,19 @@ from ._graph import StepGraph
 PRODUCT = """/* y (rows, n) = bias + a (rows, k) times the transpose of w (n, k) */
 static void product(const float *w, const float *bias, const float *a, float *y, int rows, int n, int k)
 {
+    const int fours = k - k % 4;
     for (int r = 0; r < rows; ++r, a += k) {
         const float *v = w;
         for (int j = 0; j < n; ++j) {
             float s0 = bias ? bias[j] : 0.0f, s1 = 0.0f, s2 = 0.0f, s3 = 0.0f;
-            int i = 0;
-            for (; i + 3 < k; i += 4, v += 4) {
+            int i;
+            for (i = 0; i < fours; i += 4, v += 4) {
                 s0 += v[0] * a[i];
                 s1 += v[1] * a[i + 1];
                 s2 += v[2] * a[i + 2];
                 s3 += v[3] * a[i + 3];
             }
-            for (; i < k; ++i) {
+            for (i = fours; i < k; ++i) {
                 s0 += *v++ * a[i];
             }
             *y++ = (s0 + s1) + (s2 + s3);
@@ -41,18 +42,19 @@ PRODUCT_INT8 = """/* As product, for the matrix w * scale[n] * unit and the bias
 static void product_int8(const signed char *w, const unsigned short *scale, float unit, const short *bias,
                          float bias_unit, const float *a, float *y, int rows, int n, int k)
 {
+    const int fours = k - k % 4;
     for (int r = 0; r < rows; ++r, a += k) {
         const signed char *v = w;
         for (int j = 0; j < n; ++j) {
             float s0 = 0.0f, s1 = 0.0f, s2 = 0.0f, s3 = 0.0f;
-            int i = 0;
-            for (; i + 3 < k; i += 4, v += 4) {
+            int i;
+            for (i = 0; i < fours; i += 4, v += 4) {
                 s0 += (float)v[0] * a[i];
                 s1 += (float)v[1] * a[i + 1];
                 s2 += (float)v[2] * a[i + 2];
                 s3 += (float)v[3] * a[i + 3];
             }
-            for (; i < k; ++i) {
+            for (i = fours; i < k; ++i) {
                 s0 += (float)*v++ * a[i];
             }
             *y++ = (bias ? bias_unit * (float)bias[j] : 0.0f) + unit * (float)scale[j] * ((s0 + s1) + (s2 + s3));
@@ -103,7 +105,7 @@ class StepWriter:
         targets += [Target(f"next{i}", view) for i, view in enumerate(step.outputs[1:])]
         self.scheduler = Scheduler(targets, [], set(), [])
         self.program = self.scheduler.run()
-        self.constants = Constants(self.graph.tensors, self.scheduler.needed, self.int8)
+        self.constants = Constants(self.graph.tensors, self.scheduler.needed, self.int8, self.graph.scaling())
         self.scratch = Scratch()
         self.names: dict[Node | str, str] = {"y": "y"}
         self.names |= {n: _INPUTS.get(n.detail, f"state->{n.detail}") for n in step.nodes if n.op == "input"}

@@ -61,6 +61,11 @@ class StepGraph:
         parts = self.cell.initial_state(1, torch.zeros(1))
         return [part.detach().float().numpy().reshape(-1) for part in parts]
 
+    def scaling(self) -> list[int]:
+        """Which of the parameters hold the scaling of inputs and outputs: channels may have very different units."""
+        own = [buffer.numpy() for _, buffer in self.cell.named_buffers(recurse=False)]
+        return [i for i, tensor in enumerate(self.tensors) if any(np.array_equal(tensor, one) for one in own)]
+
     def facts(self) -> dict[str, Any]:
         """Names, units and the first state, for the metadata of a file."""
         deployment = self.deployment
