@@ -28,7 +28,7 @@ CASES = {
     "classes": ["--target", "outcome", "--model", "mmrnn"],
     "scaled time": ["--target", "outcome", "--model", "gru-d", "--scale-time"],
     "layers": ["--target", "outcome", "--model", "unicornn", "--layers", 3, "--set", "residual=1"],
-    "forecast": ["--forecast", 2, "--channels", "hr", "--ignore", "outcome", "--model", "ltc"],
+    "forecast": ["--forecast", 2, "--channels", "hr", "--per-step", "--ignore", "outcome", "--model", "ltc"],
     "not scaled": ["--target", "outcome", "--model", "lstm-dt", "--no-scale"],
     "longest gap": ["--target", "outcome", "--model", "rnn-decay", "--set", "max_gap=1.5"],
 }
@@ -77,6 +77,11 @@ def test_what_cannot_be_exported_is_refused_with_what_to_train(tmp_path, setting
     with pytest.raises(ValueError, match=cure):
         package.export(model, tmp_path / "none")
     assert not (tmp_path / "none").exists()
+
+
+def test_a_forecast_from_windows_is_refused_with_the_option_to_train_with(tmp_path, vitals):
+    run = trained(tmp_path, vitals, "--forecast", 1, "--window", 2, "--ignore", "outcome", "--model", "gru")
+    assert "Train it with --per-step" in chronode("export", run, code=2).err
 
 
 WRONG = [

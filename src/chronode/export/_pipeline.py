@@ -108,10 +108,13 @@ def _float32(model: SequenceModel) -> SequenceModel:
             "a bidirectional model cannot be exported: at each step it would need the future. "
             "Train it without bidirectional=true."
         )
-    if model.start is not None or model.relative is not None:
+    if model.relative is not None:
         raise ValueError(
-            "a model with a linear start cannot be exported: it looks at whole series at once. Train with --start none."
+            "a forecast from windows cannot be exported: it needs the whole window at once. "
+            "Train it with --per-step: a forecast at every step."
         )
+    if model.start is not None:
+        raise ValueError("a linear start cannot be exported: it needs whole series at once. Train with --start none.")
     if model.embedding is not None:
         raise ValueError("a model of symbols (text) cannot be exported yet. Train one on numbers.")
     for module in layer.modules():
