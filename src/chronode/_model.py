@@ -20,7 +20,7 @@ from .baselines._relative import Relative
 from .baselines._start import LinearStart
 from .nn._cell import State
 from .nn._layer import Layer
-from .nn._registry import create, find
+from .nn._registry import create, find_model
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -81,7 +81,7 @@ class ModelSpec:
     relative: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        find(self.model)
+        find_model(self.model)
         for name in ("input_size", "num_outputs", "hidden_size", "num_layers", "embedding_size"):
             # Plain ints: NumPy integers cannot be written as JSON.
             object.__setattr__(self, name, whole(name, getattr(self, name), at_least=1))

@@ -10,7 +10,7 @@ import chronode
 from chronode._model import ModelSpec
 from chronode.analysis import _oscillator_studies as studies
 from chronode.analysis import _plots_oscillators as plots_oscillators
-from chronode.analysis._study import Trial
+from chronode.analysis._study import StudySetup
 from chronode.data import from_list, from_numpy
 from chronode.tasks import Parts, Sizes, Task
 from chronode.training import Settings
@@ -34,7 +34,7 @@ RISES = Task(
     metric="accuracy",
     protocols={},
 )
-TINY = Trial(RISES, hidden_size=4, training=Settings(epochs=2, batch_size=32), runs=2)
+TINY = StudySetup(RISES, hidden_size=4, training=Settings(epochs=2, batch_size=32), runs=2)
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_what_cannot_be_cut_is_refused():
     with pytest.raises(ValueError, match="entries must be at least 1"):
         studies.random_entries(from_list([[1.0]], target=[0.5]), 0)
     with pytest.raises(ValueError, match="there is no task 'digit'"):
-        studies.learned_steps(Trial("digit"))
+        studies.learned_steps(StudySetup("digit"))
     with pytest.raises(ValueError, match="kinds='dense' is not supported"):
         studies.stacking(TINY, kinds=["dense"])
 
@@ -149,7 +149,7 @@ def test_every_study_is_json_and_a_picture(tmp_path):
 
 @pytest.mark.slow
 def test_a_longer_training_learns_and_spreads_the_time_steps():
-    trial = Trial(training=Settings(epochs=15, learning_rate=1e-2), settings={"delta_t": 1.0})
+    trial = StudySetup(training=Settings(epochs=15, learning_rate=1e-2), settings={"delta_t": 1.0})
     fitted, score = trial.train(trial.load())
     assert score > 0.7
     assert studies.effective_steps(fitted.model).spread > 1 + np.exp(0.1)  # the most before training: c ≥ -0.1

@@ -4,7 +4,7 @@ import pytest
 from commands import run
 
 from chronode.cli.tasks import as_markdown, read_options
-from chronode.tasks import find, tasks
+from chronode.tasks import find_task, tasks
 
 NAMED = [
     "bitstream",
@@ -84,7 +84,7 @@ def test_a_mistake_is_named(arguments, told):
 
 
 def test_options_take_the_type_of_their_default():
-    assert read_options(find("bitstream"), ["event=false", "train=7"]) == {"event": False, "train": 7}
+    assert read_options(find_task("bitstream"), ["event=false", "train=7"]) == {"event": False, "train": 7}
 
 
 def test_the_documentation_has_the_table():

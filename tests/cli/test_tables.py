@@ -68,11 +68,11 @@ def test_runs(run, columns, monkeypatch):
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_comparisons(width):
     from chronode.cli.compare import _table
-    from chronode.search._compare import Comparison, Result
+    from chronode.search._compare import Comparison, RunResult
 
     scores = {"accuracy": 0.91234, "loss": 0.2345, "f1": 0.87654, "auroc": 0.98765, "cross_entropy": 0.23456}
     results = [
-        Result(name, seed, "", "accuracy", {key: value + 0.01 * seed for key, value in scores.items()},
+        RunResult(name, seed, "", "accuracy", {key: value + 0.01 * seed for key, value in scores.items()},
                parameters=1_234_567, seconds=12.5, baselines={"most frequent class": {"accuracy": 0.5}})
         for name in LONG for seed in range(3)
     ]  # fmt: skip
@@ -96,19 +96,19 @@ def test_reproduced_tables():
     from chronode.cli.reproduce import _table
     from chronode.experiments.compare import compare
     from chronode.experiments.ledger import Ledger
-    from chronode.experiments.recipe import find
+    from chronode.experiments.recipe import find_recipe
 
     for name in ("mmrnn/table3", "unicornn/table1"):
-        recipe = find(name)
+        recipe = find_recipe(name)
         rows = compare(recipe, "laptop", Ledger("nowhere"))
         check(rendered(_table(recipe, "laptop", rows)), {row.number.label for row in rows})
 
 
 def test_demo():
-    from chronode.cli.demo import Outcome, _table
+    from chronode.cli.demo import DemoResult, _table
     from chronode.training import Epoch
 
-    found = {name: Outcome(1_234_567, 0.98765, 12345.6, (Epoch(1, 0.5, 0.4),)) for name in LONG}
+    found = {name: DemoResult(1_234_567, 0.98765, 12345.6, (Epoch(1, 0.5, 0.4),)) for name in LONG}
     check(rendered(_table(found)), (*LONG, "98.8%", "1,234,567", "12345.60"))
 
 

@@ -8,7 +8,7 @@ from searches import ASKED, search_in
 from chronode.engine import Engine
 from chronode.experiments.jobs import make_runs, missing
 from chronode.experiments.ledger import Ledger
-from chronode.experiments.recipe import find
+from chronode.experiments.recipe import find_recipe
 from chronode.runs import Config, Trained
 from chronode.search import Comparison, compare, plan
 from chronode.training import EpochDone
@@ -53,7 +53,7 @@ def lose_the_worker(cluster):
 @pytest.mark.slow  # each starts several workers anew, which import torch
 def test_reproduce_loses_no_run_and_doubles_none(lose_the_worker, tmp_path):
     ledger = Ledger(tmp_path)
-    cells = [cell for cell in find("mmrnn/table3").cells("smoke") if cell.model in ("mmrnn", "gru-d")]
+    cells = [cell for cell in find_recipe("mmrnn/table3").cells("smoke") if cell.model in ("mmrnn", "gru-d")]
     jobs = missing(cells, ledger)
     finished = list(make_runs(jobs, ledger, RAY, on_progress=lose_the_worker))
     assert all(item.entry for item in finished), [item.fault for item in finished]
@@ -98,7 +98,8 @@ def test_sweep_asks_for_trials_as_workers_become_free(lose_the_worker, tmp_path)
 
 
 def test_a_fault_is_told_and_the_others_go_on(cluster, tmp_path):
-    jobs = missing([cell for cell in find("mmrnn/table3").cells("smoke") if cell.model == "mmrnn"], Ledger(tmp_path))
+    cells = find_recipe("mmrnn/table3").cells("smoke")
+    jobs = missing([cell for cell in cells if cell.model == "mmrnn"], Ledger(tmp_path))
     jobs[0].cell.config["training"]["learning_rate"] = -1.0
     faults = {str(item.job): item.fault for item in make_runs(jobs, Ledger(tmp_path), RAY)}
     assert "learning_rate must be greater than 0" in faults.pop(str(jobs[0]))

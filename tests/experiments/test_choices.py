@@ -5,11 +5,11 @@ from entries import entry
 from chronode.experiments.compare import row
 from chronode.experiments.jobs import chosen, missing
 from chronode.experiments.ledger import Ledger
-from chronode.experiments.recipe import current_hashes, find
+from chronode.experiments.recipe import current_hashes, find_recipe
 
 
 def cell(model="lstm"):
-    return next(c for c in find("ltc/table3-paper").cells("laptop") if (c.task, c.model) == ("gesture", model))
+    return next(c for c in find_recipe("ltc/table3-paper").cells("laptop") if (c.task, c.model) == ("gesture", model))
 
 
 def made(cell, seed, valid, test=0.5):
@@ -57,7 +57,7 @@ def test_a_candidate_that_diverged_at_once_is_never_the_best(tmp_path):
 
 
 def test_a_lower_error_is_better(tmp_path):
-    wanted = next(c for c in find("ltc/table6").cells("laptop") if c.model == "ltc")
+    wanted = next(c for c in find_recipe("ltc/table6").cells("laptop") if c.model == "ltc")
     ledger = Ledger(tmp_path)
     for candidate, error in zip(wanted.candidates(), [3.0, 1.0, 2.0], strict=True):
         run = made(candidate, 0, None)
@@ -69,7 +69,7 @@ def test_a_lower_error_is_better(tmp_path):
 
 def test_settings_of_the_model_are_chosen_too():
     wanted = next(
-        c for c in find("irnn/table9").cells("laptop") if c.number.label == "iRNN (K=5)" and c.task == "har-2"
+        c for c in find_recipe("irnn/table9").cells("laptop") if c.number.label == "iRNN (K=5)" and c.task == "har-2"
     )
     found = [(c.config["training"]["weight_decay"], c.config["model"]["dropout"]) for c in wanted.candidates()]
     assert found == [(0.01, 0.0), (0.01, 0.3), (0.1, 0.0), (0.1, 0.3)]
@@ -77,7 +77,7 @@ def test_settings_of_the_model_are_chosen_too():
 
 
 def test_without_choices_there_is_one_candidate():
-    wanted = find("mmrnn/table3").cells("laptop")[0]
+    wanted = find_recipe("mmrnn/table3").cells("laptop")[0]
     assert [c.config for c in wanted.candidates()] == [wanted.config]
 
 

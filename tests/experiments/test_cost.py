@@ -8,12 +8,12 @@ from commands import run
 
 from chronode.experiments import cost
 from chronode.experiments.jobs import TableJob
-from chronode.experiments.recipe import find, recipes
+from chronode.experiments.recipe import find_recipe, recipes
 from chronode.experiments.summary import CANDIDATES
 
 
 def job(budget="laptop", model="mmrnn", column="event"):
-    cells = find("mmrnn/table3").cells(budget)
+    cells = find_recipe("mmrnn/table3").cells(budget)
     return TableJob(next(c for c in cells if (c.model, c.number.column) == (model, column)), 0)
 
 
@@ -36,7 +36,7 @@ def test_epochs_are_counted_in_steps():
 
 def test_pieces_of_a_series_are_steps(monkeypatch):
     monkeypatch.setattr(cost, "_batch_seconds", lambda *_: float(cost.STEPS * cost.SERIES))
-    took = {c.model: cost.seconds(TableJob(c, 0), []) for c in find("unicornn/table7").cells("laptop")}
+    took = {c.model: cost.seconds(TableJob(c, 0), []) for c in find_recipe("unicornn/table7").cells("laptop")}
     assert took["lstm"] == 4_000 * 32 * 100
     assert took["unicornn"] == 4_000 * 4 * 2_000
 
@@ -49,7 +49,7 @@ def test_other_data_models_and_batches_tell_nothing(other, monkeypatch):
 
 
 def test_classifiers_of_summaries_have_no_network_to_time():
-    cells = [cell for cell in find("beyond/physionet2012").cells("laptop") if cell.model in CANDIDATES]
+    cells = [cell for cell in find_recipe("beyond/physionet2012").cells("laptop") if cell.model in CANDIDATES]
     assert {cell.model for cell in cells} == set(CANDIDATES)
     for cell in cells:
         assert cost.seconds(TableJob(cell, 0), []) == cost.SUMMARY_SECONDS

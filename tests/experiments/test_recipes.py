@@ -5,7 +5,7 @@ import pytest
 from chronode.experiments.compare import row, verdict
 from chronode.experiments.jobs import missing
 from chronode.experiments.ledger import Ledger
-from chronode.experiments.recipe import BUDGETS, find, recipes
+from chronode.experiments.recipe import BUDGETS, find_recipe, recipes
 from chronode.experiments.summary import CANDIDATES
 from chronode.papers import numbers
 from chronode.training import Settings
@@ -55,7 +55,7 @@ def test_every_table_has_a_recipe():
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("name", TABLES)
 def test_every_cell_can_be_run(name, budget):
-    for cell in find(name).cells(budget):
+    for cell in find_recipe(name).cells(budget):
         Settings.from_dict(cell.config["training"])
         assert json.loads(json.dumps(cell.config)) == cell.config
         assert cell.model in CANDIDATES or cell.config["training"]["epochs"] >= 1
@@ -63,7 +63,7 @@ def test_every_cell_can_be_run(name, budget):
 
 
 def test_a_row_brings_its_own_settings():
-    cells = find("irnn/table9").cells("laptop")
+    cells = find_recipe("irnn/table9").cells("laptop")
     of = {cell.number.label: cell for cell in cells if cell.task == "har-2"}
     assert of["iRNN (K=5)"].config["model"]["K"] == 5
     assert of["iRNN (K=5)"].config["model"]["hidden_size"] == 80
@@ -71,23 +71,23 @@ def test_a_row_brings_its_own_settings():
 
 
 def test_columns_bring_the_options_of_the_task():
-    cells = find("mmrnn/table3").cells("laptop")
+    cells = find_recipe("mmrnn/table3").cells("laptop")
     assert {cell.number.column: cell.config["options"]["event"] for cell in cells} == {"dense": False, "event": True}
     assert {cell.config["options"]["valid"] for cell in cells} == {2_000}
 
 
 def test_columns_may_have_budgets_of_their_own():
-    cells = find("mmrnn/table3").cells("laptop")
+    cells = find_recipe("mmrnn/table3").cells("laptop")
     assert {c.number.column: c.config["training"]["steps"] for c in cells} == {"dense": 8_000, "event": 15_000}
 
 
 def test_models_may_have_settings_of_their_own():
-    cells = find("unicornn/table7").cells("laptop")
+    cells = find_recipe("unicornn/table7").cells("laptop")
     assert {c.model: c.config["training"].get("tbptt") for c in cells} == {"lstm": 100, "cornn": 100, "unicornn": None}
 
 
 def test_authors_trained_the_other_models_at_another_rate():
-    rates = {c.model: c.config["training"]["learning_rate"] for c in find("ltc/table6").cells("paper")}
+    rates = {c.model: c.config["training"]["learning_rate"] for c in find_recipe("ltc/table6").cells("paper")}
     assert rates.pop("ltc") == 0.01
     assert set(rates) == {"lstm", "ct-rnn", "neural-ode", "ct-gru"}
     assert set(rates.values()) == {0.001}
@@ -99,26 +99,26 @@ def test_a_curve_of_the_paper_has_no_verdict():
 
 
 def test_units_decide_between_two_settings_of_a_paper():
-    own = [c.config for c in find("unicornn/table1").cells("laptop") if c.model == "unicornn"]
+    own = [c.config for c in find_recipe("unicornn/table1").cells("laptop") if c.model == "unicornn"]
     assert [(c["model"]["hidden_size"], c["model"]["delta_t"]) for c in own] == [(128, 0.482), (256, 0.19)]
     assert [c["training"]["batch_size"] for c in own] == [64, 32]
 
 
 def test_nothing_of_a_model_is_lent_to_another():
-    cells = {cell.number.label: cell for cell in find("unicornn/table1").cells("paper")}
+    cells = {cell.number.label: cell for cell in find_recipe("unicornn/table1").cells("paper")}
     assert "delta_t" not in cells["LSTM"].config["model"]
 
 
 def test_runs_that_two_tables_share_are_made_once(tmp_path):
     one, both = (
-        missing([cell for name in names for cell in find(name).cells("laptop")], Ledger(tmp_path))
+        missing([cell for name in names for cell in find_recipe(name).cells("laptop")], Ledger(tmp_path))
         for names in (["irnn/table7"], ["irnn/table1", "irnn/table7"])
     )
     assert len(one) == len(both)
 
 
 def test_first_seeds_come_first(tmp_path):
-    seeds = [job.seed for job in missing(find("mmrnn/table3").cells("paper"), Ledger(tmp_path))]
+    seeds = [job.seed for job in missing(find_recipe("mmrnn/table3").cells("paper"), Ledger(tmp_path))]
     assert seeds == sorted(seeds)
     assert set(seeds) == set(range(5))
 
@@ -159,4 +159,4 @@ def test_the_spread_is_the_samples():
 
 def test_an_unknown_recipe_is_named():
     with pytest.raises(ValueError, match="Did you mean 'mmrnn/table3'"):
-        find("mmrnn/tabel3")
+        find_recipe("mmrnn/tabel3")

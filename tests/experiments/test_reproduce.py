@@ -16,7 +16,7 @@ from chronode.experiments.drawings import drawings
 from chronode.experiments.jobs import Finished, TableJob, make_runs, missing
 from chronode.experiments.ledger import Ledger
 from chronode.experiments.page import render
-from chronode.experiments.recipe import find
+from chronode.experiments.recipe import find_recipe
 from chronode.experiments.report import as_markdown, differences
 from chronode.training import TrainingStopped
 from chronode.training._assembly import Assembly
@@ -24,7 +24,7 @@ from chronode.training._events import Diverged
 
 
 def _jobs(ledger, *models, recipe="mmrnn/table3", column="event"):
-    cells = find(recipe).cells("smoke")
+    cells = find_recipe(recipe).cells("smoke")
     return missing([c for c in cells if c.model in models and c.number.column == column], ledger)
 
 
@@ -170,7 +170,7 @@ def test_the_page_of_results_holds_what_the_ledger_holds(tmp_path):
     (job,) = _jobs(ledger, "mmrnn")
     entry = job.execute()
     ledger.append(entry)
-    recipe = find("mmrnn/table3")
+    recipe = find_recipe("mmrnn/table3")
     table = as_markdown(recipe, "smoke", compare(recipe, "smoke", ledger))
     assert f"{100 * entry.metrics['test']['accuracy']:.2f}" in table
     # Smoke runs only prove that the machinery works: they are no result.
@@ -178,11 +178,11 @@ def test_the_page_of_results_holds_what_the_ledger_holds(tmp_path):
 
 
 def test_a_run_that_two_budgets_share_is_shown_once(tmp_path):
-    shared = set(find("mmrnn/table4").cells("laptop")[0].hashes()) & set(
-        find("mmrnn/table4").cells("paper")[0].hashes()
+    shared = set(find_recipe("mmrnn/table4").cells("laptop")[0].hashes()) & set(
+        find_recipe("mmrnn/table4").cells("paper")[0].hashes()
     )
     assert shared  # the laptop's budget is the first of the paper's seeds
-    cell = find("mmrnn/table4").cells("laptop")[0]
+    cell = find_recipe("mmrnn/table4").cells("laptop")[0]
     told = {"recipe": cell.recipe, "config": cell.config, "config_hash": shared.pop(), "seed": 0, "budget": "laptop"}
     ledger = Ledger(tmp_path / "results")
     ledger.append(entry(**told, model=cell.model, task=cell.task, machine={"cpu": "one", "cores": 2}))
@@ -205,7 +205,7 @@ def test_a_run_that_two_budgets_share_is_shown_once(tmp_path):
 
 
 def test_settings_that_differ_from_the_papers_are_listed(tmp_path):
-    recipe, ledger = find("mmrnn/table5"), Ledger(tmp_path)
+    recipe, ledger = find_recipe("mmrnn/table5"), Ledger(tmp_path)
     for cell in recipe.cells("laptop")[:2]:
         about = {"model": cell.model, "task": cell.task, "config": cell.config, "config_hash": cell.hashes()[0]}
         ledger.append(entry(recipe=cell.recipe, **about))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from chronode.data import from_list
 from chronode.experiments.jobs import TableJob, missing
 from chronode.experiments.ledger import Ledger
-from chronode.experiments.recipe import find
+from chronode.experiments.recipe import find_recipe
 from chronode.experiments.summary import CANDIDATES, STATISTICS, run_summary, summaries
 from chronode.tasks import Parts, Sizes, Task
 from chronode.tasks import _task as task_module
@@ -63,7 +63,7 @@ def test_what_the_values_tell_is_learnt(task, name):
 
 
 def test_they_stand_in_the_ledger_beside_the_networks(task, tmp_path):
-    cells = [c for c in find("beyond/physionet2012").cells("smoke") if c.model in ("gru", "logistic-regression")]
+    cells = [c for c in find_recipe("beyond/physionet2012").cells("smoke") if c.model in ("gru", "logistic-regression")]
     (job,) = missing(cells, Ledger(tmp_path))
     assert isinstance(job, TableJob)
     entry = job.execute()

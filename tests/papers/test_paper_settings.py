@@ -4,7 +4,7 @@ import pytest
 
 import chronode
 from chronode.papers import PaperSetting, numbers, setting_for, settings
-from chronode.tasks import find, tasks
+from chronode.tasks import find_task, tasks
 from chronode.training import Settings
 
 
@@ -14,7 +14,7 @@ def described(setting: PaperSetting) -> str:
 
 @pytest.mark.parametrize("setting", settings(), ids=described)
 def test_settings_are_words_of_create_and_of_training(setting):
-    task = find(setting.task)
+    task = find_task(setting.task)
     Settings(**setting.training)
     about_words = {"embedding_size", "word_dropout", "head_init"}
     network = {name: value for name, value in setting.network.items() if name not in about_words}

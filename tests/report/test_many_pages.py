@@ -6,20 +6,20 @@ import pytest
 from html_checks import ATTACK, check_html
 
 from chronode.report.many_pages import write_comparison, write_search
-from chronode.search import Comparison, Result, Trial
+from chronode.search import Comparison, RunResult, Trial
 
 
 def results(model, scores, curve=(0.2, 0.3)):
     told = [{"accuracy": score, "loss": 1 - score} for score in scores]
-    return [Result(model, seed, f"runs/{model}", "accuracy", test, curve) for seed, test in enumerate(told)]
+    return [RunResult(model, seed, f"runs/{model}", "accuracy", test, curve) for seed, test in enumerate(told)]
 
 
 def test_a_comparison_with_runs_of_different_length_gaps_and_many_models(tmp_path):
     found = [one for n in range(10) for one in results(f"model {n}", [0.1 * n, 0.5], curve=(None, 0.2, 0.3))]
-    found += [Result("short", 0, "", "accuracy", {"accuracy": 0.3}, (0.2,), baselines={"mean": {"accuracy": 0.1}})]
+    found += [RunResult("short", 0, "", "accuracy", {"accuracy": 0.3}, (0.2,), baselines={"mean": {"accuracy": 0.1}})]
     found += results("no curve", [0.4], curve=(None, None))
     found += results(ATTACK, [0.4])
-    found += [Result("bad", 0, "", fault=f"the loss is not finite {ATTACK}")]
+    found += [RunResult("bad", 0, "", fault=f"the loss is not finite {ATTACK}")]
     comparison = Comparison.of(found)
     text = write_comparison(comparison, tmp_path / "c.html", title=ATTACK, command="chronode compare").read_text()
     seen = check_html(text)
@@ -35,7 +35,7 @@ def test_a_comparison_with_runs_of_different_length_gaps_and_many_models(tmp_pat
 
 
 def test_a_comparison_without_any_result(tmp_path):
-    comparison = Comparison.of([Result("a", 0, "", fault="no memory")])
+    comparison = Comparison.of([RunResult("a", 0, "", fault="no memory")])
     assert "no memory" in check_html(write_comparison(comparison, tmp_path / "c.html", title="none").read_text())
 
 

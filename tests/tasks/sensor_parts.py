@@ -3,14 +3,14 @@
 from hypothesis import HealthCheck, given, settings
 from sensor_checks import damaged, reads_or_tells, rows_of, same_windows
 
-from chronode.tasks._task import find
+from chronode.tasks._task import find_task
 
 
 def in_place_of_data(monkeypatch, module, folder, files):
     """Writes files, texts by name, into `folder`, which the task of `module` then reads in place of its data set."""
     for name, text in files.items():
         (folder / name).write_text(text)
-    data = find(module.__name__.rpartition(".")[2]).data
+    data = find_task(module.__name__.rpartition(".")[2]).data
     monkeypatch.setattr(module, "folder", {data: folder}.__getitem__)
     return folder
 
@@ -41,7 +41,7 @@ def survives_damage(text, file, read, examples=40):
 
 def check_sizes(name):
     """The parts of a task, which are of the sizes that it tells."""
-    task = find(name)
+    task = find_task(name)
     parts, sizes = task.load(), task.sizes
     assert (len(parts.train), len(parts.valid), len(parts.test)) == (sizes.train, sizes.valid, sizes.test)
     assert parts.train.lengths.max() == sizes.steps and parts.train.num_channels == sizes.channels

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 import chronode
-from chronode.tasks import find
+from chronode.tasks import find_task
 from chronode.tasks._events import Events, decode
 from chronode.tasks.digits import digits_events, digits_series
 
@@ -32,7 +32,7 @@ def test_events_undo_to_the_images_in_black_and_white():
 
 @pytest.mark.parametrize("name", TASKS)
 def test_the_parts_have_the_promised_sizes_and_share_nothing(name):
-    parts, sizes = find(name).load(), find(name).sizes
+    parts, sizes = find_task(name).load(), find_task(name).sizes
     every = (parts.train, parts.valid, parts.test)
     assert tuple(map(len, every)) == (sizes.train, sizes.valid, sizes.test)
     assert max(int(part.lengths.max()) for part in every) == sizes.steps
@@ -42,13 +42,13 @@ def test_the_parts_have_the_promised_sizes_and_share_nothing(name):
 
 @pytest.mark.parametrize("name", TASKS)
 def test_the_seed_draws_the_parts(name):
-    one, same, other = find(name).load(seed=1), find(name).load(seed=1), find(name).load(seed=2)
+    one, same, other = find_task(name).load(seed=1), find_task(name).load(seed=1), find_task(name).load(seed=2)
     assert one.test.ids.tolist() == same.test.ids.tolist()
     assert one.test.ids.tolist() != other.test.ids.tolist()
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_a_batch_of_digits_runs_through_a_layer(name):
-    batch = find(name).load().valid.batch(range(8))
+    batch = find_task(name).load().valid.batch(range(8))
     y, _ = chronode.create("mmrnn", 1, 8)(batch.x, **batch.times)
     assert y.isfinite().all()

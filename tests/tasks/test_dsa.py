@@ -6,7 +6,7 @@ from sensor_checks import mirror, runs_a_batch
 from sensor_parts import survives_damage
 
 from chronode.tasks import dsa
-from chronode.tasks._task import find
+from chronode.tasks._task import find_task
 
 
 def lines_of(segment):
@@ -45,7 +45,7 @@ def test_segments_keep_their_place(files):
 
 def test_clean_parts_share_no_person(files):
     _, told = files
-    parts = find("dsa-19").load()
+    parts = find_task("dsa-19").load()
     groups = [set(part.groups.tolist()) for part in (parts.train, parts.valid, parts.test)]
     assert groups[2] == {5, 6, 7, 8} and groups[0] | groups[1] == {1, 2, 3, 4} and len(groups[1]) == 1
     own = np.concatenate([segment for name, segment in told.items() if int(name[5]) in groups[0]])
@@ -55,7 +55,7 @@ def test_clean_parts_share_no_person(files):
 
 
 def test_halves_of_the_papers(files):
-    parts = find("dsa-19").load("paper")
+    parts = find_task("dsa-19").load("paper")
     assert len(parts.train) == len(parts.test) == 24 and not set(parts.train.ids) & set(parts.test.ids)
     assert np.bincount(parts.train.target.values).max() == np.bincount(parts.test.target.values).max() == 8
     assert set(parts.valid.ids) <= set(parts.train.ids)
@@ -113,6 +113,6 @@ def test_the_real_segments():
     assert sorted(set(segments.groups.tolist())) == list(range(1, 9))
     np.testing.assert_allclose(segments[0].values[0, :4], [8.1305, 1.0349, 5.4217, -0.009461], atol=2e-3)
     share = len(segments) / 9120
-    parts, sizes = find("dsa-19").load(), find("dsa-19").sizes
+    parts, sizes = find_task("dsa-19").load(), find_task("dsa-19").sizes
     found = [len(part) / share for part in (parts.train, parts.valid, parts.test)]
     assert found == pytest.approx([sizes.train, sizes.valid, sizes.test])

@@ -6,7 +6,7 @@ from sensor_checks import mirror, runs_a_batch, shuffled_starts
 from sensor_parts import check_sizes, in_place_of_data, rows_in_parts, same_parts, survives_damage
 
 from chronode.tasks import gesture
-from chronode.tasks._task import find
+from chronode.tasks._task import find_task
 
 STORIES = {name: (1000 * i, 70 + 15 * i) for i, name in enumerate(gesture.FILES)}  # the first row, how many
 
@@ -29,7 +29,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("group", ["file", "user"])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_gesture_divides_no_file(folder, group, seed):
-    parts = find("gesture").load(seed=seed, group=group)
+    parts = find_task("gesture").load(seed=seed, group=group)
     all_rows = rows_in_parts(parts)
     stories = [{gesture.FILES[row // 1000] for row in rows.ravel().tolist()} for rows in all_rows]
     assert sum(map(len, stories)) == 7 == len(set().union(*stories))
@@ -57,7 +57,7 @@ def test_gesture_of_the_paper(folder):
     x, y = np.array(x), np.array(y)
     flat = np.concatenate([x[start : start + 32] for start in starts])
     x = (x - flat.mean(0)) / flat.std(0)
-    parts = find("gesture").load("paper")
+    parts = find_task("gesture").load("paper")
     same_parts(parts, x, y, shuffled_starts(starts, 23489), 32)
 
 

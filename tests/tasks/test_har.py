@@ -6,7 +6,7 @@ from sensor_checks import mirror, range_starts, runs_a_batch, same_windows, shuf
 from sensor_parts import check_sizes, survives_damage
 
 from chronode.tasks import har
-from chronode.tasks._task import find
+from chronode.tasks._task import find_task
 
 SUBJECTS = {"train": [1, 3, 5, 6, 7, 8, 11], "test": [2, 4]}
 
@@ -58,7 +58,7 @@ def test_windows_of_nine_signals(files):
 @pytest.mark.parametrize("name", ["har", "har-2"])
 def test_clean_parts_share_no_subject(files, name):
     _, told = files
-    parts = find(name).load()
+    parts = find_task(name).load()
     groups = [set(part.groups.tolist()) for part in (parts.train, parts.valid, parts.test)]
     assert groups[0] | groups[1] == set(SUBJECTS["train"]) and groups[2] == set(SUBJECTS["test"])
     assert not groups[0] & groups[1] and groups[1]
@@ -66,22 +66,22 @@ def test_clean_parts_share_no_subject(files, name):
     own = signals[np.isin(subject, list(groups[0]))].reshape(-1, 9)
     np.testing.assert_allclose(parts.scaler.mean, own.mean(0), rtol=1e-5)
     np.testing.assert_allclose(parts.scaler.std, own.std(0), rtol=1e-5)
-    assert set(parts.train.target.values.tolist()) <= set(range(find(name).sizes.classes))
+    assert set(parts.train.target.values.tolist()) <= set(range(find_task(name).sizes.classes))
     runs_a_batch(parts)
 
 
 def test_scaling_sees_no_test_window(files):
     folder, _ = files
-    before = find("har").load().scaler
+    before = find_task("har").load().scaler
     file = folder / har.FOLDER / "test" / "Inertial Signals" / "body_acc_x_test.txt"
     assert file.exists()
     file.write_text(lines_of(np.full((12, 128), 5.0)))
-    assert find("har").load().scaler == before
+    assert find_task("har").load().scaler == before
 
 
 def test_har_of_the_papers_holds_out_subjects_and_scales_by_the_others(files):
     _, told = files
-    parts = find("har-2").load("paper")
+    parts = find_task("har-2").load("paper")
     assert len(parts.train) + len(parts.valid) == len(told["train"][0]) and len(parts.test) == len(told["test"][0])
     assert not set(parts.train.groups) & set(parts.valid.groups)
     own = told["train"][0][np.isin(told["train"][3], parts.train.groups)]
@@ -92,7 +92,7 @@ def test_har_of_the_papers_holds_out_subjects_and_scales_by_the_others(files):
 def test_features_of_ltc(files):
     folder, _ = files
     told = write(folder, each=20)
-    parts = find("har").load("paper", features="handmade")
+    parts = find_task("har").load("paper", features="handmade")
     rows = len(told["train"][0])
     train, valid, _ = shuffled_starts(range_starts(rows, 16, 1), 893429, test=0.0)
     for part, own in ((parts.train, train), (parts.valid, valid)):
@@ -103,7 +103,7 @@ def test_features_of_ltc(files):
 def test_features_by_subject(files):
     folder, _ = files
     told = write(folder, each=20)
-    parts = find("har").load(features="handmade")
+    parts = find_task("har").load(features="handmade")
     assert len(parts.train) + len(parts.valid) == 7 * 5 and len(parts.test) == 2
     assert not set(parts.train.groups) & set(parts.valid.groups)
     own = told["train"][1][np.isin(told["train"][3], parts.train.groups)]
@@ -114,7 +114,7 @@ def test_missing_features_are_told(files):
     folder, _ = files
     (folder / har.FOLDER / "train" / "X_train.txt").unlink()
     with pytest.raises(ValueError, match=r"X_train.txt is missing: features='handmade' needs it"):
-        find("har").load(features="handmade")
+        find_task("har").load(features="handmade")
 
 
 @pytest.mark.parametrize(

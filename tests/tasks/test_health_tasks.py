@@ -7,7 +7,7 @@ from series_checks import some
 from task_checks import check_batch, check_parts, mirrored
 
 from chronode.data import from_list, from_numpy, write_ts
-from chronode.tasks import bidmc, eigenworms, find
+from chronode.tasks import bidmc, eigenworms, find_task
 from chronode.training import Objective
 
 # ---- eigenworms -------------------------------------------------------------------------------------------
@@ -29,8 +29,8 @@ def worms(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("protocol", ["clean", "paper"])
 def test_both_files_are_joined_and_divided(worms, protocol):
-    parts = find("eigenworms").load(protocol, seed=3)
-    check_parts(find("eigenworms"), parts)
+    parts = find_task("eigenworms").load(protocol, seed=3)
+    check_parts(find_task("eigenworms"), parts)
     check_batch(parts)
     every = (parts.train, parts.valid, parts.test)
     assert [len(part) for part in every] == [42, 9, 9]
@@ -46,20 +46,20 @@ def test_both_files_are_joined_and_divided(worms, protocol):
 
 def test_clean_parts_have_all_mutants(worms):
     for seed in range(5):
-        parts = find("eigenworms").load(seed=seed)
+        parts = find_task("eigenworms").load(seed=seed)
         assert np.bincount(parts.test.target.values, minlength=5).min() >= 1
 
 
 def test_a_missing_file_is_told(worms):
     (worms / "EigenWorms_TEST.ts").unlink()
     with pytest.raises(ValueError, match="EigenWorms_TEST.ts not found"):
-        find("eigenworms").load()
+        find_task("eigenworms").load()
 
 
 @mirrored("eigenworms")
 @pytest.mark.slow
 def test_the_publishers_worms():
-    check_parts(find("eigenworms"), find("eigenworms").load(), whole=True)
+    check_parts(find_task("eigenworms"), find_task("eigenworms").load(), whole=True)
 
 
 # ---- bidmc ------------------------------------------------------------------------------------------------
@@ -107,8 +107,8 @@ def test_missing_readings_do_not_count(recordings):
 
 @pytest.mark.parametrize("name", ["bidmc-rr", "bidmc-hr"])
 def test_clean_parts_share_no_recording(recordings, name):
-    parts = find(name).load()
-    check_parts(find(name), parts)
+    parts = find_task(name).load()
+    check_parts(find_task(name), parts)
     check_batch(parts)
     np.testing.assert_allclose(parts.train.target.values.mean(), 0, atol=1e-5)
     beats = parts.scaler.inverse_target(parts.test.target.values)
@@ -116,7 +116,7 @@ def test_clean_parts_share_no_recording(recordings, name):
 
 
 def test_errors_are_in_beats_a_minute(recordings):
-    task = find("bidmc-hr")
+    task = find_task("bidmc-hr")
     parts = task.load()
     objective = Objective.for_task(task, parts.train, scaler=parts.scaler)
     scores = objective.scores()
@@ -126,7 +126,7 @@ def test_errors_are_in_beats_a_minute(recordings):
 
 
 def test_paper_parts_overlap_as_said(recordings):
-    parts = find("bidmc-hr").load("paper")
+    parts = find_task("bidmc-hr").load("paper")
     assert set(parts.test.groups) & set(parts.train.groups)
     assert sorted([*parts.train.ids, *parts.valid.ids, *parts.test.ids]) == sorted(
         bidmc.read_recordings(recordings, "HR").ids
@@ -140,13 +140,13 @@ def test_the_archives_files_serve_the_paper_protocol(tmp_path, monkeypatch):
         s = from_list(values, target=np.linspace(10.0, 20.0, count), kind="value")
         write_ts(s, tmp_path / "bidmc_tser" / f"BIDMC32RR_{part}.ts")
     monkeypatch.setattr(bidmc, "folder", lambda name: tmp_path / name)
-    parts = find("bidmc-rr").load("paper", source="archive")
-    check_parts(find("bidmc-rr"), parts)
+    parts = find_task("bidmc-rr").load("paper", source="archive")
+    check_parts(find_task("bidmc-rr"), parts)
     assert [len(part) for part in (parts.train, parts.valid, parts.test)] == [14, 3, 3]
     with pytest.raises(ValueError, match="the archive does not identify recordings"):
-        find("bidmc-rr").load("clean", source="archive")
+        find_task("bidmc-rr").load("clean", source="archive")
     with pytest.raises(ValueError, match="source='tser' is not supported"):
-        find("bidmc-rr").load(source="tser")
+        find_task("bidmc-rr").load(source="tser")
 
 
 def test_bad_recordings_are_refused_with_their_file(recordings):
@@ -154,15 +154,15 @@ def test_bad_recordings_are_refused_with_their_file(recordings):
     lines = file.read_text().splitlines()
     file.write_text("\n".join([lines[0].replace("II", "V"), *lines[1:]]))
     with pytest.raises(ValueError, match="bidmc_03_Signals.csv, line 1: column 'II' is missing"):
-        find("bidmc-rr").load()
+        find_task("bidmc-rr").load()
     file.write_text("\n".join(lines[:3000]))
     with pytest.raises(
         ValueError, match=r"bidmc_03_Signals.csv: 23.992 s of signals and 41 readings; expected at least"
     ):
-        find("bidmc-rr").load()
+        find_task("bidmc-rr").load()
     file.write_text("\n".join([*lines[:100], "0.8, 1, one, 2", *lines[101:]]))
     with pytest.raises(ValueError, match="bidmc_03_Signals.csv"):
-        find("bidmc-rr").load()
+        find_task("bidmc-rr").load()
 
 
 @some
@@ -179,8 +179,8 @@ def test_any_table_is_read_or_refused_by_name(tmp_path, content):
 @mirrored("bidmc")
 @pytest.mark.parametrize("name", ["bidmc-rr", "bidmc-hr"])
 def test_the_publishers_recordings(name):
-    parts = find(name).load()
-    check_parts(find(name), parts, whole=True)
+    parts = find_task(name).load()
+    check_parts(find_task(name), parts, whole=True)
     check_batch(parts)
     groups = np.concatenate([parts.train.groups, parts.valid.groups, parts.test.groups])
     assert np.unique(groups, return_counts=True)[1].tolist() == [150] * 53

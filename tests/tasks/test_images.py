@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import chronode
-from chronode.tasks import find, images
+from chronode.tasks import find_task, images
 from chronode.tasks._events import Events, decode
 from chronode.tasks._image_files import cifar10, mnist, read_cifar_batch, read_idx
 from chronode.tasks.images import event_series, pixel_order, pixel_series, row_series
@@ -170,7 +170,7 @@ def test_permutations_are_those_of_the_papers():
 
 @pytest.mark.parametrize("name", ["unicornn", "irnn"])
 def test_psmnist_is_smnist_in_another_order(small, name):
-    plain, permuted = find("smnist").load(seed=3), find("psmnist").load(seed=3, permutation=name)
+    plain, permuted = find_task("smnist").load(seed=3), find_task("psmnist").load(seed=3, permutation=name)
     for part in ("train", "valid", "test"):
         one, other = getattr(plain, part), getattr(permuted, part)
         assert one.ids.tolist() == other.ids.tolist()
@@ -183,17 +183,17 @@ def test_psmnist_is_smnist_in_another_order(small, name):
 @pytest.mark.parametrize("name", TASKS)
 @pytest.mark.parametrize("protocol", ["clean", "paper"])
 def test_a_batch_of_images_runs_through_a_layer(small, name, protocol):
-    parts = find(name).load(protocol)
+    parts = find_task(name).load(protocol)
     batch = parts.train.batch([0, 5])
     assert batch.x.dtype == torch.float32
-    assert parts.train.num_channels == find(name).sizes.channels
+    assert parts.train.num_channels == find_task(name).sizes.channels
     y, _ = chronode.create("mmrnn", parts.train.num_channels, 8)(batch.x, **batch.times)
     assert y.isfinite().all()
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_training_and_validation_divide_the_training_file(small, name):
-    parts = find(name).load(seed=1)
+    parts = find_task(name).load(seed=1)
     ids = [*parts.train.ids.tolist(), *parts.valid.ids.tolist()]
     assert sorted(ids) == list(range(60))
     assert len(parts.valid) == (6 if name == "row-mnist" else 3)
@@ -202,14 +202,14 @@ def test_training_and_validation_divide_the_training_file(small, name):
 
 
 def test_the_seed_chooses_the_validation_images_but_not_of_row_mnist(small):
-    chosen = {tuple(find("smnist").load(seed=seed).valid.ids.tolist()) for seed in range(5)}
+    chosen = {tuple(find_task("smnist").load(seed=seed).valid.ids.tolist()) for seed in range(5)}
     assert len(chosen) > 1
     for seed in range(2):
-        assert find("row-mnist").load(seed=seed).valid.ids.tolist() == list(range(54, 60))
+        assert find_task("row-mnist").load(seed=seed).valid.ids.tolist() == list(range(54, 60))
 
 
 def test_event_mnist_of_the_paper_learns_from_all_and_closes_nothing(small):
-    clean, paper = find("event-mnist").load(), find("event-mnist").load("paper")
+    clean, paper = find_task("event-mnist").load(), find_task("event-mnist").load("paper")
     assert len(paper.train) == 60
     assert paper.valid is paper.test
     open_ends = small[2].reshape(20, -1)[:, -2:] > 128
@@ -236,7 +236,7 @@ def test_mnist_has_the_published_counts():
 @with_mnist
 @pytest.mark.parametrize("name", TASKS)
 def test_the_tasks_have_the_promised_sizes(name):
-    parts, sizes = find(name).load(), find(name).sizes
+    parts, sizes = find_task(name).load(), find_task(name).sizes
     assert (len(parts.train), len(parts.valid), len(parts.test)) == (sizes.train, sizes.valid, sizes.test)
     assert max(int(part.lengths.max()) for part in (parts.train, parts.valid, parts.test)) == sizes.steps
 

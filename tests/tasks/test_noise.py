@@ -14,7 +14,7 @@ from scipy.stats import kstest
 
 import chronode
 from chronode.data import Batch
-from chronode.tasks import find, noisy
+from chronode.tasks import find_task, noisy
 from chronode.tasks.noisy import TEST_FILE, TRAIN_FILE, NoiseRows, plane_rows
 
 MIRROR = Path(os.environ.get("CHRONODE_DATA_MIRROR", "nowhere"))
@@ -99,10 +99,10 @@ def test_noise_goes_to_other_processes():
 @pytest.mark.parametrize("name", TASKS)
 @pytest.mark.parametrize("protocol", ["clean", "paper"])
 def test_a_batch_is_the_image_and_then_noise(small, name, protocol):
-    parts, rows = find(name).load(protocol), TASKS[name]
+    parts, rows = find_task(name).load(protocol), TASKS[name]
     for part in (parts.train, parts.valid, parts.test):
         batch = part.batch([0, 1])
-        assert batch.x.shape == (2, 1000, find(name).sizes.channels)
+        assert batch.x.shape == (2, 1000, find_task(name).sizes.channels)
         assert batch.lengths.tolist() == [1000, 1000]
         assert batch.dt is None
         assert batch.observed is None
@@ -118,7 +118,7 @@ def test_clean_noise_is_of_its_own_and_that_of_the_paper_is_one(small, name):
     rows = TASKS[name]
 
     def behind(protocol):
-        parts = find(name).load(protocol)
+        parts = find_task(name).load(protocol)
         return torch.cat([part.batch([0, 1]).x[:, rows:] for part in (parts.train, parts.valid, parts.test)])
 
     clean, paper = behind("clean"), behind("paper")
@@ -127,21 +127,21 @@ def test_clean_noise_is_of_its_own_and_that_of_the_paper_is_one(small, name):
 
 
 def test_validation_by_the_test_part_sees_the_test_parts_noise(small):
-    parts = find("noisy-mnist").load("paper")
+    parts = find_task("noisy-mnist").load("paper")
     assert len(parts.train) == 60
     assert parts.valid.batch().x.equal(parts.test.batch().x)
 
 
 def test_a_slice_keeps_its_noise(small):
-    train = find("noisy-mnist").load().train
+    train = find_task("noisy-mnist").load().train
     assert train[10:12].batch().x.equal(train.batch([10, 11]).x)
 
 
 def test_the_kind_of_noise_is_an_option(small):
-    x = find("noisy-cifar").load(noise="uniform").train.batch([0]).x
+    x = find_task("noisy-cifar").load(noise="uniform").train.batch([0]).x
     assert 0 < x[:, 32:].min() < x[:, 32:].max() < 1
     with pytest.raises(ValueError, match="noise='unifrm' is not supported.*'uniform'"):
-        find("noisy-cifar").load(noise="unifrm")
+        find_task("noisy-cifar").load(noise="unifrm")
 
 
 def test_a_row_of_cifar_is_red_then_green_then_blue(small):
@@ -154,7 +154,7 @@ def test_a_row_of_cifar_is_red_then_green_then_blue(small):
 
 @pytest.mark.skipif(not (MIRROR / "mnist").is_dir(), reason="CHRONODE_DATA_MIRROR names no folder that has mnist")
 def test_noisy_mnist_has_the_promised_sizes():
-    parts, sizes = find("noisy-mnist").load(), find("noisy-mnist").sizes
+    parts, sizes = find_task("noisy-mnist").load(), find_task("noisy-mnist").sizes
     assert (len(parts.train), len(parts.valid), len(parts.test)) == (sizes.train, sizes.valid, sizes.test)
     assert parts.train.batch([0]).x.shape == (1, sizes.steps, sizes.channels)
 
@@ -162,6 +162,6 @@ def test_noisy_mnist_has_the_promised_sizes():
 def test_missing_batches_are_noted_on_the_training_part(tmp_path, monkeypatch):
     monkeypatch.setattr(noisy, "folder", lambda name: tmp_path / name)
     image_samples.write_cifar(tmp_path / "cifar10", batches=(1, 2))
-    parts = find("noisy-cifar").load()
+    parts = find_task("noisy-cifar").load()
     assert (len(parts.train), len(parts.valid), len(parts.test)) == (19, 1, 10)
     assert any("data_batch_5.bin missing" in note for note in parts.train.notes)

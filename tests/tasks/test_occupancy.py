@@ -8,7 +8,7 @@ from sensor_checks import mirror, range_starts, runs_a_batch, same_windows, shuf
 from sensor_parts import check_sizes, in_place_of_data, rows_in_parts, survives_damage
 
 from chronode.tasks import occupancy
-from chronode.tasks._task import find
+from chronode.tasks._task import find_task
 
 FILES = {"datatraining": (1000, 400), "datatest": (0, 100), "datatest2": (3000, 57)}  # the first row, how many
 
@@ -32,7 +32,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_occupancy_keeps_the_publishers_test_files(folder):
-    parts = find("occupancy").load()
+    parts = find_task("occupancy").load()
     rows = rows_in_parts(parts)
     assert rows[0][:, 0].tolist() == list(range(1000, 1325)) and rows[1].min() == 1340 and rows[1].max() < 1400
     assert rows[2][:, 0].tolist() == [*range(0, 85, 8), *range(3000, 3042, 8)]
@@ -40,9 +40,9 @@ def test_occupancy_keeps_the_publishers_test_files(folder):
     gaps = parts.train[0].dt
     assert parts.train.clock.unit == "minute" and set(np.round(gaps[1:] * 60).tolist()) == {59, 61}
     for name, count in (("datatest", 11), ("datatest2", 6)):
-        assert len(find("occupancy").load(test=name).test) == count
+        assert len(find_task("occupancy").load(test=name).test) == count
     with pytest.raises(ValueError, match="test='datatest3' is not supported"):
-        find("occupancy").load(test="datatest3")
+        find_task("occupancy").load(test="datatest3")
     runs_a_batch(parts)
 
 
@@ -54,7 +54,7 @@ def test_occupancy_of_the_paper(folder):
     known = tables["datatraining"][:, :5]
     mean, std = known.mean(0), known.std(0)
     std[std == 0] = 1
-    parts = find("occupancy").load("paper")
+    parts = find_task("occupancy").load("paper")
     train, valid, _ = shuffled_starts(range_starts(400, 16, 1), 893429, test=0.0)
     same_windows(parts.train, (known - mean) / std, tables["datatraining"][:, 5], train, 16)
     same_windows(parts.valid, (known - mean) / std, tables["datatraining"][:, 5], valid, 16)

@@ -8,7 +8,7 @@ from sensor_checks import check_blocks, mirror, range_starts, rows_of, runs_a_ba
 from sensor_parts import check_sizes, in_place_of_data, same_parts, survives_damage
 
 from chronode.tasks import ozone
-from chronode.tasks._task import find
+from chronode.tasks._task import find_task
 
 ROWS = 600
 
@@ -29,7 +29,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_ozone_in_blocks_of_time(folder):
-    parts = find("ozone").load()
+    parts = find_task("ozone").load()
     check_blocks(parts, ROWS, 32)
     series = ozone.read(folder)[0]
     seen = series.values[:450].astype(np.float64)  # 75 % of 600
@@ -43,11 +43,11 @@ def test_ozone_in_blocks_of_time(folder):
 
 
 def test_ozone_scaling_sees_no_later_day(folder):
-    before = find("ozone").load().scaler
+    before = find_task("ozone").load().scaler
     file = folder / ozone.FILE
     lines = file.read_text().split("\n")
     file.write_text("\n".join([*lines[:450], *(line.replace(",?", ",77") for line in lines[450:])]))
-    assert find("ozone").load().scaler == before
+    assert find_task("ozone").load().scaler == before
 
 
 def test_ozone_of_the_paper(folder):
@@ -55,9 +55,9 @@ def test_ozone_of_the_paper(folder):
     x = np.array([[0 if cell == "?" else float(cell) for cell in line[1:-1]] for line in lines])
     y = np.array([int(float(line[-1])) for line in lines])
     x = (x - x.mean()) / x.std()
-    parts = find("ozone").load("paper")
+    parts = find_task("ozone").load("paper")
     same_parts(parts, x, y, shuffled_starts(range_starts(ROWS, 32, 4), 23489), 32)
-    assert find("ozone").class_weights == (0.1, 1.6)
+    assert find_task("ozone").class_weights == (0.1, 1.6)
 
 
 def test_a_damaged_file_is_read_or_named(tmp_path):

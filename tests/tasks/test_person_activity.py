@@ -4,7 +4,7 @@ from hypothesis import HealthCheck, given, settings
 from sensor_checks import damaged, mirror, range_starts, reads_or_tells, runs_a_batch, shuffled_starts
 
 from chronode.tasks import person_activity
-from chronode.tasks._task import find
+from chronode.tasks._task import find_task
 from chronode.tasks.person_activity import ACTIVITIES, CLASSES, TAGS, read
 
 FIRST_TICK = 633790226051280329
@@ -97,7 +97,7 @@ def test_latent_ode_features_by_a_plain_loop(folder):
 
 @pytest.mark.parametrize("features", ["mmrnn", "ltc", "latent-ode"])
 def test_clean_parts_share_no_recording(folder, features):
-    parts = find("person-activity").load(features=features)
+    parts = find_task("person-activity").load(features=features)
     groups = [set(part.groups.tolist()) for part in (parts.train, parts.valid, parts.test)]
     assert sorted(map(len, groups)) == [1, 1, 1] and len(set().union(*groups)) == 3
     assert parts.train.num_channels == (24 if features == "latent-ode" else 7)
@@ -105,7 +105,7 @@ def test_clean_parts_share_no_recording(folder, features):
 
 
 def test_scaling_sees_the_training_recordings_only(folder):
-    parts = find("person-activity").load()
+    parts = find_task("person-activity").load()
     (own,) = set(parts.train.groups.tolist())
     rows = {"A01": range(200), "A02": range(200, 350), "A03": range(350, 520)}[own]
     last = (len(rows) - 32) // 16 * 16 + 32
@@ -113,7 +113,7 @@ def test_scaling_sees_the_training_recordings_only(folder):
     assert parts.scaler.mean[:4] == (0, 0, 0, 0) and parts.scaler.std[:4] == (1, 1, 1, 1)
     lines = [line if line.startswith(own) else line.replace(",0.", ",7.") for line in made_up()]
     (folder / person_activity.FILE).write_text("\n".join(lines))
-    assert find("person-activity").load().scaler == parts.scaler
+    assert find_task("person-activity").load().scaler == parts.scaler
 
 
 @pytest.mark.parametrize(("features", "seed", "valid", "test"), [("mmrnn", 98841, 0.0, 0.2), ("ltc", 27731, 0.1, 0.15)])
@@ -121,7 +121,7 @@ def test_the_papers_windows(folder, features, seed, valid, test):
     cells = [row.split(",") for row in made_up()]
     starts = [*range_starts(200, 32, 16), *(200 + s for s in range_starts(150, 32, 16))]  # A03 is lost
     expected = shuffled_starts(starts, seed, valid, test)
-    parts = find("person-activity").load("paper", features=features)
+    parts = find_task("person-activity").load("paper", features=features)
     for part, own in zip((parts.train, parts.valid, parts.test), expected, strict=True):
         if not own:
             own = expected[2]  # validation is the test part
@@ -138,7 +138,7 @@ def test_the_papers_windows(folder, features, seed, valid, test):
 
 def test_latent_odes_windows(folder):
     steps = read(folder, "latent-ode")
-    parts = find("person-activity").load("paper", features="latent-ode")
+    parts = find_task("person-activity").load("paper", features="latent-ode")
     starts = [(i, s) for i, length in enumerate(steps.lengths) for s in range_starts(length, 50, 25)]
     order = np.random.RandomState(42).permutation(len(starts))
     size = int(0.2 * len(starts))
@@ -162,7 +162,7 @@ def test_what_the_file_cannot_hold(folder, old, new, told):
     with pytest.raises(ValueError, match=rf"ConfLongDemo_JSI.txt, line \d+: .*{told}" if "line" not in told else told):
         read(folder)
     with pytest.raises(ValueError, match="features='lode' is not supported"):
-        find("person-activity").load(features="lode")
+        find_task("person-activity").load(features="lode")
 
 
 def test_a_damaged_file_is_read_or_named(tmp_path):
@@ -187,5 +187,5 @@ def test_the_real_recordings():
     np.testing.assert_allclose(first.values[0], [1, 0, 0, 0, 4.0629311, 1.8924342, 0.5074254], rtol=1e-6)
     assert CLASSES[first.target[0]] == "walking" and first.dt[1] == pytest.approx(0.540584)
     assert np.bincount(recordings.target.values[: 5830 + 5691 + 4965], minlength=7).min() > 200
-    parts = find("person-activity").load()
+    parts = find_task("person-activity").load()
     assert not set(parts.train.groups) & set(parts.test.groups)

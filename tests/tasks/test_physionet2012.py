@@ -6,7 +6,7 @@ from sensor_checks import mirror, runs_a_batch
 from sensor_parts import check_sizes, survives_damage
 
 from chronode.tasks import physionet2012
-from chronode.tasks._task import find
+from chronode.tasks._task import find_task
 from chronode.tasks.physionet2012 import CHANNELS, SKEWED, VARIABLES, bounded, read
 
 HEADER = "RecordID,SAPS-I,SOFA,Length_of_stay,Survival,In-hospital_death"
@@ -59,26 +59,26 @@ def test_a_step_is_a_minute_with_readings(folder):
 
 
 def test_the_sets_of_the_challenge_are_the_parts(folder):
-    parts = find("physionet-2012").load(seed=3)
+    parts = find_task("physionet-2012").load(seed=3)
     assert sorted([*parts.train.ids, *parts.valid.ids]) == list(range(40))
     assert len(parts.valid) == 8
     assert parts.test.ids.tolist() == [*range(1000, 1040), *range(2000, 2040)]
     assert parts.test.classes == ("survived", "died")
     np.testing.assert_array_equal(parts.test.target.values, parts.test.ids % 4 == 0)
-    assert parts.train.ids.tolist() != find("physionet-2012").load(seed=4).train.ids.tolist()
+    assert parts.train.ids.tolist() != find_task("physionet-2012").load(seed=4).train.ids.tolist()
     runs_a_batch(parts)
 
 
 def test_seeds_are_the_splits_of_the_literature(folder):
     for seed in range(3):
-        parts = find("physionet-2012").load("paper", seed)
+        parts = find_task("physionet-2012").load("paper", seed)
         ids = [part.ids.tolist() for part in (parts.train, parts.valid, parts.test)]
         assert sorted(one for part in ids for one in part) == list(range(40))
         assert [len(part) for part in ids] == [26, 6, 8]
 
 
 def test_training_stays_alone_decide_bounds_and_scale(folder):
-    parts = find("physionet-2012").load()
+    parts = find_task("physionet-2012").load()
     own = read(folder, "a")
     age = CHANNELS.index("Age")
     train = own[np.isin(own.ids, parts.train.ids)]

@@ -6,7 +6,7 @@ from sensor_checks import mirror, range_starts, runs_a_batch, shuffled_starts
 from sensor_parts import check_sizes, in_place_of_data, rows_in_parts, same_parts, survives_damage
 
 from chronode.tasks import power
-from chronode.tasks._task import find
+from chronode.tasks._task import find_task
 
 ROWS = 600
 
@@ -28,7 +28,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_power_in_blocks_of_time(folder):
-    parts = find("power").load()
+    parts = find_task("power").load()
     batch = parts.train.batch()
     assert batch.observed is not None
     rows = rows_in_parts(parts)
@@ -53,7 +53,7 @@ def test_power_of_the_paper(folder):
         table.append(memory)
     table = np.array(table)
     table = (table - table.mean(0)) / table.std(0)
-    parts = find("power").load("paper")
+    parts = find_task("power").load("paper")
     same_parts(parts, table[:, 1:], table[:, 0], shuffled_starts(range_starts(ROWS, 32, 32), 23489), 32)
 
 

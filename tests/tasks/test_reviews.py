@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from task_checks import check_parts, mirrored
 
-from chronode.tasks import find, imdb, yelp
+from chronode.tasks import find_task, imdb, yelp
 from chronode.tasks._text import Numbering, Review, as_symbols, encoded
 
 
@@ -38,7 +38,7 @@ def films(tmp_path, monkeypatch):
 
 
 def test_reviews_come_from_their_folders(films):
-    task = find("imdb")
+    task = find_task("imdb")
     parts = task.load()
     check_parts(task, parts)
     assert [len(p) for p in (parts.train, parts.valid, parts.test)] == [14, 6, 6]
@@ -57,18 +57,18 @@ def test_reviews_come_from_their_folders(films):
 
 
 def test_options_clip_the_reviews_and_the_vocabulary(films):
-    parts = find("imdb").load("paper", longest=3, words=2, vectors=False)
+    parts = find_task("imdb").load("paper", longest=3, words=2, vectors=False)
     assert parts.train.lengths.max() == 3
     assert len(parts.train.categories["word"]) == 3
     assert parts.vectors is None
     with pytest.raises(ValueError, match="longest must be at least 1"):
-        find("imdb").load(longest=0)
+        find_task("imdb").load(longest=0)
     with pytest.raises(ValueError, match="words must be at least 1"):
-        find("imdb").load(words=0)
+        find_task("imdb").load(words=0)
 
 
 def test_another_seed_gives_another_validation_part(films):
-    one, same, other = (find("imdb").load(seed=seed, vectors=False).valid.ids.tolist() for seed in (0, 0, 1))
+    one, same, other = (find_task("imdb").load(seed=seed, vectors=False).valid.ids.tolist() for seed in (0, 0, 1))
     assert one == same
     assert one != other
 
@@ -84,22 +84,22 @@ def test_another_seed_gives_another_validation_part(films):
 def test_bad_reviews_are_refused_with_their_file(films, name, content, told):
     (films / "train" / "pos" / name).write_bytes(content)
     with pytest.raises(ValueError, match=told):
-        find("imdb").load()
+        find_task("imdb").load()
 
 
 def test_a_missing_folder_is_told(films):
     for file in (films / "test" / "neg").iterdir():
         file.unlink()
     with pytest.raises(ValueError, match="neg: no reviews found"):
-        find("imdb").load()
+        find_task("imdb").load()
 
 
 @mirrored("imdb")
 @mirrored("glove")
 @pytest.mark.slow
 def test_the_publishers_reviews():
-    parts = find("imdb").load()
-    check_parts(find("imdb"), parts, whole=True)
+    parts = find_task("imdb").load()
+    check_parts(find_task("imdb"), parts, whole=True)
     assert len(parts.train.categories["word"]) == 25_001
     assert np.bincount(parts.test.target.values).tolist() == [12_500, 12_500]
     the = parts.vectors[parts.train.categories["word"].index("the")]
@@ -129,8 +129,8 @@ def test_yelp_is_divided(tmp_path, monkeypatch):
         lines = [f'"{i % 5 + 1}","Place {i} was fine."\n' for i in range(count)]
         (tmp_path / "yelp" / "yelp_review_full_csv" / f"{name}.csv").write_text("".join(lines))
     monkeypatch.setattr(yelp, "folder", lambda name: tmp_path / name)
-    parts = find("yelp-5").load(words=3)
-    check_parts(find("yelp-5"), parts)
+    parts = find_task("yelp-5").load(words=3)
+    check_parts(find_task("yelp-5"), parts)
     assert [len(p) for p in (parts.train, parts.valid, parts.test)] == [90, 10, 10]
     assert np.bincount(parts.valid.target.values).tolist() == [2] * 5
     assert len(parts.train.categories["word"]) == 4

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from series_checks import some
 from task_checks import check_batch, check_parts, mirrored
 
-from chronode.tasks import find, robots
+from chronode.tasks import find_task, robots
 from chronode.tasks._gait import FRAME, walk
 from chronode.tasks.robots import frames_dropped, read_traces
 
@@ -25,8 +25,8 @@ def traces(tmp_path, monkeypatch):
 
 
 def test_the_target_of_a_frame_is_the_next_one(traces):
-    parts = find("half-cheetah").load()
-    check_parts(find("half-cheetah"), parts)
+    parts = find_task("half-cheetah").load()
+    check_parts(find_task("half-cheetah"), parts)
     for part, numbers in ((parts.train, range(15, 25)), (parts.valid, range(5)), (parts.test, range(5, 15))):
         assert part.groups.tolist() == [f"trace_{number:04d}" for number in numbers for _ in range(7)]
         for i, series in enumerate(part):
@@ -36,15 +36,15 @@ def test_the_target_of_a_frame_is_the_next_one(traces):
 
 
 def test_windows_can_be_chosen(traces):
-    parts = find("half-cheetah").load(length=50, stride=49)
+    parts = find_task("half-cheetah").load(length=50, stride=49)
     assert set(parts.train.lengths) == {50}
     assert len(parts.train) == 20
 
 
 @mirrored("half_cheetah")
 def test_the_authors_traces():
-    parts = find("half-cheetah").load()
-    check_parts(find("half-cheetah"), parts, whole=True)
+    parts = find_task("half-cheetah").load()
+    check_parts(find_task("half-cheetah"), parts, whole=True)
     check_batch(parts)
     rows = parts.train.values
     assert rows[:, 8].std() > rows[:, 0].std()  # the speed varies more than the height
@@ -67,15 +67,15 @@ def test_the_authors_traces():
 def test_bad_traces_are_refused_with_their_file(traces, trace, told):
     np.save(traces / "trace_0007.npy", trace, allow_pickle=True)
     with pytest.raises(ValueError, match=f"trace_0007.npy: .*{told}"):
-        find("half-cheetah").load()
+        find_task("half-cheetah").load()
 
 
 def test_missing_traces_are_told_with_the_cure(traces):
     (traces / "trace_0024.npy").unlink()
     with pytest.raises(ValueError, match="trace_0024.npy: no such roll-out; run `chronode data fetch half_cheet"):
-        find("half-cheetah").load()
+        find_task("half-cheetah").load()
     with pytest.raises(ValueError, match="build them once with `chronode data build walker2d`"):
-        find("walker2d").load()
+        find_task("walker2d").load()
 
 
 @some
@@ -112,7 +112,7 @@ def test_dropped_frames_leave_gaps_and_targets_are_the_next_original_frame(frame
 
 
 def test_scripted_walks_have_the_tasks_sizes():
-    task = find("walker2d")
+    task = find_task("walker2d")
     parts = task.load(source="scripted")
     check_parts(task, parts, whole=True)
     check_batch(parts)
@@ -125,7 +125,7 @@ def test_scripted_walks_have_the_tasks_sizes():
 
 
 def test_the_seed_draws_what_is_dropped():
-    one, same, other = (find("walker2d").load(seed=s, source="scripted", frames=80).test.times for s in (0, 0, 1))
+    one, same, other = (find_task("walker2d").load(seed=s, source="scripted", frames=80).test.times for s in (0, 0, 1))
     assert one.tolist() == same.tolist()
     assert one.tolist() != other.tolist()
 
@@ -142,7 +142,7 @@ def test_the_seed_draws_what_is_dropped():
 )
 def test_bad_options_are_told(options, told):
     with pytest.raises(ValueError, match=told):
-        find("walker2d").load(**options)
+        find_task("walker2d").load(**options)
 
 
 def test_speeds_are_the_derivatives_of_places_and_angles():

@@ -9,7 +9,7 @@ from task_checks import check_batch
 
 from chronode.data.sets._download import folder
 from chronode.tasks import _simulate as simulate
-from chronode.tasks import find, robots
+from chronode.tasks import find_task, robots
 from chronode.tasks._simulate import ROBOTS, actor, build, roll_out
 
 pytest.importorskip("gymnasium")
@@ -157,7 +157,7 @@ def test_progress_is_shown(built):
 def test_the_task_reads_what_was_built(built, monkeypatch):
     monkeypatch.setattr(robots, "folder", lambda name: built)
     monkeypatch.setattr(robots, "WALKER_PARTS", {"train": range(4), "valid": range(4, 5), "test": range(5, 6)})
-    parts = find("walker2d").load(length=8, stride=8)
+    parts = find_task("walker2d").load(length=8, stride=8)
     check_batch(parts)
     first = np.load(built / "trace_0000.npy")
     rows = parts.train[0].times.astype(int)
@@ -169,14 +169,14 @@ def test_without_an_output_the_data_set_is_kept_in_the_cache(tmp_path, monkeypat
     monkeypatch.delenv("CHRONODE_DATA_MIRROR", raising=False)
     monkeypatch.setenv("CHRONODE_DATA", str(tmp_path))
     with pytest.raises(ValueError, match="chronode data build walker2d"):
-        find("walker2d").load()
+        find_task("walker2d").load()
     top = build("walker2d", steps=64, rollouts=2, frames=10, console=quiet())
     assert top == tmp_path / "walker2d" == folder("walker2d")
     with pytest.raises(ValueError, match="trace_0002.npy: no such roll-out; build them"):
-        find("walker2d").load()
+        find_task("walker2d").load()
     build("walker2d", steps=64, rollouts=3, frames=10, console=quiet())
     with pytest.raises(ValueError, match="trace_0003.npy: no such roll-out; build them"):
-        find("walker2d").load()
+        find_task("walker2d").load()
 
 
 def test_a_cheetah_runs_to_the_last_frame(tmp_path):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from series_checks import some
 from task_checks import check_batch, check_parts, mirrored
 
-from chronode.tasks import find, speech
+from chronode.tasks import find_task, speech
 from chronode.tasks._mel import BANDS, RATE, STEPS, STRIDE, band_edges, log_mel
 from chronode.tasks.speech import COMMANDS, NOISE, OTHERS, read_wave
 
@@ -127,7 +127,7 @@ def sounds(tmp_path, monkeypatch):
 
 
 def test_thirty_words_follow_the_publishers_lists(sounds):
-    task = find("google-30")
+    task = find_task("google-30")
     parts = task.load()
     check_parts(task, parts)
     check_batch(parts)
@@ -142,7 +142,7 @@ def test_thirty_words_follow_the_publishers_lists(sounds):
 
 @pytest.mark.parametrize("protocol", ["clean", "paper"])
 def test_twelve_classes_have_a_tenth_of_silence_and_of_other_words(sounds, protocol):
-    parts = find("google-12").load(protocol, seed=1)
+    parts = find_task("google-12").load(protocol, seed=1)
     assert parts.train.classes == (*COMMANDS, "silence", "unknown")
     assert np.bincount(parts.train.target.values).tolist() == [2] * 10 + [2, 2]
     assert np.bincount(parts.valid.target.values).tolist() == [1] * 10 + [1, 1]
@@ -151,10 +151,10 @@ def test_twelve_classes_have_a_tenth_of_silence_and_of_other_words(sounds, proto
 
 
 def test_clean_noise_comes_from_a_stretch_of_its_own(sounds):
-    check_parts(find("google-12"), find("google-12").load())
+    check_parts(find_task("google-12"), find_task("google-12").load())
     starts = {"train": [], "valid": [], "test": []}
     for seed in range(8):
-        parts = find("google-12").load(seed=seed)
+        parts = find_task("google-12").load(seed=seed)
         for name, found in starts.items():
             part = getattr(parts, name)
             found += [int(series.id.split("@")[1]) / RATE for series in part if series.target == 10]
@@ -164,7 +164,7 @@ def test_clean_noise_comes_from_a_stretch_of_its_own(sounds):
 
 
 def test_the_seed_draws_silences_and_words(sounds):
-    one, same, other = (find("google-12").load(seed=seed).train.ids.tolist() for seed in (0, 0, 1))
+    one, same, other = (find_task("google-12").load(seed=seed).train.ids.tolist() for seed in (0, 0, 1))
     assert one == same
     assert one != other
 
@@ -172,23 +172,23 @@ def test_the_seed_draws_silences_and_words(sounds):
 def test_what_is_missing_is_told(sounds):
     (sounds / "testing_list.txt").write_text("yes/dd44_nohash_0.wav\nyes/ee55_nohash_0.wav\n")
     with pytest.raises(ValueError, match="testing_list.txt, line 2: file 'yes/ee55"):
-        find("google-30").load()
+        find_task("google-30").load()
     (sounds / "testing_list.txt").write_text("")
     for file in (sounds / "wow").iterdir():
         file.unlink()
     (sounds / "validation_list.txt").write_text("")
     with pytest.raises(ValueError, match="no recordings of 'wow' found"):
-        find("google-30").load()
+        find_task("google-30").load()
 
 
 def test_noise_too_short_for_every_part_is_told(sounds):
     write_wave(sounds / NOISE / "hiss.wav", np.zeros(3 * RATE))
     with pytest.raises(ValueError, match="hiss.wav: too short: the valid part needs a full second"):
-        find("google-12").load()
+        find_task("google-12").load()
 
 
 @mirrored("speech_commands")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["google-12", "google-30"])
 def test_the_publishers_sounds(name):
-    check_parts(find(name), find(name).load(), whole=True)
+    check_parts(find_task(name), find_task(name).load(), whole=True)

@@ -15,7 +15,7 @@ import chronode
 import chronode.tasks.circle
 import chronode.tasks.digits
 import chronode.tasks.noisy
-from chronode.tasks import find
+from chronode.tasks import find_task
 from chronode.tasks.adding import NAIVE, adding
 from chronode.tasks.bitstream import bitstream
 from chronode.tasks.circle import circle
@@ -42,7 +42,7 @@ def same(one, other):
 @pytest.mark.parametrize("name", SYNTHETIC)
 @pytest.mark.parametrize("protocol", ["clean", "paper"])
 def test_a_batch_runs_through_a_layer(name, protocol):
-    task = find(name)
+    task = find_task(name)
     parts = task.load(protocol, **SMALL, **SHORT.get(name, {}))
     for part, count in zip((parts.train, parts.valid, parts.test), SMALL.values(), strict=True):
         assert len(part) == count
@@ -55,7 +55,7 @@ def test_a_batch_runs_through_a_layer(name, protocol):
 
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_default_parts_have_the_promised_sizes(name):
-    task = find(name)
+    task = find_task(name)
     parts = task.load()
     sizes = task.sizes
     assert (len(parts.train), len(parts.valid), len(parts.test)) == (sizes.train, sizes.valid, sizes.test)
@@ -66,7 +66,7 @@ def test_default_parts_have_the_promised_sizes(name):
 
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_seeds_and_parts_have_dice_of_their_own(name):
-    task = find(name)
+    task = find_task(name)
     equal = {"train": 5, "valid": 5, "test": 5, **SHORT.get(name, {})}
     one, again, other = task.load(seed=1, **equal), task.load(seed=1, **equal), task.load(seed=2, **equal)
     for part in ("train", "valid", "test"):
@@ -77,7 +77,7 @@ def test_seeds_and_parts_have_dice_of_their_own(name):
 
 @pytest.mark.parametrize("name", ["adding", "copy"])
 def test_every_epoch_has_series_of_its_own(name):
-    parts = find(name).load(length=20, **SMALL)
+    parts = find_task(name).load(length=20, **SMALL)
     assert same(parts.fresh(0), parts.train)
     assert same(parts.fresh(3), parts.fresh(3))
     epochs = [parts.fresh(epoch) for epoch in range(4)]
@@ -89,7 +89,7 @@ def test_every_epoch_has_series_of_its_own(name):
 @pytest.mark.parametrize("part", ["train", "valid", "test"])
 def test_a_part_without_series_is_refused(name, part):
     with pytest.raises(ValueError, match="at least 1"):
-        find(name).load(**{**SMALL, part: 0})
+        find_task(name).load(**{**SMALL, part: 0})
 
 
 # ---- adding -----------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def test_the_target_is_a_later_state(ahead):
 
 @pytest.mark.parametrize(("force", "error"), [(0.9, 0.050), (8.0, 0.99)])
 def test_repeating_the_input_has_the_known_error(force, error):
-    batch = find("lorenz96").load(force=force).test.batch()
+    batch = find_task("lorenz96").load(force=force).test.batch()
     gaps = (batch.x - batch.target).square().mean() / batch.target.square().mean()
     assert gaps.sqrt().item() == pytest.approx(error, rel=0.05)
 
@@ -227,13 +227,13 @@ def test_the_circle_of_the_paper_begins_at_zero():
 
 
 def test_blocks_of_the_text_have_exactly_32_bits():
-    streams = find("bitstream").load(block="text", train=200, valid=1, test=1).train.batch()
+    streams = find_task("bitstream").load(block="text", train=200, valid=1, test=1).train.batch()
     assert streams.dt.sum(1).eq(1).all()
 
 
 @pytest.mark.parametrize("event", [True, False])
 def test_blocks_of_the_code_have_2_to_31_bits(event):
-    streams = find("bitstream").load(event=event, train=2000, valid=1, test=1).train.batch()
+    streams = find_task("bitstream").load(event=event, train=2000, valid=1, test=1).train.batch()
     bits = (streams.dt.sum(1) * 32).round().int()
     assert set(bits.tolist()) == set(range(2, 32))
 
@@ -254,10 +254,10 @@ def test_both_codes_tell_the_same_block():
 )
 def test_wrong_options_are_named(options, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        find("bitstream").load(**{**SMALL, **options})
+        find_task("bitstream").load(**{**SMALL, **options})
 
 
 @pytest.mark.parametrize("name", ["adding", "copy"])
 def test_lengths_that_leave_no_room_are_refused(name):
     with pytest.raises(ValueError, match="length must be at least"):
-        find(name).load(length=0, **SMALL)
+        find_task(name).load(length=0, **SMALL)

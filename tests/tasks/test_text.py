@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from series_checks import some
 from task_checks import check_parts, mirrored
 
-from chronode.tasks import find, ptb, yelp
+from chronode.tasks import find_task, ptb, yelp
 from chronode.tasks._text import Numbering, word_vectors, words_of
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=60)
@@ -73,7 +73,7 @@ def test_pieces_are_the_text_in_reading_order(tmp_path, lines, length):
     write_text(tmp_path, "".join(" ".join(line) + " \n" for line in lines))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ptb, "folder", lambda name: tmp_path / name)
-        parts = find("ptb").load(length=length)
+        parts = find_task("ptb").load(length=length)
     words = parts.train.categories["word"]
     text = [word for line in lines for word in (*line, "<eos>")]
     assert [words[symbol] for symbol in parts.train.values[:, 0]] == text[:-1]
@@ -86,16 +86,16 @@ def test_pieces_are_the_text_in_reading_order(tmp_path, lines, length):
 def test_words_outside_the_training_text_are_unknown(tmp_path, monkeypatch):
     write_text(tmp_path, "a b a\n", "b new a\n")
     monkeypatch.setattr(ptb, "folder", lambda name: tmp_path / name)
-    parts = find("ptb").load()
-    check_parts(find("ptb"), parts)
+    parts = find_task("ptb").load()
+    check_parts(find_task("ptb"), parts)
     assert parts.valid.values[:, 0].tolist() == [3, 0, 1]  # <unk> a <eos> b, ties by the alphabet
     assert parts.valid.groups.tolist() == ["valid"]
 
 
 @mirrored("ptb")
 def test_the_publishers_words():
-    parts = find("ptb").load()
-    check_parts(find("ptb"), parts, whole=True)
+    parts = find_task("ptb").load()
+    check_parts(find_task("ptb"), parts, whole=True)
     assert [int(p.lengths.sum()) + 1 for p in (parts.train, parts.valid, parts.test)] == [929_589, 73_760, 82_430]
     assert len(parts.train.categories["word"]) == 10_000
     words = parts.train.categories["word"]

@@ -8,7 +8,7 @@ from sensor_checks import mirror, range_starts, runs_a_batch, shuffled_starts
 from sensor_parts import check_sizes, in_place_of_data, rows_in_parts, same_parts, survives_damage
 
 from chronode.tasks import traffic
-from chronode.tasks._task import find
+from chronode.tasks._task import find_task
 
 ROWS = 600
 
@@ -41,7 +41,7 @@ def test_traffic_features(folder):
 
 
 def test_traffic_in_blocks_of_time(folder):
-    parts = find("traffic").load()
+    parts = find_task("traffic").load()
     rows = rows_in_parts(parts, channel=4)
     assert all((np.diff(windows, axis=1) == 1).all() for windows in rows)
     assert rows[0].max() < 450 <= rows[1].min() <= rows[1].max() < 510 <= rows[2].min()
@@ -62,7 +62,7 @@ def test_traffic_of_the_paper(folder):
     x = np.concatenate([np.zeros((ROWS, 1)), weather, calendar], axis=1)
     y = np.array([float(line[8]) for line in lines])
     y = (y - y.mean()) / y.std()
-    parts = find("traffic").load("paper")
+    parts = find_task("traffic").load("paper")
     same_parts(parts, x, y, shuffled_starts(range_starts(ROWS, 32, 4), 23489), 32)
 
 

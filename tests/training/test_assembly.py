@@ -5,7 +5,7 @@ from commands import run
 
 from chronode import SequenceModel
 from chronode.experiments.jobs import TableJob
-from chronode.experiments.recipe import find
+from chronode.experiments.recipe import find_recipe
 from chronode.runs import Config, resume_run, train_run
 from chronode.tasks import Task
 from chronode.training import Settings, _assembly, fit
@@ -49,7 +49,7 @@ def test_a_run_folder_builds_one_network_and_a_resumed_one_too(monkeypatch, tmp_
 
 def test_a_run_of_a_table_builds_one_network(monkeypatch):
     counts = counted(monkeypatch)
-    cell = next(cell for cell in find("mmrnn/table3").cells("smoke") if cell.model == "mmrnn")
+    cell = next(cell for cell in find_recipe("mmrnn/table3").cells("smoke") if cell.model == "mmrnn")
     TableJob(cell, 0).execute()
     assert counts == {"load": 1, "build": 1, "check": 1}
 

@@ -6,7 +6,7 @@ import pytest
 
 from chronode.runs._config import Config
 from chronode.runs._prepare import prepare
-from chronode.search._compare import Comparison, Result, compare, plan
+from chronode.search._compare import Comparison, RunResult, compare, plan
 from chronode.training import EpochDone, fit
 from chronode.training._inputs import spec_for
 
@@ -27,7 +27,7 @@ def results(entries, **told):
 
 
 def made_up(model, scores, metric="accuracy", **told):
-    return [Result(model, seed, "", metric, {metric: score}, **told) for seed, score in enumerate(scores)]
+    return [RunResult(model, seed, "", metric, {metric: score}, **told) for seed, score in enumerate(scores)]
 
 
 # ---- numbers -------------------------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ def test_models_are_ordered_by_their_mean_and_the_spread_is_that_of_a_sample(met
 
 
 def test_one_run_has_no_spread_and_a_model_without_a_result_comes_last():
-    failed = Result("a", 0, "", fault="the loss is not finite")
+    failed = RunResult("a", 0, "", fault="the loss is not finite")
     comparison = Comparison.of([failed, *made_up("b", [0.2])])
     assert [row.model for row in comparison.rows] == ["b", "a"]
     assert comparison.rows[0].score("accuracy") == (0.2, None)

@@ -7,7 +7,7 @@ from sklearn import metrics as sk
 from sklearn.utils.class_weight import compute_class_weight
 
 from chronode.data import Scaler, from_list
-from chronode.tasks._task import METRICS, find
+from chronode.tasks._task import METRICS, find_task
 from chronode.tasks.bitstream import bitstream
 from chronode.training._metrics import CLASS_METRICS, VALUE_METRICS, Scores
 from chronode.training._objective import Objective
@@ -150,7 +150,7 @@ def test_metrics_of_own_data_are_in_the_targets_units():
 
 def test_every_metric_of_a_task_is_there():
     assert set(METRICS) <= {*CLASS_METRICS, *VALUE_METRICS}
-    task = find("bitstream")
+    task = find_task("bitstream")
     objective = Objective.for_task(task, bitstream(4, seed=0))
     assert (objective.loss, objective.metric, objective.num_outputs) == ("cross_entropy", "accuracy", 2)
 

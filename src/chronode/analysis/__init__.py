@@ -28,9 +28,9 @@ from ._oscillator_bounds import (
     state_bounds,
 )
 from ._oscillator_studies import (
-    Comparison,
     EffectiveSteps,
     Sensitivity,
+    StudyScores,
     WeightNorms,
     effective_steps,
     learned_steps,
@@ -68,12 +68,11 @@ from ._plots_oscillators import (
 )
 from ._result import Result
 from ._speed import Speed, training_speed
-from ._study import Trial
+from ._study import StudySetup
 from ._timescales import TimeScales, time_scales
 
 __all__ = [
     "Attribution",
-    "Comparison",
     "Convergence",
     "EffectiveSteps",
     "Eigenvalues",
@@ -96,11 +95,12 @@ __all__ = [
     "Setting",
     "Speed",
     "StateBounds",
+    "StudyScores",
+    "StudySetup",
     "Sweep",
     "TimeConstants",
     "TimeScales",
     "Trajectory",
-    "Trial",
     "Volume",
     "WeightNorms",
     "arc_length",

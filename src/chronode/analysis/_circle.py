@@ -38,7 +38,7 @@ STEPS_AT_MOST = 20_000
 """Maximum number of solver steps: a random τ that is tiny would take hours."""
 
 
-class Recipe(NamedTuple):
+class CirclePreset(NamedTuple):
     """Presets of a recipe."""
 
     sigma_w: float
@@ -46,7 +46,7 @@ class Recipe(NamedTuple):
     atol: float
 
 
-RECIPES = {"authors": Recipe(2.0, 1e-2, 1e-4), "text": Recipe(2**0.5, 1e-3, 1e-6)}
+RECIPES = {"authors": CirclePreset(2.0, 1e-2, 1e-4), "text": CirclePreset(2**0.5, 1e-3, 1e-6)}
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "tanh": np.tanh,
     "sigmoid": lambda a: 0.5 + 0.5 * np.tanh(0.5 * a),

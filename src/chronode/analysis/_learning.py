@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..tasks import find
+from ..tasks import find_task
 from ..tasks.adding import NAIVE
 from ..tasks.copying import memoryless
 from ..training import BatchDone, Event, Settings
@@ -61,7 +61,7 @@ def learning_curves(
         (1, 3)
     """
     options, training = dict(options or {}), training or Settings(batch_size=128)
-    parts = find(task).load("clean", training.seed, **options)
+    parts = find_task(task).load("clean", training.seed, **options)
     epochs = -(-steps // max(1, len(parts.train) // training.batch_size))
     settings = replace(training, steps=steps, epochs=epochs)
     curves = []

@@ -19,7 +19,7 @@ from ..tasks import Parts
 from ._instrumented import as_layer
 from ._oscillators import Array, cells_of
 from ._result import Result
-from ._study import Trial
+from ._study import StudySetup
 
 Progress = Callable[[int, int], None]
 
@@ -58,17 +58,17 @@ def effective_steps(model: Layer | SequenceModel) -> EffectiveSteps:
     return EffectiveSteps(np.array([float(cell.delta_t) for cell in cells]), steps.sort(-1).values.numpy())
 
 
-def learned_steps(trial: Trial | None = None) -> EffectiveSteps:
+def learned_steps(trial: StudySetup | None = None) -> EffectiveSteps:
     """Trains once and returns the learned time steps (Fig. 5).
 
     Example:
         >>> from chronode.training import Settings
         >>> few = {"train": 16, "valid": 8, "test": 8}
-        >>> trial = Trial("bitstream", options=few, hidden_size=4, training=Settings(epochs=1))
+        >>> trial = StudySetup("bitstream", options=few, hidden_size=4, training=Settings(epochs=1))
         >>> learned_steps(trial).steps.shape
         (2, 4)
     """
-    trial = trial or Trial()
+    trial = trial or StudySetup()
     return effective_steps(trial.train(trial.load())[0].model)
 
 
@@ -85,17 +85,17 @@ class WeightNorms(Result):
     norms: Array
 
 
-def weight_norms(trial: Trial | None = None, *, progress: Progress | None = None) -> WeightNorms:
+def weight_norms(trial: StudySetup | None = None, *, progress: Progress | None = None) -> WeightNorms:
     """Records the largest |w| of each layer before training and after every epoch (Fig. 7).
 
     Example:
         >>> from chronode.training import Settings
         >>> few = {"train": 16, "valid": 8, "test": 8}
-        >>> trial = Trial("bitstream", options=few, hidden_size=4, training=Settings(epochs=1))
+        >>> trial = StudySetup("bitstream", options=few, hidden_size=4, training=Settings(epochs=1))
         >>> weight_norms(trial).norms.shape
         (1, 2, 2)
     """
-    trial = trial or Trial()
+    trial = trial or StudySetup()
     parts, norms = trial.load(), []
     for run in range(trial.runs):
         seen: list[list[float]] = []
@@ -114,7 +114,7 @@ def weight_norms(trial: Trial | None = None, *, progress: Progress | None = None
 
 
 @dataclass(frozen=True)
-class Comparison(Result):
+class StudyScores(Result):
     """Test scores over the values of a setting.
 
     Attributes:
@@ -138,12 +138,12 @@ class Comparison(Result):
 class Sensitivity(Result):
     """Scores over Δt and over α, each with the other at its value in the trial."""
 
-    delta_t: Comparison
-    alpha: Comparison
+    delta_t: StudyScores
+    alpha: StudyScores
 
 
 def sensitivity(
-    trial: Trial | None = None,
+    trial: StudySetup | None = None,
     *,
     delta_t: Sequence[float] = (0.03, 0.1, 0.3, 0.6),
     alpha: Sequence[float] = (0.3, 1.0, 3.0, 10.0),
@@ -154,11 +154,11 @@ def sensitivity(
     Example:
         >>> from chronode.training import Settings
         >>> few = {"train": 16, "valid": 8, "test": 8}
-        >>> trial = Trial("bitstream", options=few, hidden_size=4, training=Settings(epochs=1))
+        >>> trial = StudySetup("bitstream", options=few, hidden_size=4, training=Settings(epochs=1))
         >>> sensitivity(trial, delta_t=[0.1], alpha=[1.0]).alpha.scores.shape
         (1, 1, 1)
     """
-    trial = trial or Trial()
+    trial = trial or StudySetup()
     parts = trial.load()
     counted = _counted(progress, trial.runs * (len(delta_t) + len(alpha)))
     found = {
@@ -172,13 +172,13 @@ STACKINGS = ("plain", "residual", "single-scale")
 
 
 def stacking(
-    trial: Trial | None = None,
+    trial: StudySetup | None = None,
     *,
     layers: Sequence[int] = (3, 4, 5, 6),
     kinds: Sequence[str] = STACKINGS,
     skip: int = 2,
     progress: Progress | None = None,
-) -> Comparison:
+) -> StudyScores:
     """Compares plain stacking, residual stacking and untrained time scales (Fig. 6).
 
     Args:
@@ -191,11 +191,11 @@ def stacking(
     Example:
         >>> from chronode.training import Settings
         >>> few = {"train": 16, "valid": 8, "test": 8}
-        >>> trial = Trial("bitstream", options=few, hidden_size=4, training=Settings(epochs=1))
+        >>> trial = StudySetup("bitstream", options=few, hidden_size=4, training=Settings(epochs=1))
         >>> stacking(trial, layers=[3], kinds=["plain"]).scores.shape
         (1, 1, 1)
     """
-    trial = trial or Trial()
+    trial = trial or StudySetup()
     parts = trial.load()
     changes = {"plain": {}, "residual": {"residual": skip}, "single-scale": {"train_c": False}}
     ways = {
@@ -206,8 +206,8 @@ def stacking(
 
 
 def subsampling(
-    trial: Trial | None = None, *, entries: Sequence[int] = (8, 16, 32, 64), progress: Progress | None = None
-) -> Comparison:
+    trial: StudySetup | None = None, *, entries: Sequence[int] = (8, 16, 32, 64), progress: Progress | None = None
+) -> StudyScores:
     """Measures the score with only the last, or random, entries of every series (Fig. 3).
 
     Shorter series are used completely.
@@ -215,11 +215,11 @@ def subsampling(
     Example:
         >>> from chronode.training import Settings
         >>> few = {"train": 16, "valid": 8, "test": 8}
-        >>> trial = Trial("bitstream", options=few, hidden_size=4, training=Settings(epochs=1))
+        >>> trial = StudySetup("bitstream", options=few, hidden_size=4, training=Settings(epochs=1))
         >>> subsampling(trial, entries=[4]).kinds
         ('last entries', 'random entries')
     """
-    trial = trial or Trial()
+    trial = trial or StudySetup()
     parts = trial.load()
 
     def cut(select: Callable[[Sequences, int], Sequences], value: int) -> tuple[Parts, dict[str, Any]]:
@@ -276,8 +276,8 @@ Way = Callable[[Any], tuple[Parts, dict[str, Any]]]
 
 
 def _compared(
-    trial: Trial, over: str, values: Sequence[Any], ways: Mapping[str, Way], done: Callable[[], None]
-) -> Comparison:
+    trial: StudySetup, over: str, values: Sequence[Any], ways: Mapping[str, Way], done: Callable[[], None]
+) -> StudyScores:
     """Trains each variant at each value; a variant returns the series and the changed settings."""
     scores = np.empty((len(ways), len(values), trial.runs))
     for i, way in enumerate(ways.values()):
@@ -286,7 +286,7 @@ def _compared(
             for run in range(trial.runs):
                 scores[i, j, run] = trial.train(parts, run, **changes)[1]
                 done()
-    return Comparison(trial.found.name, trial.found.metric, over, tuple(values), tuple(ways), scores)
+    return StudyScores(trial.found.name, trial.found.metric, over, tuple(values), tuple(ways), scores)
 
 
 def _counted(progress: Progress | None, total: int) -> Callable[[], None]:

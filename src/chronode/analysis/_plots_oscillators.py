@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ._oscillator_bounds import GradientBounds, Representation, StateBounds
-from ._oscillator_studies import Comparison, EffectiveSteps, Sensitivity, WeightNorms
+from ._oscillator_studies import EffectiveSteps, Sensitivity, StudyScores, WeightNorms
 from ._oscillators import Energy, Reconstruction, Volume
 from ._plots import colour, finish, panels, save
 
@@ -193,7 +193,7 @@ def plot_sensitivity(found: Sensitivity, path: str | Path) -> Path:
 
     Example:
         >>> import tempfile
-        >>> part = Comparison("adding", "mse", "delta_t", (0.1, 0.3), ("unicornn",), np.array([[[0.2], [0.1]]]))
+        >>> part = StudyScores("adding", "mse", "delta_t", (0.1, 0.3), ("unicornn",), np.array([[[0.2], [0.1]]]))
         >>> found = Sensitivity(part, part)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     plot_sensitivity(found, f"{folder}/sensitivity.png").name
@@ -210,12 +210,12 @@ def plot_sensitivity(found: Sensitivity, path: str | Path) -> Path:
     return save(figure, path)
 
 
-def plot_stacking(found: Comparison, path: str | Path) -> Path:
+def plot_stacking(found: StudyScores, path: str | Path) -> Path:
     """Draws the score over the number of layers, one line per kind of stacking.
 
     Example:
         >>> import tempfile
-        >>> found = Comparison("adding", "mse", "layers", (1, 2), ("plain",), np.array([[[0.2], [0.1]]]))
+        >>> found = StudyScores("adding", "mse", "layers", (1, 2), ("plain",), np.array([[[0.2], [0.1]]]))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     plot_stacking(found, f"{folder}/stacking.png").name
         'stacking.png'
@@ -226,12 +226,12 @@ def plot_stacking(found: Comparison, path: str | Path) -> Path:
     return save(figure, path)
 
 
-def plot_subsampling(found: Comparison, path: str | Path) -> Path:
+def plot_subsampling(found: StudyScores, path: str | Path) -> Path:
     """Draws the score over the number of entries used.
 
     Example:
         >>> import tempfile
-        >>> found = Comparison("adding", "mse", "entries", (8, 16), ("last entries",), np.array([[[0.2], [0.1]]]))
+        >>> found = StudyScores("adding", "mse", "entries", (8, 16), ("last entries",), np.array([[[0.2], [0.1]]]))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     plot_subsampling(found, f"{folder}/subsampling.png").name
         'subsampling.png'
@@ -241,7 +241,7 @@ def plot_subsampling(found: Comparison, path: str | Path) -> Path:
     return save(figure, path)
 
 
-def _draw_comparison(axes: Any, found: Comparison, name: str) -> None:
+def _draw_comparison(axes: Any, found: StudyScores, name: str) -> None:
     """Draws mean and standard deviation over runs, one line per kind."""
     scale = 100 if found.metric in ("accuracy", "f1", "auroc") else 1
     for index, kind in enumerate(found.kinds):

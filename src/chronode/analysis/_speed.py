@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bench.cases import Case
+from ..bench.cases import BenchCase
 from ..bench.timing import time_case
 from ._result import Result
 
@@ -63,7 +63,7 @@ def training_speed(
     for i, name in enumerate(models):
         for j, length in enumerate(lengths):
             which, model = ("lstm", "rnn") if name == TORCH_LSTM else ("chronode", name)
-            case = Case(name, model, length, batch, 1, hidden_size, layers)
+            case = BenchCase(name, model, length, batch, 1, hidden_size, layers)
             seconds[i, j] = time_case(case, repeats, lambda _: None, only={which})[which].train
             if progress:
                 progress(i * len(lengths) + j + 1, seconds.size)

@@ -8,13 +8,13 @@ from typing import Any
 
 from .._checks import whole
 from .._model import SequenceModel
-from ..tasks import Parts, Task, find
+from ..tasks import Parts, Task, find_task
 from ..training import EpochDone, Event, Fitted, Objective, Settings
 from ..training._assembly import assemble
 
 
 @dataclass(frozen=True)
-class Trial:
+class StudySetup:
     """Training that a study repeats with changed settings.
 
     Attributes:
@@ -43,7 +43,7 @@ class Trial:
     @property
     def found(self) -> Task:
         """The task."""
-        return find(self.task) if isinstance(self.task, str) else self.task
+        return find_task(self.task) if isinstance(self.task, str) else self.task
 
     def load(self) -> Parts:
         """Loads the series of the task."""

@@ -17,7 +17,7 @@ Products = list[tuple[int, int, int]]
 
 
 @dataclass(frozen=True)
-class Case:
+class BenchCase:
     """One shape.
 
     Attributes:
@@ -69,7 +69,7 @@ class Case:
         return found
 
 
-def _ncps(case: Case, x: Tensor) -> Callable[[], Tensor]:
+def _ncps(case: BenchCase, x: Tensor) -> Callable[[], Tensor]:
     try:
         from ncps.torch import LTC
     except ImportError as error:
@@ -93,34 +93,34 @@ def _irnn(features: int, hidden: int, k: int, rank: int) -> Products:
 
 
 CASES = (
-    Case(
+    BenchCase(
         "UnICORNN T1000 B128 H128 L2", "unicornn", 1000, 128, 1, 128, 2,
         products=_stack(1, 128, 2), goals={"loop": 4.5, "lstm": 6},
     ),
-    Case(
+    BenchCase(
         "UnICORNN T784 B32 H256 L3", "unicornn", 784, 32, 1, 256, 3,
         products=_stack(1, 256, 3), goals={"loop": 3, "lstm": 2.5},
     ),
-    Case(
+    BenchCase(
         "UnICORNN T17984 B8 H32 L2", "unicornn", 17984, 8, 6, 32, 2,
         products=_stack(6, 32, 2), goals={"loop": 80, "lstm": 4.5},
     ),
-    Case("LTC synaptic T256 B64 H32", "ltc", 256, 64, 8, 32, goals={"loop": 12, "ncps": 10}),
-    Case(
+    BenchCase("LTC synaptic T256 B64 H32", "ltc", 256, 64, 8, 32, goals={"loop": 12, "ncps": 10}),
+    BenchCase(
         "mmRNN gated T256 B32 H64", "mmrnn", 256, 32, 1, 64,
         products=_mmrnn(1, 64, 4), goals={"loop": 10},
     ),
-    Case(
+    BenchCase(
         "mmRNN gated T256 B256 H64", "mmrnn", 256, 256, 1, 64,
         products=_mmrnn(1, 64, 4), goals={"loop": 3, "limit": 1.6},
     ),
-    Case(
+    BenchCase(
         "iRNN T784 B128 H128 K5 rank 16", "irnn", 784, 128, 1, 128,
         settings={"K": 5, "rank": 16}, products=_irnn(1, 128, 5, 16), goals={"loop": 8, "limit": 1.8},
     ),
 )  # fmt: skip
 
 
-def all_models(names: list[str]) -> list[Case]:
+def all_models(names: list[str]) -> list[BenchCase]:
     """Returns every named model at one shape, for comparison with torch.nn.LSTM: none may be slower than 60 times."""
-    return [Case(name, name, 256, 64, 8, 64, goals={"lstm": 1 / 60}) for name in names]
+    return [BenchCase(name, name, 256, 64, 8, 64, goals={"lstm": 1 / 60}) for name in names]

@@ -23,7 +23,7 @@ Run = Callable[[], Tensor]
 
 
 @dataclass(frozen=True)
-class Figure:
+class SpeedUp:
     """A speed-up.
 
     Attributes:
@@ -61,7 +61,7 @@ class Leaky(Cell):
         return h, (h,)
 
 
-def time_models(names: Sequence[str], repeats: int, tell: Callable[[str], None]) -> list[Figure]:
+def time_models(names: Sequence[str], repeats: int, tell: Callable[[str], None]) -> list[SpeedUp]:
     """Loop and compiled step of each named model at T256 B32 H64; models with a hand-written kernel are left out."""
     figures = []
     for name in names:
@@ -72,7 +72,7 @@ def time_models(names: Sequence[str], repeats: int, tell: Callable[[str], None])
     return figures
 
 
-def against_loop(name: str, layer: Layer, steps: int, batch: int, repeats: int) -> Figure:
+def against_loop(name: str, layer: Layer, steps: int, batch: int, repeats: int) -> SpeedUp:
     """Times the compiled step of a layer and the loop of the driver."""
     x, dt = torch.randn(batch, steps, layer.input_size), torch.rand(batch, steps) + 0.5
     # One sequence is a step shorter: torch's own loops, which some models have, do not run unequal lengths.
@@ -86,10 +86,10 @@ def against_loop(name: str, layer: Layer, steps: int, batch: int, repeats: int) 
 
     first = _prepare(layer)
     ours, theirs = _medians([lambda: layer(x, **how)[0], loop], repeats)
-    return Figure(name, "loop", theirs, ours, first)
+    return SpeedUp(name, "loop", theirs, ours, first)
 
 
-def time_lstm(repeats: int) -> list[Figure]:
+def time_lstm(repeats: int) -> list[SpeedUp]:
     """Times an LSTM and that of torch on sequences of equal and unequal length."""
     figures = []
     for steps, batch, hidden, unequal in ((1000, 128, 128, False), (512, 64, 64, True)):
@@ -106,11 +106,11 @@ def time_lstm(repeats: int) -> list[Figure]:
         seconds = _medians([lambda n=lengths, x=x, one=layer: one(x, lengths=n)[0], theirs], repeats)
         kind = "packed, unequal lengths" if unequal else "equal lengths"
         name = f"lstm T{steps} B{batch} H{hidden}, {kind}"
-        figures.append(Figure(name, "torch.nn.LSTM", seconds[1], seconds[0], first))
+        figures.append(SpeedUp(name, "torch.nn.LSTM", seconds[1], seconds[0], first))
     return figures
 
 
-def time_leaky(repeats: int) -> Figure:
+def time_leaky(repeats: int) -> SpeedUp:
     """Returns a cell written by a user."""
     return against_loop("leaky (a user's cell) T1000 B64 H64", Layer(Leaky, 8, 64), 1000, 64, repeats)
 
@@ -136,12 +136,12 @@ def _medians(runs: Sequence[Run], repeats: int) -> list[float]:
     return [statistics.median(found) for found in seconds]
 
 
-def as_dict(models: Sequence[Figure], others: Sequence[Figure]) -> dict[str, Any]:
+def as_dict(models: Sequence[SpeedUp], others: Sequence[SpeedUp]) -> dict[str, Any]:
     """Returns the results as plain data."""
     return {"summary": summary(models), "models": list(map(asdict, models)), "others": list(map(asdict, others))}
 
 
-def summary(models: Sequence[Figure]) -> dict[str, float]:
+def summary(models: Sequence[SpeedUp]) -> dict[str, float]:
     """Geometric mean and least of the speed-ups, and the median time of a first use."""
     return {
         "geometric mean, loop / compiled": math.exp(statistics.mean(math.log(figure.ratio) for figure in models)),
@@ -150,7 +150,7 @@ def summary(models: Sequence[Figure]) -> dict[str, float]:
     }
 
 
-def as_markdown(models: Sequence[Figure], others: Sequence[Figure], machine: str) -> str:
+def as_markdown(models: Sequence[SpeedUp], others: Sequence[SpeedUp], machine: str) -> str:
     """Returns the results as tables, with the machine named below."""
     lines = ["| figure | value |", "| --- | ---: |"]
     lines += [f"| {name} | {value:.1f} |" for name, value in summary(models).items()]

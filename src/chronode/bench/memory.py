@@ -7,17 +7,17 @@ import sys
 from pathlib import Path
 
 from ..nn._registry import create
-from .cases import Case
+from .cases import BenchCase
 
 MEMORY_CASES = (
-    Case("UnICORNN T16384 B32 H128 L3, last, low", "unicornn", 16384, 32, 1, 128, 3,
+    BenchCase("UnICORNN T16384 B32 H128 L3, last, low", "unicornn", 16384, 32, 1, 128, 3,
          settings={"outputs": "last", "memory": "low"}, goals={"MiB": 64}),
-    Case("UnICORNN T16384 B32 H128 L3, last, fast", "unicornn", 16384, 32, 1, 128, 3,
+    BenchCase("UnICORNN T16384 B32 H128 L3, last, fast", "unicornn", 16384, 32, 1, 128, 3,
          settings={"outputs": "last", "memory": "fast"}),
 )  # fmt: skip
 
 
-def peak_mebibytes(case: Case) -> float:
+def peak_mebibytes(case: BenchCase) -> float:
     """Peak memory beyond the process, the input and the weights, in MiB."""
     command = [sys.executable, "-c", f"from chronode.bench.memory import _child; _child({case.name!r})"]
     done = subprocess.run(command, capture_output=True, text=True)

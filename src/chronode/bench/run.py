@@ -16,7 +16,7 @@ from .._machine import cpu_model
 from .._version import __version__
 from ..kernels._library import status
 from .cases import CASES as CASES
-from .cases import Case
+from .cases import BenchCase
 from .cases import all_models as all_models
 from .memory import MEMORY_CASES, peak_mebibytes
 from .timing import Timing, limit, time_case
@@ -25,10 +25,10 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Row:
+class CaseTimes:
     """One case's outcome: by contender, seconds of training and inference."""
 
-    case: Case
+    case: BenchCase
     times: dict[str, Timing]
 
     def ratio(self, other: str) -> float | None:
@@ -47,22 +47,22 @@ class Row:
 
 
 def run_cases(
-    cases: Sequence[Case], repeats: int, tell: Tell, only: set[str] | None = None, device: str = "cpu"
-) -> list[Row]:
+    cases: Sequence[BenchCase], repeats: int, tell: Tell, only: set[str] | None = None, device: str = "cpu"
+) -> list[CaseTimes]:
     """Times the cases one after the other; the goals and the limit are those of a CPU."""
     rows = []
     for case in cases:
         times = time_case(case, repeats, tell, only, device)
         if device != "cpu":
-            rows.append(Row(replace(case, goals={}), times))
+            rows.append(CaseTimes(replace(case, goals={}), times))
             continue
         tell(f"{case.name}: matrix products alone")
         products = limit(case)
-        rows.append(Row(case, times if products is None else {**times, "limit": products}))
+        rows.append(CaseTimes(case, times if products is None else {**times, "limit": products}))
     return rows
 
 
-def scaled(case: Case) -> list[Case]:
+def scaled(case: BenchCase) -> list[BenchCase]:
     """Returns the case at 1x, 2x and 4x the time steps, then the batch."""
     longer = [replace(case, name=f"{case.name}, T x{k}", time=k * case.time, goals={}) for k in (1, 2, 4)]
     wider = [replace(case, name=f"{case.name}, B x{k}", batch=k * case.batch, goals={}) for k in (2, 4)]
@@ -82,7 +82,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-def as_dict(rows: Sequence[Row], memory: dict[str, float]) -> dict[str, Any]:
+def as_dict(rows: Sequence[CaseTimes], memory: dict[str, float]) -> dict[str, Any]:
     """Returns the results as plain data."""
     entries = [
         {
@@ -106,7 +106,7 @@ def measure_memory(tell: Tell) -> dict[str, float]:
     return found
 
 
-def as_markdown(rows: Sequence[Row], memory: dict[str, float]) -> str:
+def as_markdown(rows: Sequence[CaseTimes], memory: dict[str, float]) -> str:
     """Returns the results as a table with the machine below."""
     lines = [
         "| shape | chronode ms | inference ms | loop / ours | torch LSTM / ours | ncps / ours | ours / limit |",
@@ -131,7 +131,7 @@ def as_markdown(rows: Sequence[Row], memory: dict[str, float]) -> str:
     return "\n".join(lines)
 
 
-def _ratio_text(row: Row, other: str) -> str:
+def _ratio_text(row: CaseTimes, other: str) -> str:
     ratio, goal = row.ratio(other), row.case.goals.get(other)
     if ratio is None:
         return ""
@@ -150,6 +150,6 @@ def write(path: Path, text: str) -> None:
         draft.write_text(text)
 
 
-def write_json(path: Path, rows: Sequence[Row], memory: dict[str, float]) -> None:
+def write_json(path: Path, rows: Sequence[CaseTimes], memory: dict[str, float]) -> None:
     """Writes the outcome as JSON."""
     write(path, json.dumps(as_dict(rows, memory), indent=2) + "\n")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .cases import Case
+from .cases import BenchCase
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ Report = Callable[[str], None]
 
 
 def time_case(
-    case: Case, repeats: int, tell: Report, only: set[str] | None = None, device: str = "cpu"
+    case: BenchCase, repeats: int, tell: Report, only: set[str] | None = None, device: str = "cpu"
 ) -> dict[str, Timing]:
     """Returns each contender's times; a contender that takes long is repeated less often, at least 3 times."""
     contenders = {name: run for name, run in case.contenders(device).items() if only is None or name in only}
@@ -62,7 +62,7 @@ def _seconds_since(start: float, y: Tensor) -> float:
     return time.perf_counter() - start
 
 
-def limit(case: Case, repeats: int = 30) -> Timing | None:
+def limit(case: BenchCase, repeats: int = 30) -> Timing | None:
     """Returns the time of the matrix products alone, at the speed of a cached sgemm.
 
     A training step needs each product of the forward pass and, for it, one for the gradient of its input and one for

@@ -25,10 +25,10 @@ def equilibrium(
     from ..analysis._equilibrium import convergence, equilibrium_eigenvalues
     from ..analysis._instrumented import as_layer
     from ..analysis._plots_equilibrium import plot_convergence, plot_eigenvalues
-    from ..nn._registry import find
+    from ..nn._registry import find_model
     from ..nn.cells.irnn import EquilibriumCell
 
-    if not issubclass(find(model).cell, EquilibriumCell):
+    if not issubclass(find_model(model).cell, EquilibriumCell):
         raise ValueError(f"--model {model} is not an equilibrium model: choose irnn, sirnn or ernn.")
     layer = as_layer(model, 3, hidden, seed, recurrent="full")
     x = noise_series(8, 30, 3, seed=seed)

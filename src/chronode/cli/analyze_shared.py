@@ -36,13 +36,13 @@ DeltaTs = Annotated[str, typer.Option("--delta-t", help="Values of Δt, separate
 
 def models_in(given: str) -> list[str]:
     """Parses --model and checks the names."""
-    from ..nn._registry import find
+    from ..nn._registry import find_model
 
     found = words(given)
     if not found:
         raise ValueError("--model is empty; pass names from `chronode models`, separated by commas.")
     for name in found:
-        find(name)
+        find_model(name)
     return found
 
 

@@ -21,8 +21,8 @@ from .analyze_shared import (
 )
 
 if TYPE_CHECKING:
-    from ..analysis._oscillator_studies import Comparison
-    from ..analysis._study import Trial
+    from ..analysis._oscillator_studies import StudyScores
+    from ..analysis._study import StudySetup
 
 TaskName = Annotated[str, typer.Option(help="Task to train on; `chronode tasks` lists all.")]
 Epochs = Annotated[int, typer.Option(min=1, help="Number of passes over the training data.")]
@@ -146,15 +146,15 @@ def subsampling(
 
 def _trial(
     task: str, epochs: int, hidden: int, seed: int, *, layers: int = 1, delta_t: float = 0.3, runs: int = 1
-) -> Trial:
+) -> StudySetup:
     """Returns the trial of a study."""
-    from ..analysis._study import Trial
+    from ..analysis._study import StudySetup
     from ..training import Settings
 
     training = Settings(epochs=epochs, learning_rate=1e-2, seed=seed)
     settings = {"delta_t": delta_t}
-    return Trial(task, hidden_size=hidden, num_layers=layers, settings=settings, training=training, runs=runs)
+    return StudySetup(task, hidden_size=hidden, num_layers=layers, settings=settings, training=training, runs=runs)
 
 
-def _scores(found: Comparison) -> str:
+def _scores(found: StudyScores) -> str:
     return table(found.kinds, found.values, found.scores, f"test {found.metric} over {found.over}")

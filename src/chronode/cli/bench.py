@@ -112,7 +112,7 @@ def _print_steps(timings: list[steps.StepTiming]) -> None:
     console.print(f"torch.nn.LSTMCell: {timings[0].lstm_cell:.1f} µs; {facts['cpu']}, torch {facts['torch']}")
 
 
-def _print(rows: list[bench.Row], memory: dict[str, float]) -> None:
+def _print(rows: list[bench.CaseTimes], memory: dict[str, float]) -> None:
     console = Console(highlight=False)
     titles = {"loop": "plain loop", "lstm": "torch LSTM", "ncps": "ncps", "limit": "matrix limit"}
     shown = [other for other in titles if any(other in row.times for row in rows)]
@@ -131,7 +131,7 @@ def _print(rows: list[bench.Row], memory: dict[str, float]) -> None:
     console.print(f"{facts['cpu']}, {facts['threads']} threads, torch {facts['torch']}, {facts['kernels']}")
 
 
-def _cell(row: bench.Row, other: str) -> str:
+def _cell(row: bench.CaseTimes, other: str) -> str:
     ratio, goal = row.ratio(other), row.case.goals.get(other)
     if ratio is None:
         return ""

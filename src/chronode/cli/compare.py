@@ -16,7 +16,7 @@ from .workers import Address, EngineName, Workers, engine_for
 
 if TYPE_CHECKING:
     from ..engine import Engine
-    from ..search._compare import Comparison, PlannedRun, Result
+    from ..search._compare import Comparison, PlannedRun, RunResult
 
 
 def attach(app: typer.Typer) -> None:
@@ -72,7 +72,7 @@ def compare(
         raise typer.Exit(1)
 
 
-def _train(runs: list[PlannedRun], engine: Engine, epochs: int, console: Console, folder: Path) -> list[Result]:
+def _train(runs: list[PlannedRun], engine: Engine, epochs: int, console: Console, folder: Path) -> list[RunResult]:
     """Returns all results in the order of `runs`; Ctrl-C prints how to resume and exits with code 1."""
     from ..report.run_page import draw_run
     from ..search._compare import compare as train_all
@@ -82,7 +82,7 @@ def _train(runs: list[PlannedRun], engine: Engine, epochs: int, console: Console
     kept = {str(planned.folder) for planned in runs if planned.result() is not None}
     if kept:
         say(console, f"{len(kept)} of {len(runs)} runs already exist in {folder}")
-    found: dict[str, Result] = {}
+    found: dict[str, RunResult] = {}
     hooks: dict[str, Any] = {"engine": engine, "draw": draw_run}
     try:
         with Trainings(console, len(runs), epochs, done=len(kept)) as bar:
@@ -98,11 +98,11 @@ def _train(runs: list[PlannedRun], engine: Engine, epochs: int, console: Console
     return [found[str(planned.folder)] for planned in runs]
 
 
-def _label(one: PlannedRun | Result) -> str:
+def _label(one: PlannedRun | RunResult) -> str:
     return f"{one.model}, seed {one.seed}"
 
 
-def _line(result: Result) -> str:
+def _line(result: RunResult) -> str:
     name = _label(result)
     if result.fault:
         return f"{name}: failed"

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from .._model import ModelSpec
 from ..data import Sequences
 from ..kernels._library import status
-from ..nn._registry import find
+from ..nn._registry import find_model
 from ..report.curves import plot_curves
 from ..tasks.bitstream import BLOCK, bitstream
 from ..training import BatchDone, Epoch, EpochDone, Event, Settings, fit
@@ -23,7 +23,7 @@ HIDDEN = 32
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DemoResult:
     """Result of one model."""
 
     parameters: int
@@ -32,12 +32,12 @@ class Outcome:
     epochs: tuple[Epoch, ...]
 
 
-def run_demo(names: list[str], epochs: int, seed: int, output: Path) -> dict[str, Outcome]:
+def run_demo(names: list[str], epochs: int, seed: int, output: Path) -> dict[str, DemoResult]:
     """Trains each model on event-encoded bit streams; prints a table and draws the learning curves."""
     if not names:
         raise ValueError("--models is empty; pass names from `chronode models`, separated by commas.")
     for name in names:
-        find(name)
+        find_model(name)
     console = Console()
     console.print(status())
     data = [bitstream(count, 3 * seed + part, longest=LONGEST) for part, count in enumerate((TRAIN, VALID, TEST))]
@@ -73,7 +73,7 @@ def drawn_examples(streams: Sequences, count: int) -> list[str]:
     return lines
 
 
-def _train(name: str, data: list[Sequences], settings: Settings, progress: Progress) -> Outcome:
+def _train(name: str, data: list[Sequences], settings: Settings, progress: Progress) -> DemoResult:
     train, valid, test = data
     bar = progress.add_task(name, total=settings.epochs, text=f"epoch 0/{settings.epochs}")
     measured = ""
@@ -88,7 +88,7 @@ def _train(name: str, data: list[Sequences], settings: Settings, progress: Progr
 
     fitted = fit(train, ModelSpec.for_data(train, name, HIDDEN), settings, valid=valid, on_event=show)
     parameters = sum(p.numel() for p in fitted.model.parameters())
-    return Outcome(parameters, fitted.evaluate(test)["accuracy"], fitted.seconds, fitted.history)
+    return DemoResult(parameters, fitted.evaluate(test)["accuracy"], fitted.seconds, fitted.history)
 
 
 def _progress(console: Console) -> Progress:
@@ -96,7 +96,7 @@ def _progress(console: Console) -> Progress:
     return Progress(*columns, TimeRemainingColumn(elapsed_when_finished=True), console=console)
 
 
-def _table(outcomes: dict[str, Outcome]) -> Table:
+def _table(outcomes: dict[str, DemoResult]) -> Table:
     table = Table("model")
     for column in ("test accuracy", "parameters", "seconds/epoch", "seconds"):
         table.add_column(column, justify="right")

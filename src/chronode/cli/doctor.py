@@ -13,7 +13,7 @@ from .. import __version__, compiler
 from ..compiler import _build as build
 from ..kernels._backend import chosen
 from ..kernels._library import available_isas, status
-from ..nn._registry import create, find, models
+from ..nn._registry import create, find_model, models
 
 
 def run_doctor(model: str) -> None:
@@ -43,7 +43,7 @@ def _compiler() -> str:
 
 
 def _say_path(console: Console, name: str) -> None:
-    find(name)
+    find_model(name)
     for cell in compiler.cells_of(create(name, input_size=1, hidden_size=8)):
         path = compiler.explain(cell)
         text = {

@@ -12,13 +12,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from .._checks import one_of
 from .._files import replacing
 from ..engine import Engine
-from ..experiments.compare import Row, compare, mean_text
+from ..experiments.compare import TableRow, compare, mean_text
 from ..experiments.cost import seconds
 from ..experiments.drawings import Drawing, drawings
 from ..experiments.jobs import Finished, TableJob, make_runs, missing
 from ..experiments.jobs import Progress as TrainingProgress
 from ..experiments.ledger import Ledger
-from ..experiments.recipe import Recipe, TableCell, find, recipes
+from ..experiments.recipe import Recipe, TableCell, find_recipe, recipes
 from ..experiments.report import as_markdown, plot
 from .tables import Table
 
@@ -103,7 +103,7 @@ def chosen_recipes(names: list[str], every: bool) -> tuple[list[Recipe], list[Dr
     if not names:
         raise ValueError("pass a recipe, such as mmrnn/table3, or use --all; `chronode reproduce --list` lists them.")
     drawn = [drawings()[name] for name in names if name in drawings()]
-    return [find(name) for name in names if name not in drawings()], drawn
+    return [find_recipe(name) for name in names if name not in drawings()], drawn
 
 
 def draw(chosen: list[Drawing], budget: str, output: Path, as_json: bool) -> None:
@@ -163,7 +163,7 @@ def _line(item: Finished) -> str:
     return f"{item.job}: {scores} ({item.entry.seconds:.0f} s)"
 
 
-def _table(recipe: Recipe, budget: str, rows: list[Row]) -> Table:
+def _table(recipe: Recipe, budget: str, rows: list[TableRow]) -> Table:
     notes = f"budget: {budget}. " + " ".join(recipe.notes)
     table = Table(names=2, title=f"{recipe.name}: {recipe.what}", caption=notes)
     for column in ("", "model"):
@@ -178,7 +178,7 @@ def _table(recipe: Recipe, budget: str, rows: list[Row]) -> Table:
     return table
 
 
-def _plain(row: Row) -> dict[str, Any]:
+def _plain(row: TableRow) -> dict[str, Any]:
     number = row.number
     about = {"column": number.column, "label": number.label, "model": number.model, "metric": number.metric}
     ours = {"mean": row.mean, "spread": row.spread, "seeds": len(row.entries)}

@@ -55,9 +55,9 @@ def show(
     """
     from ..papers import settings
     from ..report.series import plot_series
-    from ..tasks import find
+    from ..tasks import find_task
 
-    task = find(name)
+    task = find_task(name)
     parts = task.load(protocol, seed, **read_options(task, option or []))
     path = plot_series(parts.train, output / f"{name}.png", title=f"{name}: {task.what}")
     summaries = {part: getattr(parts, part).describe().as_dict() for part in ("train", "valid", "test")}

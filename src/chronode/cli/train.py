@@ -100,10 +100,10 @@ def effective(data: str | None, file: Path | None, given: dict[str, Any]) -> tup
 
 
 def _task_options(source: str, given: list[str]) -> dict[str, Any]:
-    from ..tasks import find
+    from ..tasks import find_task
     from .tasks import read_options
 
-    return read_options(find(source), given)
+    return read_options(find_task(source), given)
 
 
 def read_config(path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from .._checks import one_of
 from ._array_checks import inside_of, is_per_step, matching, numeric, place, two_axes
 from ._build import cast, ids_of, look_at_channels, names_of, value_type
-from ._rows import Plan, make_plan
+from ._rows import StepRows, make_plan
 from ._sequences import Sequences
 from ._target import Target, array_target
 from ._times import STEPS, Clock, Moments, median_gap, to_clock
@@ -208,7 +208,7 @@ def _assemble(
         if len(goal.values) != rows:
             raise ValueError(f"target has {len(goal.values)} rows; there must be one per {what}: {rows}.")
     values = _checked(values, lengths, names, value_type(dtype, symbols=True))
-    plan, when, clock, lead = Plan(None, lengths, None), None, STEPS, None
+    plan, when, clock, lead = StepRows(None, lengths, None), None, STEPS, None
     if times is not None:
         plan, when, clock = _timed(times, lengths, ids_, unit, duplicates)
         values, goal = _follow(plan, values, goal)
@@ -233,7 +233,7 @@ def _assemble(
 
 def _timed(
     times: NDArray[Any], lengths: NDArray[np.int64], ids: NDArray[Any], unit: str | float | None, duplicates: str
-) -> tuple[Plan, NDArray[np.float64], Clock]:
+) -> tuple[StepRows, NDArray[np.float64], Clock]:
     from ._moments import moments_of
 
     moments = moments_of("times", times)
@@ -243,7 +243,7 @@ def _timed(
     return plan, when, clock
 
 
-def _follow(plan: Plan, values: NDArray[Any], goal: Target | None) -> tuple[NDArray[Any], Target | None]:
+def _follow(plan: StepRows, values: NDArray[Any], goal: Target | None) -> tuple[NDArray[Any], Target | None]:
     """Returns values and targets per step in the order of the plan."""
     if plan.order is None and plan.firsts is None:
         return values, goal

@@ -14,7 +14,7 @@ from ._build import cast, look_at_channels, value_type
 from ._columns import absent, as_columns, codes, first_text, numbers
 from ._moments import moments_of
 from ._names import counted, known_column, listed
-from ._rows import DUPLICATES, Plan, make_plan
+from ._rows import DUPLICATES, StepRows, make_plan
 from ._sequences import Sequences
 from ._table_target import column_target, mapped_target
 from ._times import median_gap, to_clock
@@ -123,7 +123,7 @@ def _channels(
 
 
 def _grid(
-    plan: Plan,
+    plan: StepRows,
     which: NDArray[np.int32],
     readings: NDArray[Any],
     width: int,
@@ -156,5 +156,5 @@ def _grid(
     count = f"{counted(again, 'reading')} of a channel that already has one at that time (first: {first!r})"
     if duplicates == "error":
         raise ValueError(f"{count}: remove them, or use duplicates='merge'.")
-    values[cell[firsts]] = Plan(None, plan.lengths, firsts).mean(readings.astype(np.float64))
+    values[cell[firsts]] = StepRows(None, plan.lengths, firsts).mean(readings.astype(np.float64))
     return values.reshape(steps, width), [f"{count}: replaced by their mean."]

@@ -15,7 +15,7 @@ DUPLICATES = ("merge", "error", "keep")
 
 
 @dataclass(frozen=True)
-class Plan:
+class StepRows:
     """Mapping of rows to steps.
 
     Attributes:
@@ -66,7 +66,7 @@ def make_plan(
     ticks: NDArray[Any] | None,
     duplicates: str = "merge",
     what: str = "id",
-) -> Plan:
+) -> StepRows:
     """Groups rows by series, sorts them by time, and finds rows of the same series and time.
 
     Args:
@@ -85,7 +85,7 @@ def make_plan(
     lengths = np.bincount(codes, minlength=len(names)) if codes is not None else None
     if ticks is None:
         assert codes is not None and lengths is not None  # a single series without times has returned above
-        return Plan(order, lengths.astype(np.int64), None)
+        return StepRows(order, lengths.astype(np.int64), None)
     lengths = np.array([len(ticks)], dtype=np.int64) if lengths is None else lengths.astype(np.int64)
     ticks = ticks if order is None else ticks[order]
     back = ticks[1:] < ticks[:-1]
@@ -101,7 +101,7 @@ def make_plan(
         inner = _by_time(codes, ticks, len(names))
         order = inner if order is None else order[inner]
         ticks = ticks[inner]
-    return _merged(Plan(order, lengths, None, tuple(notes)), names, ticks, same, duplicates, what)
+    return _merged(StepRows(order, lengths, None, tuple(notes)), names, ticks, same, duplicates, what)
 
 
 def _by_code(codes: NDArray[Any], count: int) -> NDArray[np.int64]:
@@ -127,8 +127,8 @@ def _by_time(codes: NDArray[Any] | None, ticks: NDArray[Any], count: int) -> NDA
 
 
 def _merged(
-    plan: Plan, names: NDArray[Any], ticks: NDArray[Any], same: NDArray[Any] | None, duplicates: str, what: str
-) -> Plan:
+    plan: StepRows, names: NDArray[Any], ticks: NDArray[Any], same: NDArray[Any] | None, duplicates: str, what: str
+) -> StepRows:
     """Returns the plan with duplicate rows of one series and time handled as requested."""
     again = ticks[1:] == ticks[:-1]
     if same is not None:
@@ -150,4 +150,4 @@ def _merged(
     note = f"{count_text}: merged, using the mean of numbers and the last label."
     firsts = np.flatnonzero(np.concatenate([[True], ~again]))
     lengths = np.diff(np.searchsorted(firsts, np.concatenate([[0], np.cumsum(plan.lengths)])))
-    return Plan(plan.order, lengths.astype(np.int64), firsts, (*plan.notes, note))
+    return StepRows(plan.order, lengths.astype(np.int64), firsts, (*plan.notes, note))

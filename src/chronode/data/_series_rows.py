@@ -14,7 +14,7 @@ from ._build import value_type
 from ._columns import absent, as_columns, codes
 from ._names import known_column, known_columns, listed
 from ._not_numeric import numeric_column
-from ._rows import Plan
+from ._rows import StepRows
 from ._sequences import Sequences
 from ._table_target import column_target
 
@@ -67,7 +67,7 @@ def from_series_rows(
     made = replace(made, rows=len(made))
     if not targets:
         return made
-    plan = Plan(None, np.ones(len(made), dtype=np.int64), None)
+    plan = StepRows(None, np.ones(len(made), dtype=np.int64), None)
     settings = {"kind": kind, "per_step": False, "classes": classes, "dtype": value_type(dtype)}
     goal, notes = column_target(cells, targets, plan, made.ids, **settings)
     return replace(made, target=goal).with_notes(*notes)

@@ -16,7 +16,7 @@ from ._frame_index import is_row_numbers, with_index
 from ._moments import moments_of
 from ._names import counted, known_column, known_columns, listed, one_or_more
 from ._not_numeric import not_numeric
-from ._rows import Plan, make_plan
+from ._rows import StepRows, make_plan
 from ._sequences import Sequences
 from ._table_target import column_target, mapped_target
 from ._times import STEPS, Clock, median_gap, to_clock
@@ -163,7 +163,7 @@ def _steps(
     unit: str | float | None,
     time_format: str | None,
     duplicates: str,
-) -> tuple[NDArray[Any], Plan, NDArray[np.float64] | None, Clock]:
+) -> tuple[NDArray[Any], StepRows, NDArray[np.float64] | None, Clock]:
     """Returns (ids, plan, times, clock) from the id and the time column."""
     rows = len(next(iter(cells.values())))
     ids, series = np.array([0]), None
@@ -173,7 +173,7 @@ def _steps(
             row = int((series < 0).argmax())
             raise ValueError(f"{id}: the id of row {row + 1:,} is missing ({int((series < 0).sum()):,} such rows).")
     if time is None:
-        plan = Plan(None, np.array([rows]), None) if series is None else make_plan(series, ids, None, duplicates)
+        plan = StepRows(None, np.array([rows]), None) if series is None else make_plan(series, ids, None, duplicates)
         return ids, plan, None, STEPS
     moments = moments_of(time, cells[time], time_format, unit)
     plan = make_plan(series, ids, moments.ticks, duplicates, "id" if id else "table")
@@ -186,7 +186,7 @@ def _steps(
 def _values(
     cells: Mapping[str, Column],
     inputs: Sequence[str],
-    plan: Plan,
+    plan: StepRows,
     dtype: np.dtype[Any],
     categorical: str,
     categories: Mapping[str, Sequence[str]] | None,
@@ -218,7 +218,7 @@ def _values(
     return values, tuple(channels), used, notes
 
 
-def _ordered(name: str, column: Column, plan: Plan, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _ordered(name: str, column: Column, plan: StepRows, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Returns a column of numbers in the order of the steps."""
     found = numbers(column)
     assert found is not None  # checked by `is_numeric`
@@ -259,7 +259,7 @@ def _coded(
         yield f"{name}={text}", np.where(missing, np.nan, found == i).astype(dtype)
 
 
-def _groups(column: Column, name: str, plan: Plan, ids: NDArray[Any]) -> NDArray[Any]:
+def _groups(column: Column, name: str, plan: StepRows, ids: NDArray[Any]) -> NDArray[Any]:
     """Returns one group per series."""
     found, texts = codes(column, name)
     found = plan.ordered(found)

@@ -12,14 +12,14 @@ from .._checks import one_of
 from ._build import cast
 from ._columns import Column, codes, first_text, is_text, numbers
 from ._names import counted, listed
-from ._rows import Plan
+from ._rows import StepRows
 from ._target import FEW, UNKNOWN, Target, array_target, class_target, number_names, value_target
 
 
 def column_target(
     columns: Mapping[str, Column],
     names: Sequence[str],
-    plan: Plan,
+    plan: StepRows,
     ids: NDArray[Any],
     *,
     kind: str = "auto",

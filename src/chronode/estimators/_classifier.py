@@ -17,14 +17,14 @@ from ..data import Sequences, Target
 from ..data._target import number_names
 from ..training import predict
 from ._base import SequenceEstimator
-from ._files import Facts
+from ._files import EstimatorFacts
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
 @dataclass(frozen=True)
-class _Facts(Facts):
+class _Facts(EstimatorFacts):
     classes: tuple[bool | int | float | str, ...]
     label_type: str
 

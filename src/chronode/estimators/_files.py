@@ -33,7 +33,7 @@ _MODEL = "model"
 
 
 @dataclass(frozen=True)
-class Facts:
+class EstimatorFacts:
     """Content of estimator.json: everything except the weights."""
 
     estimator: str
@@ -51,7 +51,7 @@ class Facts:
 class Stored(BaseEstimator):
     """Base class with the state of a fitted estimator and its `save` and `load`."""
 
-    _facts_kind: ClassVar[type[Facts]]
+    _facts_kind: ClassVar[type[EstimatorFacts]]
 
     model_: SequenceModel
     scaler_: Scaler

@@ -16,14 +16,14 @@ from ..data._names import known_column
 from ..training import predict
 from ..training._forecasting import default_window, forecast_parts, forecast_scaler
 from ._base import SequenceEstimator
-from ._files import Facts
+from ._files import EstimatorFacts
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
 @dataclass(frozen=True)
-class _Facts(Facts):
+class _Facts(EstimatorFacts):
     channels: tuple[str, ...]
     window: int
 

@@ -15,14 +15,14 @@ from ..data import Sequences
 from ..data._target import array_target
 from ..training import predict
 from ._base import SequenceEstimator
-from ._files import Facts
+from ._files import EstimatorFacts
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
 @dataclass(frozen=True)
-class _Facts(Facts):
+class _Facts(EstimatorFacts):
     flat: bool
 
 

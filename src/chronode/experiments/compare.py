@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from ..papers import PaperNumber
-from ..tasks import find as find_task
+from ..tasks import find_task
 from ..training._metrics import LOWER_IS_BETTER, mean_and_std
 from .jobs import chosen
 from .ledger import Entry, Ledger
@@ -17,7 +17,7 @@ WITHOUT_SPREAD = 0.01
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """A number of the paper with ours.
 
     Attributes:
@@ -37,12 +37,12 @@ class Row:
     cell: TableCell | None = None
 
 
-def compare(recipe: Recipe, budget: str, ledger: Ledger) -> list[Row]:
+def compare(recipe: Recipe, budget: str, ledger: Ledger) -> list[TableRow]:
     """Returns all numbers of the table of a recipe, with the runs in the ledger at this budget.
 
     Example:
-        >>> from chronode.experiments.recipe import find
-        >>> rows = compare(find("mmrnn/table3"), "laptop", Ledger("nowhere"))
+        >>> from chronode.experiments.recipe import find_recipe
+        >>> rows = compare(find_recipe("mmrnn/table3"), "laptop", Ledger("nowhere"))
         >>> len(rows), {row.verdict for row in rows}
         (28, {'not run'})
     """
@@ -51,17 +51,17 @@ def compare(recipe: Recipe, budget: str, ledger: Ledger) -> list[Row]:
     return [row(number, cells.get(number), found) for number in recipe.numbers()]
 
 
-def row(number: PaperNumber, cell: TableCell | None, found: dict[str, Entry]) -> Row:
+def row(number: PaperNumber, cell: TableCell | None, found: dict[str, Entry]) -> TableRow:
     """Returns one number with our runs."""
     best = chosen(cell, found) if cell else None
     entries = tuple(found[key] for key in (best.hashes() if best else ()) if key in found)
     if not entries:
-        return Row(number, (), None, None, "not run")
+        return TableRow(number, (), None, None, "not run")
     scale = 100.0 if number.unit == "%" else 1.0
     metric = find_task(number.task).metric
     values = [scale * entry.metrics["test"][metric] for entry in entries]
     mean, spread = mean_and_std(values)
-    return Row(number, entries, mean, spread, verdict(number, mean, spread), best)
+    return TableRow(number, entries, mean, spread, verdict(number, mean, spread), best)
 
 
 def verdict(number: PaperNumber, mean: float, spread: float | None) -> str:

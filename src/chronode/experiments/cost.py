@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from .._model import ModelSpec, SequenceModel
-from ..tasks import find as find_task
+from ..tasks import find_task
 from ..training import Settings
 from .jobs import TableJob
 from .ledger import Entry

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from .._checks import near, one_of
-from ..analysis import Trial
+from ..analysis import StudySetup
 from ..papers import setting_for
 from ..training import Settings
 from ..training._assembly import assemble
@@ -104,16 +104,16 @@ def drawing(name: str, what: str) -> Callable[[Callable[[Canvas], None]], Callab
     return added
 
 
-def trial_for(canvas: Canvas, task: str, layers: int = 2, runs: int = 10) -> Trial:
+def trial_for(canvas: Canvas, task: str, layers: int = 2, runs: int = 10) -> StudySetup:
     """Returns the trial of a UnICORNN study: the task of the paper at the paper budget, otherwise small digits."""
     small = Settings(epochs=canvas.pick(1, 10, 10), learning_rate=1e-2)
     if canvas.budget != "paper":
-        return Trial(hidden_size=canvas.pick(4, 32, 32), num_layers=layers, training=small)
+        return StudySetup(hidden_size=canvas.pick(4, 32, 32), num_layers=layers, training=small)
     paper = setting_for("unicornn", task, "unicornn")
     assert paper is not None
     own = dict(paper.network)
     sizes = {"hidden_size": own.pop("hidden_size", 128), "num_layers": own.pop("num_layers", layers)}
-    return Trial(task, settings=own, training=Settings.from_dict(paper.training), runs=runs, **sizes)
+    return StudySetup(task, settings=own, training=Settings.from_dict(paper.training), runs=runs, **sizes)
 
 
 def trained_equilibrium(canvas: Canvas, name: str) -> tuple[Any, Any]:

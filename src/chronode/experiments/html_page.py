@@ -11,7 +11,7 @@ import numpy as np
 
 from .._colours import COLOURS
 from .._pages import GREY, Plot, cards, figure, grid, page, paragraph, span, table, write_page
-from .compare import Row, mean_text
+from .compare import TableRow, mean_text
 
 if TYPE_CHECKING:
     from .page import Table
@@ -45,7 +45,7 @@ def write_index(tables: Sequence[Table], papers: Mapping[str, str], path: Path) 
     return write_page(path, page("Results of chronode", cards(facts), sections, script=True, foot=foot))
 
 
-def _line(one: Table, row: Row) -> list[Any]:
+def _line(one: Table, row: TableRow) -> list[Any]:
     number, entries = row.number, row.entries
     first = entries[0]
     minutes = sum(entry.seconds for entry in entries) / 60 / len(entries)
@@ -66,7 +66,7 @@ def _line(one: Table, row: Row) -> list[Any]:
     ]
 
 
-def _picture(title: str, rows: Sequence[Row]) -> list[str]:
+def _picture(title: str, rows: Sequence[TableRow]) -> list[str]:
     """Ours over the paper's: accuracies in percent, and errors in logarithms."""
     known = [row for row in rows if row.mean is not None and row.number.mean is not None and np.isfinite(row.mean)]
     accuracies = [row for row in known if row.number.unit == "%"]
@@ -89,5 +89,5 @@ def _picture(title: str, rows: Sequence[Row]) -> list[str]:
     return pictures
 
 
-def _both(rows: Sequence[Row]) -> tuple[list[Any], list[Any]]:
+def _both(rows: Sequence[TableRow]) -> tuple[list[Any], list[Any]]:
     return [row.number.mean for row in rows], [row.mean for row in rows]

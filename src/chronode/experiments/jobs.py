@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..engine import Done, Engine, carry_out
-from ..tasks import find as find_task
+from ..tasks import find_task
 from ..training import BatchDone, Event, Settings
 from ..training._events import paced
 from ..training._metrics import LOWER_IS_BETTER

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from .._colours import COLOURS
 from .._files import replacing
-from .compare import Row, compare
+from .compare import TableRow, compare
 from .html_page import write_index
 from .ledger import Entry, Ledger
 from .recipe import Recipe, recipes
@@ -31,7 +31,7 @@ class Table(NamedTuple):
 
     recipe: Recipe
     budget: str
-    rows: list[Row]
+    rows: list[TableRow]
 
 
 def render(ledger: Ledger, results: Path, folder: Path) -> int:
@@ -130,7 +130,7 @@ def _picture(paper: str, tables: list[Table], folder: Path) -> Path | None:
     return path
 
 
-def _panel(axes: Any, what: str, higher: bool, pairs: list[tuple[Table, Row]]) -> None:
+def _panel(axes: Any, what: str, higher: bool, pairs: list[tuple[Table, TableRow]]) -> None:
     names = list(dict.fromkeys(table.recipe.name for table, _ in pairs))
     for index, name in enumerate(names):
         rows = [row for table, row in pairs if table.recipe.name == name]

@@ -211,7 +211,7 @@ def current_hashes() -> set[str]:
     return {key for cell in cells for key in cell.every_hash()}
 
 
-def find(name: str) -> Recipe:
+def find_recipe(name: str) -> Recipe:
     """Returns the recipe of the given name; otherwise raises a ValueError that lists similar names."""
     known = recipes()
     if name not in known:

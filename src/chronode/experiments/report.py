@@ -7,21 +7,21 @@ from typing import Any
 
 from .._colours import COLOURS
 from .._files import replacing
-from .compare import Row, mean_text
+from .compare import TableRow, mean_text
 from .recipe import Recipe
 
 _LENGTH = ("epochs", "steps", "drop_epochs", "drop_factor")
 """Settings that have their own columns in the table."""
 
 
-def as_markdown(recipe: Recipe, budget: str, rows: list[Row]) -> str:
+def as_markdown(recipe: Recipe, budget: str, rows: list[TableRow]) -> str:
     """Formats the rows that were run, and one line with those that were not.
 
     Example:
         >>> from chronode.experiments.compare import compare
         >>> from chronode.experiments.ledger import Ledger
-        >>> from chronode.experiments.recipe import find
-        >>> recipe = find("unicornn/table5")
+        >>> from chronode.experiments.recipe import find_recipe
+        >>> recipe = find_recipe("unicornn/table5")
         >>> print(as_markdown(recipe, "laptop", compare(recipe, "laptop", Ledger("nowhere"))))
         ### IMDB review sentiment
         <BLANKLINE>
@@ -42,7 +42,7 @@ def as_markdown(recipe: Recipe, budget: str, rows: list[Row]) -> str:
     return "\n\n".join([*parts, *(note.replace("..", ".") for note in notes)]) + "\n"
 
 
-def _table(rows: list[Row]) -> list[str]:
+def _table(rows: list[TableRow]) -> list[str]:
     """Formats the rows that were run, without columns that are constant or empty."""
     lines = [_cells(row) for row in rows if row.entries]
     shown = [name for name in lines[0] if name in _ALWAYS or len({line[name] for line in lines}) > 1]
@@ -56,7 +56,7 @@ _ALWAYS = ("model", "paper", "ours", "seeds", "steps", "CPU minutes", "verdict")
 _NUMBERS = ("paper", "ours", "seeds", "steps", "CPU minutes")
 
 
-def _cells(row: Row) -> dict[str, str]:
+def _cells(row: TableRow) -> dict[str, str]:
     """Returns the cells of a row by column."""
     number, minutes = row.number, sum(entry.seconds for entry in row.entries) / 60
     paper, ours = (mean_text(one.mean, one.spread, number) for one in (number, row))
@@ -75,13 +75,13 @@ def _cells(row: Row) -> dict[str, str]:
     }
 
 
-def _other_metrics(row: Row) -> str:
+def _other_metrics(row: TableRow) -> str:
     names = [name for name in row.entries[0].metrics["test"] if name not in (row.number.metric, "loss")]
     means = {name: sum(e.metrics["test"][name] for e in row.entries) / len(row.entries) for name in names}
     return ", ".join(f"{name} {mean:.3f}" for name, mean in means.items())
 
 
-def _not_run(rows: list[Row]) -> str:
+def _not_run(rows: list[TableRow]) -> str:
     """Lists the models that were not run, by column if there are several."""
     columns: dict[str, list[str]] = {}
     for row in rows:
@@ -92,7 +92,7 @@ def _not_run(rows: list[Row]) -> str:
     return "; ".join(f"{column}: {', '.join(names)}" for column, names in columns.items())
 
 
-def differences(recipe: Recipe, rows: list[Row]) -> list[str]:
+def differences(recipe: Recipe, rows: list[TableRow]) -> list[str]:
     """Lists the settings that differ from the paper, with both values and the models concerned."""
     papers = {cell.number: cell.config for cell in recipe.cells("paper")}
     ran = [(row, row.cell.config, papers[row.number]) for row in rows if row.entries and row.cell and row.cell.config]
@@ -115,7 +115,7 @@ def _plain(value: Any) -> str:
     return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def plot(recipe: Recipe, rows: list[Row], path: Path, budget: str) -> Path:
+def plot(recipe: Recipe, rows: list[TableRow], path: Path, budget: str) -> Path:
     """Draws the numbers of the paper and ours as dots with standard deviations, one panel per column."""
     from matplotlib.figure import Figure as Canvas
 

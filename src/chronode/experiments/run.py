@@ -16,8 +16,7 @@ from ..data import Sequences
 from ..data.sets._download import notes
 from ..runs._checkpoints import Store
 from ..runs._environment import environment
-from ..tasks import Parts
-from ..tasks import find as find_task
+from ..tasks import Parts, find_task
 from ..training import Event, Settings
 from ..training._assembly import assemble, gather
 from ..training._events import Diverged

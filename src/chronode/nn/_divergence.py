@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from torch import Tensor
 
 from ..kernels._modes import may_look
-from ._door import Batch
+from ._door import LayerInput
 
 LONG_GAP = 30.0
 """Gaps up to this length count as short: then only the final states are checked, which is cheap."""
@@ -16,7 +16,7 @@ TOO_LARGE = 1e9
 """Multiple of the largest input (or 1) beyond which outputs are useless and gradients soon overflow."""
 
 
-def warn(cell: str, y: Tensor, states: Iterable[tuple[Tensor, ...]], batch: Batch) -> None:
+def warn(cell: str, y: Tensor, states: Iterable[tuple[Tensor, ...]], batch: LayerInput) -> None:
     """Emits a RuntimeWarning with the longest gap if the outputs are not finite or far larger than the inputs.
 
     An explicit step is only stable for short gaps, and the states of some models grow with time by design.

@@ -17,7 +17,7 @@ from ._driver import valid_steps
 Times = Tensor | float | int
 
 
-class Batch(NamedTuple):
+class LayerInput(NamedTuple):
     """Checked batch: `x (T, B, D)`, `dt (T, B, 1)`, `lengths (B,)` or None; the second half of `x` is the observed
     mask.
     """
@@ -53,7 +53,7 @@ def enter(
     lengths: Tensor | Sequence[int] | None,
     observed: Tensor | None,
     has_state: bool,
-) -> Batch:
+) -> LayerInput:
     """Checks the arguments of a layer and converts them to the form that the driver uses."""
     _check_x(call, x)
     unbatched = x.dim() == 2
@@ -74,7 +74,7 @@ def enter(
     _refuse(~torch.isfinite(x), "x", call, unbatched, "is not finite", cure)
     if mask is not None:
         x = torch.cat([x, mask.to(x.dtype)], dim=-1)
-    return Batch(x, gaps, lengths)
+    return LayerInput(x, gaps, lengths)
 
 
 _CURE_FOR_NAN = (

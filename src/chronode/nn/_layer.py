@@ -149,7 +149,7 @@ class Layer(nn.Module):
             y = y.transpose(0, 1)
         return y, self.pack(states, unbatched)
 
-    def _run(self, batch: door.Batch, states: list[State]) -> tuple[Tensor, list[State]]:
+    def _run(self, batch: door.LayerInput, states: list[State]) -> tuple[Tensor, list[State]]:
         y, states = self._run_stack(batch, states)
         divergence.warn(self.cell_class.__name__, y, states, batch)
         return y, states
@@ -198,7 +198,7 @@ class Layer(nn.Module):
 
     # ---- the stack ------------------------------------------------------------------------------------
 
-    def _run_stack(self, batch: door.Batch, states: list[State]) -> tuple[Tensor, list[State]]:
+    def _run_stack(self, batch: door.LayerInput, states: list[State]) -> tuple[Tensor, list[State]]:
         directions = 2 if self.bidirectional else 1
         masks = self._dropout_masks(batch.x)
         plan = driver.Plan(batch.lengths, memory=self.memory)
@@ -231,7 +231,9 @@ class Layer(nn.Module):
             levels.append([y] * directions)
         return levels[-1][0], after
 
-    def _encode(self, batch: door.Batch, states: list[State], plan: driver.Plan) -> tuple[list[Tensor], list[State]]:
+    def _encode(
+        self, batch: door.LayerInput, states: list[State], plan: driver.Plan
+    ) -> tuple[list[Tensor], list[State]]:
         """Returns the input of the first cell of each direction, and the states of the encoders."""
         if not self.encoders:
             return [batch.x] * (2 if self.bidirectional else 1), []

@@ -119,7 +119,7 @@ def models(pattern: str = "*") -> dict[str, Model]:
     return {name: model for name, model in sorted(_models.items()) if fnmatchcase(name, pattern)}
 
 
-def find(name: str) -> Model:
+def find_model(name: str) -> Model:
     """Returns the model of the given name; otherwise raises a ValueError that lists similar names."""
     if not isinstance(name, str):
         raise TypeError(f"name must be the name of a model such as 'ltc', got {name!r} ({type(name).__name__}).")
@@ -152,7 +152,7 @@ def create(name: str, input_size: int, hidden_size: int, num_layers: int = 1, **
         >>> y.shape
         torch.Size([4, 10, 16])
     """
-    model = find(name)
+    model = find_model(name)
     if model.layer is not None:
         return model.layer(input_size, hidden_size, num_layers, **settings)
     return Layer(model.cell, input_size, hidden_size, num_layers, **{**model.settings, **settings})
@@ -172,8 +172,8 @@ class ModelLayer(Layer):
 
     def __init_subclass__(cls, model: str) -> None:
         cls._model = model
-        _models[model] = replace(find(model), layer=cls)
+        _models[model] = replace(find_model(model), layer=cls)
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, **settings: Any):
-        model = find(self._model)
+        model = find_model(self._model)
         super().__init__(model.cell, input_size, hidden_size, num_layers, **{**model.settings, **settings})

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def enter_step(
     layer: Layer, x: Tensor, dt: Tensor | float, observed: Tensor | None, has_state: bool = True
-) -> door.Batch:
+) -> door.LayerInput:
     """Checks the arguments of a step, `x (B, D)` or `(D,)`, and converts them to the form that the driver uses."""
     if layer.bidirectional:
         raise ValueError("step does not support a bidirectional layer, which needs the whole sequence; use forward.")

@@ -16,8 +16,7 @@ from .._schema import parse
 from ..data import Facts, Scaler, Sequences, forecast, split, split_by_time, windows
 from ..data._names import counted
 from ..data.sets._copies import hash_of
-from ..tasks import find as find_task
-from ..tasks import tasks
+from ..tasks import find_task, tasks
 from ..tasks._task import Parts
 from ..training._forecasting import default_window, forecast_parts, forecast_scaler
 from ..training._objective import Objective

@@ -6,17 +6,17 @@ from .._lazy import lazy
 
 if TYPE_CHECKING:
     from ..engine import Engine
-    from ._compare import Comparison, Result, compare, plan
+    from ._compare import Comparison, RunResult, compare, plan
     from ._ranges import Between, OneOf, ranges_for
     from ._study import Trial
     from ._sweep import Search
 
-__all__ = ["Between", "Comparison", "Engine", "OneOf", "Result", "Search", "Trial", "compare", "plan", "ranges_for"]
+__all__ = ["Between", "Comparison", "Engine", "OneOf", "RunResult", "Search", "Trial", "compare", "plan", "ranges_for"]
 
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "_compare": "Comparison Engine Result compare plan",
+        "_compare": "Comparison Engine RunResult compare plan",
         "_ranges": "Between OneOf ranges_for",
         "_study": "Trial",
         "_sweep": "Search",

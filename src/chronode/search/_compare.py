@@ -13,7 +13,7 @@ from typing import Any
 
 from .._plugins import load_plugin, plugins
 from ..engine import Done, Engine, carry_out
-from ..nn._registry import find
+from ..nn._registry import find_model
 from ..runs._config import Config
 from ..runs._folder import Run, Summary
 from ..runs._prepare import prepared_for, source_of
@@ -39,16 +39,16 @@ class PlannedRun:
     config: Config
     folder: Path
 
-    def result(self) -> Result | None:
+    def result(self) -> RunResult | None:
         """Returns the result; None if the run is not finished."""
         if not (self.folder / "run.json").is_file():
             return None
         run = Run.open(self.folder)
-        return Result.of(self, run) if run.status in ("finished", "failed") else None
+        return RunResult.of(self, run) if run.status in ("finished", "failed") else None
 
 
 @dataclass(frozen=True)
-class Result:
+class RunResult:
     """A finished run.
 
     Attributes:
@@ -76,7 +76,7 @@ class Result:
     fault: str = ""
 
     @classmethod
-    def of(cls, planned: PlannedRun, run: Run) -> Result:
+    def of(cls, planned: PlannedRun, run: Run) -> RunResult:
         """Reads the result from a run folder."""
         summary, rows = run.summary() or Summary("failed"), run.metrics()
         metric, test = summary.metric, summary.test
@@ -95,7 +95,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Row:
+class ModelScores:
     """Runs of a model with all seeds.
 
     Attributes:
@@ -105,8 +105,8 @@ class Row:
     """
 
     model: str
-    results: tuple[Result, ...]
-    failed: tuple[Result, ...]
+    results: tuple[RunResult, ...]
+    failed: tuple[RunResult, ...]
 
     def values(self, metric: str) -> list[float]:
         """Returns a test metric of every run that has it."""
@@ -141,16 +141,16 @@ class Comparison:
 
     metric: str
     metrics: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ModelScores, ...]
     baseline: tuple[str, float] | None
 
     @classmethod
-    def of(cls, results: Sequence[Result]) -> Comparison:
+    def of(cls, results: Sequence[RunResult]) -> Comparison:
         """Sorts results into a comparison.
 
         Example:
             >>> found = [("gru", 0, 0.25), ("gru", 1, 0.75), ("ltc", 0, 0.875)]
-            >>> results = [Result(m, seed, "", "accuracy", {"accuracy": score}) for m, seed, score in found]
+            >>> results = [RunResult(m, seed, "", "accuracy", {"accuracy": score}) for m, seed, score in found]
             >>> comparison = Comparison.of(results)
             >>> [(row.model, row.score("accuracy")) for row in comparison.rows]
             [('ltc', (0.875, None)), ('gru', (0.5, 0.3535533905932738))]
@@ -160,7 +160,7 @@ class Comparison:
         rows = []
         for model in dict.fromkeys(one.model for one in results):
             own = [one for one in results if one.model == model]
-            rows.append(Row(model, tuple(o for o in own if not o.fault), tuple(o for o in own if o.fault)))
+            rows.append(ModelScores(model, tuple(o for o in own if not o.fault), tuple(o for o in own if o.fault)))
         rows.sort(key=lambda row: float("inf") if (mean := row.score(metric)[0]) is None else sign * mean)
         measured = dict.fromkeys(name for one in results for name in one.test or {})
         return cls(metric, tuple(dict.fromkeys([metric, *measured])), tuple(rows), _baseline(results, metric))
@@ -171,7 +171,7 @@ class Comparison:
         return comparison_html(self)
 
     @property
-    def failed(self) -> list[Result]:
+    def failed(self) -> list[RunResult]:
         """The failed runs."""
         return [one for row in self.rows for one in row.failed]
 
@@ -183,7 +183,7 @@ class Comparison:
             "models": [self._row_as_dict(row) for row in self.rows],
         }
 
-    def _row_as_dict(self, row: Row) -> dict[str, Any]:
+    def _row_as_dict(self, row: ModelScores) -> dict[str, Any]:
         mean, spread = row.score(self.metric)
         scores = {name: dict(zip(("mean", "spread"), row.score(name), strict=True)) for name in self.metrics}
         about = {"parameters": row.parameters, "seconds_per_epoch": row.seconds, "test": scores}
@@ -208,7 +208,7 @@ def plan(config: Config, models: Sequence[str], seeds: int, folder: str | Path) 
     if not names:
         raise ValueError("models is empty: pass names from `chronode models`, separated by commas.")
     for name in names:
-        find(name)
+        find_model(name)
     for name in config.model.settings:
         owner = name.partition(".")[0]
         if "." in name and owner not in names:
@@ -240,14 +240,14 @@ def compare(
     on_start: Callable[[PlannedRun], None] | None = None,
     on_event: Callable[[PlannedRun, Event], None] | None = None,
     draw: Draw | None = None,
-) -> Iterator[Result]:
+) -> Iterator[RunResult]:
     """Trains the unfinished runs and yields the result of every run, starting with finished ones.
 
     All models of one seed use the same series. An interrupted run is resumed. A model that cannot continue (its loss is
     not finite, out of memory) is reported as failed, and the others are trained.
 
     Args:
-        runs: Result of `plan`.
+        runs: RunResult of `plan`.
         engine: Engine that trains; None for this process.
         on_start: Called before a run that is not finished yet.
         on_event: Called with a run and an event during training.
@@ -314,13 +314,13 @@ class _Training:
             raise KeyboardInterrupt
 
 
-def _result(done: Done[_Training]) -> Result:
+def _result(done: Done[_Training]) -> RunResult:
     """Returns the result of a job; files from another machine are written to the run folder."""
     planned = done.job.planned
     if done.result is not None:
         unpack(done.result, planned.folder)
     result = planned.result()
-    return result or Result(planned.model, planned.seed, str(planned.folder), fault=done.fault or "not finished.")
+    return result or RunResult(planned.model, planned.seed, str(planned.folder), fault=done.fault or "not finished.")
 
 
 def _planned(config: Config, model: str, seed: int, folder: Path, file: dict[str, Any] | None) -> PlannedRun:
@@ -344,7 +344,7 @@ def _ignore(*about: Any) -> None:
     pass
 
 
-def _baseline(results: Sequence[Result], metric: str) -> tuple[str, float] | None:
+def _baseline(results: Sequence[RunResult], metric: str) -> tuple[str, float] | None:
     found = [(name, scores.get(metric)) for one in results for name, scores in (one.baselines or {}).items()]
     values = [value for _, value in found if value is not None]
     return (found[0][0], statistics.fmean(values)) if values else None

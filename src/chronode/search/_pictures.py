@@ -12,7 +12,7 @@ from .._pages import GREY, Html, Plot, bar_chart, dot_chart, figure, grid, numbe
 from ..training._metrics import LOWER_IS_BETTER
 
 if TYPE_CHECKING:
-    from ._compare import Comparison, Row
+    from ._compare import Comparison, ModelScores
     from ._study import Trial
 
 
@@ -48,7 +48,7 @@ def comparison_pictures(comparison: Comparison) -> list[str]:
     return [figure(dot_chart(values, title=title, lines=lines)), *_curves(rows, comparison.metric)]
 
 
-def _curves(rows: Sequence[Row], metric: str) -> list[str]:
+def _curves(rows: Sequence[ModelScores], metric: str) -> list[str]:
     """The mean over seeds and the range; a run that stopped early counts as long as it went on."""
     tables = {row.model: _table_of(row) for row in rows[: len(COLOURS)]}
     known = {name: found for name, found in tables.items() if np.isfinite(found).any()}
@@ -75,7 +75,7 @@ def _curves(rows: Sequence[Row], metric: str) -> list[str]:
     return [figure(plot, note)]
 
 
-def _table_of(row: Row) -> np.ndarray:
+def _table_of(row: ModelScores) -> np.ndarray:
     longest = max((len(one.curve) for one in row.results), default=0)
     found = np.full((len(row.results), longest), np.nan)
     for line, one in zip(found, row.results, strict=True):

@@ -10,7 +10,7 @@ from typing import Any
 
 from .._checks import near
 from ..nn._layer import Layer
-from ..nn._registry import find
+from ..nn._registry import find_model
 from ..runs._config import Config, ModelConfig
 from ..training._settings import Settings
 
@@ -123,7 +123,7 @@ def ranges_for(model: str) -> dict[str, Range]:
         >>> ranges_for("unicornn")["delta_t"], sorted(ranges_for("lstm"))
         (Between(low=0.01, high=0.5, log=True), ['batch_size', 'dropout', 'hidden', 'learning_rate'])
     """
-    find(model)
+    find_model(model)
     own = PAPERS[model].ranges if model in PAPERS else {}
     return {**GENERAL.ranges, **own}
 
@@ -199,8 +199,8 @@ def _default(name: str, model: str) -> Any:
     known: dict[str, Any] = {field.name: field.default for field in fields(Settings) if field.name not in SAME_FOR_ALL}
     known |= {field.name: field.default for field in fields(ModelConfig) if field.name in _SIZES}
     known |= _defaults(Layer, _OF_LAYERS)
-    cell = inspect.signature(find(model).cell).parameters
-    known |= _defaults(find(model).cell, [own for own in cell if own not in ("input_size", "hidden_size")])
+    cell = inspect.signature(find_model(model).cell).parameters
+    known |= _defaults(find_model(model).cell, [own for own in cell if own not in ("input_size", "hidden_size")])
     if name in SAME_FOR_ALL:
         raise ValueError(f"{name} must be the same for all trials: pass it as --{name}.")
     if name not in known:

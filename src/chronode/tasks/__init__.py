@@ -26,6 +26,6 @@ from . import (  # noqa: F401 - importing a family adds its tasks
     traffic,
     yelp,
 )
-from ._task import Parts, Sizes, Task, add, find, tasks
+from ._task import Parts, Sizes, Task, add, find_task, tasks
 
-__all__ = ["Parts", "Sizes", "Task", "add", "find", "tasks"]
+__all__ = ["Parts", "Sizes", "Task", "add", "find_task", "tasks"]

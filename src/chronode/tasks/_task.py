@@ -142,7 +142,7 @@ def tasks() -> dict[str, Task]:
     return dict(sorted(_tasks.items()))
 
 
-def find(name: str) -> Task:
+def find_task(name: str) -> Task:
     """Returns the task of the given name; otherwise raises a ValueError that lists similar names."""
     if name not in _tasks:
         raise ValueError(

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..nn._cell import Cell, State
 from ..nn._layer import Layer
-from ..nn._registry import create, find
+from ..nn._registry import create, find_model
 
 
 class Data(NamedTuple):
@@ -75,7 +75,7 @@ class Case:
     @property
     def time(self) -> str:
         """How the model is registered to use dt."""
-        return find(self.name).time
+        return find_model(self.name).time
 
 
 Check = Callable[[Case], None]

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._model import ModelSpec, SequenceModel, check_symbols, count_symbols
 from ..data import Scaler, Sequences, split
-from ..tasks import find as find_task
+from ..tasks import find_task
 from ..tasks._task import Parts, Task
 from ._objective import Objective, class_counts
 from ._settings import Settings
