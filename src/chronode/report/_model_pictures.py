@@ -17,31 +17,6 @@ _MOST_DOTS = 1_500
 _BINS = 10
 
 
-def learning_pictures(rows: Sequence[dict[str, Any]], metric: str, best_epoch: int | None) -> list[str]:
-    """Losses over epochs, and the validation metric if it is not the loss."""
-    epochs = [float(row["epoch"]) for row in rows]
-
-    def column(key: str) -> NDArray[np.float64]:
-        found = [row.get(key) for row in rows]
-        return np.array([np.nan if value is None else float(value) for value in found])
-
-    panels = {"Loss": {"training": column("loss"), "validation": column("valid_loss")}}
-    if metric not in ("", "loss", "valid_loss"):
-        panels[f"Validation {metric}"] = {"": column(metric)}
-    pictures: list[str] = []
-    for title, lines in panels.items():
-        if not any(np.isfinite(values).any() for values in lines.values()):
-            continue
-        plot = Plot(span(epochs, room=0.02), span(*lines.values()), title=title, xlabel="epoch", whole=True)
-        for place, (name, values) in enumerate(lines.items()):
-            colour = COLOURS[place] if name else COLOURS[2]
-            plot.line(epochs, values, colour=colour, name=name, dots=len(epochs) <= 40)
-        if best_epoch:
-            plot.upright(float(best_epoch), name=f"best epoch ({best_epoch})")
-        pictures.append(figure(plot))
-    return pictures
-
-
 def confusion_picture(predicted: NDArray[Any], true: NDArray[Any], classes: Sequence[str]) -> str:
     """Returns how often each true class was taken for each class; colours show the share of the true class."""
     counts = np.zeros((len(classes), len(classes)), dtype=int)

@@ -13,7 +13,7 @@ from ..data._pictures import pictures_of
 from ..runs import Config, Prepared, Run, Trained, prepare
 from ..runs._folder import Summary
 from ..training import Fitted, Objective, Predictions
-from ._model_pictures import learning_pictures
+from ..training._pictures import learning_pictures
 from ._test_part import TestPart, own_units, scores_table
 
 NAME = "report.html"

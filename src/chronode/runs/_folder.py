@@ -254,6 +254,11 @@ class Run:
         """Reads a file written by `save_json` as the type `kind` (see `chronode._schema.parse`)."""
         return read_json(self.path / name, kind)
 
+    def _repr_html_(self) -> str:
+        from ._pictures import run_html
+
+        return run_html(self)
+
     @property
     def _metrics_file(self) -> Path:
         return self.path / "metrics.jsonl"

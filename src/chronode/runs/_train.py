@@ -48,6 +48,9 @@ class Outcome:
     status: str
     summary: dict[str, Any]
 
+    def _repr_html_(self) -> str:
+        return self.run._repr_html_()
+
 
 def train_run(
     config: Config,
@@ -171,7 +174,7 @@ def _go(
 
     def listen(event: Event) -> None:
         if isinstance(event, EpochDone):
-            row = _row(event.epoch)
+            row = event.epoch.as_row()
             run.append_metrics(row)
             for logger in opened:
                 logger.log(event.epoch.number, {name: value for name, value in row.items() if name != "epoch"})
@@ -182,7 +185,7 @@ def _go(
         run.save_json("data.json", prepared.as_dict())
         saved = run.store.latest()
         # The process may have been killed between a checkpoint and its line.
-        run.replace_metrics(map(_row, parse(list[Epoch], saved[1].get("history"), "history") if saved else []))
+        run.replace_metrics(map(Epoch.as_row, parse(list[Epoch], saved[1].get("history"), "history") if saved else []))
         for note in run.store.notes:
             listen(Note(note))
         try:
@@ -249,12 +252,6 @@ def assemble_run(config: Config, prepared: Prepared, model: str | None = None) -
 
 def _with_baseline(run: Run) -> bool:
     return run.config.get("baseline") is True
-
-
-def _row(epoch: Epoch) -> dict[str, Any]:
-    """Returns a line of metrics.jsonl."""
-    row = {"epoch": epoch.number, "loss": epoch.loss, "valid_loss": epoch.valid_loss, **epoch.metrics}
-    return {**row, "rate": epoch.rate, "seconds": epoch.seconds}
 
 
 def _keep_model(run: Run, fitted: Fitted) -> None:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ._fitted import Fitted
     from ._objective import Objective
     from ._predict import Predictions, evaluate, predict
+    from ._progress import ProgressBar
     from ._settings import Settings
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Note",
     "Objective",
     "Predictions",
+    "ProgressBar",
     "Settings",
     "TrainingStopped",
     "evaluate",
@@ -36,6 +38,7 @@ __getattr__, __dir__ = lazy(
         "_fitted": "Fitted",
         "_objective": "Objective",
         "_predict": "Predictions evaluate predict",
+        "_progress": "ProgressBar",
         "_settings": "Settings",
     },
 )

@@ -40,6 +40,11 @@ class Epoch:
         """Returns the epoch as plain data for JSON."""
         return asdict(self)
 
+    def as_row(self) -> dict[str, Any]:
+        """Returns the numbers as a line of metrics.jsonl."""
+        numbers = {"epoch": self.number, "loss": self.loss, "valid_loss": self.valid_loss, **self.metrics}
+        return {**numbers, "rate": self.rate, "seconds": self.seconds}
+
 
 @dataclass(frozen=True)
 class BatchDone:
