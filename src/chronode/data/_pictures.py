@@ -22,23 +22,26 @@ if TYPE_CHECKING:
 FEW_CHANNELS = 8
 _MOST_BARS = 12
 _MOST_COLUMNS = 120
+_MOST_STEPS = 200_000
+"""Steps that histograms are made of, about."""
 _LONGEST = 2_000
 """Steps of a series that are drawn; a longer one is cut after them."""
 
 
 def different_rows(s: Sequences, count: int) -> list[int]:
-    """Series of different classes first, then the first ones.
+    """Series of different classes or groups first, then the first ones.
 
     Example:
         >>> from chronode.data import from_list
         >>> different_rows(from_list([[1.0]] * 4, target=["a", "a", "b", "b"]), 3)
         [0, 2, 1]
     """
-    if s.target is None or s.target.per_step or s.target.classes is None:
-        return list(range(min(count, len(s))))
-    _, first = np.unique(s.target.values, return_index=True)
+    target = s.target
+    by_class = target is not None and not target.per_step and target.classes is not None
+    _, first = np.unique(target.values if target is not None and by_class else s.groups, return_index=True)
+    first = np.sort(first)[:count]
     rest = np.setdiff1d(np.arange(min(len(s), 2 * count)), first)
-    return [*np.sort(first).tolist(), *rest.tolist()][:count]
+    return [*first.tolist(), *rest.tolist()][:count]
 
 
 def target_text(s: Sequences, row: int) -> str:
@@ -192,7 +195,14 @@ def target_picture(s: Sequences) -> Any:
 def pictures_of(s: Sequences, count: int = 2) -> list[str]:
     """Some series, then gaps, missing values and targets, where there is something to see."""
     drawn = [series_picture(s, row) for row in different_rows(s, count)]
-    return [framed(one) for one in (*drawn, gap_picture(s), missing_picture(s), target_picture(s)) if one is not None]
+    some = _sample(s)
+    facts = (gap_picture(some), missing_picture(some), target_picture(some))
+    return [framed(one) for one in (*drawn, *facts) if one is not None]
+
+
+def _sample(s: Sequences) -> Sequences:
+    """Every n-th series of very many: histograms look the same, and windows may repeat a series a thousand times."""
+    return s[:: max(1, int(s.lengths.sum()) // _MOST_STEPS)]
 
 
 def as_html(s: Sequences) -> str:

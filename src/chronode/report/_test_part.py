@@ -112,14 +112,14 @@ class TestPart:
             guess = predict(self.model, valid, scaler=self.scaler)
             predicted, true, _ = _rows(_with_own_target(valid, self.scaler), guess)
             spread = np.nanquantile(true - predicted, [0.1, 0.9], axis=0) if len(predicted) >= 20 else None
-        for row in range(min(3, len(self.shown))):
+        for row in _last_of_groups(self.shown, 3):
             series, name = self.shown[row], channels[0]
             places = [step * len(channels) for step in range(horizon)]
-            true = np.asarray(series.target)[-1][places]
+            true = np.atleast_2d(np.asarray(series.target))[-1][places]
             band = None if spread is None else spread[:, places]
             history = series.values[:, self.shown.channels.index(name)]
             title = f"{name}, series {series.id}"
-            yield forecast_picture(history, self.answers.values[row][-1][places], true, band, title)
+            yield forecast_picture(history, np.atleast_2d(self.answers.values[row])[-1][places], true, band, title)
         if horizon > 1:
             yield horizon_picture(self.predicted - self.true, horizon, channels)
         yield from residual_pictures(self.predicted[:, :1], self.true[:, :1], self.answers.names[:1])
@@ -151,3 +151,9 @@ def _rows(s: Sequences, answers: Predictions) -> tuple[NDArray[Any], NDArray[Any
         true, predicted, groups = target.values, np.stack(answers.values), s.groups
     known = true != UNKNOWN if target.classes is not None else ~np.isnan(true).all(-1)
     return predicted[known], true[known], groups[known]
+
+
+def _last_of_groups(s: Sequences, count: int) -> list[int]:
+    """Returns the last series (or window) of each of the first groups."""
+    _, last = np.unique(s.groups[::-1], return_index=True)
+    return np.sort(len(s) - 1 - last)[:count].tolist()
