@@ -3,11 +3,13 @@
 import re
 import shutil
 
+import numpy as np
 import pytest
 from commands import QUICK, chronode, write_vitals
 
 import chronode as package
 from chronode.export import export
+from chronode.export._reference import answers, irregular
 from chronode.runs import Trained
 
 needs_compiler = pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="needs a C compiler")
@@ -63,6 +65,25 @@ def test_classes_names_and_units_are_in_the_files(tmp_path, vitals):
     assert '"ill", "well",' in source
     assert f'TIME_UNIT "{Trained.load(run).reading.unit}"' in header
     assert "#define CHRONODE_MODEL_MISSING 1" in header
+
+
+@needs_compiler
+def test_a_packed_model_exports_as_its_run_does(tmp_path, vitals):
+    run = trained(tmp_path, vitals, *CASES["classes"])
+    chronode("pack", run, "-o", tmp_path / "model.chronode")
+    chronode("export", tmp_path / "model.chronode")
+    chronode("export", run)
+    found, wanted = ((folder / "chronode_model.c").read_text() for folder in (tmp_path / "model-c", run / "export-c"))
+    assert found == wanted
+
+
+@needs_compiler
+def test_numbers_of_one_plain_channel(tmp_path):
+    """No scaling, no classes, nothing missing, two layers of an odd size."""
+    model = package.SequenceModel.build(package.ModelSpec("cfc", 1, 1, hidden_size=5, num_layers=2))
+    done = package.export(model, tmp_path)
+    series = irregular(done.graph.deployment, 2, 50)
+    assert np.abs(done.runner().run(done.graph, series) - answers(done.graph.deployment, series)).max() < 1e-5
 
 
 REFUSED = {

@@ -32,7 +32,7 @@ def export(
         typer.Option(
             "--output",
             "-o",
-            help="Folder to write. [default: RUN/export-FORMAT; example: device]",
+            help="Folder to write. [default: export-FORMAT in the run folder; example: device]",
             show_default=False,
             rich_help_panel="Output",
         ),
@@ -82,7 +82,8 @@ def export(
         option = "--weights" if weights != "float32" else "--math"
         raise ValueError(f"{option} goes with --format c.")
     trained = Trained.load(run)
-    done = write(trained, output or run / f"export-{format}", format=format, weights=weights, math=math)
+    beside = run.with_name(f"{run.stem}-{format}") if run.is_file() else run / f"export-{format}"
+    done = write(trained, output or beside, format=format, weights=weights, math=math)
     print(f"{done.folder}: {', '.join(done.files)}")
     for name, text in done.costs.items():
         print(f"  {name + ':':16}{text}")

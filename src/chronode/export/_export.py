@@ -74,7 +74,7 @@ def export(
     probabilities of classes or values in the target's own units.
 
     Args:
-        model: a run folder, `chronode.runs.Trained`, or a model.
+        model: a run folder, a packed file, `chronode.runs.Trained`, or a model.
         folder: Where to write.
         format: "c" (C99), "onnx" (one step, and whole sequences of any length) or "pt2" (torch.export: whole sequences
             of any length).
