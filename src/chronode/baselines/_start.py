@@ -21,7 +21,7 @@ FOLDS = 5
 # Beyond these a linear model is fitted to some of the series, and some kinds of features are left out.
 _MOST_SERIES = 20_000
 _MOST_NUMBERS = 40_000_000
-_MOST_PATTERN_STEPS = 1_500_000
+_MOST_PATTERN_NUMBERS = 3_000_000
 _WIDE = 1_500
 _BATCH_NUMBERS = 2**21
 
@@ -181,7 +181,7 @@ def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict
     fits = len(s) * steps * s.num_channels <= _MOST_NUMBERS
     if fits and steps >= 2 and np.ptp(spans) <= 0.1 * steps:
         found.append({"kind": "values", "channels": s.num_channels, "steps": steps, "gap": gap})
-    if steps >= 8 and min(len(s), _MOST_SERIES) * steps <= _MOST_PATTERN_STEPS:
+    if steps >= 8 and min(len(s), _MOST_SERIES) * steps * s.num_channels <= _MOST_PATTERN_NUMBERS:
         description = {
             "kind": "patterns",
             "channels": s.num_channels,
