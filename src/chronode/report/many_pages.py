@@ -26,8 +26,8 @@ def write_comparison(comparison: Comparison, path: str | Path, *, title: str, co
 
     Example:
         >>> import tempfile
-        >>> from chronode.search import Comparison, Result
-        >>> runs = [Result("gru", seed, "", "accuracy", {"accuracy": 0.5}, (0.4, 0.6)) for seed in range(2)]
+        >>> from chronode.search import Comparison, RunResult
+        >>> runs = [RunResult("gru", seed, "", "accuracy", {"accuracy": 0.5}, (0.4, 0.6)) for seed in range(2)]
         >>> write_comparison(Comparison.of(runs), Path(tempfile.mkdtemp()) / "two.html", title="two").name
         'two.html'
     """
