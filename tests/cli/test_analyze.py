@@ -65,8 +65,8 @@ def test_every_command_is_among_them():
 
 @pytest.mark.parametrize("command", list(COMMANDS))
 def test_every_command_ends_with_where_and_how_to_tell(command):
-    *_, output, json_flag = COMMANDS[command].params
-    assert (output.opts, json_flag.opts) == (["--output"], ["--json"])
+    *_, output, json_flag, plugin = COMMANDS[command].params
+    assert (output.opts, json_flag.opts, plugin.opts) == (["--output"], ["--json"], ["--plugin"])
     assert output.default == (None if command == "health" else Path("runs/analyze")) and json_flag.default is False
 
 
