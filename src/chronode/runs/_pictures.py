@@ -27,8 +27,8 @@ def run_html(run: Run) -> str:
             scores = {str(model.get("model")): summary.test, **summary.baselines}
             lines = [[name, *(_cell(found.get(one)) for one in names)] for name, found in scores.items()]
             pieces.append(table(["test", *names], lines, numeric=names, best=0))
-    told = [[name, str(value)] for name, value in facts.items() if value not in (None, "")]
-    return piece(table(["Run", ""], told), *pieces, grid(*learning_pictures(rows, metric, best)))
+    entries = [[name, str(value)] for name, value in facts.items() if value not in (None, "")]
+    return piece(table(["Run", ""], entries), *pieces, grid(*learning_pictures(rows, metric, best)))
 
 
 def _cell(value: float | None) -> str:
