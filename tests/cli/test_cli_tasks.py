@@ -74,7 +74,7 @@ def test_show_as_json(tmp_path):
         (("bitstream", "--option", "trian=3"), "Did you mean 'train'"),
         (("bitstream", "--option", "train"), "NAME=VALUE"),
         (("bitstream", "--option", "train=many"), "'many' must have the type of the default"),
-        (("bitstream", "--protocol", "dirty"), "protocol='dirty'"),
+        (("bitstream", "--protocol", "dirty"), "--protocol dirty"),
     ],
 )
 def test_a_mistake_is_named(arguments, told):

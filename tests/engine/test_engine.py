@@ -165,7 +165,7 @@ def test_workers_end_with_their_driver(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"name": "slurm"}, "engine='slurm' is not known"),
+        ({"name": "slurm"}, "engine='slurm' is not supported"),
         ({"workers": -1}, "workers must be at least 0"),
         ({"address": "auto"}, "address is that of a Ray cluster"),
     ],

@@ -120,4 +120,4 @@ def test_an_operator_has_an_implementation_for_each_kind_of_device():
         name = module.__name__.rsplit("_", 1)[-1]
         for way in ("forward", "backward"):
             operator = getattr(module, f"{name}_{way}")
-            assert {"cpu", "cuda"} <= set(operator._backend_fns)
+            assert {"cpu", "cuda"} <= set(operator.kernels)

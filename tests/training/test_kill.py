@@ -12,7 +12,7 @@ WORK = """
 import contextlib, os, sys, time
 import matplotlib.figure, pandas, pyarrow.compute, pyarrow.csv
 import safetensors.torch, torch
-import chronode.cli.app, chronode.training._runner, chronode.runs._train, chronode.report.run_folder
+import chronode.cli.app, chronode.training._runner, chronode.runs._train, chronode.report.run_page
 torch.set_num_threads(1)
 from chronode.cli import main
 

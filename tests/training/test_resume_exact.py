@@ -144,10 +144,10 @@ def test_another_run_is_not_resumed():
     data = bitstream(64, seed=0, longest=6)
     spec, store = ModelSpec.for_data(data, "mmrnn", hidden_size=4), Memory()
     fit(data, spec, Settings(epochs=1, batch_size=16), store=store)
-    with pytest.raises(ValueError, match="batch_size: 16 there, 8 here"):
+    with pytest.raises(ValueError, match="batch_size: saved 16, now 8"):
         fit(data, spec, Settings(epochs=1, batch_size=8), store=store, resume=True)
     other = ModelSpec.for_data(data, "mmrnn", hidden_size=5)
-    with pytest.raises(ValueError, match="model hidden_size: 4 there, 5 here"):
+    with pytest.raises(ValueError, match="model hidden_size: saved 4, now 5"):
         fit(data, other, Settings(epochs=1, batch_size=16), store=store, resume=True)
     with pytest.raises(ValueError, match="needs store"):
         fit(data, spec, resume=True)

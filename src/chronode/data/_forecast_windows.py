@@ -43,7 +43,7 @@ def forecast_windows(
         >>> from chronode.data import from_list
         >>> w = forecast_windows(from_list([[1.0, 2.0, 3.0, 4.0, 5.0]], channels=["x"]), 2, window=2)
         >>> [series.values[:, 0].tolist() for series in w], w.target.values.tolist()
-        ([[1.0, 2.0], [2.0, 3.0]], [[3.0, 4.0], [4.0, 5.0]])
+        ([[1.0], [1.0, 2.0], [2.0, 3.0]], [[2.0, 3.0], [3.0, 4.0], [4.0, 5.0]])
     """
     horizon, window = whole("horizon", horizon, at_least=1), whole("window", window, at_least=1)
     if s.base_values.dtype.kind != "f":
