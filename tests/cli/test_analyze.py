@@ -74,7 +74,7 @@ def test_table_2_stands_beside_the_papers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     command = ("--model", "mmrnn,ode-rnn", "--lengths", "5,10,25,50", "--hidden", "4", "--seeds", "1")
     told = run("analyze", "gradients", *command).stdout
-    for row in ("mmrnn, here", "mmrnn, paper", "ode-rnn, here", "ode-rnn, paper"):
+    for row in ("mmrnn, chronode", "mmrnn, paper", "ode-rnn, chronode", "ode-rnn, paper"):
         assert row in told
     assert "0.97 ± 0.01" in told and "1214.94 ± 3750.62" in told and "states neither" in told
     assert "plot: runs/analyze/gradients.png" in told
