@@ -88,7 +88,7 @@ def test_columns_besides_are_ignored_with_a_note(home, tmp_path):
     plain = write_vitals(tmp_path / "plain.csv", patients=6, seed=5)
     more = write_vitals(tmp_path / "more.csv", patients=6, seed=5, ward=lambda row: "north")
     told = chronode("predict", home / "run", more)
-    assert "ignored: 'ward'" in told.err
+    assert "does not use them: 'ward'" in told.err
     assert told.out == chronode("predict", home / "run", plain).out
 
 
@@ -105,7 +105,7 @@ def test_other_columns_are_refused_with_a_diff(home, tmp_path):
     ("columns", "told"),
     [
         ({"charted_at": lambda row: 5.0}, "time: hours in this file, dates in hours in training"),
-        ({"temp": lambda row: 98.6}, "temp: about 98.6 here, 3"),
+        ({"temp": lambda row: 98.6}, "temp: about 98.6 in this file, 3"),
         ({"charted_at": lambda row: f"2024-01-01T00:00:{np.random.default_rng().integers(60):02d}"}, "median gap"),
     ],
 )
