@@ -122,6 +122,7 @@ def test_forecasts_have_bands_and_errors_by_horizon(tmp_path):
     seen = check_html(trained(tmp_path, data)[1])
     for words in ("80% band", "RMSE by steps ahead", "units, series s", "last value", "Contributions to units+1"):
         assert words in seen, words
+    assert "the contributions miss" not in seen  # they pass through the linear start too
 
 
 @pytest.mark.parametrize(

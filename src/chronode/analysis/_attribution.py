@@ -125,13 +125,20 @@ class _Path:
         self.symbols = model.embedding is not None
         self.end: Tensor = model.embedding(x.squeeze(-1)) if model.embedding is not None else x.to(weight.dtype)
         self.shape = tuple(self.end.shape[1:])
+        self.offset: Tensor | float = 0.0
         self.times = {name: tensor.to(weight.device) for name, tensor in batch.times.items()}
+        if self.symbols and model.start is not None:
+            with torch.no_grad():
+                self.offset = model.start(x, **self.times)
         self.at_once = max(1, _MOST_NUMBERS // (x.shape[1] * max(model.layer.hidden_size, self.shape[-1])))
 
     def _value(self, x: Tensor) -> Tensor:
         """Returns the output for each of the inputs `(n, T, D)`."""
         times: dict[str, Any] = {name: tensor.expand(len(x), *tensor.shape[1:]) for name, tensor in self.times.items()}
-        found = self.model.head(self.model.layer(x, **times)[0])
+        if self.symbols:  # a linear start sees the symbols themselves, which stay
+            found = self.model.head(self.model.layer(x, **times)[0]) + self.offset
+        else:
+            found = self.model(x, **times)
         found = found[:, self.step] if self.model.layer.outputs == "all" else found
         return (found.softmax(-1) if self.probability else found)[:, self.output]
 

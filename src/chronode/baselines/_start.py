@@ -50,10 +50,9 @@ class LinearStart(nn.Module):
 
     def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
         """Returns `(B, K)`, or `(B, T, K)` for a target per step."""
-        with torch.no_grad():
-            about = [self.get_buffer(name) for name in ("mean", "std", "low", "high")]
-            inputs = standardized(self.features(x, **times), *about)
-            return inputs @ self.get_buffer("weight") + self.get_buffer("bias")
+        about = [self.get_buffer(name) for name in ("mean", "std", "low", "high")]
+        inputs = standardized(self.features(x, **times), *about)
+        return inputs @ self.get_buffer("weight") + self.get_buffer("bias")
 
     def take(self, linear: Linear) -> None:
         """The numbers of a fitted linear map."""

@@ -13,6 +13,7 @@ from ..data._pictures import pictures_of
 from ..runs import Config, Prepared, Run, Trained, prepare
 from ..runs._folder import Summary
 from ..training import Fitted, Objective, Predictions
+from ..training._metrics import LOWER_IS_BETTER
 from ..training._pictures import learning_pictures
 from ._test_part import TestPart, own_units, scores_table
 
@@ -80,9 +81,10 @@ def _head(run: Run, summary: Summary, config: Config, intervals: dict[str, tuple
         low, high = intervals.get(summary.metric, (None, None))
         ends = "" if low is None or high is None else f"<small>{number(low)} to {number(high)}</small>"
         facts[f"test {summary.metric}"] = Html(f"{number(value)}{ends}")
-    for name, scores in list(summary.baselines.items())[:2]:
-        if (other := scores.get(summary.metric)) is not None:
-            facts[f"{name} {summary.metric}"] = other
+    known = {name: other for name, one in summary.baselines.items() if (other := one.get(summary.metric)) is not None}
+    if known:
+        best = (min if summary.metric in LOWER_IS_BETTER else max)(known, key=lambda name: known[name])
+        facts[f"best baseline: {best}"] = known[best]
     facts["best epoch"] = f"{summary.best_epoch or 0} of {summary.epochs or 0}"
     if summary.parameters is not None:
         facts["parameters"] = summary.parameters
