@@ -40,14 +40,14 @@ TINY = StudySetup(RISES, hidden_size=4, training=Settings(epochs=2, batch_size=3
 @pytest.fixture
 def built(monkeypatch):
     """Collects what every training is given: (ModelSpec, seed, steps of the longest training series)."""
-    calls, assemble = [], studies.Trial.train.__globals__["assemble"]
+    calls, assemble = [], studies.StudySetup.train.__globals__["assemble"]
 
     def spy(parts, model, settings, **others):
         assembly = assemble(parts, model, settings, **others)
         calls.append((assembly.network.spec, settings.seed, int(parts.train.lengths.max())))
         return assembly
 
-    monkeypatch.setitem(studies.Trial.train.__globals__, "assemble", spy)
+    monkeypatch.setitem(studies.StudySetup.train.__globals__, "assemble", spy)
     return calls
 
 
@@ -133,7 +133,7 @@ def test_what_cannot_be_cut_is_refused():
 def test_every_study_is_json_and_a_picture(tmp_path):
     scores = np.random.default_rng(0).random((2, 3, 2))
     told = ("task", "accuracy", "layers", (3, 4, 5), ("plain", "residual"), scores)
-    compared = studies.Comparison(*told)
+    compared = studies.StudyScores(*told)
     drawn = {
         "plot_effective_steps": studies.effective_steps(chronode.create("unicornn", 1, 8)),
         "plot_weight_norms": studies.WeightNorms("task", scores),

@@ -100,9 +100,10 @@ def finished(tmp_path_factory):
     return folder
 
 
-def test_health_of_a_run_is_five_sentences_and_a_page(finished):
+def test_health_of_a_run_that_loses_to_a_baseline_is_six_sentences_and_a_plot(finished):
     told = run("analyze", "health", str(finished)).stdout.splitlines()
-    assert [line.split(":")[0] for line in told] == ["Gradient", "Saturation", "Dead units", "Ranges", "Time", "plot"]
+    subjects = ["Baselines", "Gradient", "Saturation", "Dead units", "Ranges", "Time", "plot"]
+    assert [line.split(":")[0] for line in told] == subjects
     assert told[-1] == f"plot: {finished / 'health.png'}"
     assert json.loads((finished / "health.json").read_text())["findings"] == told[:-1]
     assert (finished / "health.png").read_bytes().startswith(b"\x89PNG")

@@ -167,7 +167,7 @@ def test_workers_end_with_their_driver(tmp_path):
     [
         ({"name": "slurm"}, "engine='slurm' is not supported"),
         ({"workers": -1}, "workers must be at least 0"),
-        ({"address": "auto"}, "address is that of a Ray cluster"),
+        ({"address": "auto"}, "address is the address of a Ray cluster"),
     ],
 )
 def test_a_mistake_is_named(options, message):

@@ -35,9 +35,9 @@ def test_probabilities_are_the_models_on_scaled_series(fitted):
 def test_scaling_sees_the_training_part_alone(monkeypatch):
     seen = {}
 
-    def spy(train, model, settings, *, valid, scaler):
+    def spy(train, model, settings, *, valid, **others):
         seen.update(train=train, valid=valid)
-        return fit(train, model, settings, valid=valid, scaler=scaler)
+        return fit(train, model, settings, valid=valid, **others)
 
     fit = base.fit
     monkeypatch.setattr(base, "fit", spy)

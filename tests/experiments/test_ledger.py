@@ -74,7 +74,7 @@ def test_processes_that_write_at_once_lose_and_double_nothing(tmp_path):
     ("change", "told"),
     [
         ({"seed": "0"}, "seed must be a whole number"),
-        ({"seed": 7}, "config_hash does not belong"),
+        ({"seed": 7}, "config_hash does not match"),
         ({"metrics": {"valid": {"accuracy": 1.0}}}, "test part"),
         ({"seconds": None}, "seconds must be a number"),
     ],

@@ -135,7 +135,7 @@ def test_no_trial_begins_after_the_timeout(tmp_path):
     ("ranges", "training", "message"),
     [
         (RANGES, {"epochs": 3}, "a different search .*training epochs: 2 in the folder, 3 now"),
-        ({"alpha": Between(0.0, 5.0)}, {}, "ranges learning_rate: '0.001:0.1:log' there, None here"),
+        ({"alpha": Between(0.0, 5.0)}, {}, "ranges learning_rate: '0.001:0.1:log' in the folder, None now"),
         ({"delta_t": Between(-1.0, 1.0)}, {}, "the range delta_t=-1:1: delta_t must be greater than 0"),
         ({"nothing": OneOf((1,))}, {}, "has no setting 'nothing'"),
         ({}, {}, "nothing to search"),

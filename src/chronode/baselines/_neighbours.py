@@ -8,7 +8,7 @@ from torch import Tensor
 from ..data import Sequences
 
 BAND = 0.1
-_MOST_CELLS = 5e8
+_MOST_CELLS = 5e7  # a few seconds
 _BATCH_CELLS = 2**22
 
 
@@ -25,7 +25,9 @@ def nearest_by_warping(train: Sequences, test: Sequences) -> Tensor | None:
         [0, 1]
     """
     longest = max(int(train.lengths.max()), int(test.lengths.max()))
-    if len(train) * len(test) * longest * max(1.0, 2 * BAND * longest) * train.num_channels > _MOST_CELLS:
+    apart = longest - min(int(train.lengths.min()), int(test.lengths.min()))
+    width = min(longest, apart + 2 * BAND * longest + 1)
+    if len(train) * len(test) * longest * width * train.num_channels > _MOST_CELLS:
         return None
     known = train.batch()
     size = max(1, _BATCH_CELLS // (len(train) * longest * train.num_channels))
@@ -57,12 +59,14 @@ def warping_distances(a: Tensor, a_lengths: Tensor, b: Tensor, b_lengths: Tensor
     rows, columns = a.shape[1], b.shape[1]
     spread = (a_lengths[:, None] - b_lengths[None]).abs()
     reach = spread + max(1, round(band * max(rows, columns)))
+    widest = int(reach.max())
     never = torch.full((len(a), len(b), rows + 1), torch.inf)
     before, last = never.clone(), never.clone()  # of the two diagonals before; row -1 lies at 0
     found = torch.full((len(a), len(b)), torch.inf)
     ends = (a_lengths - 1)[:, None] + (b_lengths - 1)[None]
     for diagonal in range(rows + columns - 1):
-        low, high = max(0, diagonal - columns + 1), min(diagonal, rows - 1) + 1
+        low = max(0, diagonal - columns + 1, -(-(diagonal - widest) // 2))
+        high = min(diagonal, rows - 1, (diagonal + widest) // 2) + 1
         i = torch.arange(low, high)
         cost = (a[:, None, low:high] - b[None, :, diagonal - i]).square().sum(-1)
         cost = cost.masked_fill((2 * i - diagonal).abs() > reach[..., None], torch.inf)

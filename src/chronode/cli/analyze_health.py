@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -38,8 +38,8 @@ def health(
     for note in series.notes if data else ():
         print(f"note: {note}", file=sys.stderr)
     found = measure(trained.model, series)
-    lines = [*_against_baselines(trained.path), *found.findings]
-    findings = Findings("\n".join(lines), [Piece("health", found, plot_health)])
+    found = replace(found, findings=(*_against_baselines(trained.path), *found.findings))
+    findings = Findings("\n".join(found.findings), [Piece("health", found, plot_health)])
     show(findings, output or (trained.path if trained.path.is_dir() else trained.path.parent), as_json=json)
 
 

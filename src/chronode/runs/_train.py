@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from ..training._baselines import baselines
 from ..training._events import Epoch, EpochDone, Event, Note, TrainingStopped
 from ..training._fitted import Fitted
 from ..training._inputs import spec_for
+from ..training._objective import Objective
 from ..training._predict import Predictions
 from ._config import Config
 from ._environment import differences, environment
@@ -29,6 +31,8 @@ from ._verdict import verdict
 MAY_CHANGE = ("epochs", "steps", "early_stop", "threads")
 """Training settings that a resumed run may change."""
 STRONG_BASELINE = "lstm-dt"
+
+_measured: dict[Any, dict[str, dict[str, float]]] = {}  # the baselines of the last data
 
 Listener = Callable[[Event], None]
 Draw = Callable[[Run, Prepared, Fitted, Predictions | None], None]
@@ -297,7 +301,7 @@ def _baselines(
     parts, reading = prepared.parts, prepared.reading
     channels = reading.forecast_channels if reading is not None else ()
     objective = prepared.objective.with_settings(config.training.metric, None, parts.train)
-    found = baselines(objective, parts, channels=channels, model=model)
+    found = _measured_once(config, prepared, objective, channels, model)
     if not strong or config.model.model == STRONG_BASELINE:
         return found
     tell = tell or (lambda event: None)
@@ -310,6 +314,20 @@ def _baselines(
     if fitted.stopped == "interrupted":
         raise KeyboardInterrupt
     return {**found, STRONG_BASELINE: fitted.evaluate(parts.test)}
+
+
+def _measured_once(
+    config: Config, prepared: Prepared, objective: Objective, channels: tuple[str, ...], model: SequenceModel
+) -> dict[str, dict[str, float]]:
+    """Returns the metrics of the baselines; a comparison of models on the same parts computes them once."""
+    if model.start is not None:
+        return baselines(objective, prepared.parts, channels=channels, model=model)
+    data = json.dumps([asdict(config.data), prepared.as_dict(), config.training.seed], sort_keys=True, default=str)
+    key = (data, objective.metric, objective.metrics)
+    if key not in _measured:
+        _measured.clear()
+        _measured[key] = baselines(objective, prepared.parts, channels=channels)
+    return dict(_measured[key])
 
 
 def _predictions(run: Run, config: Config, prepared: Prepared, fitted: Fitted) -> Predictions:
