@@ -8,14 +8,10 @@ from collections.abc import Mapping
 from ._graph import Node
 from ._schedule import Loop, Scheduler, Store
 from ._views import View, dense_strides
+from ._writer import SYMBOLS, Writer, visited
 
 OPERATIONS = {
-    "add": "{0} + {1}",
-    "sub": "{0} - {1}",
-    "mul": "{0} * {1}",
-    "div": "{0} / {1}",
-    "neg": "-{0}",
-    "copy": "{0}",
+    **SYMBOLS,
     "abs": "absolute({0})",
     "exp": "exp({0})",
     "tanh": "tanh({0})",
@@ -40,12 +36,6 @@ OPERATIONS = {
     "maximum": "larger({0}, {1})",
     "remainder": "remainder({0}, {1})",
     "where": "select<T>({0}, {1}, {2})",
-    "lt": "{0} < {1}",
-    "le": "{0} <= {1}",
-    "gt": "{0} > {1}",
-    "ge": "{0} >= {1}",
-    "eq": "{0} == {1}",
-    "ne": "{0} != {1}",
     "and": "{0} & {1}",
     "or": "{0} | {1}",
     "not": "~{0}",
@@ -54,7 +44,7 @@ OPERATIONS = {
 _VECTORS = "each_vector<T>({size}, [&](int64_t {index}, [[maybe_unused]] int lanes) CHRONODE_LAMBDA_INLINE {{"
 
 
-class LoopWriter:
+class LoopWriter(Writer):
     """C++ of one loop.
 
     The last axis runs in vectors, or the rows do where there is no axis. Indices are r (row), i0, i1, ... and j (the
@@ -66,13 +56,11 @@ class LoopWriter:
         names: The pointer to each stored value.
     """
 
+    operations, types, indent = OPERATIONS, ("auto", "V"), "  "
+
     def __init__(self, loop: Loop, scheduler: Scheduler, names: Mapping[Node, str]):
-        self.loop, self.scheduler, self.names = loop, scheduler, names
-        self.context = (loop.space, loop.axes, loop.guard)
-        self.lines: list[str] = []
-        self.depth = 1
-        self.known: dict[Node, str] = {}
-        self.loads: dict[tuple[object, ...], str] = {}
+        super().__init__(loop, scheduler)
+        self.names = names
         self.groups = self._groups()
         self.sizes = [math.prod(loop.space[axis] for axis in group) for group in self.groups]
 
@@ -100,20 +88,11 @@ class LoopWriter:
         if self.loop.axes:
             return groups
         strides = [store.strides for store in self.loop.stores]
-        for view in [*(store.value for store in self.loop.stores), *(node.args[0] for node in self.loop.sums)]:
-            self._collect_strides(view, strides, set())
+        strides += [view.strides for view, inlined in visited(self.loop, self.scheduler) if not inlined]
         for axis in range(len(groups) - 1, 0, -1):
             if all(one[axis - 1] == one[axis] * self.loop.space[axis] for one in strides):
                 groups[axis - 1 : axis + 1] = [groups[axis - 1] + groups[axis]]
         return groups
-
-    def _collect_strides(self, view: View, found: list[tuple[int, ...]], seen: set[Node]) -> None:
-        if not self.scheduler.inlines(view, self.context):
-            found.append(view.strides)
-        elif view.node not in seen:
-            seen.add(view.node)
-            for arg in view.node.args:
-                self._collect_strides(arg, found, seen)
 
     # ---- the four kinds of loops -----------------------------------------------------------------------
 
@@ -212,11 +191,6 @@ class LoopWriter:
                 value = f"within({value}, lanes, -std::numeric_limits<T>::infinity())" if masked else value
                 self._line(f"a{node.number} = larger(a{node.number}, {value});")
 
-    def _kept_strides(self, node: Node) -> tuple[int, ...]:
-        """Strides of a reduction's storage over the axes of the loop."""
-        inner = iter(dense_strides(node.shape))
-        return tuple(0 if axis in self.loop.axes else next(inner) for axis in range(len(self.loop.space)))
-
     # ---- values ----------------------------------------------------------------------------------------
 
     def _stores(self, stores: list[Store]) -> None:
@@ -237,25 +211,14 @@ class LoopWriter:
             else:
                 self._line(f"store_strided({value}, {place}, {step}, lanes);")
 
-    def _value(self, view: View) -> str:
-        node = view.node
-        if node.op == "const":
-            return _literal(node)
-        if not self.scheduler.inlines(view, self.context):
-            return self._load(view)
-        if node not in self.known:
-            args = [self._value(arg) for arg in node.args]
-            kind = "auto" if node.kind == "bool" else "V"
-            self._line(f"const {kind} v{node.number} = {OPERATIONS[node.op].format(*args)};")
-            self.known[node] = f"v{node.number}"
-        return self.known[node]
-
-    def _load(self, view: View) -> str:
-        if view.key not in self.loads:
-            name = f"l{len(self.loads)}"
-            self._line(f"const V {name} = {self._loaded(view)};")
-            self.loads[view.key] = name
-        return self.loads[view.key]
+    def _literal(self, node: Node) -> str:
+        text = node.detail
+        if node.kind == "bool":
+            return f"first_lanes<T>({'V::kLanes' if text == 'True' else '0'})"
+        if text in ("inf", "-inf", "nan"):
+            limit = "quiet_NaN" if text == "nan" else "infinity"
+            return f"V({'-' if text[0] == '-' else ''}std::numeric_limits<T>::{limit}())"
+        return f"V(T({text}))"
 
     def _loaded(self, view: View) -> str:
         node = view.node
@@ -284,26 +247,3 @@ class LoopWriter:
         if offset or not terms:
             terms.append(str(offset))
         return " + ".join(terms)
-
-    # ---- lines -----------------------------------------------------------------------------------------
-
-    def _line(self, text: str) -> None:
-        self.lines.append("  " * self.depth + text)
-
-    def _open(self, text: str) -> None:
-        self._line(text)
-        self.depth += 1
-
-    def _close(self, text: str) -> None:
-        self.depth -= 1
-        self._line(text)
-
-
-def _literal(node: Node) -> str:
-    text = node.detail
-    if node.kind == "bool":
-        return f"first_lanes<T>({'V::kLanes' if text == 'True' else '0'})"
-    if text in ("inf", "-inf", "nan"):
-        limit = "quiet_NaN" if text == "nan" else "infinity"
-        return f"V({'-' if text[0] == '-' else ''}std::numeric_limits<T>::{limit}())"
-    return f"V(T({text}))"

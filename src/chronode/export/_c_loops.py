@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 from ..compiler._graph import Node
 from ..compiler._schedule import Loop, Scheduler, Store
-from ..compiler._views import View, dense_strides
+from ..compiler._views import View
+from ..compiler._writer import Writer, visited
 from ._c_text import OPERATIONS, literal
 
 Constant = Callable[[View, list[str]], str]
 
 
-class LoopWriter:
+class LoopWriter(Writer):
     """C99 of one loop over the indices i0, i1, ...
 
     Args:
@@ -23,14 +24,12 @@ class LoopWriter:
         constant: Gives an element of a parameter, for a view and the names of the loop's indices.
     """
 
+    operations, types, indent = OPERATIONS, ("int", "float"), "    "
+
     def __init__(self, loop: Loop, scheduler: Scheduler, names: Callable[[Node | str], str], constant: Constant):
-        self.loop, self.scheduler, self.names, self.constant = loop, scheduler, names, constant
-        self.context = (loop.space, loop.axes, loop.guard)
+        super().__init__(loop, scheduler)
+        self.names, self.constant = names, constant
         self.indices = [f"i{axis}" for axis in range(len(loop.space))]
-        self.lines: list[str] = []
-        self.depth = 1
-        self.known: dict[Node, str] = {}
-        self.loads: dict[tuple[object, ...], str] = {}
 
     def text(self) -> str:
         """Returns the loop."""
@@ -55,56 +54,32 @@ class LoopWriter:
             self._line(f"{total} = {new};")
         self._end(len(self.loop.axes))
         for node in self.loop.reductions:
-            inner = iter(dense_strides(node.shape))
-            strides = tuple(0 if axis in self.loop.axes else next(inner) for axis in range(len(self.loop.space)))
-            self._line(f"{self.names(node)}[{self._index(strides, 0)}] = a{node.number};")
+            self._line(f"{self.names(node)}[{self._index(self._kept_strides(node), 0)}] = a{node.number};")
 
     def _begin(self, axes: list[int] | tuple[int, ...]) -> None:
         for axis in axes:
-            self._line(f"for (int i{axis} = 0; i{axis} < {self.loop.space[axis]}; ++i{axis}) {{")
-            self.depth += 1
+            self._open(f"for (int i{axis} = 0; i{axis} < {self.loop.space[axis]}; ++i{axis}) {{")
         if not axes:
-            self._line("{")
-            self.depth += 1
+            self._open("{")
 
     def _end(self, count: int) -> None:
         for _ in range(max(count, 1)):
-            self.depth -= 1
-            self._line("}")
+            self._close("}")
 
     def _store(self, store: Store) -> None:
         value = self._value(store.value)
         self._line(f"{self.names(store.to)}[{self._index(store.strides, store.offset)}] = {value};")
 
-    def _value(self, view: View) -> str:
-        node = view.node
-        if node.op == "const":
-            return literal(node)
-        if not self.scheduler.inlines(view, self.context):
-            return self._load(view)
-        if node not in self.known:
-            args = [self._value(arg) for arg in node.args]
-            kind = "int" if node.kind == "bool" else "float"
-            self._line(f"const {kind} v{node.number} = {OPERATIONS[node.op].format(*args)};")
-            self.known[node] = f"v{node.number}"
-        return self.known[node]
+    def _literal(self, node: Node) -> str:
+        return literal(node)
 
-    def _load(self, view: View) -> str:
-        if view.key not in self.loads:
-            name = f"l{len(self.loads)}"
-            if view.node.op == "param":
-                source = self.constant(view, self.indices)
-            else:
-                source = f"{self.names(view.node)}[{self._index(view.strides, view.offset)}]"
-            self._line(f"const float {name} = {source};")
-            self.loads[view.key] = name
-        return self.loads[view.key]
+    def _loaded(self, view: View) -> str:
+        if view.node.op == "param":
+            return self.constant(view, self.indices)
+        return f"{self.names(view.node)}[{self._index(view.strides, view.offset)}]"
 
     def _index(self, strides: tuple[int, ...], offset: int) -> str:
         return affine(self.indices, strides, offset)
-
-    def _line(self, text: str) -> None:
-        self.lines.append("    " * self.depth + text)
 
 
 def affine(indices: list[str], strides: tuple[int, ...], offset: int) -> str:
@@ -119,34 +94,13 @@ def affine(indices: list[str], strides: tuple[int, ...], offset: int) -> str:
 
 def reads(loop: Loop, scheduler: Scheduler) -> list[View]:
     """Returns the stored values that a loop loads."""
-    context, found, seen = (loop.space, loop.axes, loop.guard), [], set()
-
-    def visit(view: View) -> None:
-        if not scheduler.inlines(view, context):
-            found.append(view)
-        elif view.node not in seen:
-            seen.add(view.node)
-            for arg in view.node.args:
-                visit(arg)
-
-    for view in [*(store.value for store in loop.stores), *(node.args[0] for node in loop.reductions)]:
-        visit(view)
-    return found
+    return [view for view, inlined in visited(loop, scheduler) if not inlined]
 
 
 def operations(loop: Loop, scheduler: Scheduler) -> dict[str, int]:
     """Returns how often a run of the loop does each element-wise operation."""
-    context, seen = (loop.space, loop.axes, loop.guard), set()
     count: dict[str, int] = {}
-
-    def visit(view: View) -> None:
-        node = view.node
-        if scheduler.inlines(view, context) and node not in seen and node.op != "const":
-            seen.add(node)
-            count[node.op] = count.get(node.op, 0) + math.prod(loop.space)
-            for arg in node.args:
-                visit(arg)
-
-    for view in [*(store.value for store in loop.stores), *(node.args[0] for node in loop.reductions)]:
-        visit(view)
+    for view, inlined in visited(loop, scheduler):
+        if inlined and view.node.op != "const":
+            count[view.node.op] = count.get(view.node.op, 0) + math.prod(loop.space)
     return count

@@ -7,14 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from ..compiler._graph import Node
+from ..compiler._writer import SYMBOLS
 
 OPERATIONS = {
-    "add": "{0} + {1}",
-    "sub": "{0} - {1}",
-    "mul": "{0} * {1}",
-    "div": "{0} / {1}",
-    "neg": "-{0}",
-    "copy": "{0}",
+    **SYMBOLS,
     "abs": "m_abs({0})",
     "exp": "m_exp({0})",
     "tanh": "m_tanh({0})",
@@ -39,12 +35,6 @@ OPERATIONS = {
     "maximum": "{0} > {1} ? {0} : {1}",
     "remainder": "m_remainder({0}, {1})",
     "where": "{0} ? {1} : {2}",
-    "lt": "{0} < {1}",
-    "le": "{0} <= {1}",
-    "gt": "{0} > {1}",
-    "ge": "{0} >= {1}",
-    "eq": "{0} == {1}",
-    "ne": "{0} != {1}",
     "and": "{0} && {1}",
     "or": "{0} || {1}",
     "not": "!{0}",
