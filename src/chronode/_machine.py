@@ -25,3 +25,22 @@ def check_device(argument: str, device: str) -> str:
     if one_of(argument, device, ("cpu", "cuda")) == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"{argument}={device!r}: torch sees no CUDA device on this machine; use 'cpu'.")
     return device
+
+
+def device_for(accelerator: str) -> torch.device:
+    """Returns the device that `Settings.accelerator` stands for.
+
+    Raises:
+        ValueError: A GPU is asked for, and torch finds none.
+
+    Example:
+        >>> device_for("cpu")
+        device(type='cpu')
+    """
+    found = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    if accelerator == "gpu" and found == "cpu":
+        raise ValueError(
+            "accelerator='gpu': torch cannot find a GPU on this machine. Use accelerator='cpu' or 'auto', or install a "
+            "build of torch for your GPU."
+        )
+    return torch.device("cpu" if accelerator == "cpu" else found)

@@ -38,8 +38,10 @@ def test_contributions_sum_to_the_change_of_the_output(name, seed, missing, clas
     assert not found.values[np.isnan(s[row].values)].any()
     batch = s.batch([row])
     with torch.no_grad():
-        told = model(batch.x, **batch.times)
-    assert found.output == pytest.approx(float((told.softmax(-1) if classes else told)[0, output]), abs=1e-9)
+        prediction = model(batch.x, **batch.times)
+    assert found.output == pytest.approx(
+        float((prediction.softmax(-1) if classes else prediction)[0, output]), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("name", ["gru", "mmrnn"])

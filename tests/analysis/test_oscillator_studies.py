@@ -132,8 +132,8 @@ def test_what_cannot_be_cut_is_refused():
 
 def test_every_study_is_json_and_a_picture(tmp_path):
     scores = np.random.default_rng(0).random((2, 3, 2))
-    told = ("task", "accuracy", "layers", (3, 4, 5), ("plain", "residual"), scores)
-    compared = studies.StudyScores(*told)
+    fields = ("task", "accuracy", "layers", (3, 4, 5), ("plain", "residual"), scores)
+    compared = studies.StudyScores(*fields)
     drawn = {
         "plot_effective_steps": studies.effective_steps(chronode.create("unicornn", 1, 8)),
         "plot_weight_norms": studies.WeightNorms("task", scores),

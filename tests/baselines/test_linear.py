@@ -146,9 +146,9 @@ def test_a_target_per_step_has_an_output_per_step():
 
 def test_irregular_series_have_no_single_values():
     s = from_list([[1.0, 2.0], [1.0, 2.0, 3.0, 4.0, 5.0]] * 5, target=["a", "b"] * 5)
-    assert [told["kind"] for told in feature_kinds(s)] == ["summaries"]
+    assert [kind_of_features["kind"] for kind_of_features in feature_kinds(s)] == ["summaries"]
 
 
 def test_many_wide_series_have_summaries_only():
     wide = from_list([np.zeros((9, 200))] * 2_000, target=["a", "b"] * 1_000)
-    assert [told["kind"] for told in feature_kinds(wide)] == ["summaries", "values"]
+    assert [kind_of_features["kind"] for kind_of_features in feature_kinds(wide)] == ["summaries", "values"]

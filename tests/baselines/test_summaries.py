@@ -23,12 +23,12 @@ def by_hand(x, t, seen):
     """Summaries of one channel: values, times since the first step, which are there."""
     v, s = x[seen], t[seen]
     nothing = np.full(6, np.nan)
-    told = [v.mean(), v.std(), v.min(), v.max(), v[0], v[-1]] if len(v) else nothing
+    values_seen = [v.mean(), v.std(), v.min(), v.max(), v[0], v[-1]] if len(v) else nothing
     slope = gap = np.nan
     if len(v) > 1:
         slope, gap = np.polyfit(s, v, 1)[0], np.log1p((s[-1] - s[0]) / (len(v) - 1))
     age = np.log1p(t[-1] - s[-1]) if len(v) else np.nan
-    return [*told, slope, seen.mean(), np.log1p(len(v)), gap, age]
+    return [*values_seen, slope, seen.mean(), np.log1p(len(v)), gap, age]
 
 
 @pytest.mark.parametrize("seed", range(6))

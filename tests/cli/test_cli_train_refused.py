@@ -87,3 +87,9 @@ def test_a_folder_with_something_in_it_is_refused(here, vitals):
     (here / "run").mkdir()
     (here / "run/thesis.tex").write_text("mine")
     assert "is not empty (it contains thesis.tex" in chronode("train", vitals, *VITALS, *QUICK, "-o", "run", code=2).err
+
+
+@pytest.mark.skipif(torch.cuda.is_available() or torch.backends.mps.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_refused_before_a_folder_is_made(here, vitals):
+    done = chronode("train", vitals, *VITALS, *QUICK, "--accelerator", "gpu", "-o", "run", code=2)
+    assert "--accelerator gpu: torch cannot find a GPU" in done.err and not (here / "run").exists()

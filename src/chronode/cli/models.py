@@ -44,25 +44,33 @@ def all_facts() -> list[dict[str, str | int]]:
 
     Tracing every step takes seconds, so how chronode's own models run is kept in the cache of compiled kernels.
     """
-    known = _known_paths()
+    file = _paths_file()
+    known = {} if file is None else _known_paths(file)
     entries = [facts(model, known.get(model.name)) for model in models().values()]
     own = {name for name, model in models().items() if model.cell.__module__.startswith("chronode.")}
     paths = {str(one["name"]): str(one["kernel"]) for one in entries if one["name"] in own}
-    if paths != known:
-        with suppress(OSError, build.BuildError), replacing(_paths_file()) as draft:
+    if file is not None and paths != known:
+        with suppress(OSError), replacing(file) as draft:
             draft.write_text(json.dumps(paths))
     return entries
 
 
-def _known_paths() -> dict[str, str]:
+def _known_paths(file: Path) -> dict[str, str]:
     try:
-        return read_json(_paths_file(), dict[str, str])
-    except (ValueError, OSError, build.BuildError):
+        return read_json(file, dict[str, str])
+    except (ValueError, OSError):
         return {}
 
 
-def _paths_file() -> Path:
-    """Returns the file that keeps how the models run; its name is a hash of everything that decides it."""
+def _paths_file() -> Path | None:
+    """Returns the file that keeps how the models run; its name is a hash of everything that decides it.
+
+    None if there is no folder for it.
+    """
+    try:
+        folder = build.cache_folder().parent
+    except build.BuildError:
+        return None
     package = Path(__file__).parents[1]
     parts = [
         path.read_bytes()
@@ -74,7 +82,7 @@ def _paths_file() -> Path:
     except build.BuildError as error:
         compiler = str(error)
     parts += [compiler.encode(), status().encode()]
-    return build.cache_folder().parent / f"models-{hashlib.sha256(b'|'.join(parts)).hexdigest()[:16]}.json"
+    return folder / f"models-{hashlib.sha256(b'|'.join(parts)).hexdigest()[:16]}.json"
 
 
 def as_json() -> str:

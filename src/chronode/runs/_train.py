@@ -135,7 +135,7 @@ def resume_run(
         return Outcome(run, "finished", {**asdict(summary), **run.load_json("summary.json")})
     if source is not None:
         config = config.with_values({"data": {"source": source}})
-    if (run.path / "data.json").is_file():
+    elif (run.path / "data.json").is_file():
         check_unchanged(config.data.source, DataFacts.load(run.path).source, run.path)
     prepared = prepare(config)
     if on_event is not None:

@@ -30,7 +30,7 @@ def read(path: Path, *, timed: bool = True) -> Sequences:
 
     Args:
         path: The folder.
-        timed: Whether to use times in days (the file lacks a few days); otherwise there are no times.
+        timed: Whether to use times in days (a few days are missing from the file); otherwise there are no times.
     """
     columns: dict[str, Kind] = {"date": "date", **dict.fromkeys(FEATURES, "number"), "ozone": ("0.", "1.")}
     table = read_table(located(path, FILE), columns, header=False, missing="?", dates="%m/%d/%Y")

@@ -93,7 +93,7 @@ def forecast_scaler(train: Sequences, channels: Sequence[str], *, dt: bool = Fal
 def future_times(s: Sequences, horizon: int) -> NDArray[np.float64]:
     """Returns the times of the next `horizon` steps of each series, `(N, horizon)`.
 
-    They follow at the median gap of the series; dates that lie whole months apart go on by whole months.
+    They follow at the median gap of the series; dates that are whole months apart continue in whole months.
 
     Example:
         >>> from chronode.data import from_list

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .._machine import device_for
 from .._model import ModelSpec, SequenceModel, check_symbols, count_symbols
 from ..data import Scaler, Sequences, split
 from ..tasks import find_task
@@ -81,7 +82,8 @@ def spec_for(parts: Parts, model: str, **settings: Any) -> ModelSpec:
 
 
 def check_fits(network: SequenceModel, goal: Objective, parts: Parts, settings: Settings) -> None:
-    """Checks that model, target and settings match, before training starts."""
+    """Checks that model, target, settings and machine match, before training starts."""
+    device_for(settings.accelerator)
     outputs = network.head.out_features
     if outputs != goal.num_outputs:
         what = "classes" if goal.kind == "class" else "values"

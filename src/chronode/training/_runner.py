@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from .. import compiler
+from .._machine import device_for
 from .._model import SequenceModel
 from .._schema import parse
 from ..data import Sequences
@@ -85,7 +86,7 @@ def _learn(run: Training) -> None:
                 raise
             raise ImportError(f"devices={settings.devices} needs Lightning: pip install 'chronode[ddp]'") from error
         return learn_on_devices(run)
-    device = _device(settings.accelerator)
+    device = device_for(settings.accelerator)
     run.model.to(device).train()
     if run.averaged is not None:
         run.averaged.to(device)
@@ -97,17 +98,6 @@ def _learn(run: Training) -> None:
             with torch.autocast(device.type, torch.bfloat16) if bf16 else nullcontext():
                 run.step(batch)
         over = run.end_epoch()
-
-
-def _device(accelerator: str) -> torch.device:
-    """Returns the device for `Settings.accelerator`."""
-    found = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-    if accelerator == "gpu" and found == "cpu":
-        raise ValueError(
-            "accelerator='gpu': torch cannot find a GPU on this machine. Use accelerator='cpu' or 'auto', or install a "
-            "build of torch for your GPU."
-        )
-    return torch.device("cpu" if accelerator == "cpu" else found)
 
 
 def _fitted(run: Training, parts: Parts, notes: tuple[str, ...]) -> Fitted:
