@@ -79,6 +79,26 @@ def check_new(path: Path, name: str, *, force: bool = False) -> Path:
     return path
 
 
+def check_new_folder(folder: Path, name: str, *, force: bool = False) -> Path:
+    """Refuses a folder to write files to that has files already.
+
+    Args:
+        folder: Folder to write to.
+        name: Option or argument that names it, for the error.
+        force: Whether files that are there may be overwritten.
+
+    Example:
+        >>> check_new_folder(Path("a-new-folder"), "--output").name
+        'a-new-folder'
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{name} {folder} is a file; give a folder.")
+    if not force and folder.is_dir() and any(folder.iterdir()):
+        cure = "--force" if name.startswith("--") else "force=True"
+        raise ValueError(f"{name} {folder} is not empty; {cure} overwrites the files in it.")
+    return folder
+
+
 def sweep(folder: Path, target: Path | None = None) -> None:
     """Removes the drafts that killed processes left in `folder`: all of them, or those of `target`.
 

@@ -50,7 +50,7 @@ def test_an_export_answers_as_predict_does(tmp_path, vitals, options):
     run = trained(tmp_path, vitals, *options)
     done = chronode("export", run, "-o", tmp_path / "c", "--verify", vitals)
     assert "multiply-adds" in done.out
-    found = export(run, tmp_path / "c").verify(Trained.load(run), vitals)
+    found = export(run, tmp_path / "again").verify(Trained.load(run), vitals)
     scale = max(Trained.load(run).scaler.target_std, default=1.0) if "--forecast" in options else 1.0
     assert found.difference <= 1e-5 * scale
     assert f"largest difference {found.difference:.3g} in {found.answers:,} answers" in done.out
@@ -84,6 +84,29 @@ def test_numbers_of_one_plain_channel(tmp_path):
     done = package.export(model, tmp_path)
     series = irregular(done.graph.deployment, 2, 50)
     assert np.abs(done.runner().run(done.graph, series) - answers(done.graph.deployment, series)).max() < 1e-5
+
+
+@needs_compiler
+def test_an_export_does_not_overwrite_a_folder_unless_told_to(tmp_path, vitals):
+    run, folder = trained(tmp_path, vitals, *CASES["classes"]), tmp_path / "device"
+    chronode("export", run, "-o", folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    done = chronode("export", run, "-o", folder, "--weights", "int8", code=2)
+    assert f"--output {folder} is not empty; --force overwrites" in " ".join(done.err.split())
+    with pytest.raises(ValueError, match="is not empty; force=True overwrites"):
+        export(run, folder, weights="int8")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    chronode("export", run, "-o", folder, "--weights", "int8", "--force")
+    assert export(run, folder, weights="int8", force=True).files
+    assert (folder / "chronode_model.c").read_bytes() != before["chronode_model.c"]
+
+
+def test_an_export_into_a_file_is_refused(tmp_path):
+    model = package.SequenceModel.build(package.ModelSpec("gru", 2, 2, hidden_size=4))
+    (tmp_path / "taken").write_text("mine")
+    with pytest.raises(ValueError, match="taken is a file; give a folder"):
+        package.export(model, tmp_path / "taken", force=True)
+    assert (tmp_path / "taken").read_text() == "mine"
 
 
 REFUSED = {

@@ -79,4 +79,4 @@ def test_a_missing_package_is_named_with_its_cure(name, tmp_path, monkeypatch):
     done = chronode.export(built("gru"), tmp_path, format="onnx")
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match=r"pip install 'chronode\[export\]'"):
-        done.runner() if name == "onnxruntime" else chronode.export(built("gru"), tmp_path, format="onnx")
+        done.runner() if name == "onnxruntime" else chronode.export(built("gru"), tmp_path / "new", format="onnx")

@@ -45,6 +45,19 @@ def test_the_file_is_plain_safetensors_without_paths(home):
     assert json.loads(told["config"])["data"]["source"] == "vitals.csv"
 
 
+def test_files_that_are_there_are_not_overwritten_unless_told_to(home, tmp_path):
+    file, card = tmp_path / "model.chronode", tmp_path / "card.md"
+    for taken, option in ((file, "--output"), (card, "--card")):
+        taken.write_text("mine")
+        done = chronode("pack", home / "run", "-o", file, "--card", card, code=2)
+        assert f"{option} {taken} exists already; --force overwrites it." in " ".join(done.err.split())
+        assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+        taken.unlink()
+    file.write_text("mine")
+    chronode("pack", home / "run", "-o", file, "--card", card, "--force")
+    assert read_card(file) == card.read_text()
+
+
 def test_the_card_says_what_the_model_is(home):
     card = read_card(home / "vitals.chronode")
     assert (home / "card.md").read_text() == card

@@ -37,6 +37,10 @@ def export(
             rich_help_panel="Output",
         ),
     ] = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Overwrite files in the output folder.", rich_help_panel="Output"),
+    ] = False,
     weights: Annotated[
         str,
         typer.Option(
@@ -71,6 +75,7 @@ def export(
     Example: chronode export runs/vitals-1 --format onnx -o onnx --verify new.csv
     """
     from .._checks import one_of
+    from .._files import check_new_folder
     from ..export import export as write
     from ..export._export import FORMATS, MATH, WEIGHTS
     from ..runs import Trained
@@ -81,9 +86,10 @@ def export(
     if format != "c" and (weights, math) != ("float32", "library"):
         option = "--weights" if weights != "float32" else "--math"
         raise ValueError(f"{option} goes with --format c.")
-    trained = Trained.load(run)
     beside = run.with_name(f"{run.stem}-{format}") if run.is_file() else run / f"export-{format}"
-    done = write(trained, output or beside, format=format, weights=weights, math=math)
+    folder = check_new_folder(output or beside, "--output", force=force)
+    trained = Trained.load(run)
+    done = write(trained, folder, force=True, format=format, weights=weights, math=math)
     print(f"{done.folder}: {', '.join(done.files)}")
     for name, text in done.costs.items():
         print(f"  {name + ':':16}{text}")

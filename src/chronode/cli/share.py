@@ -21,7 +21,7 @@ def attach(app: typer.Typer) -> None:
 def pack(
     run: RunFolder,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("model.chronode"),
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the output file if it exists.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing output files.")] = False,
     card: Annotated[Path | None, typer.Option("--card", help="Also write the model card to this file.")] = None,
 ) -> None:
     """Pack a trained model into one file: weights, configuration, scaling, class names and a model card.
@@ -34,7 +34,10 @@ def pack(
     from ..runs import read_card
     from .outcome import say
 
-    file = pack_run(run, check_new(output, "--output", force=force))
+    check_new(output, "--output", force=force)
+    if card is not None:
+        check_new(card, "--card", force=force)
+    file = pack_run(run, output)
     if card is not None:
         with replacing(card) as draft:
             draft.write_text(read_card(file), encoding="utf-8")

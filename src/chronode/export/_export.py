@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .._checks import one_of
+from .._files import check_new_folder
 from .._model import SequenceModel
 from ..data import Scaler
 from ..runs import Trained
@@ -67,6 +68,7 @@ def export(
     classes: Sequence[str] | None = None,
     scaler: Scaler | None = None,
     unit: str = "step",
+    force: bool = False,
 ) -> Exported:
     """Writes a trained model as files that need no Python.
 
@@ -75,7 +77,7 @@ def export(
 
     Args:
         model: a run folder, a packed file, `chronode.runs.Trained`, or a model.
-        folder: Where to write.
+        folder: Folder to write; one that has files already is refused.
         format: "c" (C99), "onnx" (one step, and whole sequences of any length) or "pt2" (torch.export: whole sequences
             of any length).
         weights: "float32", or for C also "int8": 8 bits and a scale per row.
@@ -84,6 +86,7 @@ def export(
         classes: Names of the classes, if the outputs are logits.
         scaler: What inputs, dt and number targets go through.
         unit: What dt counts.
+        force: Whether files in the folder may be overwritten.
 
     Example:
         >>> import tempfile, chronode
@@ -99,9 +102,10 @@ def export(
     if format != "c" and (weights, math) != ("float32", "library"):
         name = "weights" if weights != "float32" else "math"
         raise ValueError(f"{name} goes with format='c'.")
+    folder = check_new_folder(Path(folder), "folder", force=force)
     given = {"channels": channels, "classes": classes, "scaler": scaler}
     deployment = _deployment(model, {name: value for name, value in given.items() if value is not None}, unit)
-    graph, folder = StepGraph.of(deployment), Path(folder)
+    graph = StepGraph.of(deployment)
     if format != "c":
         write = write_onnx if format == "onnx" else write_pt2
         return Exported(folder, format, write(graph, folder), {}, graph)
