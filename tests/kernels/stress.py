@@ -58,7 +58,7 @@ def nudged(tensor, rng):
     return tensor * (1 + EPS / 2 * torch.randint(-1, 2, tensor.shape, generator=rng))
 
 
-def errors(layer, x, dt, lengths, state, nudges=4):
+def errors(layer, x, dt, lengths, state, nudges):
     """Of each result by name: the native path's error, the torch path's, and the largest element of the exact one.
 
     The torch path's is the largest of several runs whose arguments differ by a rounding: where a rounding changes the

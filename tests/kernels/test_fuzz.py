@@ -27,9 +27,19 @@ quiet = {
 
 
 def assert_as_exact_as_torch(name, drawn):
-    for part, (native, plain, largest) in errors(*stressed(name, drawn)).items():
-        allowed = FACTOR * plain + FLOOR * EPS * largest + TINY
-        assert native <= allowed, f"{part}: error {native:.3g}, of torch {plain:.3g}"
+    # The spread of torch's own error is estimated from a few runs, and from many if these do not explain the kernel's.
+    if too_far(name, drawn, nudges=4):
+        assert not (wrong := too_far(name, drawn, nudges=64)), "; ".join(wrong)
+
+
+def too_far(name, drawn, nudges):
+    """The results whose error is larger than allowed, in words."""
+    found = errors(*stressed(name, drawn), nudges=nudges)
+    return [
+        f"{part}: error {native:.3g}, of torch {plain:.3g}"
+        for part, (native, plain, largest) in found.items()
+        if not native <= FACTOR * plain + FLOOR * EPS * largest + TINY
+    ]
 
 
 @every_case

@@ -76,6 +76,38 @@ def test_what_is_remembered_is_never_stale(change):
 
 
 @pytest.mark.usefixtures("no_grad")
+@pytest.mark.parametrize("name", NATIVE)
+@pytest.mark.parametrize("change", ["in place", "by .data", "other memory"])
+def test_packed_weights_are_never_stale(name, change):
+    layer = make(name)
+    (x, dt), *_ = readings(1, 2)
+    for position, parameter in enumerate(layer.parameters()):
+        for _ in range(3):
+            layer.step(x, None, dt)
+        assert remembers(layer)
+        changed = parameter * 0.9 + 0.01 * position
+        if change == "in place":
+            parameter.copy_(changed)
+        elif change == "by .data":
+            parameter.data.copy_(changed)
+        else:
+            parameter.data = changed
+        assert torch.equal(layer.step(x, None, dt)[0], long_way(layer, x, None, dt)[0])
+
+
+@pytest.mark.usefixtures("no_grad")
+def test_a_changed_setting_takes_effect():
+    layer = make("mmrnn")
+    (x, dt), *_ = readings(1, 2)
+    for _ in range(3):
+        before, _ = layer.step(x, None, dt)
+    layer.cells[0].solve.steps += 3
+    after, _ = layer.step(x, None, dt)
+    assert torch.equal(after, long_way(layer, x, None, dt)[0])
+    assert not torch.equal(after, before)
+
+
+@pytest.mark.usefixtures("no_grad")
 def test_the_backend_is_asked_at_every_step():
     layer, seen = make("mmrnn"), []
     (x, dt), *_ = readings(1, 2)

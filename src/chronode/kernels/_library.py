@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
-ABI = 5
+ABI = 6
 """The value of ``chronode_abi()`` of a usable library, also defined in native/version.cpp."""
 
 
@@ -148,4 +148,5 @@ def _open(path: Path) -> ctypes.CDLL:
         raise RuntimeError(f"the native kernels in {path} cannot be loaded ({error}): {cure}") from error
     if abi != ABI:
         raise RuntimeError(f"the native kernels in {path} have ABI {abi}, chronode needs ABI {ABI}: {cure}")
+    lib.chronode_new_weight_cache.restype = ctypes.c_void_p
     return lib

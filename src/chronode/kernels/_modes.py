@@ -48,7 +48,7 @@ def need_values(x: Tensor, what: str, cure: str) -> None:
 
 def autocasts(x: Tensor) -> bool:
     """Returns whether torch.autocast is on for the device of `x`."""
-    return not x.is_meta and torch.is_autocast_enabled(x.device.type)
+    return not x.is_meta and torch.is_autocast_enabled("cpu" if x.is_cpu else x.device.type)
 
 
 @constant_to_compilers

@@ -32,7 +32,8 @@ def call(name: str, dtype: torch.dtype, *arguments: Argument) -> None:
 
     Tensors are passed as arrays (None as an empty one), whole numbers as int64_t, other numbers as double, a list of
     tensors as a pointer to their arrays (there a tensor may have any strides that do not go back). Every kernel's last
-    arguments, the number of threads and the room for an error message, are added here. The GIL is released meanwhile.
+    arguments, the number of threads, no weight cache and the room for an error message, are added here. The GIL is
+    released meanwhile.
 
     Raises:
         ValueError: An argument does not fit the others (a size, a length beyond the time steps), or a tensor is not
@@ -49,7 +50,7 @@ def call(name: str, dtype: torch.dtype, *arguments: Argument) -> None:
     function = getattr(lib, c_name(name, dtype))
     passed = [as_c(name, dtype, argument) for argument in arguments]
     failure = ctypes.create_string_buffer(FAILURE_BYTES)
-    status = function(*passed, ctypes.c_int64(torch.get_num_threads()), failure)
+    status = function(*passed, ctypes.c_int64(torch.get_num_threads()), None, failure)
     if status != _DONE:
         raise error(name, status, failure.value.decode(), arguments)
 

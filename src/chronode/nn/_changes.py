@@ -84,6 +84,52 @@ def _surely_as_written(part: Any, written: Mapping[type, Methods], expected: typ
     return all(child is None or _surely_as_written(child, written) for child in own["_modules"].values())
 
 
+class Code:
+    """Everything but the weights that decides what a call of `module` computes, to detect later changes quickly.
+
+    That is the attributes and hooks of the module, of its submodules and of their callable parts, and the attributes
+    of their classes.
+    """
+
+    def __init__(self, module: nn.Module):
+        parts = list(_parts(module))
+        modules = [part for part in parts if isinstance(part, nn.Module)]
+        classes = dict.fromkeys(cls for part in parts for cls in type(part).__mro__ if cls is not object)
+        hooks = [vars(part)[kind] for part in modules for kind in _HOOKS]
+        self._no_hooks = [own for own in hooks if not own]
+        members = (*map(vars, parts), *map(vars, classes), *filter(None, hooks))
+        self._members = [(own, tuple(own.values())) for own in members]
+        places = [place for part in modules for place in (part._parameters, part._buffers, part._modules)]
+        self._places = [(place, name, value) for place in places for name, value in place.items()]
+
+    def holds(self) -> bool:
+        """Returns whether nothing has changed."""
+        if any(self._no_hooks) or torch_module._has_any_global_hook():
+            return False
+        for place, name, value in self._places:
+            if place.get(name) is not value:
+                return False
+        try:
+            for own, values in self._members:
+                if tuple(own.values()) != values:
+                    return False
+        except Exception:  # two values whose comparison is no truth value, such as tensors, are not the same object
+            return False
+        return True
+
+
+def _parts(part: Any) -> Iterator[Any]:
+    """Yields a module, its submodules, and the objects among their attributes that can be called, such as a solver."""
+    yield part
+    own = vars(part)
+    for name in own.keys() - _VARIABLES_OF_EVERY_MODULE:
+        if callable(own[name]) and hasattr(own[name], "__dict__") and not isinstance(own[name], type):
+            yield from _parts(own[name])
+    for child in own.get("_modules", {}).values():
+        if child is not None:
+            yield from _parts(child)
+
+
 def _why_replaced(place: str, part: Any, written: Mapping[type, Methods], expected: type | None = None) -> str | None:
     """Explains why `part` is not an unchanged object of the expected class, by default one of those in `written`."""
     cls = type(part)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from ..kernels._backend import chosen
 from ..kernels._bound import Snapshot
 from ..kernels._modes import autocasts, has_values, transformed
 from ._cell import State
+from ._changes import Code
 from ._divergence import TOO_LARGE
 from ._stepper import Stepper
 
@@ -33,7 +34,7 @@ class StepCache:
         self._stepper: Stepper | None = None
         self._backend = ""
         self._weights: Snapshot | None = None
-        self._places: list[tuple[dict[str, Any], str, Any]] = []  # where modules store their tensors and submodules
+        self._code: Code | None = None
 
     def __reduce__(self):
         return StepCache, ()
@@ -48,7 +49,7 @@ class StepCache:
             stepper = self._current(layer, x)
             if stepper is None or not stepper.load(state):
                 return None
-            y = stepper(x, dt)
+            y = stepper.advance(x, dt)
             # Diverging outputs are reported by the uncached path.
             return (y, stepper.arrays()) if abs(y.sum().item()) < TOO_LARGE else None
         finally:
@@ -62,23 +63,22 @@ class StepCache:
         if x.shape != self._shape:
             self._shape, self._stepper = x.shape, None
             return None
-        if stepper is None or stepper.layer is not layer or not self._holds(layer):
+        if stepper is None or stepper.layer is not layer or not self._holds():
             self._stepper = stepper = self._prepared(layer, x)
         return stepper if stepper is not None and stepper.is_one_call() else None
 
-    def _holds(self, layer: Layer) -> bool:
-        if self._weights is None or self._backend != chosen() or not self._weights.holds():
-            return False
-        for place, name, value in self._places:
-            if place.get(name) is not value:
-                return False
-        return all(cell.why_no_kernel() is None for cell in layer.all_cells())
+    def _holds(self) -> bool:
+        return (
+            self._weights is not None
+            and self._code is not None
+            and self._backend == chosen()
+            and self._code.holds()
+            and self._weights.holds()
+        )
 
     def _prepared(self, layer: Layer, x: Tensor) -> Stepper | None:
         tensors = [*layer.parameters(), *layer.buffers()]
         if layer.bidirectional or not Snapshot.possible(tensors):
             return None
-        self._backend, self._weights = chosen(), Snapshot(tensors)
-        places = [place for m in layer.modules() for place in (m._parameters, m._buffers, m._modules)]
-        self._places = [(place, name, value) for place in places for name, value in place.items()]
+        self._backend, self._weights, self._code = chosen(), Snapshot(tensors), Code(layer)
         return Stepper(layer, None if x.dim() == 1 else x.shape[0])

@@ -118,6 +118,12 @@ class Stepper:
         """
         if self._version != self._versions():
             self.refresh()
+        return self.advance(x, dt, observed)
+
+    def advance(self, x: Tensor, dt: Tensor | float, observed: Tensor | None = None) -> Tensor:
+        """Performs a step as a call does, in a block without gradients and for weights that are known to be the
+        prepared ones.
+        """
         if self._plain(x, dt, observed):
             seen, gap = x, cast(float, dt)
             if gap != self._gap:

@@ -60,11 +60,11 @@ void use_kernel() {
   char failure[chronode::kFailureBytes];
   for (int round = 0; round < kRounds; ++round) {
     check(chronode_elementwise_forward_f32(input(a), input(h0), input(weights), nothing, input(lengths), kSteps, kBatch,
-                                           kHidden, 0, array(states), none, 0, array(h_end), kThreads, failure) == 0,
+                                           kHidden, 0, array(states), none, 0, array(h_end), kThreads, nullptr, failure) == 0,
           failure);
     check(chronode_elementwise_backward_f32(input(a), input(h0), input(weights), nothing, input(lengths), kSteps, kBatch,
                                             kHidden, 0, input(states), input(states), 0, nothing, array(da), array(dh0),
-                                            array(dweights), kThreads, failure) == 0,
+                                            array(dweights), kThreads, nullptr, failure) == 0,
           failure);
     check(h_end[3 * kHidden] == 0.75f && states[3 * kHidden + kBatch * kHidden] == 0, "wrong states");
   }

@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <exception>
 #include <initializer_list>
+#include <memory>
 #include <new>
 
 #include "buffer.h"
@@ -26,8 +27,23 @@ enum Status : int { kDone = 0, kInvalid = 1, kOutOfMemory = 2, kFailed = 3 };  /
 
 constexpr size_t kFailureBytes = 256;  // what `failure` has room for; kernels/_ops.py holds the same number
 
-// The arguments that end every kernel's list: how many threads to use, and room for a sentence about what failed.
-#define CHRONODE_CALL int64_t threads, char *failure
+// Packed weights that a caller keeps from one call to the next, as long as it makes the same call with the same weights.
+struct WeightCache {
+  std::shared_ptr<const void> packed;
+};
+
+// The arguments that end every kernel's list: how many threads to use, a cache or null, and room for a sentence about
+// what failed.
+#define CHRONODE_CALL int64_t threads, [[maybe_unused]] chronode::WeightCache *cache, char *failure
+
+// The weights of a problem as `Packed(problem)` packs them, or those in the cache.
+template <class Packed, class Problem>
+std::shared_ptr<const Packed> packed_once(const Problem& problem, WeightCache* cache) {
+  if (cache != nullptr && cache->packed != nullptr) return std::static_pointer_cast<const Packed>(cache->packed);
+  auto packed = std::make_shared<const Packed>(problem);
+  if (cache != nullptr) cache->packed = packed;
+  return packed;
+}
 
 // A tensor as kernels/_ops.py passes it; of no bytes where there is none.
 template <class T>

@@ -33,11 +33,11 @@ void forward_block(const Problem<T>& p, const Weights<T>& w, const SampleBlock& 
 }
 
 template <class Phi, class T>
-void forward(const Problem<T>& p, T* y, T* h_end, int threads) {
-  const Weights<T> weights(p);
+void forward(const Problem<T>& p, T* y, T* h_end, int threads, WeightCache* cache) {
+  const auto weights = packed_once<Weights<T>>(p, cache);
   const SampleBlocks blocks(p.steps, p.batch, p.lengths, block_rows(p.batch));
   parallel_blocks(blocks.count(), threads,
-                  [&](int64_t block, int) { forward_block<Phi>(p, weights, blocks[block], y, h_end); });
+                  [&](int64_t block, int) { forward_block<Phi>(p, *weights, blocks[block], y, h_end); });
 }
 
 // The inputs of both functions, as in Problem; gamma and sign have one element.
@@ -76,11 +76,11 @@ struct Arguments {
 };
 
 template <class T>
-void forward_entry(const Arguments<T>& in, Array<T> y, Array<T> h_end, int64_t threads) {
+void forward_entry(const Arguments<T>& in, Array<T> y, Array<T> h_end, int64_t threads, WeightCache* cache) {
   const Problem<T> p = in.checked();
   allow_array("y", y, {p.steps, p.batch, p.hidden});
   require_array("h_end", h_end, {p.batch, p.hidden});
-  in.with_activation([&](auto phi) { forward<decltype(phi), T>(p, y, h_end, require_threads(threads)); });
+  in.with_activation([&](auto phi) { forward<decltype(phi), T>(p, y, h_end, require_threads(threads), cache); });
 }
 
 template <class T>
@@ -124,7 +124,7 @@ using chronode::Array;
   CHRONODE_EXPORT int chronode_equilibrium_forward_##suffix(CHRONODE_EQUILIBRIUM_INPUTS(T), Array<T> y,            \
                                                             Array<T> h_end, CHRONODE_CALL) {                       \
     return chronode::guarded(failure, [&] {                                                                        \
-      chronode::equilibrium::forward_entry<T>(CHRONODE_EQUILIBRIUM_ARGUMENTS, y, h_end, threads);                  \
+      chronode::equilibrium::forward_entry<T>(CHRONODE_EQUILIBRIUM_ARGUMENTS, y, h_end, threads, cache);           \
     });                                                                                                            \
   }                                                                                                                \
   CHRONODE_EXPORT int chronode_equilibrium_backward_##suffix(                                                      \

@@ -52,22 +52,19 @@ struct Arguments {
     require_between("unfolds", unfolds, 1, kMostSubsteps);
     allow_lengths(lengths, steps, batch);
   }
-  Network<T> network() const {
-    return {{sensory, inputs, size}, {recurrent, size, size}, {neurons, size}, unfolds};
-  }
   SampleBlocks groups() const { return {steps, batch, lengths, kGroupRows}; }
 };
 
 template <class T>
-void forward(const Arguments<T>& a, Array<T> states, Array<T> final, int64_t threads) {
+void forward(const Arguments<T>& a, Array<T> states, Array<T> final, int64_t threads, WeightCache* cache) {
   a.check();
   allow_array("states", states, {a.steps, a.batch, a.size});
   require_array("the final state", final, {a.batch, a.size});
-  const Network<T> network = a.network();
+  const auto network = packed_once<Network<T>>(a, cache);
   const Inputs<T> in{a.x, a.initial, a.dt, a.steps, a.batch};
   const SampleBlocks groups = a.groups();
   parallel_blocks(groups.count(), require_threads(threads),
-                  [&](int64_t group, int) { forward_group<T>(network, in, groups[group], states, final); });
+                  [&](int64_t group, int) { forward_group<T>(*network, in, groups[group], states, final); });
 }
 
 template <class T>
@@ -85,7 +82,7 @@ void backward(const Arguments<T>& a, Array<const T> states, Array<const T> d_sta
   require_array("d_sensory", d_sensory, {4, a.inputs, a.size});
   require_array("d_neurons", d_neurons, {3, a.size});
   const int most_threads = require_threads(threads);
-  const Network<T> network = a.network();
+  const Network<T> network(a);
   const Inputs<T> in{a.x, a.initial, a.dt, a.steps, a.batch};
   const InputGradients<T> gradients{states, d_states, d_final, dx, d_initial, d_dt};
   const SampleBlocks groups = a.groups();
@@ -121,7 +118,7 @@ using chronode::Array;
     return chronode::guarded(failure, [&] {                                                                     \
       chronode::synaptic::forward<T>(                                                                           \
           {x, initial, dt, lengths, recurrent, sensory, neurons, steps, batch, inputs, size, unfolds}, states,  \
-          final, threads);                                                                                      \
+          final, threads, cache);                                                                               \
     });                                                                                                         \
   }                                                                                                             \
   CHRONODE_EXPORT int chronode_ltc_synaptic_backward_##suffix(                                                  \

@@ -26,6 +26,10 @@ struct Network {
   Synapses<T> sensory, recurrent;
   Neurons<T> neurons;
   int64_t unfolds;
+  template <class Arguments>
+  explicit Network(const Arguments& a)
+      : sensory(a.sensory, a.inputs, a.size), recurrent(a.recurrent, a.size, a.size), neurons(a.neurons, a.size),
+        unfolds(a.unfolds) {}
 };
 
 // Whole tensors, time-major; null where not wanted.
@@ -38,7 +42,7 @@ struct Inputs {
 // One sub-step's record in the backward: the state before it and what its gradients need, rows x stride each.
 template <class T>
 struct Record {
-  Rows<T> v, inverse, slope;  // 1 / (1 + r G) and J - G v_new
+  Rows<T> v, inverse, slope;  // 1 / (1 + r G) and J - G v_new, computed as (J - G v) / (1 + r G)
   T* kept;                    // the synapses' p, or null
 };
 
@@ -91,11 +95,12 @@ class Group {
       const Vec<T> g = Vec<T>::load(conductance_.data() + at), j = Vec<T>::load(current_.data() + at);
       const Vec<T> r = Vec<T>(delta_[row]) * Vec<T>::load(inverse_capacity + (at - row * stride_));
       const Vec<T> inverse = Vec<T>(T(1)) / fma(r, g, Vec<T>(T(1)));
-      const Vec<T> after = fma(r, j, Vec<T>::load(v.data + at)) * inverse;
-      after.store(next.data + at);
+      const Vec<T> before = Vec<T>::load(v.data + at);
+      (fma(r, j, before) * inverse).store(next.data + at);
       if (record != nullptr) {
         inverse.store(record->inverse.data + at);
-        fnma(g, after, j).store(record->slope.data + at);
+        // G v_new is near J where r G is large: their difference would be rounding, and 1 / capacity multiplies it
+        fnma(g * inverse, before, j * inverse).store(record->slope.data + at);
       }
     });
   }

@@ -47,12 +47,18 @@ void forward_block(const Problem<T>& p, const CellWeights<T>& w, const typename 
 }
 
 template <class T, class Flow>
-void forward(const Problem<T>& p, const Results<T>& results, int threads) {
-  const CellWeights<T> weights(p);
-  const typename Flow::Weights flow(p, false);
+struct ForwardWeights {
+  CellWeights<T> cell;
+  typename Flow::Weights flow;
+  explicit ForwardWeights(const Problem<T>& p) : cell(p), flow(p, false) {}
+};
+
+template <class T, class Flow>
+void forward(const Problem<T>& p, const Results<T>& results, int threads, WeightCache* cache) {
+  const auto weights = packed_once<ForwardWeights<T, Flow>>(p, cache);
   const SampleBlocks blocks(p.steps, p.batch, p.lengths, block_rows(p.batch));
   parallel_blocks(blocks.count(), threads, [&](int64_t block, int) {
-    forward_block<T, Flow>(p, weights, flow, blocks[block], results);
+    forward_block<T, Flow>(p, weights->cell, weights->flow, blocks[block], results);
   });
 }
 
@@ -100,14 +106,15 @@ void with_flow(const Problem<T>& p, F f) {
 }
 
 template <class T>
-void forward_entry(const Arguments<T>& in, Array<T> c, Array<T> y, Array<T> c_end, Array<T> h_end, int64_t threads) {
+void forward_entry(const Arguments<T>& in, Array<T> c, Array<T> y, Array<T> c_end, Array<T> h_end, int64_t threads,
+                   WeightCache* cache) {
   const Problem<T> p = in.checked();
   allow_array("c", c, {p.steps, p.batch, p.hidden});
   allow_array("y", y, {p.steps, p.batch, p.hidden});
   require_array("c_end", c_end, {p.batch, p.hidden});
   require_array("h_end", h_end, {p.batch, p.hidden});
   with_flow(p, [&](auto* flow) {
-    forward<T, std::remove_pointer_t<decltype(flow)>>(p, {c, y, c_end, h_end}, require_threads(threads));
+    forward<T, std::remove_pointer_t<decltype(flow)>>(p, {c, y, c_end, h_end}, require_threads(threads), cache);
   });
 }
 
@@ -163,7 +170,8 @@ using chronode::Array;
                                                              Array<T> y, Array<T> c_end, Array<T> h_end,           \
                                                              CHRONODE_CALL) {                                      \
     return chronode::guarded(failure, [&] {                                                                        \
-      chronode::mixed_memory::forward_entry<T>(CHRONODE_MIXED_MEMORY_ARGUMENTS, c, y, c_end, h_end, threads);      \
+      chronode::mixed_memory::forward_entry<T>(CHRONODE_MIXED_MEMORY_ARGUMENTS, c, y, c_end, h_end, threads,       \
+                                                  cache);                                                          \
     });                                                                                                            \
   }                                                                                                                \
   CHRONODE_EXPORT int chronode_mixed_memory_backward_##suffix(                                                     \

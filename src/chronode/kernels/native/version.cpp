@@ -6,6 +6,6 @@ extern "C" {
 __attribute__((visibility("default"))) const char* chronode_isa() { return CHRONODE_ISA; }
 
 // Raised whenever the signature of an exported function changes; kernels/_library.py holds the same number.
-__attribute__((visibility("default"))) int chronode_abi() { return 5; }
+__attribute__((visibility("default"))) int chronode_abi() { return 6; }
 
 }

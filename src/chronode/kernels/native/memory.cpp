@@ -1,10 +1,11 @@
-// Huge pages for arrays that a kernel is about to write.
+// Memory of arrays as a whole: huge pages for one that a kernel is about to write, and comparison of bits.
 
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
 
 #include <cstdint>
+#include <cstring>
 
 #include "simd.h"
 
@@ -17,4 +18,17 @@ CHRONODE_EXPORT void chronode_prefer_huge_pages([[maybe_unused]] void* data, [[m
   const uintptr_t end = (reinterpret_cast<uintptr_t>(data) + static_cast<uintptr_t>(bytes)) / kHugePage * kHugePage;
   if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 #endif
+}
+
+// Two arrays of the same size.
+struct ChronodePair {
+  const void *first, *second;
+  int64_t bytes;
+};
+
+// Whether the arrays of each pair have the same bits.
+CHRONODE_EXPORT int chronode_same_bits(const ChronodePair* pairs, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    if (std::memcmp(pairs[i].first, pairs[i].second, static_cast<size_t>(pairs[i].bytes)) != 0) return 0;
+  return 1;
 }
