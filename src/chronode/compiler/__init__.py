@@ -1,7 +1,7 @@
 """Compiles a cell's step: traced once, turned into a graph with its backward, written as native code.
 
-`chronode.backend("native")` compiles every cell that has no hand-written kernel when it is first run; `use` does it for
-one model, `plan` says whether it pays. See the page "How chronode makes your cell fast".
+`chronode.backend("native")` compiles every cell that has no hand-written kernel when it is first run; `use` does this
+for one model, and `plan` estimates whether it is worthwhile. See the page "How chronode makes your cell fast".
 """
 
 from __future__ import annotations

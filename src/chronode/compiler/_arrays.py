@@ -1,4 +1,4 @@
-"""Arrays as torch's operators see them: a view of a value of the graph, with the batch axis at its place."""
+"""Arrays as torch's operators see them: a view of a value of the graph, with the position of the batch axis."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Array:
 
     Attributes:
         view: Its elements, without the batch axis.
-        batch: Where the batch axis stands among the tensor's axes; None if the tensor has none.
+        batch: Index of the batch axis among the tensor's axes; None if the tensor has none.
     """
 
     view: View
@@ -36,16 +36,16 @@ class Array:
         """Returns the view's axis for one of the tensor's; the batch axis has none."""
         axis %= max(self.dim, 1)
         if axis == self.batch:
-            raise Unsupported("works along the batch axis: rows of the batch may not see each other")
+            raise Unsupported("operates along the batch axis: rows of the batch must not depend on each other")
         return axis - (self.batch is not None and axis > self.batch)
 
     def over(self, view: View) -> Array:
-        """Another view with the batch axis where it is."""
+        """Returns another view with the same batch axis."""
         return Array(view, self.batch)
 
 
 class Arrays:
-    """Operations on arrays that every rule uses; `batch` is the size that stands for the batch."""
+    """Operations on arrays that every rule uses; `batch` is the size that identifies the batch axis."""
 
     def __init__(self, builder: Builder, batch: int):
         self.build = builder
@@ -57,7 +57,7 @@ class Arrays:
         return Array(self.build.constant(value, rows), position)
 
     def split_shape(self, shape: Sequence[int]) -> tuple[Shape, int | None]:
-        """Returns a traced shape as that of a view and the place of the batch axis."""
+        """Returns the shape of a traced tensor without its batch axis, and the position of that axis."""
         if any(size % self.batch == 0 and size not in (0, self.batch) for size in shape):
             raise Unsupported("merges the batch with another axis")
         places = [axis for axis, size in enumerate(shape) if size == self.batch]
@@ -80,11 +80,11 @@ class Arrays:
 
     @staticmethod
     def _without_batch(array: Array, dim: int, position: int | None) -> View:
-        """Returns the array's view with as many axes as the result has, less that of the batch."""
+        """Returns the array's view with as many axes as the result has, without the batch axis."""
         view = array.view
         own = array.dim
         if position is not None and array.batch is None and own >= dim - position:
-            # An axis of one element stands where the others have the batch.
+            # This array has an axis of one element where the others have the batch axis.
             axis = position - (dim - own)
             if view.shape[axis] != 1:
                 raise Unsupported("mixes rows of the batch: a parameter has an axis where the batch is")
@@ -95,7 +95,7 @@ class Arrays:
         return view
 
     def reshaped(self, array: Array, shape: Sequence[int]) -> Array:
-        """torch's view."""
+        """Implements `torch.Tensor.view`."""
         if -1 in shape:
             known = -1
             for size in shape:
@@ -114,7 +114,7 @@ class Arrays:
         return Array(seen, position)
 
     def expanded(self, array: Array, shape: Sequence[int]) -> Array:
-        """torch's expand."""
+        """Implements `torch.Tensor.expand`."""
         missing = len(shape) - array.dim
         sizes = [self._size(array, i - missing) if size == -1 else size for i, size in enumerate(shape)]
         rows, position = self.split_shape(sizes)
@@ -127,7 +127,7 @@ class Arrays:
         return self.batch if axis == array.batch else array.view.shape[array.axis(axis)]
 
     def unsqueezed(self, array: Array, axis: int) -> Array:
-        """One more axis."""
+        """Returns the array with one more axis."""
         axis %= array.dim + 1
         if array.batch is None:
             return Array(array.view.with_axis(axis))
@@ -135,7 +135,7 @@ class Arrays:
         return Array(array.view.with_axis(axis - (not behind)), array.batch + behind)
 
     def squeezed(self, array: Array, axes: Sequence[int]) -> Array:
-        """Without axes of one element."""
+        """Returns the array without axes of one element."""
         view, position = array.view, array.batch
         for axis in sorted((axis % array.dim for axis in axes), reverse=True):
             if axis == array.batch or view.shape[array.axis(axis)] != 1:
@@ -151,7 +151,7 @@ class Arrays:
         return Array(array.view.permuted([array.axis(axis) for axis in order if axis != array.batch]), position)
 
     def reduced(self, op: str, array: Array, axes: Sequence[int], keepdim: bool) -> Array:
-        """Returns a sum or maximum over axes that are not the batch's."""
+        """Returns a sum or maximum over axes other than the batch axis."""
         axes = sorted(axis % array.dim for axis in axes)
         result = array.over(self.build.reduce(op, array.view, [array.axis(axis) for axis in axes]))
         position = array.batch

@@ -1,7 +1,7 @@
 """Builds generated sources with the machine's C++ compiler, into a private cache.
 
-A library's name is a hash of everything it depends on: source, headers, compiler, flags, CPU. It is written under
-another name and renamed, so that a killed build leaves nothing that could be loaded and two processes may build
+A library's name is a hash of everything it depends on: source, headers, compiler, flags, CPU. It is written under a
+temporary name and renamed, so a killed build leaves nothing that could be loaded, and two processes may build
 at once. Nothing is loaded from a folder or file that another user owns or may write to.
 """
 
@@ -30,7 +30,7 @@ _HEADERS = ("compiled_step.h", "compiled_math.h", "vmath.h", "simd.h")  # what a
 
 
 class BuildError(Exception):
-    """Why no kernel could be built, in words."""
+    """Raised when a kernel cannot be built; the message gives the reason."""
 
 
 def load(source: str) -> ctypes.CDLL:
@@ -63,7 +63,7 @@ def compiler() -> list[str]:
 
 
 def cache_folder() -> Path:
-    """Returns where compiled kernels are kept: $CHRONODE_CACHE, or chronode in the user's cache folder."""
+    """Returns the folder of compiled kernels: $CHRONODE_CACHE, or chronode in the user's cache folder."""
     chosen = os.environ.get("CHRONODE_CACHE")
     if chosen:
         return Path(chosen).expanduser() / "compiled"
@@ -75,7 +75,7 @@ def cache_folder() -> Path:
 
 
 def is_intact(path: Path) -> bool:
-    """Returns whether a library is there, belongs to this user alone, and is what was written."""
+    """Returns whether a library exists, only this user can write to it, and its contents are unchanged."""
     try:
         found = path.lstat()
     except OSError:
@@ -163,7 +163,7 @@ def _run(command: list[str]) -> None:
 
 
 def _remove_stale(folder: Path) -> None:
-    """Removes what killed builds left behind."""
+    """Removes the temporary files of killed builds."""
     for left in folder.glob(".build-*"):
         try:
             if time.time() - left.lstat().st_mtime > _STALE_SECONDS:

@@ -1,4 +1,4 @@
-"""Which cells run compiled: decided before the work begins, because when a compiler is done is chance."""
+"""Decides which cells run compiled, before the work begins, so that results do not depend on compile times."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BUILD_SECONDS = 6.0  # to trace and build one kernel
 _OPERATION_SECONDS = 8e-6  # one operation of a step in Python
 _FUSED_SECONDS = 8e-5  # one step of torch's own loops
 _MOST_OPERATIONS = 300  # of nearly every step, with its backward
-_GAIN = 3  # the loop must take so many times as long as compiling, else compiling is not worth it
+_GAIN = 3  # compiling is worthwhile if the loop takes this many times as long
 _noted: set[str] = set()
 
 
@@ -29,8 +29,8 @@ class Decision:
     """Whether a model's cells run compiled.
 
     Attributes:
-        compiled: The answer; goes to `use`.
-        text: The reason, in a line.
+        compiled: Whether to compile; the argument of `use`.
+        text: The reason, in one line.
     """
 
     compiled: bool
@@ -43,7 +43,7 @@ class Path:
 
     Attributes:
         name: "hand-written", "compiled" (it can be) or "loop".
-        reason: Why it is the loop; empty otherwise.
+        reason: Why the cell runs as a loop; empty otherwise.
     """
 
     name: str
@@ -54,10 +54,10 @@ class Path:
 
 
 def use(model: nn.Module, compiled: bool = True) -> None:
-    """Lets the cells of a model run compiled from here on, or not.
+    """Enables or disables compiled kernels for the cells of a model.
 
-    What cannot be compiled runs as before, with one note. Cells with a hand-written kernel keep it. The choice is
-    part of the model: copies of it run the same way.
+    A cell that cannot be compiled runs as before, and a note is printed once. Cells with a hand-written kernel keep
+    it. The choice is part of the model: copies of it run in the same way.
 
     Example:
         >>> import chronode
@@ -69,7 +69,7 @@ def use(model: nn.Module, compiled: bool = True) -> None:
 
 
 def cells_of(model: nn.Module) -> list[Any]:
-    """Returns the cells that layers of a model run, without cells inside cells."""
+    """Returns the cells of all layers of a model, without cells inside cells."""
     found: list[Any] = []
     inner: set[int] = set()
     for module in model.modules():
@@ -80,11 +80,11 @@ def cells_of(model: nn.Module) -> list[Any]:
 
 
 def plan(model: nn.Module, steps: int) -> Decision:
-    """Returns whether compiling pays for the work ahead.
+    """Estimates whether compiling is worthwhile for the work ahead.
 
     Args:
-        model: a layer, or a model with layers.
-        steps: Time steps of training ahead: those of a batch, times batches, times epochs.
+        model: A layer, or a model with layers.
+        steps: Total number of time steps of the training: steps per batch, times batches, times epochs.
 
     Example:
         >>> import chronode
@@ -96,7 +96,7 @@ def plan(model: nn.Module, steps: int) -> Decision:
     cells = [cell for cell in cells_of(model) if not _has_kernel(cell)]
     if not cells:
         return Decision(False, "all cells have a hand-written kernel")
-    # Before anything is traced, which takes a moment itself.
+    # Checked before tracing, which itself takes some time.
     most = steps * len(cells) * _MOST_OPERATIONS * _OPERATION_SECONDS
     if chosen() != "native" and most < _GAIN * _BUILD_SECONDS:
         return Decision(False, "the work ahead is shorter than compiling")
@@ -122,7 +122,7 @@ def _worth(cells: list[Any], paths: dict[Any, Path], steps: int) -> Decision:
 
 
 def _step_seconds(cell: Any, operations: int) -> float:
-    """Returns what a time step takes without compiling, with its backward."""
+    """Returns the seconds of one time step without compiling, forward and backward."""
     return operations * _OPERATION_SECONDS if cell.kernel() is None else _FUSED_SECONDS
 
 
@@ -132,7 +132,7 @@ def _has_kernel(cell: Any) -> bool:
 
 
 def explain(cell: Any) -> Path:
-    """Returns how a cell runs, where compiling is allowed.
+    """Returns how a cell runs if compiling is enabled.
 
     Example:
         >>> import chronode
@@ -160,12 +160,12 @@ def explain(cell: Any) -> Path:
 
 
 def find(cell: Any, x: Tensor, why_not: str | None = None) -> Compiled | None:
-    """Returns the compiled kernel that runs `cell` over `x` now; None where something else must.
+    """Returns the compiled kernel that runs `cell` over `x`, or None if it has to run in another way.
 
     Args:
         cell: The cell.
         x: Its input.
-        why_not: What else keeps the cell from being compiled, in words.
+        why_not: Another reason why the cell cannot be compiled, if any.
 
     Raises:
         ValueError: Backend "native" was chosen and the cell cannot be compiled.
@@ -196,7 +196,7 @@ def find(cell: Any, x: Tensor, why_not: str | None = None) -> Compiled | None:
 
 
 def _why_not(x: Tensor) -> str | None:
-    """Returns why no compiled kernel can take `x` now, in words; None if one can."""
+    """Returns the reason why no compiled kernel can run on `x`; None if one can."""
     if library() is None:
         from ..kernels._library import status
 

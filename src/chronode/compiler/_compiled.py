@@ -1,4 +1,4 @@
-"""From a cell to a loaded kernel, once per kind of cell and process."""
+"""Turns a cell into a loaded kernel, once per kind of cell and process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def step_of(cell: nn.Module) -> Step:
     """Returns the graph of a cell's step.
 
     Raises:
-        Unsupported: It cannot be compiled; the text says why.
+        Unsupported: It cannot be compiled; the message gives the reason.
     """
     return _step(cell, fingerprint(cell))
 
@@ -35,7 +35,7 @@ def kernel_of(cell: nn.Module) -> Compiled:
     """Returns the kernel that runs exactly this cell, built now unless it is in the cache.
 
     Raises:
-        Unsupported: It cannot be compiled or built; the text says why.
+        Unsupported: It cannot be compiled or built; the message gives the reason.
     """
     mark = fingerprint(cell)
     found = _kernels.get(mark)
@@ -49,7 +49,7 @@ def kernel_of(cell: nn.Module) -> Compiled:
 
 
 def is_built(cell: nn.Module) -> bool:
-    """Returns whether the cell's kernel needs no compiler any more."""
+    """Returns whether the cell's kernel is already built."""
     mark = fingerprint(cell)
     return isinstance(_kernels.get(mark), Compiled) or build.is_built(emit(_step(cell, mark), _dtype(cell)).text)
 
@@ -76,7 +76,7 @@ def _traced(cell: Any) -> Any:
         projected = cell.project_sequence(example, None)
     if projected is None:
         return trace(cell, cell.input_size)
-    # A projection in which steps or sequences see each other stays outside.
+    # A projection in which steps or sequences depend on each other is not part of the step.
     return trace(cell, projected.shape[-1], with_project=False)
 
 

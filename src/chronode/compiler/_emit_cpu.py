@@ -1,7 +1,7 @@
 """Writes a step as C++: a kernel over whole sequences for the CPU.
 
-The result is one source file: a function for the step forward, one for the step backward, and tables of the matrices
-and sums. What runs them over time and samples is the runtime in `kernels/native/compiled.cpp`.
+The result is one source file: a function for the forward step, one for the backward step, and tables of the matrices
+and sums. The runtime in `kernels/native/compiled.cpp` runs them over time and samples.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _TYPES = {"float32": "float", "float64": "double"}
 
 @dataclass(frozen=True)
 class Source:
-    """A kernel's C++ text, and what its caller must know.
+    """The C++ source of a kernel and its sizes.
 
     Attributes:
         text: The source file.
-        kept: Elements per row and step that the forward keeps.
-        sums: Where each of the step's arrays of sums begins, and its shape.
-        sums_size: Elements of all of them.
+        kept: Elements per row and step that the forward pass keeps.
+        sums: Offset and shape of each of the step's arrays of sums.
+        sums_size: Number of elements of all of these arrays.
     """
 
     text: str
@@ -100,13 +100,13 @@ def _commas(values: Iterable[object]) -> str:
 
 @dataclass
 class Scratch:
-    """Places in the memory of a pass; values that are never needed at the same time share one."""
+    """Allocates the memory of a pass; values that are never needed at the same time share a place."""
 
     size: int = 0
     taken: list[tuple[int, int, int, int]] = field(default_factory=list)  # begin, end, first and last stage
 
     def place(self, width: int, life: tuple[int, int]) -> int:
-        """Returns where a value of `width` elements per row begins."""
+        """Returns the offset of a value with `width` elements per row."""
         begin = 0
         for other_begin, other_end, first, last in sorted(self.taken):
             if last >= life[0] and first <= life[1] and begin < other_end and other_begin < begin + width:
@@ -117,7 +117,7 @@ class Scratch:
 
 
 class _Pass:
-    """What both passes share: names of stored values, packed weights, stages."""
+    """Code shared by both passes: names of stored values, packed weights, stages."""
 
     def __init__(self, step: Step, keep: Sequence[Node], scheduler: Scheduler):
         self.step, self.keep, self.scheduler = step, keep, scheduler
@@ -134,11 +134,11 @@ class _Pass:
         return [node for stage in self.program.stages for node in stage.heavy if node.op == "product"]
 
     def declare(self, name: str, place: str) -> None:
-        """A pointer at the top of the pass."""
+        """Declares a pointer at the top of the pass."""
         self.declarations.append(f"  [[maybe_unused]] T* const {name} = {place};")
 
     def declare_members(self, names: Iterable[str]) -> None:
-        """Copies of the step's pointers: the compiler cannot know that storing a value does not change them."""
+        """Copies the step's pointers: the C++ compiler cannot know that storing a value does not change them."""
         for name in names:
             self.declarations.append(f"  [[maybe_unused]] const auto {name} = {_member(name)};")
         for i, (_, kind) in enumerate(self.step.params):
@@ -150,7 +150,7 @@ class _Pass:
         return f"s.scratch + s.rows * {self.scratch.place(node.size, self.program.lives[node])}"
 
     def in_kept(self, node: Node) -> str:
-        """Returns the place of a value that the forward keeps."""
+        """Returns the place of a value that the forward pass keeps."""
         return f"s.in_kept({self.kept_at[node]}, {node.size})"
 
     def stages(self) -> str:
@@ -221,7 +221,7 @@ class _Backward(_Pass):
         self.chunk_at, self.chunk_size = laid_out([node for node in operands if node not in self.kept_at])
 
     def text(self, missing: Iterable[str]) -> str:
-        """Returns the backward step; `missing` are gradients that are always 0."""
+        """Returns the backward step; gradients in `missing` are always 0."""
         states = range(len(self.step.traced.states))
         draws = range(len(self.step.traced.draws))
         inputs = ["x", "dt", *(f"draw{i}" for i in draws), "grad_y", *(f"grad_state{i}" for i in states)]
@@ -272,7 +272,7 @@ class _Backward(_Pass):
 
 
 def laid_out(nodes: Iterable[Node]) -> tuple[dict[Node, int], int]:
-    """Nodes one behind another: where each begins, and the size of all."""
+    """Lays out nodes one after another; returns the offset of each and the total size."""
     places: dict[Node, int] = {}
     size = 0
     for node in nodes:

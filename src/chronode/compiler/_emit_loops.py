@@ -45,14 +45,14 @@ _VECTORS = "each_vector<T>({size}, [&](int64_t {index}, [[maybe_unused]] int lan
 
 
 class LoopWriter(Writer):
-    """C++ of one loop.
+    """Writes one loop as C++.
 
-    The last axis runs in vectors, or the rows do where there is no axis. Indices are r (row), i0, i1, ... and j (the
-    last axis).
+    The last axis is vectorised, or the rows if there is no axis. Indices are r (row), i0, i1, ... and j (the last
+    axis).
 
     Args:
-        loop: What to write.
-        scheduler: Which values are stored.
+        loop: The loop to write.
+        scheduler: Knows which values are stored.
         names: The pointer to each stored value.
     """
 
@@ -83,7 +83,7 @@ class LoopWriter(Writer):
     # ---- axes ------------------------------------------------------------------------------------------
 
     def _groups(self) -> list[list[int]]:
-        """Axes that run as one, because everything lies in order along them: a long axis fills vectors better."""
+        """Merges axes along which all arrays are contiguous: a long axis fills vectors better."""
         groups = [[axis] for axis in range(len(self.loop.space))]
         if self.loop.axes:
             return groups
@@ -97,7 +97,7 @@ class LoopWriter(Writer):
     # ---- the four kinds of loops -----------------------------------------------------------------------
 
     def _rows_in_vectors(self) -> None:
-        """One element per row: rows are the vector's lanes."""
+        """Writes a loop with one element per row: rows are the vector's lanes."""
         self._open(_VECTORS.format(size="s.m", index="r"))
         self._stores(self.loop.stores)
         for node in self.loop.sums:
@@ -132,7 +132,7 @@ class LoopWriter(Writer):
             self._close("}")
 
     def _reduction_across_vectors(self) -> None:
-        """The last axis stays: every lane has a sum or maximum of its own."""
+        """Writes a reduction that keeps the last axis: every lane has its own sum or maximum."""
         space, last = self.loop.space, len(self.loop.space) - 1
         self._open("for (int64_t r = 0; r < s.m; ++r) {")
         kept = [axis for axis in range(last) if axis not in self.loop.axes]
@@ -152,7 +152,7 @@ class LoopWriter(Writer):
         self._close("}")
 
     def _reduction_along_vectors(self) -> None:
-        """The last axis is reduced: the lanes are put together at the end."""
+        """Writes a reduction over the last axis: the lanes are combined at the end."""
         space, last = self.loop.space, len(self.loop.space) - 1
         self._open("for (int64_t r = 0; r < s.m; ++r) {")
         kept = [axis for axis in range(last) if axis not in self.loop.axes]

@@ -1,4 +1,4 @@
-"""What a cell's step depends on besides tensors' values: when any of it changes, the step is traced anew."""
+"""What a cell's step depends on besides the values of tensors: if any of it changes, the step is traced again."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _DEPTH = 6
 
 
 def fingerprint(cell: nn.Module) -> tuple[Any, ...]:
-    """Classes and their methods, settings, hooks, parametrizations, and the shapes of parameters and buffers.
+    """Returns classes and their methods, settings, hooks, parametrizations, and shapes of parameters and buffers.
 
     Two equal fingerprints mean that the cell's Python code takes the same path. Functions are compared by
-    identity, so a method that is replaced after tracing makes another fingerprint.
+    identity, so replacing a method after tracing changes the fingerprint.
     """
     return tuple(_of_module(module) for module in cell.modules())
 

@@ -1,9 +1,9 @@
-"""The graph of one step: values per row of the batch, and what makes them.
+"""The graph of one step: values per row of the batch, and the operations that compute them.
 
 A node is an input, a parameter, a number, an element-wise operation, a product with a matrix, a sum or maximum over
-axes, a concatenation, or a sum over the rows of the batch (a parameter's gradient). Nodes are made by a `Builder`,
-which resolves views on the way: an element-wise operation on a slice is sliced itself, an operation on a
-concatenation works on its pieces, and equal nodes are one.
+axes, a concatenation, or a sum over the rows of the batch (a parameter's gradient). Nodes are created by a `Builder`,
+which also resolves views: an element-wise operation on a slice is itself sliced, an operation on a concatenation
+is applied to its pieces, and equal nodes are merged.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class Node:
     """One value.
 
     Attributes:
-        number: Place in the order of making: arguments come before what uses them.
-        op: What it is.
-        args: What it is made of.
-        shape: Its axes without that of the batch.
+        number: Position in the order of creation; arguments come before the nodes that use them.
+        op: The operation.
+        args: Its arguments.
+        shape: Its shape without the batch axis.
         kind: "float", "bool" (element-wise only, never stored) or "int" (parameters that hold indices).
-        detail: What else the operation needs: a name, a number, axes.
-        forced: It is read through a view that cannot be resolved, so it must be stored.
-        expensive: It, or what is computed together with it, costs more than a load.
+        detail: Further arguments of the operation: a name, a number, axes.
+        forced: Whether it must be stored because it is read through a view that cannot be resolved.
+        expensive: Whether it, or a value computed together with it, costs more than a load.
     """
 
     number: int
@@ -66,7 +66,7 @@ class Node:
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether it is an element-wise operation: it may live in registers."""
+        """Whether it is an element-wise operation, whose value may stay in registers."""
         return self.op not in _STORED
 
     @property
@@ -83,7 +83,7 @@ _STORED = frozenset({"input", "param", "product", "concat", "gather", "scatter"}
 
 
 class Builder:
-    """Makes nodes; equal ones are one."""
+    """Creates nodes; equal nodes are merged."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -100,7 +100,7 @@ class Builder:
     # ---- leaves ----------------------------------------------------------------------------------------
 
     def input(self, name: str, shape: Shape) -> View:
-        """Returns a value per row: x, dt, a part of the state, a gradient that comes in."""
+        """Returns a value per row: x, dt, a part of the state, or an incoming gradient."""
         return self._node("input", (), shape, detail=name).view()
 
     def param(self, index: int, shape: Shape, kind: str = "float") -> View:
@@ -116,7 +116,7 @@ class Builder:
     # ---- element-wise ----------------------------------------------------------------------------------
 
     def pointwise(self, op: str, *views: View, kind: str = "float") -> View:
-        """Returns an element-wise operation; all views have one shape."""
+        """Returns an element-wise operation; all views have the same shape."""
         shape = views[0].shape
         simple = self._simplified(op, views)
         if simple is not None:
@@ -142,7 +142,7 @@ class Builder:
         return None
 
     def _pieces(self, views: Sequence[View]) -> tuple[int, list[list[View]]] | None:
-        """Returns where an argument is a concatenation: its axis, and the arguments cut at the seams."""
+        """Returns the axis of an argument that is a concatenation, and all arguments cut at its boundaries."""
         whole = [view for view in views if view.node.op == "concat" and view.is_all()]
         if not whole:
             return None
@@ -160,7 +160,7 @@ class Builder:
         ]
 
     def resolved(self, view: View) -> View:
-        """Returns the view as one of a stored value, or a value that has just this shape."""
+        """Returns the view as a view of a stored value, or a value with exactly this shape."""
         node = view.node
         if node.op == "concat":
             seen = self._in_piece(view)
@@ -177,24 +177,24 @@ class Builder:
             node.forced = True
             return view
         made = self.pointwise(node.op, *(arg for arg in args if arg is not None), kind=node.kind)
-        # An operation that does nothing gives its argument, still seen through a view.
+        # An operation without effect returns its argument, still seen through a view.
         return made if made.squeezed().is_all() else self.resolved(made)
 
     def _mask_from_storage(self, view: View) -> View:
-        """Returns a view of a mask that cannot be resolved: masks are never stored, but as 0 and 1 they can be."""
+        """Returns a view of a mask that cannot be resolved: masks are never stored as such, but as 0 and 1."""
         stored = self.as_float(view.node.view()).node
         stored.forced |= stored.is_pointwise
         seen = View(stored, view.shape, view.strides, view.offset)
         return self._node("ne", (seen, self.constant(0.0, view.shape)), view.shape, "bool").view()
 
     def as_float(self, view: View) -> View:
-        """1 where a mask is set, else 0."""
+        """Returns 1 where a mask is set, else 0."""
         if view.node.kind == "float":
             return view
         return self.pointwise("where", view, self.constant(1.0, view.shape), self.constant(0.0, view.shape))
 
     def _in_piece(self, view: View) -> View:
-        """Returns a view of a concatenation, as one of the piece that holds all of it."""
+        """Returns a view of a concatenation as a view of the piece that contains it entirely."""
         concat, axis = view.node, view.node.detail
         identity = compose(concat.view(), view)
         if identity is None:
@@ -207,7 +207,7 @@ class Builder:
             end = position + piece.shape[axis]
             if position <= first and last % concat.shape[axis] < end:
                 strides, offset = _moved(view, concat.shape, piece.shape, axis, position)
-                # Only shapes matter to compose: the node stands for one with the shape of the piece.
+                # Only shapes matter to `compose`: the node represents one with the shape of the piece.
                 seen = compose(piece, View(concat, view.shape, strides, offset))
                 return view if seen is None else self.resolved(seen)
             position = end
@@ -216,14 +216,14 @@ class Builder:
     # ---- the rest --------------------------------------------------------------------------------------
 
     def dense(self, view: View) -> View:
-        """Returns the elements of a view as a stored value of its own."""
+        """Returns the elements of a view as a separate stored value."""
         view = self.resolved(view)
         if view.is_dense() and (not view.node.is_pointwise or view.is_whole()):
             return view
         return self.pointwise("copy", view)
 
     def concat(self, views: Sequence[View], axis: int) -> View:
-        """Values side by side."""
+        """Returns the concatenation of values."""
         views = [view for view in views if view.shape[axis] > 0]
         if len(views) == 1:
             return views[0]
@@ -256,7 +256,7 @@ class Builder:
         return _unsqueezed(self._node(op, (self.resolved(view.squeezed()),), shape, detail=summed).view(), kept)
 
     def _store_expensive(self, node: Node) -> None:
-        """Stores what a narrow loop would compute in few lanes of a vector; a loop of its own fills them."""
+        """Stores values that a narrow loop would compute in few vector lanes; a separate loop fills the lanes."""
         pending = [node]
         while pending:
             node = pending.pop()
@@ -266,7 +266,7 @@ class Builder:
                 pending.extend(arg.node for arg in node.args)
 
     def product(self, a: View, matrix: View, bias: View | None = None) -> View:
-        """a (..., k) times a parameter (k, n), plus a bias (n)."""
+        """Returns a (..., k) times a parameter (k, n), plus a bias (n)."""
         a = self.matrix_rows(a)
         args = (a, matrix) if bias is None else (a, matrix, bias)
         return self._node("product", args, (*a.shape[:-1], matrix.shape[1])).view()
@@ -282,12 +282,12 @@ class Builder:
         return self.pointwise("copy", view)
 
     def gather(self, view: View, index: View) -> View:
-        """Elements of the last axis at the places that a parameter names."""
+        """Returns the elements of the last axis at the indices in a parameter."""
         stored = self._as_stored(view)
         return self._node("gather", (stored, index), (*view.shape[:-1], index.shape[0])).view()
 
     def scatter(self, view: View, index: View, size: int) -> View:
-        """Returns the inverse: zeros, with elements added at these positions."""
+        """Returns the inverse of `gather`: zeros, with elements added at these indices."""
         return self._node("scatter", (self._as_stored(view), index), (*view.shape[:-1], size)).view()
 
     def _as_stored(self, view: View) -> View:
@@ -306,7 +306,7 @@ class Builder:
 
 
 def _moved(view: View, whole: Shape, piece: Shape, axis: int, start: int) -> tuple[Shape, int]:
-    """Strides and offset of a view of a concatenation, in the storage of one piece."""
+    """Returns strides and offset of a view of a concatenation, in the storage of one piece."""
     wide, narrow = dense_strides(whole), dense_strides(piece)
 
     def translate(flat: int, shift: int = 0) -> int:

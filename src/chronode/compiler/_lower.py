@@ -1,8 +1,8 @@
 """From torch's operators to the graph: one rule for each.
 
-Three kinds of operators are met in a joint graph: those of values per row, which become nodes; those of parameters
-alone (`derived`), which torch runs before the loop; those of sums over rows (`finish`), which torch runs after it and
-which must be linear.
+A joint graph has three kinds of operators: those on values per row, which become nodes; those on parameters alone
+(`derived`), which torch runs before the loop; and those on sums over rows (`finish`), which torch runs after the loop
+and which must be linear.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class Step:
     """One step and its backward, as a graph.
 
     Attributes:
-        traced: Where it comes from.
+        traced: The traced step.
         nodes: All nodes; arguments come first.
         outputs: y, then the parts of the new state.
-        gradients: Of x, dt, the parts of the state and the draws; None where there is none; empty if not traced.
-        sums: The sums over rows and time that parameters' gradients are made of.
-        slots: For each of the sums the number of the array that it is added to.
-        params: Shapes and kinds of the kernel's parameters: prefix's tensors, then the derived ones.
-        derived: The tensors of parameters alone that only the backward needs, from prefix's tensors.
-        finish: Prefix's tensors and the sums to the gradients of prefix's tensors.
+        gradients: Those of x, dt, the parts of the state and the draws; None if there is none; empty if not traced.
+        sums: The sums over rows and time from which the gradients of parameters are computed.
+        slots: For each sum, the number of the array that it is added to.
+        params: Shapes and kinds of the kernel's parameters: the tensors of `prefix`, then the derived ones.
+        derived: Computes tensors that depend on parameters alone and only the backward pass needs.
+        finish: Computes the gradients of the tensors of `prefix` from these tensors and the sums.
     """
 
     traced: Traced
@@ -190,15 +190,15 @@ class _Lowering:
             array = self.values.get(node)
             if node in self.shared or array is None or array.batch is not None:
                 raise Unsupported("has a gradient of a parameter that does not depend on the data")
-            # A constant: such as the zeros of a parameter that does not matter.
+            # A constant, such as the zeros of an unused parameter.
             self._into_finish(node)
         return self.finish_copies[node]
 
     def _merged_sums(self) -> list[int]:
-        """Lets sums that are only added to each other share an array: a weight that a step uses several times."""
+        """Lets sums that are only added to each other share an array: those of a weight that is used several times."""
         slot = list(range(len(self.sums)))
         uses = Counter(node.meta["sum"] for node in self.finish.nodes if "sum" in node.meta)
-        terms: dict[fx.Node, tuple[str, int]] = {}  # what is done to a sum, and which one it is
+        terms: dict[fx.Node, tuple[str, int]] = {}  # the operations on a sum -> the sums
         for node in list(self.finish.nodes):
             inputs = node.all_input_nodes
             if "sum" in node.meta and uses[node.meta["sum"]] == 1:
@@ -221,7 +221,7 @@ class _Lowering:
         return [order[one] for one in slot]
 
     def _can_share(self, first: fx.Node, second: fx.Node, terms: dict[fx.Node, tuple[str, int]]) -> bool:
-        """Returns whether two sums of one kind, to which the same is done, are used for nothing but their sum."""
+        """Returns whether two sums of the same kind and with the same operations are only used in their total."""
         if not all(node in terms and len(node.users) == 1 for node in (first, second)):
             return False
         a, b = (self.sums[terms[node][1]] for node in (first, second))
@@ -242,7 +242,7 @@ class _Lowering:
         return rule(self.arrays, *self._lowered(node.args), **self._lowered(node.kwargs))
 
     def _lowered(self, args: Any) -> Any:
-        """Arguments with arrays in place of nodes."""
+        """Returns the arguments with arrays in place of nodes."""
         if isinstance(args, fx.Node):
             return self._array(args)
         if isinstance(args, (list, tuple)):
@@ -250,7 +250,7 @@ class _Lowering:
         return {key: self._lowered(arg) for key, arg in args.items()} if isinstance(args, dict) else args
 
     def _array(self, node: fx.Node) -> Any:
-        """Returns the value of a node; one of parameters alone becomes a parameter of the kernel."""
+        """Returns the value of a node; a value that depends on parameters alone becomes a parameter of the kernel."""
         if node not in self.values:
             if node not in self.shared:
                 raise Unsupported("uses a sum over the batch within the step")

@@ -1,7 +1,7 @@
-"""What the forward keeps for the backward, and what the backward computes once more.
+"""Chooses the values that the forward pass keeps and those that the backward pass recomputes.
 
-Keeping a value costs memory traffic, computing it again costs arithmetic, and products are never computed again. The
-cheapest choice is a minimum cut of the forward graph between what the inputs give for free and what the backward reads.
+Keeping a value costs memory traffic, recomputing it costs arithmetic, and products are never recomputed. The cheapest
+choice is a minimum cut of the forward graph between the inputs, which are free, and the values that the backward reads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NEVER = 10**12
 
 
 def forward_nodes(step: Step) -> set[Node]:
-    """Nodes that need no gradient from above."""
+    """Returns the nodes that do not depend on an incoming gradient."""
     found: set[Node] = set()
     for node in step.nodes:
         incoming = node.op == "input" and str(node.detail).startswith("grad_")
@@ -27,12 +27,12 @@ def forward_nodes(step: Step) -> set[Node]:
 
 
 def is_free(node: Node) -> bool:
-    """Returns whether both passes have it at hand: parameters, and inputs other than the state."""
+    """Returns whether the value is available in both passes: parameters, and inputs other than the state."""
     return node.is_parameter or (node.op == "input" and not str(node.detail).startswith("state"))
 
 
 def kept(step: Step) -> list[Node]:
-    """Returns the nodes whose values the forward keeps."""
+    """Returns the nodes whose values the forward pass keeps."""
     forward = forward_nodes(step)
     read: set[Node] = set()
     ends = [view.node for view in step.gradients if view is not None] + step.sums
@@ -71,7 +71,7 @@ def _cut(nodes: list[Node], read: set[Node]) -> list[Node]:
 
 
 def _source_side(capacity: dict[tuple[object, object], int]) -> set[object]:
-    """Edmonds and Karp's maximum flow; what the source still reaches when nothing more flows."""
+    """Returns the nodes that the source can still reach after Edmonds and Karp's maximum flow."""
     left = dict(capacity)
     neighbours: dict[object, list[object]] = {}
     for a, b in capacity:

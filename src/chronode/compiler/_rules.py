@@ -1,4 +1,4 @@
-"""What each of torch's operators is in the graph: the rules by name."""
+"""The rules that turn torch's operators into nodes of the graph, by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RULES: dict[str, Callable[..., Any]] = {}
 
 @dataclass(frozen=True)
 class RowSum:
-    """A sum over rows and time, and what makes the traced tensor of it."""
+    """A sum over rows and time, and how the traced tensor follows from it."""
 
     node: Node
     shape: tuple[int, ...]

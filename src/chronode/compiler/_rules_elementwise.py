@@ -1,4 +1,4 @@
-"""Rules of the element-wise operators."""
+"""Rules for element-wise operators."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RULES["mul"] = _binary("mul")
 
 
 def _float(arrays: Arrays, a: Array | Number) -> Array | Number:
-    """Returns a mask as 0 and 1, a number of any kind as it is."""
+    """Returns a mask as 0 and 1; other values are unchanged."""
     if isinstance(a, Array) and a.kind == "bool":
         return a.over(arrays.build.as_float(a.view))
     if isinstance(a, Array) and a.kind == "int":
@@ -131,7 +131,7 @@ def _not(arrays: Arrays, a: Array) -> Array:
 @rule("softplus")
 def _softplus(arrays: Arrays, a: Array, beta: Number = 1, threshold: Number = 20) -> Array:
     if beta != 1 or threshold != 20:
-        raise Unsupported("uses softplus with a beta or threshold of its own")
+        raise Unsupported("uses softplus with a non-default beta or threshold")
     return arrays.pointwise("softplus", a)
 
 

@@ -1,4 +1,4 @@
-"""Rules of the operators that make, cut and join arrays."""
+"""Rules for operators that create, slice and concatenate arrays."""
 
 from __future__ import annotations
 

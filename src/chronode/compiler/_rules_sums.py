@@ -1,4 +1,4 @@
-"""Rules of sums, products and indexing."""
+"""Rules for sums, products and indexing."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _mm(arrays: Arrays, a: Array, b: Array) -> Array | RowSum:
     if a.batch == 0 and b.batch is None:
         return Array(arrays.build.product(a.view, b.view), 0)
     if a.batch == 1 and b.batch == 0:
-        # The rows of the batch are summed over: a weight's gradient.
+        # A sum over the rows of the batch: the gradient of a weight.
         k, n = a.view.shape[0], b.view.shape[0]
         if _tiles(n, k) < _tiles(k, n):
             return RowSum(arrays.build.outer(b.view, a.view), (k, n), transposed=True)
@@ -93,7 +93,7 @@ def _mm(arrays: Arrays, a: Array, b: Array) -> Array | RowSum:
 
 
 def _tiles(k: int, n: int) -> int:
-    """Register tiles, of about 8 rows and 32 columns, that a k × n gradient takes."""
+    """Returns the number of register tiles, of about 8 rows and 32 columns, of a k × n gradient."""
     return math.ceil(k / 8) * math.ceil(n / 32)
 
 
@@ -118,7 +118,7 @@ def _bmm(arrays: Arrays, a: Array, b: Array) -> Array:
 def _index(arrays: Arrays, a: Array, indices: Sequence[Array | None]) -> Array:
     axis, index = _one_index(a, indices)
     if index.view.node.op != "param" or axis != a.dim - 1 or len(index.view.shape) != 1 or a.batch is None:
-        raise Unsupported("picks elements at places that depend on the data, or not along the last axis")
+        raise Unsupported("selects elements at indices that depend on the data, or not along the last axis")
     return a.over(arrays.build.gather(a.view, index.view))
 
 
@@ -129,7 +129,7 @@ def _index_put(
     axis, index = _one_index(a, indices)
     zeros = a.view.node.op == "const" and float(a.view.node.detail) == 0
     if not accumulate or not zeros or axis != a.dim - 1 or a.batch is None:
-        raise Unsupported("writes elements at given places")
+        raise Unsupported("writes elements at given indices")
     return a.over(arrays.build.scatter(values.view, index.view, a.view.shape[-1]))
 
 

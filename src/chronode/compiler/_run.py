@@ -1,4 +1,4 @@
-"""Runs compiled kernels: two torch operators for all of them, with gradients and shapes."""
+"""Runs compiled kernels through two torch operators, with gradients and shapes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _kernels: dict[str, Compiled] = {}
 
 @dataclass
 class Compiled:
-    """A kernel that is loaded.
+    """A loaded kernel.
 
     Attributes:
-        key: Its name among all.
-        step: The graph that it was made from.
-        source: The C++ and its sizes.
+        key: Its unique name.
+        step: The graph that it was compiled from.
+        source: The C++ source and its sizes.
         library: The loaded code.
     """
 
@@ -43,7 +43,7 @@ class Compiled:
     def run(
         self, cell: Any, x: Tensor, state: Sequence[Tensor], dt: Tensor, plan: Any
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Runs the cell over a sequence, as `driver.run`."""
+        """Runs the cell over a sequence, as `driver.run` does."""
         traced = self.step.traced
         if not traced.with_project:
             x = cell.project_sequence(x, plan.valid(x))
@@ -70,7 +70,7 @@ class Compiled:
         return [torch.stack(one) for one in zip(*drawn, strict=True)]
 
     def gradients_of_tensors(self, tensors: Sequence[Tensor], sums: Tensor) -> list[Tensor | None]:
-        """Returns the gradients of prefix's tensors, from the sums over rows and time."""
+        """Returns the gradients of the tensors of `prefix`, from the sums over rows and time."""
         pieces = [sums[start : start + math.prod(shape)].view(shape) for start, shape in self.source.sums]
         order = [n.meta["sum"] for n in self.step.finish.graph.nodes if n.op == "placeholder" and "sum" in n.meta]
         return list(self.step.finish(*tensors, *(pieces[i] for i in order)))
@@ -83,7 +83,7 @@ def named(cell: Any, name: str) -> Tensor:
 
 
 def _for_kernel(tensor: Tensor, x: Tensor) -> Tensor:
-    """Contiguous; a mask as zeros and ones."""
+    """Returns a contiguous tensor; a mask becomes zeros and ones."""
     return (tensor.to(x.dtype) if tensor.dtype == torch.bool else tensor).contiguous()
 
 
@@ -100,7 +100,7 @@ def _forward_results(
     keep: bool,
     interval: int,
 ) -> list[Tensor]:
-    """y, the last states, what is kept and the checkpoints, not yet filled."""
+    """Allocates y, the last states, the kept values and the checkpoints."""
     kernel, x = _kernels[key], rows[0]
     steps, batch = x.shape[:2]
     y = x.new_empty((batch, kernel.step.traced.y) if last else (steps, batch, kernel.step.traced.y))
@@ -120,17 +120,17 @@ def compiled_forward(
     keep: bool,
     interval: int,
 ) -> list[Tensor]:
-    """Returns a kernel over a sequence: y, the last states, then what the backward needs.
+    """Runs a kernel over a sequence; returns y, the last states, then what the backward pass needs.
 
     Args:
         key: The kernel's name.
         rows: x, dt and the random draws, `(T, B, size)` each.
         states: Before the first step.
-        params: Prefix's tensors and the derived ones, contiguous.
+        params: The tensors of `prefix` and the derived ones, contiguous.
         lengths: Valid steps of each sequence.
-        last: Whether y is that of each last step only.
-        keep: Whether a backward may follow.
-        interval: Steps between two checkpoints of the low-memory backward; 0: everything is kept.
+        last: Whether to return only the y of each sequence's last step.
+        keep: Whether a backward pass may follow.
+        interval: Steps between two checkpoints of the low-memory backward pass; 0 keeps everything.
     """
     states = [state.contiguous() for state in states]
     results = _forward_results(key, rows, states, lengths, last, keep, interval)
@@ -160,7 +160,7 @@ def compiled_backward(
     want_x: bool,
     want_dt: bool,
 ) -> list[Tensor]:
-    """Returns the gradients of x and dt (empty where not wanted), of the states, and the sums that `finish` takes."""
+    """Returns the gradients of x and dt (empty if not needed) and of the states, and the sums for `finish`."""
     states = [state.contiguous() for state in states]
     dx, ddt, *rest = results = _backward_results(key, rows, states, want_x, want_dt)
     call = _Call(rows, states, params, lengths, last, interval, kept)
@@ -206,11 +206,11 @@ class _Call:
         self.add(*draws, *states, *params, lengths, *kept)
 
     def add(self, *tensors: Tensor | None) -> None:
-        """Arrays without gaps."""
+        """Adds contiguous arrays."""
         self.arrays.extend(tensors)
 
     def add_strided(self, tensor: Tensor | None, one_step: bool) -> None:
-        """An array and its strides over time and batch."""
+        """Adds an array and its strides over time and batch."""
         self.arrays.append(tensor)
         if tensor is None:
             self.numbers += [0, 0]
@@ -238,7 +238,7 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> tuple[Any, ...]:
     rows, states, params = (saved[sum(counts[:i]) : sum(counts[: i + 1])] for i in range(3))
     lengths, *kept = saved[sum(counts) :]
     kernel = _kernels[key]
-    # Which of x and dt need a gradient: torch tells for the whole list only.
+    # Which of x and dt need a gradient; torch reports this only for the whole list.
     want_x, want_dt = (bool(tensor.requires_grad) for tensor in rows[:2])
     of_ends = list(grads[1 : 1 + len(states)])
     dx, ddt, *rest = compiled_backward(

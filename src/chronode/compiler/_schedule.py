@@ -14,12 +14,12 @@ from ._graph import EXPENSIVE, GRADIENTS, REDUCTIONS, Node
 from ._views import Shape, View, dense_strides
 
 Context = tuple[Shape, tuple[int, ...], str]
-_CHEAP = 3  # operations that are done again rather than stored and loaded
+_CHEAP = 3  # operations that are repeated rather than stored and loaded
 
 
 @dataclass(frozen=True)
 class Target:
-    """A place that a program fills: "y", "next0", "dx", ..., and what it is filled with."""
+    """An output of a program ("y", "next0", "dx", ...) and its value."""
 
     name: str
     value: View
@@ -41,10 +41,10 @@ class Loop:
 
     Attributes:
         space: The axes.
-        axes: Those that are reduced.
-        guard: The target for which alone it is needed ("" if for several).
-        stores: What it writes.
-        reductions: The sums and maxima that it makes.
+        axes: The axes that are reduced.
+        guard: The only target that needs the loop ("" if there are several).
+        stores: The elements that it writes.
+        reductions: The sums and maxima that it computes.
         sums: The sums over rows that it adds to.
     """
 
@@ -69,10 +69,10 @@ class Program:
     """One pass.
 
     Attributes:
-        stages: What is done, in order.
+        stages: The stages, in order.
         stored: The values that are written to memory.
-        read: Those of them that the pass itself reads.
-        lives: The first and the last stage in which each is needed.
+        read: Those stored values that the pass itself reads.
+        lives: The first and last stage in which each stored value is needed.
         outer: The products over time.
         column_sums: The sums over rows of values that products over time read.
     """
@@ -89,11 +89,11 @@ class Scheduler:
     """Schedules one pass.
 
     Args:
-        targets: What is wanted.
-        sums: The sums over rows that are wanted.
-        leaves: Nodes that are stored already.
+        targets: The outputs to compute.
+        sums: The sums over rows to compute.
+        leaves: Nodes that are already stored.
         keep: Nodes that must be stored for another pass.
-        guarded: Targets that are not always wanted.
+        guarded: Targets that are not always needed.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class Scheduler:
         return sorted(found, key=lambda node: node.number)
 
     def _guards(self) -> dict[Node, str]:
-        """For each node the one target that needs it, where that is not always wanted."""
+        """Returns the guarded target of each node that is needed by this target alone."""
         ends: dict[Node, set[str]] = defaultdict(set)
         for target in self.targets:
             ends[target.value.node].add(target.name if target.name in self.guarded else "")
@@ -189,7 +189,7 @@ class Scheduler:
         return view.is_all() and (node not in self.stored or self._context(node) == context)
 
     def _ready(self, view: View, context: Context, times: dict[Node, int]) -> int:
-        """Returns the first stage whose loops can have the value."""
+        """Returns the first stage in whose loops the value is available."""
         node = view.node
         if self._is_leaf(node):
             return 0
@@ -215,7 +215,7 @@ class Scheduler:
     # ---- what is stored besides ------------------------------------------------------------------------
 
     def _used_twice(self) -> set[Node]:
-        """Values that would be computed in several loops and cost more than a load."""
+        """Returns the values that would be computed in several loops and cost more than a load."""
         where: dict[Node, set[object]] = defaultdict(set)
         for time, loop in self._loops():
             mark = (time, loop.space, loop.axes, loop.guard)

@@ -1,8 +1,8 @@
-"""From a cell to torch graphs: what depends on parameters alone, and one step with its backward.
+"""Traces a cell into torch graphs: what depends on parameters alone, and one step with its backward pass.
 
-`trace` runs the cell's step once on a small batch and records every operation on tensors. What only parameters reach
-(an orthogonal matrix, a softplus, a mask) becomes `prefix`, which torch runs once per call with its own gradients.
-The rest, recorded together with its backward, is `joint`: the graph that `lower` turns into loops.
+`trace` runs the cell's step once on a small batch and records every operation on tensors. Operations on parameters
+alone (an orthogonal matrix, a softplus, a mask) become `prefix`, which torch runs once per call with its own gradients.
+The rest, recorded together with its backward pass, is `joint`: the graph that `lower` turns into loops.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SMALLEST_BATCH = 11
 
 
 class Unsupported(Exception):
-    """A step that cannot be compiled; the text says why, after "the step"."""
+    """Raised if a step cannot be compiled; the message gives the reason and continues "the step ..."."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +48,16 @@ class Traced:
     """A step as graphs of torch operations.
 
     Attributes:
-        batch: The batch size that stands for any.
+        batch: The batch size used for tracing.
         captured: Names of the parameters and buffers that `prefix` takes.
-        prefix: Tensors from the captured ones; run by torch, once per call, with gradients.
+        prefix: Computes tensors from the captured ones; run by torch, once per call, with gradients.
         joint: (x, dt, state, draws; prefix's tensors; gradients of y and state) to (y, state; gradients of the first
             two groups); without the gradients if `backward` is False.
-        x, y, states: features of each.
+        x, y, states: Features of each.
         draws: Random tensors of each step, in the order of drawing.
         with_project: Whether `project` is part of the step.
-        tensors: Prefix's tensors, with the parameters as they were.
-        backward: Whether the gradients are in `joint`.
+        tensors: The tensors of `prefix` at the time of tracing.
+        backward: Whether `joint` contains the gradients.
     """
 
     batch: int
@@ -75,7 +75,7 @@ class Traced:
 
 @contextmanager
 def keeping_buffers(cell: Any) -> Iterator[None]:
-    """Leaves buffers as they were: a batch normalization counts what it sees."""
+    """Restores buffers afterwards: a batch normalization updates its statistics."""
     before = [(buffer, buffer.detach().clone()) for buffer in cell.buffers()]
     try:
         yield
@@ -90,12 +90,12 @@ def trace(cell: Any, features: int, with_project: bool = True, backward: bool = 
 
     Args:
         cell: The cell, with float32 or float64 parameters on the CPU.
-        features: Of the input, or of what `project` gives where that runs outside.
+        features: Features of the input, or of the output of `project` if that is not part of the step.
         with_project: Whether `project` is part of the step.
-        backward: Whether gradients are wanted too.
+        backward: Whether to trace the gradients too.
     """
     batch = _batch_size(cell)
-    # Products of torch, not of chronode's kernels, are what the compiler has rules for.
+    # The compiler has rules for torch's products, not for those of chronode's kernels.
     with torch.random.fork_rng(devices=[]), torch.enable_grad(), backend("torch"):
         like = next((p for p in cell.parameters()), torch.empty(0))
         x, dt = like.new_empty(batch, features).normal_(), like.new_empty(batch, 1).uniform_(0.1, 1)
@@ -117,7 +117,7 @@ def trace(cell: Any, features: int, with_project: bool = True, backward: bool = 
 
 
 def _batch_size(cell: Any) -> int:
-    """Returns a prime that divides no size of the cell, so that the batch axis is known by its size."""
+    """Returns a prime that divides no size of the cell, so the batch axis can be recognised by its size."""
     sizes = {size for tensor in (*cell.parameters(), *cell.buffers()) for size in tensor.shape}
     sizes |= {value for value in vars(cell).values() if type(value) is int}
     prime = _SMALLEST_BATCH
@@ -160,7 +160,7 @@ def _recorded(function: Callable[..., Any], *args: Any, decomposed: bool = False
 
 
 def _name_captured(recorded: fx.GraphModule, cell: Any) -> None:
-    """Gives every tensor that the step took from the cell its name there."""
+    """Finds the name in the cell of every tensor that the step reads from it."""
     names = {id(tensor): name for name, tensor in (*cell.named_parameters(), *cell.named_buffers())}
     for node in recorded.graph.nodes:
         if node.op != "get_attr":
@@ -180,7 +180,7 @@ def operator(node: fx.Node) -> str:
 
 
 def is_view(node: fx.Node) -> bool:
-    """Returns whether a node only looks at its argument."""
+    """Returns whether a node is a view of its argument."""
     return node.op == "call_function" and (operator(node) in VIEWS or "getitem" in str(node.target))
 
 
@@ -208,7 +208,7 @@ def _split(
 
 
 def _merge_shared(recorded: fx.GraphModule, batch: int) -> set[fx.Node]:
-    """Makes one node of equal ones that depend on parameters alone; gives back those that do not."""
+    """Merges equal nodes that depend on parameters alone; returns the other nodes."""
     per_row: set[fx.Node] = set()
     known: dict[Any, fx.Node] = {}
     nodes = list(recorded.graph.nodes)
@@ -310,7 +310,7 @@ def _joint(
         with torch.no_grad():
             return _recorded(forward, rows, tensors, decomposed=True), example[0].shape[1]
     grads = [torch.randn_like(out) for out in example]
-    # Only here: what decompositions are made of has no gradients.
+    # Only here, because the operators that decompositions consist of have no gradients.
     return _recorded(joint, rows, tensors, grads, decomposed=True), example[0].shape[1]
 
 

@@ -1,4 +1,4 @@
-"""Compares a new kernel with the step it was made from, before anything relies on it."""
+"""Compares a new kernel with the original step before the kernel is used."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Plan(NamedTuple):
 
 
 def check(cell: Any, kernel: Compiled) -> None:
-    """Raises `Unsupported` where outputs or gradients of two steps differ beyond rounding."""
+    """Raises `Unsupported` if outputs or gradients of two steps differ by more than rounding."""
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
         torch.manual_seed(0)
         like = next(cell.parameters(), torch.empty(0))
@@ -38,11 +38,11 @@ def check(cell: Any, kernel: Compiled) -> None:
         y, new = kernel.run(cell, x, state, dt, _Plan())
         found = _with_gradients([y, *new], inputs)
     if not all(map(_agree, expected, found)):
-        raise Unsupported("gives other numbers or gradients when it is compiled (does it switch gradients off?)")
+        raise Unsupported("gives different outputs or gradients when compiled (does it disable gradients?)")
 
 
 def _agree(want: Tensor | None, got: Tensor | None) -> bool:
-    """Equal but for rounding; no gradient is a gradient of 0, and NaN on both sides is agreement."""
+    """Returns whether both agree up to rounding; a missing gradient counts as 0, and NaN agrees with NaN."""
     if want is None or got is None:
         one = got if want is None else want
         return one is None or not bool(one.any())

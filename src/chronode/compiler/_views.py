@@ -1,7 +1,7 @@
 """Strided views of a value: how slices, transposes, splits and broadcasts become index arithmetic.
 
 A value of the graph is stored densely, row-major, once per row of the batch. A `View` reads element
-`offset + Σ index_i · strides_i` of it; the batch axis is no part of either.
+`offset + Σ index_i · strides_i` of it; neither includes the batch axis.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def dense_strides(shape: Sequence[int]) -> Shape:
 
 @dataclass(frozen=True)
 class View:
-    """Elements of `node`'s storage, in the shape `shape`."""
+    """Elements of the storage of `node`, with shape `shape`."""
 
     node: Node
     shape: Shape
@@ -33,19 +33,19 @@ class View:
 
     @property
     def key(self) -> tuple[int, Shape, Shape, int]:
-        """What tells it from other views."""
+        """The key that identifies the view."""
         return self.node.number, self.shape, self.strides, self.offset
 
     def is_whole(self) -> bool:
-        """Returns whether it is all of the node's storage in order (its axes may be grouped otherwise)."""
+        """Returns whether it is the whole storage of the node, in order (its axes may be grouped differently)."""
         return self.offset == 0 and self.is_dense() and math.prod(self.shape) == self.node.size
 
     def is_all(self) -> bool:
-        """Returns whether it is all of the node, in its own shape."""
+        """Returns whether it is the whole node, with the node's shape."""
         return self.is_whole() and self.shape == self.node.shape
 
     def is_dense(self) -> bool:
-        """Returns whether its elements lie side by side, in order."""
+        """Returns whether its elements are contiguous and in order."""
         expected = 1
         for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
             if size > 1 and stride != expected:
@@ -54,25 +54,25 @@ class View:
         return True
 
     def squeezed(self) -> View:
-        """Without axes of one element."""
+        """Returns the view without axes of one element."""
         kept = [(size, stride) for size, stride in zip(self.shape, self.strides, strict=True) if size != 1]
         return View(self.node, tuple(s for s, _ in kept), tuple(s for _, s in kept), self.offset)
 
     def narrowed(self, axis: int, start: int, size: int, step: int = 1) -> View:
-        """Elements start, start + step, ... of an axis."""
+        """Returns the elements start, start + step, ... of an axis."""
         shape, strides = list(self.shape), list(self.strides)
         offset = self.offset + start * strides[axis]
         shape[axis], strides[axis] = size, strides[axis] * step
         return View(self.node, tuple(shape), tuple(strides), offset)
 
     def without(self, axis: int) -> View:
-        """Returns the first element of an axis, which is dropped."""
+        """Returns the first element of an axis; the axis is dropped."""
         shape, strides = list(self.shape), list(self.strides)
         del shape[axis], strides[axis]
         return View(self.node, tuple(shape), tuple(strides), self.offset)
 
     def with_axis(self, axis: int, size: int = 1) -> View:
-        """One more axis, along which nothing changes."""
+        """Returns the view with one more axis, along which it is constant."""
         shape, strides = list(self.shape), list(self.strides)
         shape.insert(axis, size)
         strides.insert(axis, 0)
@@ -83,14 +83,14 @@ class View:
         return View(self.node, tuple(self.shape[i] for i in order), tuple(self.strides[i] for i in order), self.offset)
 
     def broadcast(self, shape: Shape) -> View:
-        """As wide as `shape`; axes are matched from the last one."""
+        """Returns the view broadcast to `shape`; axes are matched from the last one."""
         missing = len(shape) - len(self.shape)
         sizes, strides = (1,) * missing + self.shape, (0,) * missing + self.strides
         wide = tuple(0 if own != size else stride for own, size, stride in zip(sizes, shape, strides, strict=True))
         return View(self.node, shape, wide, self.offset)
 
     def reshaped(self, shape: Shape) -> View | None:
-        """Returns the same elements in another shape; None where that is no view."""
+        """Returns the same elements with another shape; None if that is not a view."""
         old = [(n, s) for n, s in zip(self.shape, self.strides, strict=True) if n != 1]
         strides, i = [], 0
         position = 0
@@ -123,7 +123,7 @@ class View:
 def compose(inner: View, outer: View) -> View | None:
     """Returns the view of `inner.node` that `outer`, a view of a value with `inner`'s shape, sees through it.
 
-    None where an index of `outer` would run over the end of an axis into the next one.
+    Returns None if an index of `outer` would run past the end of an axis into the next one.
     """
     shape = inner.shape
     unit = dense_strides(shape)

@@ -1,4 +1,4 @@
-"""What the writers of a loop share, in C++ over vectors and in C99."""
+"""Shared code of the loop writers for vectorised C++ and for C99."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ SYMBOLS = {
 
 
 def roots(loop: Loop) -> list[View]:
-    """Returns the values that a loop computes: what it stores, then what it reduces and sums."""
+    """Returns the values that a loop computes: those it stores, then those it reduces and sums."""
     return [*(store.value for store in loop.stores), *(node.args[0] for node in (*loop.reductions, *loop.sums))]
 
 
 def visited(loop: Loop, scheduler: Scheduler) -> Iterator[tuple[View, bool]]:
-    """Yields every value that the loop needs and whether it is computed in place; a computed node comes once."""
+    """Yields every value that the loop needs and whether it is computed in place; each computed node comes once."""
     context, seen = (loop.space, loop.axes, loop.guard), set[Node]()
     pending = roots(loop)[::-1]
     while pending:
@@ -46,12 +46,12 @@ def visited(loop: Loop, scheduler: Scheduler) -> Iterator[tuple[View, bool]]:
 
 
 class Writer:
-    """Writes the values of one loop; a language adds how it loops, loads and stores.
+    """Writes the values of one loop; subclasses define loops, loads and stores of a language.
 
     Attributes:
-        operations: Element-wise operation -> its text.
-        types: Types of a truth value and of a number.
-        indent: Spaces of one level.
+        operations: The text of each element-wise operation.
+        types: The types of a boolean and of a number.
+        indent: The indentation of one level.
     """
 
     operations: Mapping[str, str]
@@ -93,7 +93,7 @@ class Writer:
         return self.loads[view.key]
 
     def _kept_strides(self, node: Node) -> tuple[int, ...]:
-        """Strides of a reduction's storage over the axes of the loop."""
+        """Returns the strides of a reduction's storage over the axes of the loop."""
         inner = iter(dense_strides(node.shape))
         return tuple(0 if axis in self.loop.axes else next(inner) for axis in range(len(self.loop.space)))
 

@@ -1,8 +1,7 @@
 """The kernels that run on a GPU, written in Triton: UnICORNN's layers and the element-wise recurrences.
 
-They stand behind the operators of `_unicornn.py` and `_elementwise.py`, for CUDA tensors (and
-those of ROCm, which torch calls by the same name). The modules beside this one need the package triton; this one does
-not.
+They implement the operators of `_unicornn.py` and `_elementwise.py` for CUDA tensors (and ROCm tensors, which have the
+same device name in torch). The other modules of this package need triton; this one does not.
 """
 
 from __future__ import annotations
@@ -12,20 +11,20 @@ import importlib.util
 from torch import Tensor
 
 TILE = 32
-"""Elements that a program takes: one for each thread of a warp, and one warp, because B x H elements are few."""
+"""Elements per program: one warp with one element per thread, because there are only B x H elements."""
 CHUNK = 8
-"""Steps that a kernel unrolls: UnICORNN's states are kept that often if the forces are."""
+"""Steps that a kernel unrolls; if UnICORNN's forces are kept, so are its states at this interval."""
 SEGMENT = 128
-"""Steps of UnICORNN, whole chunks, between two kept states if the forces are not kept."""
+"""Steps between two kept states of UnICORNN if the forces are not kept; a multiple of the chunk."""
 INSTALL = "pip install 'chronode[gpu]'"
-"""What installs triton."""
+"""Command that installs triton."""
 
 
 def takes(x: Tensor) -> bool:
-    """Returns whether `x` is where these kernels run; ROCm's devices are called the same."""
+    """Returns whether `x` is on a device that these kernels support; ROCm devices have the same name."""
     return x.device.type == "cuda"
 
 
 def installed() -> bool:
-    """Returns whether the package triton is there."""
+    """Returns whether the package triton is installed."""
     return importlib.util.find_spec("triton") is not None

@@ -45,14 +45,14 @@ _WHOLE = {
 
 @dataclass(frozen=True)
 class Variant:
-    """A kernel with the settings that it is compiled for."""
+    """A kernel and the settings that it is compiled with."""
 
     name: str
     kernel: Any
     settings: dict[str, Any]
 
     def source(self, hidden: int, dtype: str) -> ASTSource:
-        """Returns what triton compiles, for `hidden` units and inputs of `dtype`."""
+        """Returns the source that triton compiles, for `hidden` units and inputs of `dtype`."""
         state = "fp64" if dtype == "fp64" else "fp32"
         constants = {
             **self.settings,
@@ -78,7 +78,7 @@ class Variant:
 
 
 def variants() -> Iterator[Variant]:
-    """Yields every kernel, in the forms that differ in what they load and store."""
+    """Yields every kernel, in all forms that differ in their loads and stores."""
     plain, all_of_it = {"RAGGED": False, "MASKED": False}, {"RAGGED": True, "MASKED": True}
     yield Variant("UnICORNN forward", advance_kernel, {**plain, "KEEP_FORCE": False, "WRITE": True})
     yield Variant("UnICORNN forward, kept", advance_kernel, {**all_of_it, "KEEP_FORCE": True, "WRITE": True})
@@ -96,7 +96,7 @@ def variants() -> Iterator[Variant]:
 
 @dataclass(frozen=True)
 class Resources:
-    """What a thread takes of its multiprocessor: registers, bytes that were spilled, shared memory of a program."""
+    """Resources of a kernel: registers and spilled bytes per thread, shared memory per program."""
 
     registers: int
     spilled: int
@@ -104,13 +104,13 @@ class Resources:
 
     @property
     def warps(self) -> int:
-        """Warps that a multiprocessor of compute capability 8.0 or 9.0 can hold, of 64; a program is one."""
+        """Number of warps, one per program, that fit on a multiprocessor of compute capability 8.0 or 9.0."""
         per_warp = -(-self.registers * 32 // 256) * 256
         return min(32, 65536 // per_warp)
 
 
 def compile_for(variant: Variant, target: str, hidden: int = 128, dtype: str = "fp32") -> Resources:
-    """Compiles a variant, down to what the device runs."""
+    """Compiles a variant to machine code."""
     compiled = triton.compile(variant.source(hidden, dtype), target=TARGETS[target], options={"num_warps": 1})
     if "cubin" in compiled.asm:
         registers, spilled = _of_cubin(compiled.asm["cubin"])
@@ -122,7 +122,7 @@ def compile_for(variant: Variant, target: str, hidden: int = 128, dtype: str = "
 
 
 def _of_cubin(binary: bytes) -> tuple[int, int]:
-    """Registers and local memory (where spilled registers go), as cuobjdump tells them."""
+    """Returns registers and local memory (where spilled registers go), as reported by cuobjdump."""
     tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "kernel.cubin"

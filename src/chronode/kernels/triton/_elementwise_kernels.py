@@ -3,7 +3,7 @@
     IndRNN   h' = relu(a + w h) = y
     SRU      f, r = σ(a_f + v_f c), σ(a_r + v_r c);   c' = a_c + f (c - a_c);   y = s a_y + r (c' - s a_y)
 
-`a (T, B, SHARES H)` is what the input product gives to each unit: of SRU f, r, c and y, one after the other. The
+`a (T, B, SHARES H)` is the input product of each unit; for SRU, those of f, r, c and y one after another. The
 weights are `(H,)`, or v_f and v_r in one row. The adjoints read the states that the forward pass kept, `(T, B, H)`.
 """
 
@@ -37,8 +37,8 @@ def forward_kernel(
     BLOCK_H: tl.constexpr,
     CHUNK: tl.constexpr,
 ):
-    """Returns the states after every step (if KEEP) and after the last; of SRU the outputs of all steps, or (LAST) the
-    last.
+    """Computes the states after every step (if KEEP) and after the last; for SRU also the outputs of all steps, or
+    (if LAST) of the last.
     """
     rows, columns, inside, place = tile(B, H, BLOCK_B, BLOCK_H)
     length = lengths_of(lengths, rows, B, T, RAGGED)
@@ -79,7 +79,7 @@ def forward_kernel(
 
 @triton.jit
 def relu(x):
-    """As torch's: NaN stays NaN."""
+    """ReLU as in torch: NaN stays NaN."""
     return tl.where(x <= 0, 0.0, x)
 
 
@@ -108,7 +108,10 @@ def backward_kernel(
     BLOCK_H: tl.constexpr,
     CHUNK: tl.constexpr,
 ):
-    """Gradients of a and h0; those of the weights go to the tile's own row of `sums`, `(tiles of B, 1 or 2, H)`."""
+    """Computes the gradients of a and h0; those of the weights go to the tile's row of `sums`.
+
+    `sums` has the shape `(tiles of B, 1 or 2, H)`.
+    """
     rows, columns, inside, place = tile(B, H, BLOCK_B, BLOCK_H)
     length = lengths_of(lengths, rows, B, T, RAGGED)
     unit = columns < H
@@ -165,7 +168,7 @@ def backward_kernel(
                 sum_r += to_r * before
                 dh = tl.where(valid, grad * f + to_f * w + to_r * w_r, dh)
             else:
-                grad = tl.where(valid & ~(after <= 0), dh + of_y, 0)  # as torch's: a NaN passes the gradient on
+                grad = tl.where(valid & ~(after <= 0), dh + of_y, 0)  # as in torch, NaN passes the gradient on
                 tl.store(to, grad, mask=there)
                 sum_w += grad * before
                 dh = tl.where(valid, grad * w, dh)

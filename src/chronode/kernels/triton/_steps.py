@@ -1,10 +1,10 @@
-"""What the kernels share: tiles of a batch, and functions of a step.
+"""Shared code of the kernels: tiles of a batch, and functions of a step.
 
-A program takes a tile of `BLOCK_B` sequences and `BLOCK_H` units through all of time: its states stay in registers.
-Time is cut into chunks of `CHUNK` steps, which the compiler unrolls: the loads of a chunk come first, so that they
-are under way together while the steps, which wait for one another, are computed.
+A program processes a tile of `BLOCK_B` sequences and `BLOCK_H` units over all time steps and keeps its states in
+registers. Time is divided into chunks of `CHUNK` steps, which the compiler unrolls: the loads of a chunk are issued
+first and overlap with the computation of the steps, which depend on one another.
 
-Lengths are compared, never used as addresses: wrong ones give wrong numbers, but touch no memory outside.
+Lengths are only compared, never used as addresses: wrong lengths give wrong numbers, but no access out of bounds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TYPES = {torch.float32: tl.float32, torch.float64: tl.float64}
 
 
 class Tiles(NamedTuple):
-    """How `batch` sequences of `hidden` units are cut into tiles."""
+    """How `batch` sequences of `hidden` units are divided into tiles."""
 
     rows: int
     columns: int
@@ -32,25 +32,25 @@ class Tiles(NamedTuple):
 
     @property
     def options(self) -> dict[str, int]:
-        """What every kernel of this module is launched with."""
+        """The launch options of every kernel of this package."""
         return {"BLOCK_B": self.rows, "BLOCK_H": self.columns, "CHUNK": sizes.CHUNK, "num_warps": 1}
 
 
 def tiles(batch: int, hidden: int) -> Tiles:
-    """As many units of one sequence as fit into a tile: neighbours in memory are read together."""
+    """Returns tiles with as many units of one sequence as fit, so that adjacent memory is read together."""
     columns = min(sizes.TILE, 1 << math.ceil(math.log2(hidden)))
     rows = sizes.TILE // columns
     return Tiles(rows, columns, (math.ceil(batch / rows), math.ceil(hidden / columns)))
 
 
 def given(tensor: Tensor | None, like: Tensor) -> Tensor:
-    """Returns the tensor, or any other in the place of a pointer that the kernel will not follow."""
+    """Returns the tensor, or a placeholder for a pointer that the kernel does not read."""
     return like if tensor is None else tensor
 
 
 @triton.jit
 def tile(B, H, BLOCK_B: tl.constexpr, BLOCK_H: tl.constexpr):
-    """Returns the tile's sequences and units, which of its elements there are, and their places in a `(B, H)` array."""
+    """Returns the tile's sequences and units, the mask of valid elements, and their offsets in a `(B, H)` array."""
     rows = tl.program_id(0).to(tl.int64) * BLOCK_B + tl.arange(0, BLOCK_B)[:, None]
     columns = tl.program_id(1).to(tl.int64) * BLOCK_H + tl.arange(0, BLOCK_H)[None, :]
     inside = (rows < B) & (columns < H)
@@ -59,7 +59,7 @@ def tile(B, H, BLOCK_B: tl.constexpr, BLOCK_H: tl.constexpr):
 
 @triton.jit
 def lengths_of(lengths, rows, B, T, RAGGED: tl.constexpr):
-    """Returns the tile's lengths; no step beyond T is one."""
+    """Returns the tile's lengths, limited to T."""
     if RAGGED:
         return tl.minimum(tl.load(lengths + rows, mask=rows < B, other=0), T)
     return rows * 0 + T
@@ -67,10 +67,10 @@ def lengths_of(lengths, rows, B, T, RAGGED: tl.constexpr):
 
 @triton.jit
 def tanh(x):
-    """In the precision of x.
+    """tanh in the precision of x.
 
-    1 - e^(-2|x|) would lose the digits of a small x: there a series takes its place, up to a limit at which neither
-    is less exact than the rounding of the other.
+    1 - e^(-2|x|) would lose digits for small x. There a series is used, up to a limit at which both are exact up to
+    rounding.
     """
     magnitude = tl.abs(x)
     power = tl.exp(-2 * magnitude)
@@ -83,6 +83,6 @@ def tanh(x):
 
 @triton.jit
 def sigmoid(x):
-    """In the precision of x, without overflow."""
+    """Sigmoid in the precision of x, without overflow."""
     power = tl.exp(-tl.abs(x))
     return tl.where(x < 0, power, 1) / (1 + power)

@@ -1,10 +1,10 @@
 """UnICORNN on a GPU: a whole stack of layers; _unicornn_kernels.py has the recurrence.
 
-Time is cut into segments. Through each of them the layers run one after the other: a layer's input product is one
-matrix product over the segment, its recurrence one kernel. What is kept for the backward pass:
-- with `keep` the forces tanh(w y + u) of every step, and the states at the beginning of every chunk;
-- else the states at the beginning of every segment: the backward pass runs a segment forward again.
-Sums over the batch go tile by tile and then over the tiles in order: the same bits at every call.
+Time is divided into segments. In each segment the layers run one after another: a layer's input product is one
+matrix product over the segment, and its recurrence is one kernel. The backward pass reads
+- with `keep`, the forces tanh(w y + u) of every step and the states at the beginning of every chunk;
+- otherwise, the states at the beginning of every segment, from which it repeats the segment forward.
+Sums over the batch are computed per tile and then over the tiles in a fixed order, so every call gives the same bits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ._unicornn_kernels import adjoint_kernel, advance_kernel
 
 
 class Stack(NamedTuple):
-    """The layers' parameters and the batch's own numbers, as both passes take them."""
+    """The parameters of the layers and the inputs of the batch, as used by both passes."""
 
     dt: Tensor
     weights: list[tuple[Tensor, Tensor | None]]
@@ -35,15 +35,15 @@ class Stack(NamedTuple):
 
     @property
     def layers(self) -> int:
-        """How many there are."""
+        """Number of layers."""
         return len(self.weights)
 
     def skips(self, layer: int) -> bool:
-        """Returns whether the layer also reads a level further down."""
+        """Returns whether the layer has a residual connection from a lower level."""
         return self.residual > 0 and layer >= self.residual
 
     def project(self, levels: list[Tensor], layer: int) -> Tensor:
-        """u of a layer from the levels below, `(steps, B, H)`."""
+        """Returns u of a layer from the levels below, `(steps, B, H)`."""
         direct, skip = self.weights[layer]
         u = torch.addmm(self.b[layer], levels[layer].flatten(0, 1), direct)
         if skip is not None:
@@ -51,17 +51,17 @@ class Stack(NamedTuple):
         return u.view(*levels[layer].shape[:2], -1)
 
     def unit_arguments(self, layer: int) -> tuple[Tensor, ...]:
-        """w, e, alpha and the dropout mask of a layer."""
+        """Returns w, e, alpha and the dropout mask of a layer."""
         mask = self.w if self.masks is None else self.masks[layer]
         return self.w[layer], self.e[layer], self.alpha[layer], mask
 
     def gaps(self, first: int, steps: int) -> tuple[Any, ...]:
-        """dt of a segment, with strides, and the lengths."""
+        """Returns dt of a segment, with strides, and the lengths."""
         dt = self.dt[first : first + steps]
         return dt, dt.stride(0), dt.stride(1), given(self.lengths, dt)
 
     def options(self, like: Tensor) -> dict[str, Any]:
-        """Returns what both kernels are specialised on."""
+        """Returns the constants that both kernels are specialised for."""
         settings = {"RAGGED": self.lengths is not None, "MASKED": self.masks is not None, "STATE": TYPES[like.dtype]}
         return settings | tiles(*like.shape[-2:]).options
 
@@ -83,7 +83,7 @@ def _stack(x: Tensor, dt: Tensor, vt: Tensor, b: Tensor, *rest: Any) -> Stack:
 
 
 class Kept(NamedTuple):
-    """States at the beginning of every `steps`-th step of a segment, of one layer: where they lie."""
+    """Location of the states of one layer before every `steps`-th step of a segment."""
 
     states: Tensor
     slot: int
@@ -102,7 +102,7 @@ def _advance(
     force: Tensor | None,
     kept: Kept,
 ) -> None:
-    """A layer through a segment, from the states `before` it (in the states' precision) to those `after` it."""
+    """Runs a layer over a segment, from the states `before` it (in the precision of states) to those `after` it."""
     steps, batch, hidden = u.shape
     outside, kept_force = given(out, u), given(force, u)
     advance_kernel[tiles(batch, hidden).grid](
@@ -157,7 +157,7 @@ def forward(
 
 
 class Segment(NamedTuple):
-    """What the adjoint of a segment reads: of every layer the forces, and the states at the beginning of each chunk."""
+    """Inputs of the adjoint of a segment: the forces of every layer, and the states at the beginning of each chunk."""
 
     forces: list[Tensor]
     states: list[Kept]
@@ -203,7 +203,7 @@ class _Backward:
         self.weights = [[None if part is None else dy.new_zeros(part.shape) for part in both] for both in stack.weights]
 
     def run(self, first: int, segment: Segment, grad_top: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
-        """Returns the gradients of x and dt of a segment, if they are wanted."""
+        """Returns the gradients of x and dt of a segment, if they are needed."""
         stack, x = self.stack, self.x[first : first + len(segment.forces[0])]
         steps, batch = x.shape[:2]
         to_levels: list[Tensor | None] = [None] * stack.layers + [grad_top]
@@ -238,7 +238,7 @@ class _Backward:
         return to_u, out
 
     def _send_down(self, layer: int, to_u: Tensor, to_levels: list[Tensor | None]) -> None:
-        """From the gradient of a layer's u to those of the levels that it read."""
+        """Adds the gradient of a layer's u to the gradients of the levels that it reads."""
         for part, level in zip(self.stack.weights[layer], (layer, layer - self.stack.residual), strict=True):
             if part is None or (level == 0 and not self.wants_x):
                 continue

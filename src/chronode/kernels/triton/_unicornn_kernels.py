@@ -3,13 +3,13 @@
     s  = e dt
     z' = z - s [tanh(w y + u) + α y],   y' = y + s z'
 
-Neither goes back by the recurrence's inverse: whether a step can be inverted without losing digits depends on dt, and
-the host would have to wait for the device to learn it. Instead the states at the beginning of every chunk are kept, and
-the adjoint steps a chunk forward from there, in registers, with the forces tanh(w y + u) of the forward pass.
+The inverse of the recurrence is not used: whether a step can be inverted without losing digits depends on dt, and the
+host would have to wait for the device to find out. Instead the states at the beginning of every chunk are kept, and the
+adjoint repeats a chunk forward from there, in registers, with the forces tanh(w y + u) of the forward pass.
 
-A segment has `steps` steps, the first of them is `first` in the sequence. Arrays are `(steps, B, H)`; those with
-strides may lie otherwise. States that are kept are y and, `part` elements behind it, z; those of the next chunk that
-keeps them are `slot` elements further on.
+A segment has `steps` steps and begins at step `first` of the sequence. Arrays are `(steps, B, H)`; those with strides
+may have another layout. The kept states are y and, `part` elements after it, z; the next kept states are `slot`
+elements further on.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def advance_kernel(
     BLOCK_H: tl.constexpr,
     CHUNK: tl.constexpr,
 ):
-    """Steps a layer forward: its outputs, masked and 0 at padding (if WRITE), forces (if KEEP_FORCE), states after it.
+    """Runs a layer forward: outputs, masked and 0 at padding (if WRITE), forces (if KEEP_FORCE), final states.
 
-    Keeps the states before every `keep_steps`-th step of the segment, a multiple of CHUNK; 0: none.
+    Keeps the states before every `keep_steps`-th step of the segment, a multiple of CHUNK; 0 keeps none.
     """
     rows, columns, inside, place = tile(B, H, BLOCK_B, BLOCK_H)
     length = lengths_of(lengths, rows, B, first + steps, RAGGED) - first
@@ -134,9 +134,9 @@ def adjoint_kernel(
     BLOCK_H: tl.constexpr,
     CHUNK: tl.constexpr,
 ):
-    """Returns the way back through a layer: `grad_y` and `grad_z` go from after the segment to before it.
+    """Runs the adjoint of a layer: `grad_y` and `grad_z` go from the end of the segment to its beginning.
 
-    Writes du, the outputs once more, and (if TIME) this tile's share of the gradient of dt, `(tiles of H, steps, B)`.
+    Writes du, the outputs again, and (if TIME) this tile's share of the gradient of dt, `(tiles of H, steps, B)`.
     Adds the gradients of b, w and e to the tile's own row of `sums`, `(tiles of B, 3, H)`.
     """
     rows, columns, inside, place = tile(B, H, BLOCK_B, BLOCK_H)
@@ -166,7 +166,7 @@ def adjoint_kernel(
                 grads = grads + (tl.load(grad_out + step * (B * H) + place, mask=there, other=0).to(STATE),)
             else:
                 grads = grads + (0.0,)
-        # Forward: the states of the chunk, with the numbers of the forward pass.
+        # Forward: recompute the states of the chunk exactly as in the forward pass.
         befores, afters, gaps = (), (), ()
         for k in tl.static_range(CHUNK):
             step = chunk * CHUNK + k + 0 * rows
