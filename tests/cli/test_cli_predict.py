@@ -96,7 +96,7 @@ def test_other_columns_are_refused_with_a_diff(home, tmp_path):
     other = write_vitals(tmp_path / "other.csv", patients=6, hr=None, hr_bpm=lambda row: 70)
     error = chronode("predict", home / "run", other, code=2).err
     assert "other.csv does not match the training data of the model" in error
-    assert "- hr: missing from this file. Did you mean 'hr_bpm'?" in error
+    assert "- hr: missing from this table. Did you mean 'hr_bpm'?" in error
     assert "+ hr_bpm: not used by the model" in error
     assert "- outcome" not in error
 
@@ -104,8 +104,8 @@ def test_other_columns_are_refused_with_a_diff(home, tmp_path):
 @pytest.mark.parametrize(
     ("columns", "told"),
     [
-        ({"charted_at": lambda row: 5.0}, "time: hours in this file, dates in hours in training"),
-        ({"temp": lambda row: 98.6}, "temp: about 98.6 in this file, 3"),
+        ({"charted_at": lambda row: 5.0}, "time: hours here, dates in hours in training"),
+        ({"temp": lambda row: 98.6}, "temp: about 98.6 here, 3"),
         ({"charted_at": lambda row: f"2024-01-01T00:00:{np.random.default_rng().integers(60):02d}"}, "median gap"),
     ],
 )
@@ -240,6 +240,13 @@ def test_every_kind_of_file_is_trained_on_measured_and_predicted(make, tmp_path,
     whole = {next(iter(row.values())): row for row in rows}
     for row in table(chronode("predict", "run").out):
         assert_same_row(row, whole[next(iter(row.values()))])
+
+
+def test_an_array_file_is_forecast(tmp_path):
+    np.save(tmp_path / "a.npy", np.sin(np.arange(30) + np.arange(8)[:, None]).astype(np.float32))
+    flags = ("--order", "NT", "--forecast", 2, *QUICK, "--epochs", 1, "--output", tmp_path / "run")
+    chronode("train", tmp_path / "a.npy", *flags)
+    assert len(table(chronode("predict", tmp_path / "run", tmp_path / "a.npy").out)) == 16
 
 
 def assert_same_row(row, other):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ._files import options_like, read
     from ._forecast_windows import forecast_windows, recent
     from ._npz import load
+    from ._reading import Reading
     from ._scaling import Scaler
     from ._sequences import Sequences, Series
     from ._series_rows import from_series_rows
@@ -28,6 +29,7 @@ __all__ = [
     "Clock",
     "Facts",
     "LengthBatches",
+    "Reading",
     "Scaler",
     "Sequences",
     "Series",
@@ -63,6 +65,7 @@ __getattr__, __dir__ = lazy(
         "_files": "options_like read",
         "_forecast_windows": "forecast_windows recent",
         "_npz": "load",
+        "_reading": "Reading",
         "_scaling": "Scaler",
         "_sequences": "Sequences Series",
         "_series_rows": "from_series_rows",

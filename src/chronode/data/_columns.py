@@ -31,6 +31,19 @@ def arrow() -> Any:
     return pyarrow
 
 
+def is_frame(data: Any) -> bool:
+    """Returns whether `data` is a pandas or polars frame, a DuckDB relation, an Arrow table or a mapping of columns."""
+    # A SciPy sparse matrix may be a mapping too.
+    return hasattr(data, "columns") or (isinstance(data, Mapping) and not hasattr(data, "shape"))
+
+
+def frame_names(frame: Any) -> list[str]:
+    """Returns the names of the columns of a frame, and of the levels of its index."""
+    names = frame if isinstance(frame, Mapping) else getattr(frame, "column_names", None) or frame.columns
+    levels = getattr(getattr(frame, "index", None), "names", ())
+    return [*map(str, names), *(str(name) for name in levels if name is not None)]
+
+
 def as_columns(table: Any) -> dict[str, Column]:
     """Returns name -> Arrow column of a frame (pandas, polars, DuckDB), an Arrow table or a mapping of columns."""
     pa = arrow()

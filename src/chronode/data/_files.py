@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict
@@ -46,6 +47,7 @@ _EXPECTED = {
     ".npy": b"\x93NUMPY",
 }
 _ARROW = (".feather", ".arrow", ".ipc")  # an Arrow stream has no magic bytes
+_OF_THE_FILE = (*FILE_OPTIONS, "row_per_series")
 _ARRAYS = {"id": "ids", "time": "times", "group": "groups"}  # table options -> names of arrays
 
 
@@ -115,6 +117,28 @@ class LikeOptions(TypedDict, total=False):
     classes: list[str] | None
 
 
+class ReadOptions(LikeOptions, total=False):
+    """Options of `read` that give other data the meaning of the training data, as stored in JSON."""
+
+    id: str
+    time: str
+    group: str
+    ignore: list[str]
+    channel: str
+    value: str
+    duplicates: str
+    order: str
+    lengths: str
+    missing_values: list[str]
+    row_per_series: bool
+    sheet: str
+    delimiter: str
+    decimal: str
+    thousands: str
+    encoding: str
+    comment: str
+
+
 def options_like(train: Sequences) -> dict[str, Any]:
     """Returns the options with which `read` or `from_long` gives another table the channels, units and classes of
     `train`.
@@ -160,27 +184,39 @@ def _check_content(path: Path, suffix: str) -> None:
         raise ValueError(f"{path}: this is not a {suffix} file but {found}.")
 
 
-def _check_options(path: Path, options: dict[str, Any], *readers: Callable[..., Sequences]) -> None:
-    """Rejects options that the readers of this file do not have."""
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Puts the file in front of the message of an error."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _check_options(options: dict[str, Any], *readers: Callable[..., Sequences]) -> None:
+    """Rejects options that the readers of these data do not have."""
     known = {name for reader in readers for name in inspect.signature(reader).parameters}
     wrong = [name for name in options if name not in known]
     if wrong:
-        raise ValueError(f"{path}: there is no option {listed(wrong)} for this file.{related(wrong[0], sorted(known))}")
+        raise ValueError(f"there is no option {listed(wrong)} for this kind of data.{related(wrong[0], sorted(known))}")
 
 
-def _table(path: Path, options: dict[str, Any]) -> Sequences:
-    table, notes = load_table(path, options)
-    own = {name: value for name, value in options.items() if name not in (*FILE_OPTIONS, "row_per_series")}
+def read_frame(table: Any, **options: Any) -> Sequences:
+    """Reads a frame as `read` reads a file that holds it; options for the format of a file are ignored."""
+    own = {name: value for name, value in options.items() if value is not None and name not in _OF_THE_FILE}
     reader: Callable[..., Sequences] = from_channel_rows if "channel" in own else from_long
     if options.get("row_per_series"):
         reader = from_series_rows
         # Entries of `options_like` about the channel, which is not a column here.
         own = {name: value for name, value in own.items() if name not in ("columns", "empty", "per_step")}
-    _check_options(path, own, reader)
-    try:
-        made = reader(table, **own)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+    _check_options(own, reader)
+    return reader(table, **own)
+
+
+def _table(path: Path, options: dict[str, Any]) -> Sequences:
+    table, notes = load_table(path, options)
+    with _naming(path):
+        made = read_frame(table, **options)
     return replace(made, notes=(*notes, *made.notes))
 
 
@@ -221,15 +257,13 @@ def _npy(path: Path, options: dict[str, Any]) -> Sequences:
 
 def _from_arrays(path: Path, arrays: dict[str, Any], options: dict[str, Any], what: str) -> Sequences:
     own = {name: value for name, value in options.items() if name not in (*FILE_OPTIONS, "time_format")}
-    _check_options(path, own, from_numpy, from_list)
     orders = {2: "'NT' (a row per series), 'TD' (a row per step) or 'DT'", 3: "'NTD' or 'NDT'"}
     axes = arrays["values"].ndim
     if "order" not in own and axes in orders:
         raise ValueError(f"{path}: the order of its axes is required: order={orders[axes]}{what}.")
-    try:
+    with _naming(path):
+        _check_options(own, from_numpy, from_list)
         return from_numpy(**arrays, **own)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 _READERS: dict[str, Callable[[Path, dict[str, Any]], Sequences]] = {

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._checks import number, one_of, whole
 from .._machine import check_device
 from .._model import ModelSpec, SequenceModel
-from ..data import Scaler, Sequences, options_like, split
+from ..data import Reading, Scaler, Sequences, options_like, split
 from ..training import Fitted, Settings, fit
 from ..training._settings import STARTS
 from ._files import Stored
@@ -120,9 +120,9 @@ class SequenceEstimator(Stored):
         return Reader(self.order, self._kind)
 
     def _reader(self) -> Reader:
-        """Returns the reader with the options of the training data."""
+        """Returns the reader of data like those of training."""
         check_is_fitted(self, "model_")
-        return Reader(self.order, self._kind, self.options_, self.roles_, self.clock_)
+        return Reader(self.order, self._kind, self.reading_)
 
     def _series(self, X: Any, times: Any, id: str | None, time: str | None) -> Sequences:
         """Reads series to predict and checks them against the training series."""
@@ -130,84 +130,62 @@ class SequenceEstimator(Stored):
 
     def _like_training(self, s: Sequences) -> Sequences:
         """Converts series to the time unit of training; rejects series that differ from training."""
-        self._check_channels(s)
-        factor, shift = self.clock_.offset(s.clock)
-        if s.has_missing and not self.model_.layer.missing:
-            raise ValueError("values are missing, but none were missing in training: fit with missing=True.")
-        if s.base_times is not None and factor != 1:
-            lead = None if s.lead is None else s.lead * factor
-            s = replace(s, base_times=s.base_times * factor + shift, lead=lead, clock=self.clock_)
-        return replace(s, channels=self.scaler_.channels)
-
-    def _check_channels(self, s: Sequences) -> None:
-        names = self.scaler_.channels
-        if s.num_channels != len(names):
-            hint = ""
-            if (s.lengths == len(names)).all():
-                hint = f" Did you mean order={OTHER_ORDER[self.order]!r}?"
-            raise ValueError(
-                f"these series have {s.num_channels} channels, but those in training had {len(names)}.{hint}"
-            )
-        # The channels of arrays have no names (x0, x1, ...).
-        unnamed = tuple(f"x{i}" for i in range(len(names)))
-        if s.channels != names and unnamed not in (s.channels, names):
-            gone, fresh = ([c for c in a if c not in b] for a, b in ((names, s.channels), (s.channels, names)))
-            problem = (
-                f"missing {gone}, unknown {fresh}" if gone else f"order {list(s.channels)}, expected {list(names)}"
-            )
-            raise ValueError(f"the channels differ from training: {problem}.")
+        count = len(self.reading_.channels)
+        try:
+            return self.reading_.matching(s, "X", anyway=True)
+        except ValueError as error:
+            if s.num_channels == count or not (s.lengths == count).all():
+                raise
+            raise ValueError(f"{error}\n  Did you mean order={OTHER_ORDER[self.order]!r}?") from None
 
     # ---- training ---------------------------------------------------------------------------------------
 
     def _train(self, s: Sequences, roles: Mapping[str, str], **known: Any) -> None:
         """Trains new weights on series with a target; `known` are additional attributes of the fitted estimator."""
         seed = self._seed()
-        train, valid = self._divide(s, seed)
-        scaler = self._fit_scaler(train)
-        own = self._own("settings", self.settings, ("model", "hidden_size", "num_layers", "missing"))
         missing = s.has_missing if self.missing is None else self.missing
+        options = {**options_like(s), **roles}
+        reading = Reading.of(s, options=options, target=(), missing=missing, **self._forecast_fields(s))
+        train, valid = self._divide(s, reading, seed)
+        reading = replace(reading, scaler=self._fit_scaler(train, reading))
+        own = self._own("settings", self.settings, ("model", "hidden_size", "num_layers", "missing"))
         # A grid search passes NumPy numbers, but a spec is stored as JSON.
         sizes = [whole(name, getattr(self, name), at_least=1) for name in ("hidden_size", "num_layers")]
-        spec = ModelSpec.for_data(train, self.model or USUAL_MODEL, *sizes, missing=missing, **self._spec(train), **own)
-        fitted = self._run(train, valid, spec, scaler, self._training(self.epochs, seed))
-        self.scaler_ = scaler
-        self.options_ = options_like(s)
-        self.roles_ = dict(roles)
-        self.clock_ = s.clock
-        self.n_features_in_ = s.num_channels
-        if roles:
-            self.feature_names_in_ = np.array(s.channels, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        known_fields = {"missing": missing, "relative": reading.relative}
+        spec = ModelSpec.for_data(train, self.model or USUAL_MODEL, *sizes, **known_fields, **own)
+        fitted = self._run(train, valid, spec, reading, self._training(self.epochs, seed))
         self.notes_ = (*s.notes, *fitted.notes)
         for name, value in known.items():
             setattr(self, name, value)
         self.history_ = ()
+        self._keep_reading(reading)
         self._keep(fitted)
 
     def _train_on(self, s: Sequences, epochs: int | None) -> None:
         """Continues training on more series; the scaling is unchanged."""
         seed = self._seed()
-        train, valid = self._divide(s, seed)
+        train, valid = self._divide(s, self.reading_, seed)
         settings = self._training(self.epochs if epochs is None else epochs, seed)
         # If training fails, this estimator is unchanged.
-        self._keep(self._run(train, valid, copy.deepcopy(self.model_), self.scaler_, settings))
+        self._keep(self._run(train, valid, copy.deepcopy(self.model_), self.reading_, settings))
 
     def _run(
-        self, train: Sequences, valid: Sequences, model: ModelSpec | SequenceModel, scaler: Scaler, settings: Settings
+        self, train: Sequences, valid: Sequences, model: ModelSpec | SequenceModel, reading: Reading, settings: Settings
     ) -> Fitted:
+        scaler = reading.scaler
+        assert scaler is not None
         usual = "linear" if self.model is None and train.base_values.dtype.kind == "f" else "none"
         start = usual if self.start is None else one_of("start", self.start, STARTS)
         if isinstance(model, SequenceModel):  # training goes on: the linear part stays
             start = "none"
         return fit(scaler.transform(train), model, settings, start=start, valid=scaler.transform(valid), scaler=scaler)
 
-    def _fit_scaler(self, train: Sequences) -> Scaler:
-        return Scaler.fit(train)
-
-    def _spec(self, train: Sequences) -> dict[str, Any]:
-        """Fields of the ModelSpec besides the arguments."""
+    def _forecast_fields(self, s: Sequences) -> dict[str, Any]:
+        """Returns the fields of the Reading about forecasts."""
         return {}
+
+    def _fit_scaler(self, train: Sequences, reading: Reading) -> Scaler:
+        return Scaler.fit(train)
 
     def _keep(self, fitted: Fitted) -> None:
         self.model_ = fitted.model.to(self.device)
@@ -216,7 +194,7 @@ class SequenceEstimator(Stored):
         if fitted.stopped == "interrupted":
             raise KeyboardInterrupt  # the estimator is usable with the weights so far
 
-    def _divide(self, s: Sequences, seed: int) -> tuple[Sequences, Sequences]:
+    def _divide(self, s: Sequences, reading: Reading, seed: int) -> tuple[Sequences, Sequences]:
         """Splits series into training and validation."""
         share = number("validation", self.validation, at_least=0, below=1)
         if share == 0 or len(np.unique(s.groups)) < 2:

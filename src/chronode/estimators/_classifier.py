@@ -134,7 +134,7 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         ids.
         """
         s = self._series(X, times, id, time)
-        predictions = predict(self.model_, self.scaler_.transform(s), classes=tuple(number_names(self.classes_)))
+        predictions = predict(self.model_, self.reading_.inputs(s), classes=tuple(number_names(self.classes_)))
         chances = np.stack(predictions.values).astype(np.float64)
         return chances / chances.sum(axis=1, keepdims=True)
 

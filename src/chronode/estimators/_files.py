@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
@@ -19,11 +19,11 @@ from .._files import replacing
 from .._model import SequenceModel
 from .._schema import parse
 from .._version import __version__
-from ..data import Clock, Scaler
-from ..data._files import LikeOptions
+from ..data import Clock, Reading, Scaler
 from ..runs import Trained
 from ..training import Epoch
 from ._of_run import facts_of, is_run
+from ._older_files import upgraded
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -39,10 +39,7 @@ class EstimatorFacts:
     estimator: str
     chronode: str
     arguments: dict[str, Any]
-    scaler: Scaler
-    options: LikeOptions
-    roles: dict[str, str]
-    clock: Clock
+    reading: Reading
     history: tuple[Epoch, ...]
     best_epoch: int
     notes: tuple[str, ...]
@@ -51,18 +48,26 @@ class EstimatorFacts:
 class Stored(BaseEstimator):
     """Base class with the state of a fitted estimator and its `save` and `load`."""
 
-    _facts_kind: ClassVar[type[EstimatorFacts]]
+    _facts_kind: ClassVar[type[EstimatorFacts]] = EstimatorFacts
 
     model_: SequenceModel
-    scaler_: Scaler
-    options_: dict[str, Any]
-    roles_: dict[str, str]
-    clock_: Clock
+    reading_: Reading
     history_: tuple[Epoch, ...]
     best_epoch_: int
     notes_: tuple[str, ...]
     n_features_in_: int
     device: str
+
+    @property
+    def scaler_(self) -> Scaler:
+        """Scaler of the channels and the numeric targets."""
+        assert self.reading_.scaler is not None
+        return self.reading_.scaler
+
+    @property
+    def clock_(self) -> Clock:
+        """Unit of the times of training."""
+        return self.reading_.clock
 
     def save(self, folder: str | Path) -> Path:
         """Writes the fitted estimator into `folder`: model.safetensors, model.json and estimator.json.
@@ -89,19 +94,19 @@ class Stored(BaseEstimator):
         path = Path(path)
         if is_run(path):
             trained = Trained.load(path)
-            return cls._with_facts(path, lambda: facts_of(trained, cls.__name__), lambda: trained.model)
+            return cls._with_facts(path, lambda: facts_of(trained, cls.__name__), trained.model)
         file = path / _FACTS
         if not file.is_file():
             raise FileNotFoundError(f"{file}: no such file; pass a folder written by save(folder), or a run folder.")
-        found = read_json(file)
-        return cls._with_facts(file, lambda: found, lambda: SequenceModel.load(path / _MODEL))
+        found, model = read_json(file, dict[str, Any]), SequenceModel.load(path / _MODEL)
+        return cls._with_facts(file, lambda: upgraded(found, model), model)
 
     @classmethod
-    def _with_facts(cls, path: Path, find: Callable[[], Any], model: Callable[[], SequenceModel]) -> Self:
+    def _with_facts(cls, path: Path, find: Callable[[], dict[str, Any]], model: SequenceModel) -> Self:
         """Returns an estimator with the facts that `find` returns; errors begin with `path`."""
         try:
             found = find()
-            name = parse(dict[str, Any], found).get("estimator")
+            name = found.get("estimator")
             if isinstance(name, str) and name != cls.__name__:
                 raise ValueError(f"this is a {name}: use {name}.load.")
             facts = parse(cls._facts_kind, found)
@@ -109,7 +114,7 @@ class Stored(BaseEstimator):
             made._restore(facts)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: {error}") from error
-        made.model_ = model()
+        made.model_ = model
         if made.device == "cuda" and torch.cuda.is_available():  # trained there; elsewhere the CPU answers
             made.model_.to("cuda")
         made._check_sizes(path)
@@ -124,10 +129,7 @@ class Stored(BaseEstimator):
             "estimator": type(self).__name__,
             "chronode": __version__,
             "arguments": arguments,
-            "scaler": self.scaler_.as_dict(),
-            "options": self.options_,
-            "roles": self.roles_,
-            "clock": asdict(self.clock_),
+            "reading": self.reading_.as_dict(),
             "history": [epoch.as_dict() for epoch in self.history_],
             "best_epoch": self.best_epoch_,
             "notes": list(self.notes_),
@@ -135,16 +137,18 @@ class Stored(BaseEstimator):
 
     def _restore(self, facts: Any) -> None:
         """Restores the state from a `_facts_kind`."""
-        self.scaler_ = facts.scaler
-        self.options_ = dict(facts.options)
-        self.roles_ = facts.roles
-        self.clock_ = facts.clock
         self.history_ = facts.history
         self.best_epoch_ = facts.best_epoch
         self.notes_ = facts.notes
-        self.n_features_in_ = len(self.scaler_.channels)
-        if self.roles_:
-            self.feature_names_in_ = np.array(self.scaler_.channels, dtype=object)
+        self._keep_reading(facts.reading)
+
+    def _keep_reading(self, reading: Reading) -> None:
+        self.reading_ = reading
+        self.n_features_in_ = len(reading.channels)
+        if {"id", "time"} & reading.options.keys():  # a frame, whose channels have names
+            self.feature_names_in_ = np.array(reading.channels, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
 
     def _check_sizes(self, path: Path) -> None:
         """Rejects data that do not match the model next to them."""

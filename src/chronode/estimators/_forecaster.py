@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,21 +11,14 @@ from numpy.typing import NDArray
 from sklearn.metrics import r2_score
 
 from .._checks import number, whole
-from ..data import Scaler, Sequences, forecast_windows, recent
+from ..data import Reading, Scaler, Sequences, forecast_windows
 from ..data._names import known_column
 from ..training import predict
 from ..training._forecasting import default_window, forecast_parts, forecast_scaler
 from ._base import SequenceEstimator
-from ._files import EstimatorFacts
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-
-@dataclass(frozen=True)
-class _Facts(EstimatorFacts):
-    channels: tuple[str, ...]
-    window: int
 
 
 class SequenceForecaster(SequenceEstimator):
@@ -61,11 +54,6 @@ class SequenceForecaster(SequenceEstimator):
     """
 
     _kind = "value"
-
-    _facts_kind = _Facts
-
-    channels_: tuple[str, ...]
-    window_: int
 
     def __init__(
         self,
@@ -134,9 +122,7 @@ class SequenceForecaster(SequenceEstimator):
             time: Column of times; by default the index, if it holds dates.
         """
         s = replace(self._new_reader().series(X, times=times, groups=groups, id=id, time=time), target=None)
-        if hasattr(self, "window_"):
-            del self.window_
-        self._train(s, self._roles(X, id, time), channels_=self._chosen(s))
+        self._train(s, self._roles(X, id, time))
         return self
 
     def continue_fit(
@@ -169,8 +155,8 @@ class SequenceForecaster(SequenceEstimator):
         self, X: Any, times: Any = None, *, id: str | None = None, time: str | None = None
     ) -> NDArray[np.float64]:
         """Returns the forecast of each series, `(n, horizon, channels)`; of a frame, in the order of the sorted ids."""
-        s = recent(self._series(X, times, id, time).compact(), self.window_)
-        found = predict(self.model_, self.scaler_.transform(s), scaler=self.scaler_)
+        s = self._series(X, times, id, time).compact()
+        found = predict(self.model_, self.reading_.inputs(s), scaler=self.scaler_)
         return np.stack(found.values).astype(np.float64).reshape(len(s), -1, len(self.channels_))
 
     def score(
@@ -204,25 +190,32 @@ class SequenceForecaster(SequenceEstimator):
 
     # ---- inside -----------------------------------------------------------------------------------------
 
-    def _divide(self, s: Sequences, seed: int) -> tuple[Sequences, Sequences]:
+    @property
+    def channels_(self) -> tuple[str, ...]:
+        return self.reading_.forecast_channels
+
+    @property
+    def window_(self) -> int:
+        return self.reading_.window
+
+    def _forecast_fields(self, s: Sequences) -> dict[str, Any]:
+        horizon, names = whole("horizon", self.horizon, at_least=1), self._chosen(s)
+        suits = default_window(s, horizon, names) if self.window is None else self.window
+        return {"horizon": horizon, "forecast_channels": names, "window": whole("window", suits, at_least=1)}
+
+    def _divide(self, s: Sequences, reading: Reading, seed: int) -> tuple[Sequences, Sequences]:
         """Windows to learn from and to choose by; of fewer than two groups, those that come later."""
         share = number("validation", self.validation, at_least=0, below=1)
-        horizon, names = whole("horizon", self.horizon, at_least=1), self._chosen(s)
-        if not hasattr(self, "window_"):
-            suits = default_window(s, horizon, names) if self.window is None else self.window
-            self.window_ = whole("window", suits, at_least=1)
-        options = {"window": self.window_, "by_time": len(np.unique(s.groups)) < 2, "seed": seed}
+        horizon, names = reading.horizon, reading.forecast_channels
         if share and (len(s) > 1 or s.lengths.max() >= 3 * horizon + 2):
+            options = {"window": reading.window, "by_time": len(np.unique(s.groups)) < 2, "seed": seed}
             train, valid = forecast_parts(s, horizon, names, (1 - share, share), **options)
             return train, valid
-        train = forecast_windows(s, horizon, names, window=self.window_)
+        train = forecast_windows(s, horizon, names, window=reading.window)
         return train, train
 
-    def _fit_scaler(self, train: Sequences) -> Scaler:
-        return forecast_scaler(train, self._chosen(train))
-
-    def _spec(self, train: Sequences) -> dict[str, Any]:
-        return {"relative": tuple(_places(train, self._chosen(train)))}
+    def _fit_scaler(self, train: Sequences, reading: Reading) -> Scaler:
+        return forecast_scaler(train, reading.forecast_channels)
 
     def _held_back(self, s: Sequences) -> tuple[Sequences, NDArray[np.float64]]:
         """Returns the series without their last steps, and these steps."""
@@ -232,7 +225,7 @@ class SequenceForecaster(SequenceEstimator):
                 f"series {s.ids[at]!s} has {s.lengths[at]} steps, which is not more than the horizon {self.horizon}."
             )
         rows = (s.starts + s.lengths)[:, None] - np.arange(self.horizon, 0, -1)
-        held = s.base_values[rows][..., _places(s, self.channels_)]
+        held = s.base_values[rows][..., self.reading_.relative]
         return replace(s, lengths=s.lengths - self.horizon), held.astype(np.float64)
 
     def _chosen(self, s: Sequences) -> tuple[str, ...]:
@@ -247,18 +240,5 @@ class SequenceForecaster(SequenceEstimator):
         names = [s.channels[c] if isinstance(c, int) else c for c in self.channels]
         return tuple(known_column(name, s.channels, "channels") for name in names)
 
-    def _facts(self) -> dict[str, Any]:
-        return {**super()._facts(), "channels": list(self.channels_), "window": self.window_}
-
-    def _restore(self, facts: _Facts) -> None:
-        super()._restore(facts)
-        self.channels_, self.window_ = facts.channels, whole("window", facts.window, at_least=1)
-        for name in self.channels_:
-            known_column(name, self.scaler_.channels, "channels")
-
     def _num_outputs(self) -> int:
         return self.horizon * len(self.channels_)
-
-
-def _places(s: Sequences, names: Sequence[str]) -> list[int]:
-    return [s.channels.index(name) for name in names]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from .._checks import one_of
-from ..data import Clock, Sequences, Series, Target, from_list, from_long, from_numpy
+from ..data import Reading, Sequences, Series, Target, from_list, from_long, from_numpy
 from ..data._build import CONSTANT, ids_of
-from ..data._columns import as_columns
+from ..data._columns import as_columns, is_frame
 from ..data._frame_index import series_times
 
+ROLES = ("id", "time")
 OTHER_ORDER = {"NDT": "NTD", "NTD": "NDT"}
-# Entries of `options_like` about the target.
-_OF_TARGET = frozenset({"kind", "per_step", "classes"})
 _ROLES_NEEDED = "pass id=... and time=... too, the columns that identify series and steps."
 
 _PACKAGE = f"{__name__.partition('.')[0]}."
@@ -36,16 +35,12 @@ class Reader:
         order: Order of the axes of an array: "NDT" (as in aeon and sktime) or "NTD"; in a list, of each array without
             the N.
         kind: Kind of target: "class" or "value".
-        like: `options_like` of the training series, to read others in the same way; empty before training.
-        roles: Names of the columns "id" and "time" of the training frame.
-        clock: Clock of the training series; a Series contains gaps without a unit, which is assumed to be the same.
+        reading: What the training data mean, to read others in the same way; None before training.
     """
 
     order: str
     kind: str
-    like: Mapping[str, Any] = field(default_factory=dict)
-    roles: Mapping[str, str] = field(default_factory=dict)
-    clock: Clock | None = None
+    reading: Reading | None = None
 
     def read(
         self,
@@ -86,12 +81,12 @@ class Reader:
             self._refuse_roles(id, time)
             if times is not None:
                 raise ValueError("these series have their own times: omit times.")
-            s = X if isinstance(X, Sequences) else _from_series(X, self.clock)
+            s = X if isinstance(X, Sequences) else _from_series(X, self.reading)
             return s if groups is None else replace(s, groups=ids_of("groups", groups, len(s)))
         s = self._made(X, times, groups, self.roles_of(id, time), target)
         # Changes to the data are reported at once; constant channels only matter in training.
         for note in s.notes:
-            if not (self.like and note.startswith(CONSTANT)):
+            if not (self.reading and note.startswith(CONSTANT)):
                 warnings.warn(note, UserWarning, stacklevel=_level_of_caller())
         return s
 
@@ -101,7 +96,11 @@ class Reader:
         for name, column in given.items():
             if column is not None and not isinstance(column, str):
                 raise TypeError(f"{name} must be the name of a column of the frame, got {type(column).__name__}.")
-        return {**self.roles, **{name: column for name, column in given.items() if column is not None}}
+        return {**self._known_roles(), **{name: column for name, column in given.items() if column is not None}}
+
+    def _known_roles(self) -> dict[str, str]:
+        options = {} if self.reading is None else self.reading.options
+        return {name: options[name] for name in ROLES if name in options}
 
     def _made(self, X: Any, times: Any, groups: Any, roles: dict[str, str], target: Any) -> Sequences:
         """Creates the series of a frame, an array or a list."""
@@ -111,13 +110,14 @@ class Reader:
             return self._frame(X, target, groups, roles)
         if isinstance(X, Mapping) and is_frame(X):
             raise ValueError(f"X is a mapping of columns: {_ROLES_NEEDED}")
-        if not is_frame(X) and {**roles} != {**self.roles}:
-            self._refuse_roles(*(roles.get(name) for name in ("id", "time")))
+        if not is_frame(X) and roles != self._known_roles():
+            self._refuse_roles(*(roles.get(name) for name in ROLES))
         if is_frame(X):
             X = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
         elif _is_one_series(X):
             X, times = [X], None if times is None else [times]
-        options = {name: self.like[name] for name in self.like.keys() & {"unit", "dtype"}}
+        like = {} if self.reading is None else self.reading.options
+        options = {name: like[name] for name in like.keys() & {"unit", "dtype"}}
         if _is_list(X):
             return self._list(X, times, groups, options)
         return self._array(X, times, {"groups": groups, **(options if times is not None else _without_unit(options))})
@@ -155,12 +155,8 @@ class Reader:
         for name, column in (("y", target), ("groups", groups)):
             if column is not None and not isinstance(column, str):
                 raise TypeError(f"X is a frame: {name} must be the name of a column, got {type(column).__name__}.")
-        options = dict(self.like)
-        if target is None:
-            options = {name: value for name, value in options.items() if name not in _OF_TARGET}
-        else:
-            options |= {"kind": self.kind, "per_step": False}
-        return from_long(X, id=roles.get("id"), time=roles.get("time"), group=groups, target=target, **options)
+        options: dict[str, Any] = {**roles, "group": groups, "target": target, "kind": self.kind, "per_step": False}
+        return from_long(X, **options) if self.reading is None else self.reading.series(X, **options)
 
     def _ordered(self) -> str:
         return f"order={self.order!r}. Did you mean order={OTHER_ORDER[self.order]!r}?"
@@ -170,12 +166,6 @@ def _numbers(given: Any, name: str, **options: Any) -> NDArray[Any]:
     """Returns an array of numbers, NaN where missing."""
     options |= {"ensure_all_finite": "allow-nan", "input_name": name}
     return check_array(given, dtype="numeric", **options)
-
-
-def is_frame(X: Any) -> bool:
-    """Returns whether `X` is a pandas or polars frame, an Arrow table or a mapping of columns."""
-    # A SciPy sparse matrix may be a mapping too.
-    return hasattr(X, "columns") or (isinstance(X, Mapping) and not hasattr(X, "shape"))
 
 
 def _level_of_caller() -> int:
@@ -208,7 +198,7 @@ def _is_series(X: Any) -> bool:
     return isinstance(X, (list, tuple)) and len(X) > 0 and all(isinstance(part, Series) for part in X)
 
 
-def _from_series(X: Sequence[Series], clock: Clock | None) -> Sequences:
+def _from_series(X: Sequence[Series], reading: Reading | None) -> Sequences:
     gaps = [part.dt for part in X]
     # Without times, dt is 1 everywhere, even at the first step.
     counted = all((gap == 1).all() for gap in gaps)
@@ -219,8 +209,8 @@ def _from_series(X: Sequence[Series], clock: Clock | None) -> Sequences:
         groups=[part.group for part in X],
         dtype=X[0].values.dtype,
     )
-    if clock is not None and not counted:
-        s = replace(s, clock=clock)
+    if reading is not None and not counted:  # gaps have no unit: it is assumed to be that of training
+        s = replace(s, clock=reading.clock)
     if any(part.target is None for part in X):
         return s
     values = np.stack([np.asarray(part.target) for part in X])

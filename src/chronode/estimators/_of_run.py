@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from .._version import __version__
-from ..data import Clock, Scaler
-from ..data._files import LikeOptions
-from ..runs import Reading, Trained
+from ..data import Reading, Scaler
+from ..runs import Trained
 
-_LOADABLE = {"SequenceClassifier": "class", "SequenceRegressor": "value"}
+_BY_KIND = {"class": "SequenceClassifier", "value": "SequenceRegressor"}
 
 
 def is_run(path: Path) -> bool:
@@ -31,27 +30,25 @@ def facts_of(trained: Trained, estimator: str) -> dict[str, Any]:
     """
     reading, objective, spec = trained.reading, trained.objective, trained.model.spec
     assert spec is not None
-    if estimator not in _LOADABLE:
-        raise ValueError(f"{estimator} cannot use the model of a run: use chronode.load.")
-    if reading is None or objective.per_step or reading.window:
+    if reading is None or objective.per_step or (reading.window and not reading.horizon):
         raise ValueError("the model does not give one answer for each series of a file: use chronode.load.")
-    if objective.kind != _LOADABLE[estimator]:
-        other = next(name for name, kind in _LOADABLE.items() if kind == objective.kind)
-        raise ValueError(f"this is a {other}: use {other}.load.")
+    own = "SequenceForecaster" if reading.horizon else _BY_KIND[objective.kind]
+    if estimator != own:
+        raise ValueError(f"this is a {own}: use {own}.load.")
     arguments = {"model": spec.model, "hidden_size": spec.hidden_size, "num_layers": spec.num_layers}
     arguments |= {"missing": spec.missing, "settings": dict(spec.settings) or None}
     facts = {
         "estimator": estimator,
         "chronode": __version__,
         "arguments": arguments,
-        "scaler": _scaler(trained, reading).as_dict(),
-        "options": {name: value for name, value in reading.options.items() if name in LikeOptions.__annotations__},
-        "roles": {role: reading.options[role] for role in ("id", "time") if role in reading.options},
-        "clock": asdict(_clock(reading)),
+        "reading": replace(reading, scaler=_scaler(trained, reading)).as_dict(),
         "history": [],
         "best_epoch": 0,
         "notes": [],
     }
+    if reading.horizon:
+        names = {"horizon": reading.horizon, "channels": reading.forecast_channels, "window": reading.window}
+        return facts | {"arguments": {**arguments, **names}}
     if objective.classes is None:
         return facts | {"flat": objective.num_outputs == 1}
     return facts | _labels(objective.classes)
@@ -72,7 +69,3 @@ def _scaler(trained: Trained, reading: Reading) -> Scaler:
         return scaler
     names = trained.output_names()
     return replace(scaler, targets=names, target_mean=(0.0,) * len(names), target_std=(1.0,) * len(names))
-
-
-def _clock(reading: Reading) -> Clock:
-    return Clock(reading.unit, reading.unit_size, "1970-01-01T00:00:00" if reading.dates else 0)

@@ -119,7 +119,7 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator):
     ) -> NDArray[np.float64]:
         """Returns `(n,)` or `(n, targets)`, like y; for a frame, in the order of the sorted ids."""
         s = self._series(X, times, id, time)
-        predictions = predict(self.model_, self.scaler_.transform(s), scaler=self.scaler_)
+        predictions = predict(self.model_, self.reading_.inputs(s), scaler=self.scaler_)
         values = np.stack(predictions.values).astype(np.float64)
         return values[:, 0] if self.flat_ else values
 

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from ._folder import Run, run_folders
     from ._pack import pack, read_card
     from ._prepare import Prepared, prepare
-    from ._reading import Reading
     from ._train import Outcome, resume_run, train_run
     from ._trained import Trained
 
@@ -20,7 +19,6 @@ __all__ = [
     "ModelConfig",
     "Outcome",
     "Prepared",
-    "Reading",
     "Run",
     "Store",
     "Trained",
@@ -40,7 +38,6 @@ __getattr__, __dir__ = lazy(
         "_folder": "Run run_folders",
         "_pack": "pack read_card",
         "_prepare": "Prepared prepare",
-        "_reading": "Reading",
         "_train": "Outcome resume_run train_run",
         "_trained": "Trained",
     },

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from .._model import SequenceModel
 from .._version import __version__
+from ..data import Reading
 from ._config import Config
 from ._folder import Scores, Summary
 from ._prepare import DataFacts
-from ._reading import Reading
 
 
 def model_card(config: Config, model: SequenceModel, facts: DataFacts, summary: Summary) -> str:

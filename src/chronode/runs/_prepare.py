@@ -13,7 +13,7 @@ import numpy as np
 from .._checks import near
 from .._documents import read_json
 from .._schema import parse
-from ..data import Facts, Scaler, Sequences, forecast, split, split_by_time, windows
+from ..data import Facts, Reading, Scaler, Sequences, forecast, split, split_by_time, windows
 from ..data._names import counted
 from ..data.sets._copies import hash_of
 from ..tasks import find_task, tasks
@@ -21,7 +21,7 @@ from ..tasks._task import Parts
 from ..training._forecasting import default_window, forecast_parts, forecast_scaler
 from ..training._objective import Objective
 from ._config import Config, DataConfig
-from ._reading import Reading, read_source
+from ._source import read_source, reading_of
 
 _PARTS_OF_A_SPLIT = 3
 
@@ -220,7 +220,7 @@ def _from_file(config: Config) -> Prepared:
     return Prepared(
         parts=Parts(train, valid, test, scaler),
         objective=Objective.for_data(train, scaler=scaler),
-        reading=Reading.of(data, series, missing=missing, per_step=per_step, scaler=scaler),
+        reading=reading_of(data, series, missing=missing, per_step=per_step, scaler=scaler),
         source=source_of(data.source),
         facts=series.describe(),
         divided=divided,

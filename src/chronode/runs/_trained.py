@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from .._model import SequenceModel
-from ..data import Scaler, Sequences
+from ..data import Reading, Scaler, Sequences
 from ..training._objective import Objective
 from ..training._predict import Predictions, evaluate, predict
 from ._config import Config
 from ._folder import Run
 from ._pack import unpack
 from ._prepare import DataFacts, Learnt, check_unchanged, prepare
-from ._reading import Reading
 from ._train import check_registered, config_of
 
 
@@ -72,23 +72,23 @@ class Trained:
         _check_sizes({name: f"{path}: {name}" for name in ("objective", "data")}, model, learned, reading)
         return cls(path, contents.config, model, learned.objective, learned.scaler, reading)
 
-    def series(self, source: str | None = None, *, labelled: bool, anyway: bool = False) -> Sequences:
-        """Reads and scales the series of a file as in training; None: the test part of the run.
+    def series(self, source: Any = None, *, labelled: bool, anyway: bool = False) -> Sequences:
+        """Reads and scales the series of a file or a frame as in training; None: the test part of the run.
 
         Args:
-            source: A file; for a run on a task, the name of that task.
+            source: A file, or a frame of pandas or polars; for a run on a task, the name of that task.
             labelled: Whether to read the targets.
             anyway: Whether to accept times or values that seem to be in other units.
         """
         if source is None and self.path.is_file() and self.reading is not None:
             raise ValueError(f"{self.path} is a packed model without data: pass a file.")
-        if source is None or (self.reading is None and source == self.config.data.source):
+        task = None if self.reading is not None else self.config.data.source
+        if source is None or (isinstance(source, str) and source == task):
             if self.path.is_dir():
                 check_unchanged(self.config.data.source, DataFacts.load(self.path).source, self.path)
             return prepare(self.config).parts.test
         if self.reading is None:
-            task = self.config.data.source
-            raise ValueError(f"{self.path} was trained on the task {task} and cannot be used on {source}.")
+            raise ValueError(f"{self.path} was trained on the task {task} and cannot be used on other data.")
         return self.reading.read(source, labelled=labelled, anyway=anyway)
 
     def evaluate(self, data: Sequences) -> dict[str, float]:

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 
 from .._model import ModelSpec, SequenceModel
-from ..data import Scaler
-from ..runs import Config, Reading, Trained
+from ..data import Reading, Scaler
+from ..runs import Config, Trained
 from ..training import Objective
 from ._lines import Lines
 from ._stream import Stream

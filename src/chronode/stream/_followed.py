@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from .._model import SequenceModel
-from ..runs import Reading, Trained
+from ..data import Reading
+from ..runs import Trained
 
 State = tuple[Tensor, ...]
 

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._schema import parse
-from ..data import Clock, from_long
-from ..runs import Reading
+from ..data import Clock, Reading, from_long
 
 _ROLES = {"id", "time", "target", "group", "ignore", "kind", "per_step", "classes", "duplicates", "table"}
 _ROW = " row"

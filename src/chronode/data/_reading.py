@@ -1,0 +1,247 @@
+"""Reading: what the data of training mean, so that later files and frames are read the same way, or rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._checks import whole
+from .._schema import parse
+from ._columns import frame_names, is_frame
+from ._files import ReadOptions, read, read_frame
+from ._forecast_windows import forecast_windows, recent
+from ._names import listed, related
+from ._pipe import as_file
+from ._scaling import Scaler
+from ._sequences import Sequences
+from ._table_files import column_names
+from ._times import Clock, is_number
+from ._windows import forecast, windows
+
+# Beyond these factors, a different unit is more likely than unusual values.
+_MOST_DEVIATIONS = 10.0
+_MOST_TIMES_THE_GAP = 100.0
+
+_ROLES = ("id", "time", "channel", "value")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the data of training mean: with it, later data get the same meaning or are rejected.
+
+    Attributes:
+        options: Options of `chronode.data.read`, with the channels, units and classes of training; without the target.
+        target: Target columns; empty for a forecast.
+        channels: Channels of training, in order.
+        unit: Unit of the clock; "step" without times.
+        unit_size: Scale of the clock.
+        dates: Whether the times are dates.
+        gap: Median gap of training; None without times.
+        missing: Whether values may be missing.
+        horizon: Number of steps to forecast; 0 for a target.
+        forecast_channels: Channels to forecast.
+        window: Steps of a window; 0 for whole series.
+        stride: Stride of windows.
+        per_step: Whether there is a prediction at every step.
+        scaler: Scaler of the values; None if they are not scaled.
+
+    Example:
+        >>> from chronode.data import from_long, options_like
+        >>> train = from_long({"hour": [0, 1, 2], "hr": [80, 82, 81]}, time="hour")
+        >>> reading = Reading.of(train, options={"time": "hour", **options_like(train)}, target=(), missing=False)
+        >>> later = reading.read({"hour": [0, 2], "hr": [79, 81], "bp": [120, 121]}, labelled=False)
+        >>> later.channels, later.notes
+        (('hr',), ("columns ignored because the model does not use them: 'bp'.",))
+    """
+
+    options: dict[str, Any]
+    target: tuple[str, ...]
+    channels: tuple[str, ...]
+    unit: str
+    unit_size: float
+    dates: bool
+    gap: float | None
+    missing: bool
+    horizon: int = 0
+    forecast_channels: tuple[str, ...] = ()
+    window: int = 0
+    stride: int = 0
+    per_step: bool = False
+    scaler: Scaler | None = None
+
+    def __post_init__(self) -> None:
+        parse(ReadOptions, self.options, "options")
+        for name in ("horizon", "window", "stride"):
+            whole(name, getattr(self, name), at_least=0)
+        if self.scaler is not None and self.scaler.channels != self.channels:
+            raise ValueError(
+                f"the scaler has the channels {listed(self.scaler.channels)}, but the model has "
+                f"{listed(self.channels)}."
+            )
+
+    @classmethod
+    def of(cls, s: Sequences, *, options: dict[str, Any], **fields: Any) -> Reading:
+        """Returns the reading that gives other data the meaning of `s`.
+
+        Args:
+            s: The series of training, unscaled.
+            options: Options of `read`: those of `options_like(s)`, and the columns of ids and times.
+            fields: Attributes that do not follow from the series.
+        """
+        clock = {"unit": s.clock.unit, "unit_size": s.clock.scale, "dates": s.clock.dates, "gap": s.median_gap()}
+        return cls(options=options, channels=s.channels, **clock, **fields)
+
+    @property
+    def clock(self) -> Clock:
+        """Unit and kind of the times; the origin is arbitrary."""
+        return Clock(self.unit, self.unit_size, "1970-01-01T00:00:00" if self.dates else 0)
+
+    @property
+    def relative(self) -> tuple[int, ...] | None:
+        """The numbers of the channels that windows continue; None for other targets."""
+        if not self.horizon or self.per_step:
+            return None
+        return tuple(self.channels.index(name) for name in self.forecast_channels)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the attributes as plain data for JSON."""
+        return {**asdict(self), "scaler": None if self.scaler is None else self.scaler.as_dict()}
+
+    # ---- reading ----------------------------------------------------------------------------------------
+
+    def read(self, source: Any, *, labelled: bool, anyway: bool = False) -> Sequences:
+        """Reads a file or a frame as inputs of the model, scaled and in windows as in training.
+
+        Args:
+            source: The file, or a frame of pandas or polars, an Arrow table or a mapping of columns.
+            labelled: Whether to read the target too, for comparison.
+            anyway: Whether to accept times or values that seem to be in other units.
+
+        Raises:
+            ValueError: The file has other columns or units; the message lists the differences.
+        """
+        with _opened(source) as data:
+            wanted = {"target": _one(self.target)} if labelled and self.target else {}
+            place = "the frame" if is_frame(data) else str(data)
+            notes = self._check_columns(data, place, self.target if labelled else ())
+            s = self.matching(self.series(data, **wanted), place, anyway=anyway)
+        return self.inputs(s, labelled=labelled).with_notes(*notes)
+
+    def series(self, source: Any, **options: Any) -> Sequences:
+        """Reads a file or a frame with the options of training and `options`, without checks and scaling."""
+        return (read_frame if is_frame(source) else read)(source, **{**self.options, **options})
+
+    def matching(self, s: Sequences, place: str, *, anyway: bool = False) -> Sequences:
+        """Returns series with the channels and the unit of time of training; rejects series that differ from it.
+
+        Args:
+            s: Unscaled series. Channels of arrays have no names (x0, x1, ...): only their number counts.
+            place: Where the series come from, for messages.
+            anyway: Whether to accept times or values that seem to be in other units.
+        """
+        lines = [*self._other_channels(s), *self._other_times(s)]
+        if s.has_missing and not self.missing:
+            lines.append("values are missing, but none were missing in training: train with missing=True")
+        if not lines and not anyway:
+            lines = [*self._other_gap(s), *self._far_values(s)]
+            lines += ["if this is correct, use anyway=True"] if lines else []
+        if lines:
+            raise ValueError(_refusal(place, lines))
+        factor = s.clock.scale / self.unit_size
+        if s.base_times is not None and factor != 1:
+            lead = None if s.lead is None else s.lead * factor
+            clock = replace(s.clock, unit=self.unit, scale=self.unit_size)
+            s = replace(s, base_times=s.base_times * factor, lead=lead, clock=clock)
+        return replace(s, channels=self.channels)
+
+    def inputs(self, s: Sequences, *, labelled: bool = False) -> Sequences:
+        """Returns what the model takes of `matching` series: the windows of training, scaled."""
+        if self.horizon and not self.per_step:
+            # Of every step that enough steps follow, or of the end of each series.
+            looked = {"horizon": self.horizon, "channels": self.forecast_channels, "window": self.window}
+            s = forecast_windows(s, **looked) if labelled else recent(s, self.window)
+        elif labelled and self.horizon:
+            s = forecast(s, self.horizon, self.forecast_channels)
+        elif self.window and not self.per_step:
+            s = windows(s, self.window, self.stride or None, rest="keep")
+        return s if self.scaler is None else self.scaler.transform(s)
+
+    # ---- checks -----------------------------------------------------------------------------------------
+
+    def _check_columns(self, source: Any, place: str, targets: Sequence[str]) -> list[str]:
+        """Rejects a table with missing columns; returns a note on additional ones."""
+        if is_frame(source):
+            columns = frame_names(source)
+        else:
+            columns = column_names(source, self.options) if source.is_file() else None
+        if columns is None:
+            return []
+        rows = "channel" in self.options or "row_per_series" in self.options
+        values = [] if rows else self.options.get("columns", [])
+        roles = [self.options[role] for role in _ROLES if role in self.options]
+        wanted = [*roles, *targets, *values]
+        here, used = set(columns), {*wanted, *self.target}
+        gone = [name for name in wanted if name not in here]
+        extra = [name for name in columns if name not in used]
+        if gone:
+            lines = [f"- {name}: missing from this table.{related(name, extra)}" for name in gone]
+            lines += [f"+ {name}: not used by the model" for name in extra]
+            raise ValueError(_refusal(place, lines))
+        return [f"columns ignored because the model does not use them: {listed(extra)}."] if extra else []
+
+    def _other_channels(self, s: Sequences) -> list[str]:
+        unnamed = tuple(f"x{i}" for i in range(len(self.channels)))
+        if s.channels == self.channels or (
+            s.num_channels == len(self.channels) and unnamed in (s.channels, self.channels)
+        ):
+            return []
+        return [f"channels: {listed(s.channels)} here, {listed(self.channels)} in training"]
+
+    def _other_times(self, s: Sequences) -> list[str]:
+        (kind, text), (kind_then, text_then) = _times(s.clock), _times(self.clock)
+        return [] if kind == kind_then else [f"time: {text} here, {text_then} in training"]
+
+    def _other_gap(self, s: Sequences) -> list[str]:
+        gap = s.median_gap()
+        if not gap or not self.gap or 1 / _MOST_TIMES_THE_GAP < gap / self.gap < _MOST_TIMES_THE_GAP:
+            return []
+        return [f"time: the median gap is {gap:.3g} here, {self.gap:.3g} in training (another unit?)"]
+
+    def _far_values(self, s: Sequences) -> list[str]:
+        if self.scaler is None or s.base_values.dtype.kind != "f":
+            return []
+        lines = []
+        for column, name, mean, std in zip(s.values.T, s.channels, self.scaler.mean, self.scaler.std, strict=True):
+            seen = column[~np.isnan(column)]
+            # A standard deviation of exactly 1 belongs to a constant or a 0/1 channel and is not informative.
+            if std == 1.0 or not len(seen):
+                continue
+            middle = float(np.median(seen))
+            if abs(middle - mean) > _MOST_DEVIATIONS * std:
+                lines.append(f"{name}: about {middle:.3g} here, {mean:.3g} ± {std:.3g} in training (another unit?)")
+        return lines
+
+
+def _opened(source: Any) -> AbstractContextManager[Any]:
+    return nullcontext(source) if is_frame(source) else as_file(Path(source))
+
+
+def _one(names: Sequence[str]) -> str | list[str]:
+    return names[0] if len(names) == 1 else list(names)
+
+
+def _times(clock: Clock) -> tuple[str, str]:
+    """Returns the kind of the times, and their description."""
+    text = clock.unit_text()
+    if clock.dates:
+        return "dates", f"dates in {text}"
+    return "steps" if clock.unit == "step" else "numbers" if is_number(clock.unit) else "durations", text
+
+
+def _refusal(place: str, lines: list[str]) -> str:
+    return "\n  ".join([f"{place} does not match the training data of the model:", *lines])

@@ -1,0 +1,47 @@
+"""Estimators saved by earlier versions of chronode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from .._model import SequenceModel
+from .._schema import parse
+from ..data import Clock, Reading, Scaler
+from ..data._files import LikeOptions
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What earlier versions stored instead of a Reading; channels and window are those of a forecast."""
+
+    scaler: Scaler
+    options: LikeOptions
+    roles: dict[str, str]
+    clock: Clock
+    channels: tuple[str, ...] = ()
+    window: int = 0
+
+
+def upgraded(facts: dict[str, Any], model: SequenceModel) -> dict[str, Any]:
+    """Returns the content of an estimator.json as this version writes it."""
+    if "reading" in facts or "scaler" not in facts:
+        return facts
+    names = {field.name for field in fields(_Parts)}
+    parts: _Parts = parse(_Parts, {name: value for name, value in facts.items() if name in names})
+    assert model.spec is not None
+    reading = Reading(
+        options={**parts.options, **parts.roles},
+        target=(),
+        channels=parts.scaler.channels,
+        unit=parts.clock.unit,
+        unit_size=parts.clock.scale,
+        dates=parts.clock.dates,
+        gap=None,
+        missing=model.spec.missing,
+        horizon=len(parts.scaler.targets) // len(parts.channels) if parts.channels else 0,
+        forecast_channels=parts.channels,
+        window=parts.window,
+        scaler=parts.scaler,
+    )
+    return {**{name: value for name, value in facts.items() if name not in names}, "reading": reading.as_dict()}
