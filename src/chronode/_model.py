@@ -264,11 +264,28 @@ class SequenceModel(nn.Module):
             return output
         return output + (self.start(x, **times) if started is None else started).to(output)
 
+    def initial_state(self, batch: int) -> State:
+        """Returns the state before the first step: that of the layer, then that of the linear start."""
+        parts = () if self.start is None else self.start.initial_state(batch)
+        return (*self.layer.initial_state(batch), *(part[None] for part in parts))
+
     def run(self, x: Tensor, state: State | None = None, **times: Any) -> tuple[Tensor, State]:
-        """Runs from a given state and returns the final state too: for live data and for training in pieces."""
-        if self.start is not None or self.relative is not None:
-            raise ValueError("a model with a linear start sees whole series; train with start='none' for pieces.")
-        return self._network(x, state, **times)
+        """Runs from a given state and returns the final state too: for live data and for training in pieces.
+
+        Of a linear start there is an output at every step.
+        """
+        if self.relative is not None:
+            raise ValueError("a model that forecasts from windows sees whole windows; train with per_step=True.")
+        if self.start is None:
+            return self._network(x, state, **times)
+        state = self.initial_state(len(x)) if state is None else state
+        count = len(state) - len(self.start.initial_state(1))
+        output, after = self._network(x, state[:count], **times)
+        started, summed = self.start.run(x, tuple(part[0] for part in state[count:]), **times)
+        if output.dim() == 2:
+            last = times["lengths"] - 1 if times.get("lengths") is not None else torch.full((len(x),), -1)
+            started = started[torch.arange(len(x)), last]
+        return output + started.to(output), (*after, *(part[None] for part in summed))
 
     def _network(self, x: Tensor, state: State | None, **times: Any) -> tuple[Tensor, State]:
         if self.embedding is not None:

@@ -19,11 +19,36 @@ CLASSES = ("well", "ill", "very ill", 'the "rest" ?')
 def built(name: str, hidden: int = 8, **settings: Any) -> SequenceModel:
     """A model with noise on its weights, so that no parameter hides behind an initial 0."""
     torch.manual_seed(0)
-    spec = ModelSpec(name, len(SCALER.channels), len(CLASSES), hidden_size=hidden, **{"missing": True, **settings})
+    options = {"num_outputs": len(CLASSES), "missing": True, **settings}
+    spec = ModelSpec(name, len(SCALER.channels), hidden_size=hidden, **options)
     model = SequenceModel.build(spec).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.02 * torch.randn_like(parameter))
+    return model
+
+
+def started(name: str, outputs: int = len(CLASSES), seed: int = 0, **settings: Any) -> SequenceModel:
+    """A model with a linear start, whose numbers are at random around those of series like `irregular` draws."""
+    size = len(SCALER.channels)
+    model = built(name, start={"kind": "summaries", "channels": size}, num_outputs=outputs, **settings)
+    assert model.start is not None
+    rng = torch.Generator().manual_seed(seed)
+    x, dt = torch.randn(50, 80, size, generator=rng), torch.rand(50, 80, generator=rng)
+    features = model.start.features(x, dt=dt, observed=torch.rand(50, 80, size, generator=rng) > 0.3)
+    mean, std = features.mean(0), features.std(0).clamp(min=0.1)
+    weight = 0.1 * torch.randn(len(mean), outputs, generator=rng, dtype=torch.float64)
+    bias = torch.randn(outputs, generator=rng, dtype=torch.float64)
+    numbers = {
+        "mean": mean,
+        "std": std,
+        "low": mean - 50 * std,
+        "high": mean + 50 * std,
+        "weight": weight,
+        "bias": bias,
+    }
+    for key, value in numbers.items():
+        model.start.get_buffer(key).copy_(value)
     return model
 
 

@@ -32,6 +32,8 @@ CASES = {
     "layers": ["--target", "outcome", "--model", "unicornn", "--layers", 3, "--set", "residual=1"],
     "forecast": ["--forecast", 2, "--channels", "hr", "--per-step", "--ignore", "outcome", "--model", "ltc"],
     "not scaled": ["--target", "outcome", "--model", "lstm-dt", "--no-scale"],
+    "linear start": ["--target", "outcome", "--model", "gru-d", "--start", "summaries"],
+    "linear start per step": ["--forecast", 1, "--per-step", "--ignore", "outcome", "--start", "summaries"],
     "longest gap": ["--target", "outcome", "--model", "rnn-decay", "--set", "max_gap=1.5"],
 }
 
@@ -120,6 +122,13 @@ def test_what_cannot_be_exported_is_refused_with_what_to_train(tmp_path, setting
     model = package.SequenceModel.build(package.ModelSpec(settings.pop("model", "gru"), 2, 2, settings=settings))
     with pytest.raises(ValueError, match=cure):
         package.export(model, tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_linear_start_that_needs_whole_series_is_refused_with_the_start_to_train_with(tmp_path):
+    spec = package.ModelSpec("gru", 2, 2, hidden_size=4, start={"kind": "values", "channels": 2, "steps": 5})
+    with pytest.raises(ValueError, match="sees values needs whole series. Train with --start summaries"):
+        package.export(package.SequenceModel.build(spec), tmp_path / "none")
     assert not (tmp_path / "none").exists()
 
 

@@ -1,8 +1,10 @@
 """A stream gives the numbers of predict, keeps its states through files, and tells what it cannot do."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from commands import QUICK, chronode
+from commands import QUICK, VITALS, chronode
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
@@ -96,6 +98,47 @@ def test_forecasts_from_windows_are_those_of_predict(wave, tmp_path):
     loaded = Stream(tmp_path / "run")
     loaded.load(path)
     assert loaded.observe(1, 99.0, {"x": 0.1, "y": 1}) == stream.observe(1, 99.0, {"x": 0.1, "y": 1})
+
+
+@pytest.fixture(scope="module")
+def summed(home):
+    """A run that starts from a linear model of summaries."""
+    chronode(
+        "train", home / "vitals.csv", *VITALS, *QUICK, "--start", "summaries", "--epochs", 1, "-o", home / "summed"
+    )
+    return package.load(home / "summed")
+
+
+def test_a_linear_start_is_that_of_predict_on_the_rows_so_far(home, summed, tmp_path):
+    rows = events(home / "new.csv")
+    stream, whole = Stream(summed), Stream(summed)
+    answers = [stream.observe(row["patient"], row["charted_at"], values(row)) for row in rows]
+    many = told(whole, rows)
+    np.testing.assert_allclose([a["p_ill"] for a in answers], [v[0] for v in many.values], atol=1e-6)
+    for count in (5, 20, len(rows)):
+        text = "\n".join(",".join(row.values()) for row in rows[:count])
+        (tmp_path / "part.csv").write_text(f"{','.join(rows[0])}\n{text}\n")
+        found = summed.predict(summed.series(tmp_path / "part.csv", labelled=False))
+        last = {row["patient"]: answer["p_ill"] for row, answer in zip(rows[:count], answers, strict=False)}
+        for name, wanted in zip(found.ids, found.values, strict=True):
+            assert last[name] == pytest.approx(float(wanted[0]), abs=1e-6)
+
+
+def test_a_linear_start_is_saved_bit_for_bit(home, summed, tmp_path):
+    rows = events(home / "new.csv")
+    stream, loaded = Stream(summed), Stream(summed)
+    told(stream, rows[:20])
+    loaded.load(stream.save(tmp_path / "a.state"))
+    found, wanted = (np.stack(told(one, rows[20:]).values) for one in (loaded, stream))
+    np.testing.assert_array_equal(found, wanted)
+    (at,) = {row["patient"] for row in rows[-1:]}
+    assert stream.predict(at, at="2024-02-01 00:00") != stream.predict(at)
+
+
+def test_a_linear_start_that_needs_whole_series_is_refused(summed):
+    spec = replace(summed.model.spec, start={"kind": "values", "channels": 2, "steps": 4})
+    with pytest.raises(ValueError, match="sees values needs whole series. Train with --start summaries"):
+        Stream(replace(summed, model=package.SequenceModel.build(spec)))
 
 
 def test_packed_models_stream_too(home, tmp_path):

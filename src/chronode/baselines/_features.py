@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ._grid import on_grid
+from ._running import RunningSummaries
 from ._summaries import OVERALL, PER_CHANNEL, summaries
 
 _TAPS = 9
@@ -28,7 +29,7 @@ class Summaries(nn.Module):
 
     def __init__(self, channels: int, *, every_step: bool = False):
         super().__init__()
-        self.every_step = every_step
+        self.every_step, self.running = every_step, RunningSummaries(channels)
         self.size = len(PER_CHANNEL) * channels + len(OVERALL)
 
     def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:

@@ -37,12 +37,14 @@ class Linear:
 
     def __call__(self, features: Tensor) -> Tensor:
         """Returns `(..., K)` of features `(..., F)`."""
-        return standardized(features, self.mean, self.std, self.low, self.high) @ self.weight + self.bias
+        known = ~features.isnan()
+        return standardized(features, known, self.mean, self.std, self.low, self.high) @ self.weight + self.bias
 
 
-def standardized(features: Tensor, mean: Tensor, std: Tensor, low: Tensor, high: Tensor) -> Tensor:
+def standardized(features: Tensor, known: Tensor, mean: Tensor, std: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """Mean 0 and standard deviation 1 as in training; what is not known is 0."""
-    return (((features.clamp(low, high)) - mean) / std).nan_to_num(nan=0.0)
+    inside = features.clamp(low, high)
+    return torch.where(known, (inside - mean) / std, torch.zeros_like(inside))
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def fit_linear(
     def path(rows: Tensor) -> list[Linear]:
         rows = rows & known
         about = _moments(features[rows], clip)
-        inputs = standardized(features[rows], *about)
+        inputs = standardized(features[rows], ~features[rows].isnan(), *about)
         solved = solve(inputs, target[rows], penalties, classes)
         return [Linear(*about, weight, bias) for weight, bias in solved]
 

@@ -12,10 +12,11 @@ from torch import Tensor, nn
 
 from ..data import Batch, Sequences
 from ..data._split import folds_of
-from ._features import build_features, dilations_for
+from ._features import Summaries, build_features, dilations_for
 from ._linear import LOGISTIC_PENALTIES, Choice, Linear, fit_linear, loss_of, standardized
 from ._naive import find_season
 from ._relative import Relative
+from ._running import RunningSummaries, State
 
 FOLDS = 5
 # Beyond these a linear model is fitted to some of the series, and some kinds of features are left out.
@@ -50,9 +51,60 @@ class LinearStart(nn.Module):
 
     def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
         """Returns `(B, K)`, or `(B, T, K)` for a target per step."""
+        features = self.features(x, **times)
+        return self._of(features, ~features.isnan())
+
+    def _of(self, features: Tensor, known: Tensor) -> Tensor:
         about = [self.get_buffer(name) for name in ("mean", "std", "low", "high")]
-        inputs = standardized(self.features(x, **times), *about)
-        return inputs @ self.get_buffer("weight") + self.get_buffer("bias")
+        return standardized(features, known, *about) @ self.get_buffer("weight") + self.get_buffer("bias")
+
+    # ---- step by step -------------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> RunningSummaries:
+        """What keeps the features up to date.
+
+        Raises:
+            ValueError: They need the whole series.
+        """
+        if not isinstance(self.features, Summaries):
+            raise ValueError(
+                f"a linear start that sees {self.features.kind} needs whole series. "
+                "Train with --start summaries (start='summaries' in Python)."
+            )
+        return self.features.running
+
+    def initial_state(self, batch: int) -> State:
+        """Returns the state before the first step, each part `(B, size)`."""
+        return self.running.initial_state(batch, self.get_buffer("bias"))
+
+    def step(self, x: Tensor, seen: Tensor, dt: Tensor, state: State) -> tuple[Tensor, State]:
+        """Returns the output `(B, K)` and the state after `x (B, D)`, `seen (B, D)` and `dt (B, 1)`."""
+        state = self.running.step(x, seen, dt, state)
+        return self._of(*self.running.columns(state)), state
+
+    def run(
+        self,
+        x: Tensor,
+        state: State,
+        lengths: Tensor | None = None,
+        dt: Tensor | None = None,
+        observed: Tensor | None = None,
+    ) -> tuple[Tensor, State]:
+        """Returns the outputs `(B, T, K)` after each step of `x (B, T, D)`, and the state after the last valid one."""
+        size, steps, _ = x.shape
+        like = state[0]
+        gaps = like.new_ones(size, steps) if dt is None else (dt.squeeze(-1) if dt.dim() == 3 else dt).to(like)
+        seen = torch.ones_like(x, dtype=torch.bool) if observed is None else observed
+        outputs = []
+        for place in range(steps):
+            output, after = self.step(x[:, place].to(like), seen[:, place], gaps[:, place, None], state)
+            if lengths is not None:
+                inside = (place < lengths)[:, None]
+                after = tuple(torch.where(inside, new, old) for new, old in zip(after, state, strict=True))
+            state = after
+            outputs.append(output)
+        return torch.stack(outputs, dim=1), state
 
     def take(self, linear: Linear) -> None:
         """The numbers of a fitted linear map."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -33,8 +34,8 @@ def summaries(
 ) -> Tensor:
     """Summaries of padded series in float64, NaN where a channel has too few readings for one.
 
-    All of them follow from sums, extremes and first and last readings, so a live stream can keep them up to date
-    with a few numbers per channel. Durations and counts are on a logarithmic scale, log(1 + value).
+    All of them follow from the moments of the readings, which `RunningSummaries` keeps up to date with a few numbers
+    per channel. Durations and counts are on a logarithmic scale, log(1 + value).
 
     Args:
         x: `(B, T, D)` values.
@@ -59,12 +60,67 @@ def summaries(
     if dt is not None:
         gaps = (dt.squeeze(-1) if dt.dim() == 3 else dt).double()
     gaps = torch.where(valid, gaps, torch.zeros_like(gaps))
-    # The time before the first step belongs to no reading.
-    times = gaps.cumsum(1) - gaps[:, :1]
     values = torch.where(seen, x.double(), torch.zeros((), dtype=torch.float64, device=x.device))
-    parts = _per_channel(values, seen, valid, times, _reductions(every_step))
-    found = torch.cat([*parts, _overall(gaps, valid, times, _reductions(every_step))], dim=-1)
+    found, known = columns(_moments(values, seen, valid, gaps, _reductions(every_step)))
+    found = found.masked_fill(~known, torch.nan)
     return found if every_step else found[:, 0]
+
+
+class Moments(NamedTuple):
+    """What the summaries of the steps so far follow from.
+
+    Those of the channels are `(..., D)`, and 0 if there is no reading; those of all steps are `(..., 1)`.
+
+    Attributes:
+        count: Number of readings.
+        first: Value of the first reading.
+        last: Value of the last reading.
+        low: Smallest value.
+        high: Largest value.
+        mean: Mean value.
+        variance: Variance of the values.
+        time_variance: Variance of the times of the readings.
+        covariance: Covariance of values and times.
+        span: Time from the first to the last reading.
+        age: Time since the last reading.
+        steps: Number of steps.
+        duration: Time from the first to the last step.
+        largest_gap: Longest time between two steps.
+    """
+
+    count: Tensor
+    first: Tensor
+    last: Tensor
+    low: Tensor
+    high: Tensor
+    mean: Tensor
+    variance: Tensor
+    time_variance: Tensor
+    covariance: Tensor
+    span: Tensor
+    age: Tensor
+    steps: Tensor
+    duration: Tensor
+    largest_gap: Tensor
+
+
+def columns(m: Moments) -> tuple[Tensor, Tensor]:
+    """Returns the summaries `(..., F)` in the order of `summary_names`, and whether there are readings for each."""
+    some, many = m.count > 0, (m.count > 1) & (m.time_variance > 1e-12 * m.span.square())
+    slope = m.covariance / torch.where(many, m.time_variance, torch.ones_like(m.span))
+    always = torch.ones_like(some)
+    found = [
+        *((value, some) for value in (m.mean, m.variance.sqrt(), m.low, m.high, m.first, m.last)),
+        (slope, many),
+        (m.count / m.steps.clamp(min=1), always),
+        (m.count.log1p(), always),
+        ((m.span / (m.count - 1).clamp(min=1)).log1p(), many),
+        (m.age.log1p(), some),
+    ]
+    mean_gap = m.duration / (m.steps - 1).clamp(min=1)
+    found += [(value.log1p(), always[..., :1]) for value in (m.steps, m.duration, mean_gap, m.largest_gap)]
+    values, known = zip(*found, strict=True)
+    return torch.cat(values, dim=-1), torch.cat(known, dim=-1)
 
 
 class _Reductions:
@@ -84,39 +140,31 @@ def _reductions(every_step: bool) -> _Reductions:
     return _Reductions(lambda v: v.sum(1, keepdim=True), lambda v: v.amax(1, keepdim=True))
 
 
-def _per_channel(values: Tensor, seen: Tensor, valid: Tensor, times: Tensor, over: _Reductions) -> list[Tensor]:
+def _moments(values: Tensor, seen: Tensor, valid: Tensor, gaps: Tensor, over: _Reductions) -> Moments:
+    """Returns the moments of series `(B, T, D)` at one step or at each."""
+    # The time before the first step belongs to no reading.
+    times = gaps.cumsum(1) - gaps[:, :1]
+    later = torch.cat([torch.zeros_like(gaps[:, :1]), gaps[:, 1:]], dim=1)
     count = over.sum(seen.double())
-    some = count.clamp(min=1)
+    some, none = count.clamp(min=1), count < 1
     place = torch.arange(values.shape[1], device=values.device)[None, :, None].expand_as(values)
     first_at = place.masked_fill(~seen, values.shape[1]).amin(1, keepdim=True).clamp(max=values.shape[1] - 1)
     last_at = over.max(place.masked_fill(~seen, 0))
     first, last = values.gather(1, first_at), values.gather(1, last_at)
     clock = times[..., None].expand_as(values)
-    begun = clock.gather(1, first_at)
+    begun, read = clock.gather(1, first_at), clock.gather(1, last_at)
     # Relative to the first reading, sums of squares keep their digits.
     rise, since = (torch.where(seen, v, torch.zeros_like(v)) for v in (values - first, clock - begun))
     mean_rise, mean_since = over.sum(rise) / some, over.sum(since) / some
-    spread = (over.sum(rise.square()) / some - mean_rise.square()).clamp(min=0)
-    time_spread = (over.sum(since.square()) / some - mean_since.square()).clamp(min=0)
-    slope = (over.sum(rise * since) / some - mean_rise * mean_since) / time_spread
     low, high = over.min(values.masked_fill(~seen, torch.inf)), over.max(values.masked_fill(~seen, -torch.inf))
-    span, now = clock.gather(1, last_at) - begun, over.max(times[..., None])
-    steps = over.sum(valid.double())[..., None]
-    once, twice = count < 1, (count < 2) | (time_spread <= 1e-12 * span.square())
-    columns = [
-        *((value, once) for value in (first + mean_rise, spread.sqrt(), low, high, first, last)),
-        (slope, twice),
-        (count / steps.clamp(min=1), None),
-        (count.log1p(), None),
-        ((span / (count - 1).clamp(min=1)).log1p(), twice),
-        ((now - clock.gather(1, last_at)).clamp(min=0).log1p(), once),
-    ]
-    shape = count.shape
-    return [v.expand(shape) if gone is None else v.expand(shape).masked_fill(gone, torch.nan) for v, gone in columns]
-
-
-def _overall(gaps: Tensor, valid: Tensor, times: Tensor, over: _Reductions) -> Tensor:
-    later = torch.cat([torch.zeros_like(gaps[:, :1]), gaps[:, 1:]], dim=1)
-    count, duration = over.sum(valid.double()), over.max(times)
-    mean = duration / (count - 1).clamp(min=1)
-    return torch.stack([count.log1p(), duration.log1p(), mean.log1p(), over.max(later).log1p()], dim=-1)
+    of_channels = (
+        first + mean_rise,
+        (over.sum(rise.square()) / some - mean_rise.square()).clamp(min=0),
+        (over.sum(since.square()) / some - mean_since.square()).clamp(min=0),
+        over.sum(rise * since) / some - mean_rise * mean_since,
+        read - begun,
+        (over.max(times[..., None]) - read).clamp(min=0),
+    )
+    readings = [v.expand_as(count).masked_fill(none, 0) for v in (first, last, low, high, *of_channels)]
+    overall = [v[..., None] for v in (over.sum(valid.double()), over.max(times), over.max(later))]
+    return Moments(count, *readings, *overall)

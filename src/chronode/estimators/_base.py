@@ -42,8 +42,9 @@ class SequenceEstimator(Stored):
         missing: Whether values may be missing (NaN); by default if some training values are.
         settings: Settings of the layer and the model (`{"dropout": 0.1, "bidirectional": True}`) and of `ModelSpec`.
         training: Other `chronode.training.Settings` (`{"optimizer": "adamw", "weight_decay": 0.01}`).
-        start: "linear": a linear model is fitted first, and the network learns what it leaves; "none": the network
-            alone. By default "linear" if no model is named.
+        start: "linear": a linear model is fitted first, and the network learns what it leaves; "summaries": the same
+            with features that can be updated step by step, for live data and export; "none": the network alone. By
+            default "linear" if no model is named.
         n_threads: Threads of torch in training; by default chosen automatically.
         device: Device for training and prediction: "cpu" or "cuda".
         random_state: Random seed; an integer makes training reproducible.

@@ -63,7 +63,7 @@ class StepGraph:
 
     def scaling(self) -> list[int]:
         """Which of the parameters hold the scaling of inputs and outputs: channels may have very different units."""
-        own = [buffer.numpy() for _, buffer in self.cell.named_buffers(recurse=False)]
+        own = [buffer.numpy() for buffer in self.cell.scaling()]
         return [i for i, tensor in enumerate(self.tensors) if any(np.array_equal(tensor, one) for one in own)]
 
     def facts(self) -> dict[str, Any]:

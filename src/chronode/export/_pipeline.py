@@ -114,7 +114,7 @@ def _float32(model: SequenceModel) -> SequenceModel:
             "Train it with --per-step: a forecast at every step."
         )
     if model.start is not None:
-        raise ValueError("a linear start cannot be exported: it needs whole series at once. Train with --start none.")
+        _ = model.start.running  # refuses features that need whole series
     if model.embedding is not None:
         raise ValueError("a model of symbols (text) cannot be exported yet. Train one on numbers.")
     for module in layer.modules():
@@ -125,7 +125,9 @@ def _float32(model: SequenceModel) -> SequenceModel:
                     "Train with a fixed solver, such as --set solver=rk4."
                 )
     remake_weights(layer.all_cells())
-    return copy.deepcopy(model).float().cpu().eval()
+    made = copy.deepcopy(model).float().cpu().eval()
+    made.start = copy.deepcopy(model.start)  # which stays float64
+    return made
 
 
 class ObservationCell(Cell):
@@ -133,17 +135,18 @@ class ObservationCell(Cell):
 
         x  = (values, observed);  values (x - mean) / std where observed, else 0
         dt = dt / unit, at most max_gap
-        y  = head(layers(x, dt)): probabilities of classes, or values in the target's own units
+        y  = head(layers(x, dt)) + start(x, dt): probabilities of classes, or values in the target's own units
 
     Its input is `(values, observed)`, `2 D` features, as the layer's door gives them. State: those of the encoder and
-    of all layers.
+    of all layers, then that of the linear start.
     """
 
     def __init__(self, deployment: Deployment):
         model = deployment.model
         layer = model.layer
         super().__init__(2 * layer.input_size, layer.hidden_size)
-        self.model, self.layer = model, layer
+        self.head, self.layer = model.head, layer
+        self.start = None if model.start is None else copy.deepcopy(model.start).float()
         self.features = layer.input_size
         self.output_size = model.head.out_features
         self.classes = deployment.classes
@@ -164,17 +167,19 @@ class ObservationCell(Cell):
         self.counts = [len(cell.initial_state(1, self._like())) for cell in self.cells]
 
     def _like(self) -> Tensor:
-        return self.model.head.weight.detach()
+        return self.head.weight.detach()
 
     def initial_state(self, batch: int, like: Tensor) -> State:
-        """Those of all cells, one after the other."""
-        return tuple(part.contiguous() for cell in self.cells for part in cell.initial_state(batch, like))
+        """Those of all cells, one after the other, and that of the linear start."""
+        start = () if self.start is None else self.start.running.initial_state(batch, like)
+        return tuple(part.contiguous() for cell in self.cells for part in cell.initial_state(batch, like)) + start
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
         """Performs one step."""
-        y, after, parts = self._scaled(x), [], iter(state)
-        dt = dt if self.time_scale == 1.0 else dt / self.time_scale
-        dt = dt if self.layer.max_gap is None else dt.clamp(max=self.layer.max_gap)
+        values, seen = self._scaled(x)
+        y, after, parts = torch.cat([values, seen], dim=-1) if self.layer.missing else values, [], iter(state)
+        elapsed = dt if self.time_scale == 1.0 else dt / self.time_scale
+        dt = elapsed if self.layer.max_gap is None else elapsed.clamp(max=self.layer.max_gap)
         levels: list[Tensor] = []
         for index, cell in enumerate(self.cells, start=-len(self.layer.encoders)):
             if index >= 0:
@@ -184,15 +189,25 @@ class ObservationCell(Cell):
             own = tuple(next(parts) for _ in range(self.counts[index + len(self.layer.encoders)]))
             y, new = cell.prepare()(cell.project(y), own, dt)
             after.extend(new)
-        return self._answer(self.model.head(y)), tuple(after)
+        output = self.head(y)
+        if self.start is not None:
+            started, new = self.start.step(values, seen > 0, elapsed, tuple(parts))
+            output, after = output + started, [*after, *new]
+        return self._answer(output), tuple(after)
 
-    def _scaled(self, x: Tensor) -> Tensor:
+    def scaling(self) -> list[Tensor]:
+        """Returns the numbers that bring values, features of the linear start and answers to other units."""
+        start = () if self.start is None else (self.start.get_buffer(name) for name in ("mean", "std", "low", "high"))
+        return [*self.buffers(recurse=False), *start]
+
+    def _scaled(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the scaled values, 0 where they are missing, and whether they were observed."""
         values, observed = x.chunk(2, dim=-1)
         if self.scales:
             values = ((values - self.mean) - self.mean_rest) / self.std
         if not self.layer.missing:
-            return values
-        return torch.cat([torch.where(observed > 0, values, torch.zeros_like(values)), observed], dim=-1)
+            return values, observed
+        return torch.where(observed > 0, values, torch.zeros_like(values)), observed
 
     def _answer(self, y: Tensor) -> Tensor:
         if self.classes:

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .._model import SequenceModel
+from ..baselines._features import Summaries
 from ._pipeline import Deployment
 
 
@@ -53,7 +55,8 @@ def answers(deployment: Deployment, series: Series, *, double: bool = False) -> 
         double: In float64.
     """
     scaler, target, dtype = deployment.scaler, deployment.target_scaler, torch.float64 if double else torch.float32
-    model = copy.deepcopy(deployment.model).double() if double else deployment.model
+    model = _answering_every_step(deployment.model)
+    model = model.double() if double else model
     x, observed, dt = map(torch.from_numpy, series)
     values = torch.where(observed, x, 0).double()
     if scaler is not None:
@@ -61,16 +64,19 @@ def answers(deployment: Deployment, series: Series, *, double: bool = False) -> 
         values = (values - mean) / std
     scaled = torch.where(observed, values, 0).to(dtype)
     gaps = (dt.double() / (1.0 if scaler is None else scaler.dt)).to(dtype)
-    layer = model.layer
-    before, layer.outputs = layer.outputs, "all"
-    try:
-        with torch.no_grad():
-            y = model(scaled, dt=gaps, **({"observed": observed} if deployment.missing else {}))
-    finally:
-        layer.outputs = before
+    with torch.no_grad():
+        y = model(scaled, dt=gaps, **({"observed": observed} if deployment.missing else {}))
     if deployment.classes:
         return y.softmax(-1).numpy()
     return (y if target is None else target.inverse_target(y)).numpy()
+
+
+def _answering_every_step(model: SequenceModel) -> SequenceModel:
+    model = copy.deepcopy(model)
+    model.layer.outputs = "all"
+    if model.start is not None and isinstance(model.start.features, Summaries):
+        model.start.features.every_step = True
+    return model
 
 
 def tolerances(deployment: Deployment) -> NDArray[np.float64]:

@@ -50,7 +50,7 @@ def verdict(summary: Mapping[str, Any], *, series: int, start: str, forecast: bo
         return None
     metric = summary["metric"] if summary["metric"] in summary["test"] else "loss"
     own = summary["test"][metric]
-    if best[0].startswith("linear") and start == "linear" and own == best[1]:
+    if best[0].startswith("linear") and start != "none" and own == best[1]:
         found = f'Training did not improve on the linear start ({metric} {own:.4g}), so the model is "{best[0]}".'
     else:
         found = f'The model does not beat the baseline "{best[0]}" ({metric} {own:.4g}, baseline {best[1]:.4g}).'

@@ -36,7 +36,7 @@ class Recurrent:
 
     def initial_state(self) -> State:
         """Returns the state of one new series."""
-        return tuple(part.detach().clone() for part in self._model.layer.initial_state(1))
+        return tuple(part.detach().clone() for part in self._model.initial_state(1))
 
     @torch.no_grad()
     def run(self, x: Tensor, state: State, **times: Tensor) -> tuple[Tensor, State]:
@@ -113,12 +113,12 @@ def follow(trained: Trained) -> tuple[Reading, Followed]:
         raise ValueError(f"{trained.path} was trained on the task {trained.config.data.source}, which is not a stream.")
     if reading.window and not reading.per_step and not reading.horizon:
         raise ValueError("the model answers once per window of a series: train without a window to stream.")
-    if (model.start is not None or model.relative is not None) and not reading.window:
-        raise ValueError("a model with a linear start needs whole series: train with --start none to stream.")
     if {"channel", "row_per_series"} & reading.options.keys():
         raise ValueError("the model was trained on a file without a row per time: a stream has one.")
     if reading.horizon and not reading.per_step:
         return reading, Windowed(model, reading.window)
+    if model.start is not None:
+        _ = model.start.running  # refuses features that need whole series
     if model.layer.bidirectional:
         raise ValueError("a bidirectional model reads a series backwards too, which a stream cannot: train without it.")
     return reading, Recurrent(model)

@@ -105,8 +105,8 @@ def assemble(
     goal = (objective or usual()).with_settings(settings.metric, settings.class_weights, parts.train)
     with _own_random_numbers(settings.seed):
         built, linear = network_for(model, parts, network or {}), None
-        if start == "linear":
-            built, linear = with_start(built, parts, settings)
+        if start != "none":
+            built, linear = with_start(built, parts, settings, start)
         check_fits(built, goal, parts, settings)
         notes = notes_on(goal, parts, settings)
         return Assembly(parts, goal, built, settings, notes, linear, torch.get_rng_state())

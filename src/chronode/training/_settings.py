@@ -16,7 +16,7 @@ AVERAGES = ("none", "ema", "swa")
 ACCELERATORS = ("cpu", "gpu", "auto")
 STRATEGIES = ("auto", "ddp", "ddp_find_unused_parameters_true")
 PRECISIONS = ("32", "bf16")
-STARTS = ("none", "linear")
+STARTS = ("none", "linear", "summaries")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,9 @@ from ..tasks._task import Parts
 from ._settings import Settings
 
 
-def with_start(network: SequenceModel, parts: Parts, settings: Settings) -> tuple[SequenceModel, StartFit]:
+def with_start(
+    network: SequenceModel, parts: Parts, settings: Settings, start: str = "linear"
+) -> tuple[SequenceModel, StartFit]:
     """Returns the network behind a linear model, and how that model was fitted.
 
     Its held-out outputs are those of models that did not see the series, so that the network does not learn to trust a
@@ -21,13 +23,17 @@ def with_start(network: SequenceModel, parts: Parts, settings: Settings) -> tupl
         network: Built from a spec.
         parts: Series to train and to choose by.
         settings: How to train; the seed divides the series into folds.
+        start: "linear": the features that validate best; "summaries": those that can be updated step by step.
     """
     spec = network.spec
     if spec is None:
-        raise ValueError("start='linear' needs a model that is built from a spec or a name.")
+        raise ValueError(f"start={start!r} needs a model that is built from a spec or a name.")
     if spec.symbols is not None:
-        raise ValueError("start='linear' needs numbers: symbols have no linear start.")
-    fitted = fit_start(parts.train, parts.valid, relative=spec.relative, seed=settings.seed)
+        raise ValueError(f"start={start!r} needs numbers: symbols have no linear start.")
+    if start == "summaries" and spec.relative is not None:
+        raise ValueError("a forecast from windows starts from their last values: use start='linear'.")
+    kinds = ("summaries",) if start == "summaries" else None
+    fitted = fit_start(parts.train, parts.valid, kinds=kinds, relative=spec.relative, seed=settings.seed)
     return put_start(network, fitted), fitted
 
 
