@@ -39,13 +39,13 @@ help:
 	@echo 'make lint       ruff and the type checker'
 	@echo 'make format     let ruff repair layout and imports'
 	@echo 'make bench      time the models'
-	@echo 'make gpu-report write what the GPU kernels take of a GPU into benchmarks/gpu.md'
+	@echo 'make gpu-report write the compiler report of the GPU kernels to benchmarks/gpu.md'
 	@echo 'make results    write RESULTS.md and results/index.html from the ledger of runs'
 	@echo 'make docs       build the site into build/site; a broken link or reference fails'
 	@echo 'make gallery    run the examples of the gallery and write their pages'
 	@echo 'make wheel      build a wheel, install it into an empty environment and try it there'
 	@echo 'make setup      only the set-up that the others begin with'
-	@echo 'make lock       resolve the pinned packages anew'
+	@echo 'make lock       resolve the pinned packages again'
 	@echo 'make clean      remove everything built; $(VENV) stays'
 
 demo: $(READY)

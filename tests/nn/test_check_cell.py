@@ -29,9 +29,9 @@ def test_random_numbers_and_modes_of_the_caller_stay(register):
 
 def test_wrong_calls(register):
     register(Leaky)
-    with pytest.raises(ValueError, match="there is no check 'pading'; the checks are contract, purity"):
+    with pytest.raises(ValueError, match="unknown check 'pading'; the checks are contract, purity"):
         check_cell("mine", leave_out=["pading"])
-    with pytest.raises(ValueError, match="dropout is varied by the checks themselves: leave it out"):
+    with pytest.raises(ValueError, match="dropout cannot be set, because the checks vary it"):
         check_cell("mine", dropout=0.5)
     with pytest.raises(TypeError, match="has no setting 'tua'; it has tau. Did you mean 'tau'"):
         check_cell("mine", tua=1.0)
@@ -152,13 +152,13 @@ class BranchesOnNumbers(Leaky):
 FAULTY_CELLS = [
     (StateIsNoTuple, "contract", "with state a tuple, got Tensor"),
     (OutputTooWide, "contract", "y has shape (3, 8), expected (batch, output_size) = (3, 4)"),
-    (AlwaysDouble, "contract", "y is torch.float64 where x is torch.float32"),
-    (Remembers, "purity", "leaves attributes behind: calls"),
+    (AlwaysDouble, "contract", "y is torch.float64 although x is torch.float32"),
+    (Remembers, "purity", "sets attributes: calls"),
     (WritesInPlace, "purity", "writes to state[0] in place"),
     (SeesTheBatch, "padding_changes_nothing", "padded batch against each sequence alone: y differs by"),
     (SeesTheBatch, "rows_do_not_see_each_other", "other sequences after the first one has changed: y differs by"),
     (MixesRowsAndUnits, "as_many_sequences_as_units", "among B = H against it in a batch of 1 differs by"),
-    (IgnoresTime, "time_as_registered", "registered with time='native', yet doubling dt moves y by 0 only"),
+    (IgnoresTime, "time_as_registered", "registered with time='native', but doubling dt changes y by only 0"),
     (DividesByTime, "zero_gaps", "dt = 0 everywhere: y is nan"),
     (RootOfTime, "zero_gaps", "the gradient by dt is nan"),
     (Overflows, "huge_inputs", "inputs of 1e4 in torch.float32: y is inf"),
@@ -168,7 +168,7 @@ FAULTY_CELLS = [
         "gradients_are_right",
         "the gradient by x in a random direction against finite differences differs by",
     ),
-    (IdleParameter, "training", "cells.0.idle get no gradient"),
+    (IdleParameter, "training", "cells.0.idle have no gradient"),
     (UnsavedChoice, "state_dict_holds_everything", "a layer with loaded weights: y differs by"),
     (UnsavedBuffer, "state_dict_holds_everything", "a layer with loaded weights: y differs by"),
     (CannotBePickled, "copies", "pickle"),
@@ -187,7 +187,7 @@ def test_faulty_cell_is_caught(register, cell, check, message):
 
 def test_time_must_be_ignored_where_it_was_promised(register):
     register(Leaky, time="none")
-    with pytest.raises(AssertionError, match="registered with time='none', yet with doubled dt its y differs by"):
+    with pytest.raises(AssertionError, match="registered with time='none', but with doubled dt its y differs by"):
         check_only("time_as_registered")
 
 

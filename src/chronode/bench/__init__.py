@@ -1,1 +1,1 @@
-"""What is timed, and against whom: `chronode bench`."""
+"""Benchmarks: the cases and measurements of `chronode bench`."""

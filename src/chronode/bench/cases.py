@@ -1,4 +1,4 @@
-"""The shapes that are timed, what each is compared with, and the least ratios that must be reached."""
+"""The benchmark cases: shapes, contenders, and the speed-ups to reach."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..kernels import backend
 from ..nn._registry import create
 
 Products = list[tuple[int, int, int]]
-"""Matrix products of one time step and sample, as (rows per sample, inner size, columns)."""
+"""Matrix products of one time step and sample: (rows per sample, inner size, columns)."""
 
 
 @dataclass(frozen=True)
@@ -22,15 +22,15 @@ class BenchCase:
 
     Attributes:
         name: Shown in the table.
-        model: a registered model.
-        time: Steps T.
-        batch: Sequences B.
-        features: D.
-        hidden: H.
-        layers: L.
-        settings: Of the model.
-        products: Matrix products that one step of one sample needs in the forward pass; None: no limit is shown.
-        goals: Least speed-up over a contender ("loop", "lstm", "ncps"), or largest multiple of the "limit".
+        model: Name of a registered model.
+        time: Number of steps T.
+        batch: Number of sequences B.
+        features: Number of input features D.
+        hidden: Number of units H.
+        layers: Number of layers L.
+        settings: Settings of the model.
+        products: Matrix products of one step and sample in the forward pass; if None, no limit is shown.
+        goals: Minimum speed-up over a contender ("loop", "lstm", "ncps"), or maximum multiple of the "limit".
     """
 
     name: str
@@ -45,14 +45,14 @@ class BenchCase:
     goals: dict[str, float] = field(default_factory=dict)
 
     def data(self, device: str = "cpu") -> tuple[Tensor, Tensor]:
-        """x `(B, T, D)` and dt `(B, T)`."""
+        """Returns x `(B, T, D)` and dt `(B, T)`."""
         rng = torch.Generator().manual_seed(0)
         x = torch.randn(self.batch, self.time, self.features, generator=rng)
         dt = torch.rand(self.batch, self.time, generator=rng) + 0.5
         return x.to(device), dt.to(device)
 
     def contenders(self, device: str = "cpu") -> dict[str, Callable[[], Tensor]]:
-        """By name, forward passes of what is compared; "chronode" is ours."""
+        """Returns the forward passes to compare, by name."""
         x, dt = self.data(device)
         torch.manual_seed(0)
         layer = create(self.model, self.features, self.hidden, self.layers, **self.settings).to(device)
@@ -122,5 +122,5 @@ CASES = (
 
 
 def all_models(names: list[str]) -> list[BenchCase]:
-    """Returns every named model at one shape, for comparison with torch.nn.LSTM: none may be slower than 60 times."""
+    """Returns every named model at one shape, for comparison with torch.nn.LSTM; none may be over 60 times slower."""
     return [BenchCase(name, name, 256, 64, 8, 64, goals={"lstm": 1 / 60}) for name in names]

@@ -1,4 +1,4 @@
-"""Figures of the step compiler: every model without a hand-written kernel, its loop against its compiled step."""
+"""Benchmarks of the step compiler: loop against compiled step, for every model without a hand-written kernel."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Run = Callable[[], Tensor]
 
 @dataclass(frozen=True)
 class SpeedUp:
-    """A speed-up.
+    """A measured speed-up.
 
     Attributes:
-        name: What was run.
-        against: What it is compared with.
-        theirs: Median seconds of a training batch of that.
-        ours: Of the compiled step.
-        first: Seconds to trace and build it, where it was not in the cache.
+        name: Name of the compiled model.
+        against: Name of the reference.
+        theirs: Median seconds per training batch of the reference.
+        ours: Median seconds per training batch of the compiled step.
+        first: Seconds to trace and build the step with an empty cache.
     """
 
     name: str
@@ -47,7 +47,7 @@ class SpeedUp:
 
 
 class Leaky(Cell):
-    """h' = h e^(-dt) + tanh(W x + U h + b);  y = h': the README's own cell."""
+    """h' = h e^(-dt) + tanh(W x + U h + b);  y = h': an example of a user's cell."""
 
     def __init__(self, input_size: int, hidden_size: int):
         super().__init__(input_size, hidden_size)
@@ -62,7 +62,7 @@ class Leaky(Cell):
 
 
 def time_models(names: Sequence[str], repeats: int, tell: Callable[[str], None]) -> list[SpeedUp]:
-    """Loop and compiled step of each named model at T256 B32 H64; models with a hand-written kernel are left out."""
+    """Times loop and compiled step of each named model at T256 B32 H64, except those with a hand-written kernel."""
     figures = []
     for name in names:
         layer = create(name, 8, 64)
@@ -75,22 +75,22 @@ def time_models(names: Sequence[str], repeats: int, tell: Callable[[str], None])
 def against_loop(name: str, layer: Layer, steps: int, batch: int, repeats: int) -> SpeedUp:
     """Times the compiled step of a layer and the loop of the driver."""
     x, dt = torch.randn(batch, steps, layer.input_size), torch.rand(batch, steps) + 0.5
-    # One sequence is a step shorter: torch's own loops, which some models have, do not run unequal lengths.
-    how: dict[str, Any] = {"dt": dt, "lengths": [steps - 1] + [steps] * (batch - 1)}
+    # One sequence is shorter by a step: with unequal lengths, no model falls back on torch's own loops.
+    options: dict[str, Any] = {"dt": dt, "lengths": [steps - 1] + [steps] * (batch - 1)}
     if layer.missing:
-        how["observed"] = torch.rand(x.shape) < 0.7
+        options["observed"] = torch.rand(x.shape) < 0.7
 
     def loop() -> Tensor:
         with backend("torch"):
-            return layer(x, **how)[0]
+            return layer(x, **options)[0]
 
     first = _prepare(layer)
-    ours, theirs = _medians([lambda: layer(x, **how)[0], loop], repeats)
+    ours, theirs = _medians([lambda: layer(x, **options)[0], loop], repeats)
     return SpeedUp(name, "loop", theirs, ours, first)
 
 
 def time_lstm(repeats: int) -> list[SpeedUp]:
-    """Times an LSTM and that of torch on sequences of equal and unequal length."""
+    """Times our LSTM and torch's on sequences of equal and unequal length."""
     figures = []
     for steps, batch, hidden, unequal in ((1000, 128, 128, False), (512, 64, 64, True)):
         layer, torch_lstm = create("lstm", 8, hidden), nn.LSTM(8, hidden, batch_first=True)
@@ -111,12 +111,12 @@ def time_lstm(repeats: int) -> list[SpeedUp]:
 
 
 def time_leaky(repeats: int) -> SpeedUp:
-    """Returns a cell written by a user."""
+    """Times a cell written by a user."""
     return against_loop("leaky (a user's cell) T1000 B64 H64", Layer(Leaky, 8, 64), 1000, 64, repeats)
 
 
 def _prepare(layer: Layer) -> float:
-    """Builds the layer's kernels and lets it use them; seconds that took."""
+    """Builds and enables the layer's kernels; returns the seconds this took."""
     start = time.perf_counter()
     for cell in compiler.cells_of(layer):
         kernel_of(cell)
@@ -125,13 +125,13 @@ def _prepare(layer: Layer) -> float:
 
 
 def _medians(runs: Sequence[Run], repeats: int) -> list[float]:
-    """Median seconds of forward and backward, interleaved so that a busy moment hits all."""
+    """Returns median seconds of forward and backward, interleaved so that a busy moment affects all."""
     seconds: list[list[float]] = [[] for _ in runs]
     for round_number in range(repeats + 1):
         for run, found in zip(runs, seconds, strict=True):
             start = time.perf_counter()
             run().sum().backward()
-            if round_number > 0:  # the first round warms caches and allocators up
+            if round_number > 0:  # the first round warms up caches and allocators
                 found.append(time.perf_counter() - start)
     return [statistics.median(found) for found in seconds]
 
@@ -142,7 +142,7 @@ def as_dict(models: Sequence[SpeedUp], others: Sequence[SpeedUp]) -> dict[str, A
 
 
 def summary(models: Sequence[SpeedUp]) -> dict[str, float]:
-    """Geometric mean and least of the speed-ups, and the median time of a first use."""
+    """Returns the geometric mean and minimum of the speed-ups, and the median time of the first use."""
     return {
         "geometric mean, loop / compiled": math.exp(statistics.mean(math.log(figure.ratio) for figure in models)),
         "least, loop / compiled": min(figure.ratio for figure in models),
@@ -151,7 +151,7 @@ def summary(models: Sequence[SpeedUp]) -> dict[str, float]:
 
 
 def as_markdown(models: Sequence[SpeedUp], others: Sequence[SpeedUp], machine: str) -> str:
-    """Returns the results as tables, with the machine named below."""
+    """Returns the results as tables, followed by the machine."""
     lines = ["| figure | value |", "| --- | ---: |"]
     lines += [f"| {name} | {value:.1f} |" for name, value in summary(models).items()]
     lines += [f"| {one.against} / {one.name} | {one.ratio:.1f} |" for one in others]

@@ -1,4 +1,4 @@
-"""What the GPU kernels take of a GPU, and the least time that their memory traffic takes: computed, not measured.
+"""Resources of the GPU kernels and a lower bound on their time from memory traffic: computed, not measured.
 
 `python -m chronode.bench.gpu -o benchmarks/gpu.md` writes the report; it needs triton, but no GPU.
 """
@@ -35,7 +35,7 @@ class Shape:
     layers: int
 
     def traffic(self, keep: bool) -> int:
-        """Bytes that forward and backward read and write, each array once, in float32."""
+        """Returns the bytes that forward and backward read and write, each array once, in float32."""
         elements = self.time * self.batch * self.hidden
         # Forward: u written by the product and read by the kernel, y written; forces and states at every 8th step.
         forward = 3 * elements + (elements + 2 * elements // 8 if keep else 2 * elements // 128)
@@ -63,10 +63,11 @@ SHAPES = (
 
 def report() -> Iterator[str]:
     """Yields the report, line by line, in Markdown."""
-    yield "# The GPU kernels, as the compiler sees them"
+    yield "# Compiler report of the GPU kernels"
     yield ""
-    yield "Nothing here was measured: no GPU was at hand. Registers, spills and shared memory are those of the compiled"
-    yield "kernels (`cuobjdump --dump-resource-usage`; for gfx942 the assembler's own); the rest is computed from them."
+    yield "Nothing here was measured, because no GPU was available. Registers, spills and shared memory are those of"
+    yield "the compiled kernels (`cuobjdump --dump-resource-usage`; the assembler for gfx942); the rest is computed"
+    yield "from them."
     yield "`make gpu-report` writes this page."
     yield from _resources()
     yield from _occupancy()
@@ -76,7 +77,7 @@ def report() -> Iterator[str]:
 def _resources() -> Iterator[str]:
     from ..kernels.triton._compile import TARGETS, compile_for, variants
 
-    yield from ("", "## Registers of a thread, bytes spilled, bytes of shared memory", "")
+    yield from ("", "## Registers per thread, bytes spilled, bytes of shared memory", "")
     yield "| kernel | " + " | ".join(TARGETS) + " | sm_80, bfloat16 | warps of 64 on an sm_80 multiprocessor |"
     yield "| --- |" + " ---: |" * (len(TARGETS) + 2)
     for variant in variants():
@@ -91,8 +92,8 @@ def _occupancy() -> Iterator[str]:
     from ..kernels.triton._steps import tiles
 
     forward, backward = (next(v for v in variants() if v.name == f"UnICORNN {way}") for way in ("forward", "backward"))
-    yield from ("", "## How full UnICORNN's kernels make a GPU, at B = 64", "")
-    yield "A program is one warp; a multiprocessor holds at most 32 programs. Programs beyond those that fit wait."
+    yield from ("", "## Occupancy of UnICORNN's kernels at B = 64", "")
+    yield "A program is one warp; a multiprocessor holds at most 32 programs. The others wait."
     yield ""
     yield (
         "| H | programs | forward: registers, warps that fit | backward: registers, warps that fit | "
@@ -108,9 +109,9 @@ def _occupancy() -> Iterator[str]:
 
 
 def _roofline() -> Iterator[str]:
-    yield from ("", "## Least time of one training batch: bytes moved / bandwidth (computed)", "")
+    yield from ("", "## Lower bound on the time of one training batch: bytes moved / bandwidth (computed)", "")
     yield "The time of the memory traffic alone, in float32, with every array read and written once. The recurrence is"
-    yield "a chain of T steps, which takes T times the latency of a step at least: not counted, nor are launches."
+    yield "a chain of T steps and takes at least T times the latency of a step; this and launches are not included."
     yield ""
     yield "| shape | memory | MiB | " + " | ".join(BANDWIDTH) + " |"
     yield "| --- | --- | ---: |" + " ---: |" * len(BANDWIDTH)
@@ -125,7 +126,7 @@ def _roofline() -> Iterator[str]:
 def main() -> None:
     """Prints the report, or writes it to a file."""
     parser = argparse.ArgumentParser(description="Write the report on the GPU kernels.")
-    parser.add_argument("-o", "--output", type=Path, help="file to write; by default the report is printed")
+    parser.add_argument("-o", "--output", type=Path, help="output file; by default the report is printed")
     output = parser.parse_args().output
     text = "\n".join(report()) + "\n"
     if output is None:

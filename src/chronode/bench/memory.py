@@ -1,4 +1,4 @@
-"""Peak memory of one training batch, measured in a process of its own."""
+"""Peak memory of one training batch, measured in a separate process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MEMORY_CASES = (
 
 
 def peak_mebibytes(case: BenchCase) -> float:
-    """Peak memory beyond the process, the input and the weights, in MiB."""
+    """Returns the peak memory in MiB, beyond the process, the input and the weights."""
     command = [sys.executable, "-c", f"from chronode.bench.memory import _child; _child({case.name!r})"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
@@ -31,7 +31,7 @@ def _child(name: str) -> None:
     x, dt = case.data()
     layer = create(case.model, case.features, case.hidden, case.layers, **case.settings)
     layer(x[:, :8], dt=dt[:, :8])[0].sum().backward()  # loads libraries, starts threads
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew from here
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     before = _status("VmRSS")
     layer(x, dt=dt)[0].sum().backward()
     print((_status("VmHWM") - before) / 1024)

@@ -1,4 +1,4 @@
-"""Runs the cases and tells the outcome: tables, JSON, Markdown."""
+"""Runs the benchmark cases and reports the results: tables, JSON, Markdown."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class CaseTimes:
-    """One case's outcome: by contender, seconds of training and inference."""
+    """Results of one case: seconds of training and inference, by contender."""
 
     case: BenchCase
     times: dict[str, Timing]
 
     def ratio(self, other: str) -> float | None:
-        """Returns how many times faster ours trains than `other`; for the limit, how many times slower."""
+        """Returns how many times faster chronode trains than `other`; for the limit, how many times slower."""
         if other not in self.times:
             return None
         ours, theirs = self.times["chronode"].train, self.times[other].train
@@ -49,7 +49,7 @@ class CaseTimes:
 def run_cases(
     cases: Sequence[BenchCase], repeats: int, tell: Tell, only: set[str] | None = None, device: str = "cpu"
 ) -> list[CaseTimes]:
-    """Times the cases one after the other; the goals and the limit are those of a CPU."""
+    """Times the cases one after another; goals and limits apply to the CPU only."""
     rows = []
     for case in cases:
         times = time_case(case, repeats, tell, only, device)
@@ -70,7 +70,7 @@ def scaled(case: BenchCase) -> list[BenchCase]:
 
 
 def machine() -> dict[str, Any]:
-    """Returns what the figures were measured on."""
+    """Returns the machine and the versions of the measurements."""
     gpu = {"gpu": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}
     return gpu | {
         "cpu": cpu_model(),
@@ -98,7 +98,7 @@ def as_dict(rows: Sequence[CaseTimes], memory: dict[str, float]) -> dict[str, An
 
 
 def measure_memory(tell: Tell) -> dict[str, float]:
-    """Peak memory of each memory case, in MiB."""
+    """Returns the peak memory of each memory case, in MiB."""
     found = {}
     for case in MEMORY_CASES:
         tell(f"memory: {case.name}")
@@ -107,7 +107,7 @@ def measure_memory(tell: Tell) -> dict[str, float]:
 
 
 def as_markdown(rows: Sequence[CaseTimes], memory: dict[str, float]) -> str:
-    """Returns the results as a table with the machine below."""
+    """Returns the results as a table, followed by the machine."""
     lines = [
         "| shape | chronode ms | inference ms | loop / ours | torch LSTM / ours | ncps / ours | ours / limit |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -145,11 +145,11 @@ def tell(ratio: float) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Writes a report whole."""
+    """Writes a report atomically."""
     with replacing(path) as draft:
         draft.write_text(text)
 
 
 def write_json(path: Path, rows: Sequence[CaseTimes], memory: dict[str, float]) -> None:
-    """Writes the outcome as JSON."""
+    """Writes the results as JSON."""
     write(path, json.dumps(as_dict(rows, memory), indent=2) + "\n")

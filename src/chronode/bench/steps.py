@@ -1,4 +1,4 @@
-"""Single steps of live data against torch.nn.LSTMCell: `chronode bench --step`."""
+"""Single steps of live data compared with torch.nn.LSTMCell: `chronode bench --step`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODELS = ("mmrnn", "unicornn", "ltc", "irnn", "ernn")
 """The papers' models."""
 FEATURES, HIDDEN = 8, 64
 MOST = 3.0
-"""Times LSTMCell's time: what a stepper of a paper's model may take at most."""
+"""Maximum time of a stepper of a paper's model, as a multiple of LSTMCell's time."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class StepTiming:
     """Median microseconds of one step of one sequence, H = 64, without gradients.
 
     Attributes:
-        model: Its name.
+        model: Name of the model.
         stepper: `layer.stepper(1)`.
         step: `layer.step`.
-        lstm_cell: `torch.nn.LSTMCell` with its state passed on, in the same rounds.
+        lstm_cell: `torch.nn.LSTMCell` with a carried state, in the same rounds.
     """
 
     model: str
@@ -51,7 +51,7 @@ class StepTiming:
 def time_steps(
     models: Sequence[str] = MODELS, repeats: int = 7, calls: int = 200, tell: Callable[[str], None] = lambda _: None
 ) -> list[StepTiming]:
-    """Times steps of all models and of LSTMCell in turn, so that a busy moment hits all of them."""
+    """Times steps of all models and of LSTMCell in turn, so that a busy moment affects all of them."""
     x = torch.randn(1, FEATURES)
     lstm = nn.LSTMCell(FEATURES, HIDDEN)
     lstm_state = lstm(x)

@@ -1,4 +1,4 @@
-"""Times contenders interleaved in one run, so that a busy moment hits all of them."""
+"""Times contenders interleaved in one run, so that a busy moment affects all of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Report = Callable[[str], None]
 def time_case(
     case: BenchCase, repeats: int, tell: Report, only: set[str] | None = None, device: str = "cpu"
 ) -> dict[str, Timing]:
-    """Returns each contender's times; a contender that takes long is repeated less often, at least 3 times."""
+    """Returns each contender's times; slow contenders are repeated less often, but at least 3 times."""
     contenders = {name: run for name, run in case.contenders(device).items() if only is None or name in only}
     train: dict[str, list[float]] = {name: [] for name in contenders}
     inference: dict[str, list[float]] = {name: [] for name in contenders}
@@ -37,7 +37,7 @@ def time_case(
                 continue
             tell(f"{case.name}: {name}, round {round_number}/{repeats}")
             seconds = _train(run), _inference(run)
-            if round_number > 0:  # the first round warms caches and allocators up
+            if round_number > 0:  # the first round warms up caches and allocators
                 train[name].append(seconds[0])
                 inference[name].append(seconds[1])
     return {name: Timing(statistics.median(train[name]), statistics.median(inference[name])) for name in contenders}
@@ -57,7 +57,7 @@ def _inference(run: Callable[[], Tensor]) -> float:
 
 
 def _seconds_since(start: float, y: Tensor) -> float:
-    if y.is_cuda:  # the kernels are only queued so far
+    if y.is_cuda:  # so far the kernels are only queued
         torch.cuda.synchronize(y.device)
     return time.perf_counter() - start
 
@@ -65,9 +65,9 @@ def _seconds_since(start: float, y: Tensor) -> float:
 def limit(case: BenchCase, repeats: int = 30) -> Timing | None:
     """Returns the time of the matrix products alone, at the speed of a cached sgemm.
 
-    A training step needs each product of the forward pass and, for it, one for the gradient of its input and one for
-    that of its weights. Each shape's speed is the best of several row counts, so that the call's overhead is not
-    counted in.
+    For each product of the forward pass, a training step needs one more for the gradient of its input and one for that
+    of its weights. Each shape's speed is the best of several row counts, so that the overhead of a call is not
+    included.
     """
     if case.products is None:
         return None

@@ -1,4 +1,4 @@
-"""The shared suite: what every model must do, whoever wrote it.
+"""The shared test suite that every model must pass.
 
 >>> import chronode.testing
 >>> chronode.testing.check_cell("lstm")
@@ -49,7 +49,7 @@ CHECKS: tuple[Check, ...] = (
     saving.copies,
     saving.exported_step,
 )
-"""All checks. Each takes a `Case` and raises AssertionError; its docstring says what it demands."""
+"""All checks. Each takes a `Case` and raises AssertionError; its docstring states the requirement."""
 
 _VARIED_BY_THE_CHECKS = ("dropout", "bidirectional", "batch_first", "missing", "outputs", "memory")
 
@@ -58,13 +58,13 @@ def check_cell(name: str, *, agreement: float = 1e-9, leave_out: Collection[str]
     """Runs the shared suite on a registered model.
 
     Args:
-        name: Of the model, as registered.
-        agreement: How close two float64 computations of the same thing must be (see `Case`).
-        leave_out: Names of checks that this model cannot pass for a good reason.
-        settings: The model's own, `num_layers` and `residual`; all other settings of a layer are tried by the checks.
+        name: Name of the registered model.
+        agreement: Tolerance between two float64 computations of the same result (see `Case`).
+        leave_out: Names of checks to skip, if the model cannot pass them for a good reason.
+        settings: Settings of the model, `num_layers` and `residual`; the checks vary all other settings of a layer.
 
     Raises:
-        AssertionError: It lists every check that failed, what differed, where, and by how much.
+        AssertionError: A check failed. The message lists every failed check, what differed, where and by how much.
 
     Example:
         >>> check_cell("mmrnn", variant="driven", flow="gru")
@@ -72,10 +72,10 @@ def check_cell(name: str, *, agreement: float = 1e-9, leave_out: Collection[str]
     known = [check.__name__ for check in CHECKS]
     for left_out in leave_out:
         if left_out not in known:
-            raise ValueError(f"leave_out: there is no check {left_out!r}; the checks are {', '.join(known)}.")
+            raise ValueError(f"leave_out: unknown check {left_out!r}; the checks are {', '.join(known)}.")
     for setting in settings:
         if setting in _VARIED_BY_THE_CHECKS:
-            raise ValueError(f"{setting} is varied by the checks themselves: leave it out.")
+            raise ValueError(f"{setting} cannot be set, because the checks vary it.")
     case = Case(name, settings, agreement)
     with torch.random.fork_rng(devices=[]):
         case.layer()  # a wrong name or setting is the caller's error, not the model's

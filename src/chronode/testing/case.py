@@ -1,4 +1,4 @@
-"""What the checks work with: a model made the same way every time, data for it, and comparison of results."""
+"""Tools of the checks: reproducible models and data, and the comparison of results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..nn._registry import create, find_model
 
 
 class Data(NamedTuple):
-    """A small batch: `x (B, T, D)`, `dt (B, T)` with a gap of its own at every place, `lengths (B,)` with a 1."""
+    """A small batch: `x (B, T, D)`, `dt (B, T)` with different gaps everywhere, `lengths (B,)` including 1."""
 
     x: Tensor
     dt: Tensor
@@ -25,14 +25,14 @@ class Data(NamedTuple):
 
 @dataclass(frozen=True)
 class Case:
-    """A registered model with some of its settings; what every check takes.
+    """A registered model with settings: the argument of every check.
 
     Attributes:
-        name: Of the model.
-        settings: The model's own, and `num_layers` or `residual`.
-        agreement: How close two float64 computations of the same thing must be, relative to the larger of 1 and the
+        name: Name of the model.
+        settings: Settings of the model, and `num_layers` or `residual`.
+        agreement: Tolerance between two float64 computations of the same result, relative to the larger of 1 and the
             largest number. Rounding stays far below the default; an adaptive solver needs about 1e-4.
-        input_size: D, unlike the sizes of the other axes, so that no two are mistaken for each other.
+        input_size: D, different from the sizes of all other axes so that mixed-up axes are noticed.
         hidden_size: H.
     """
 
@@ -49,12 +49,12 @@ class Case:
         return layer.to(dtype).eval()
 
     def stack(self, **settings: Any) -> Layer:
-        """As `layer`, of two cells unless the case has a number of its own (and maybe settings for each of them)."""
+        """Like `layer`, with two cells unless the settings have a number of layers."""
         own = self.settings.get("num_layers", 1)
         return self.layer(num_layers=2 if own == 1 else own, **settings)
 
     def data(self, batch: int = 3, steps: int = 5, dtype: torch.dtype = torch.float64, seed: int = 0) -> Data:
-        """Data that is the same for the same arguments."""
+        """Returns data that depends only on the arguments."""
         rng = torch.Generator().manual_seed(seed)
         x = torch.randn(batch, steps, self.input_size, generator=rng, dtype=torch.float64)
         dt = 0.2 + torch.rand(batch, steps, generator=rng, dtype=torch.float64)
@@ -62,14 +62,14 @@ class Case:
         return Data(x.to(dtype), dt.to(dtype), lengths)
 
     def state(self, layer: Layer, batch: int) -> State:
-        """Returns a state that the layer can be in: that after two steps."""
+        """Returns a realistic state of the layer: its state after two steps."""
         before = self.data(batch, steps=2, dtype=next(layer.parameters()).dtype, seed=1)
         with torch.no_grad():
             return layer(before.x, dt=before.dt)[1]
 
     @property
     def exact(self) -> bool:
-        """Whether results agree better than an adaptive solver's do."""
+        """Whether results must agree more closely than those of an adaptive solver."""
         return self.agreement < 5e-5
 
     @property
@@ -82,7 +82,7 @@ Check = Callable[[Case], None]
 
 
 def check(function: Check) -> Check:
-    """Makes a check repeatable, and invisible to the random numbers of whoever calls it."""
+    """Makes a check reproducible and restores the caller's random state."""
 
     @functools.wraps(function)
     def repeatable(case: Case) -> None:
@@ -94,10 +94,10 @@ def check(function: Check) -> Check:
 
 
 def evaluate(layer: Layer, call: Callable[..., tuple[Tensor, State]], **inputs: Any) -> dict[str, Tensor]:
-    """Returns all that `call(**inputs)` gives, by name: y, the final state, and gradients.
+    """Returns the results of `call(**inputs)` by name: y, the final state, and gradients.
 
-    The gradients are those of a fixed weighted sum of y and state, by every input (a tensor or a tuple of them) and
-    every parameter.
+    The gradients are those of a fixed weighted sum of y and state with respect to every input (a tensor or a tuple of
+    tensors) and every parameter.
     """
     leaves: dict[str, Any] = {name: _leaf(value) for name, value in inputs.items()}
     y, state = call(**leaves)
@@ -114,7 +114,7 @@ def evaluate(layer: Layer, call: Callable[..., tuple[Tensor, State]], **inputs: 
 
 
 def cells(layer: Layer) -> list[Cell]:
-    """Returns the layer's cells, bottom up; of each layer the forward one first."""
+    """Returns the layer's cells from bottom to top; in each layer the forward cell comes first."""
     return cast(list[Cell], list(layer.cells))
 
 
@@ -135,8 +135,9 @@ def weighted_sum(y: Tensor, state: State) -> Tensor:
 
 
 def _weighted(result: Tensor) -> Tensor:
-    """Returns every time and unit has a weight of its own; samples do not, so that a batch is the sum of its
-    sequences.
+    """Returns the sum with a different weight for every time and unit, but not for every sample.
+
+    The result of a batch is therefore the sum of the results of its sequences.
     """
     shape = result.shape[1:] if result.dim() == 3 else result.shape[-1:]
     weights = torch.arange(1, shape.numel() + 1, dtype=result.dtype).cos().view(shape)
@@ -144,7 +145,7 @@ def _weighted(result: Tensor) -> Tensor:
 
 
 def agree(what: str, got: Mapping[str, Tensor], wanted: Mapping[str, Tensor], within: float) -> None:
-    """AssertionError unless both results have the same names and numbers."""
+    """Raises AssertionError unless both results have the same names and numbers."""
     if got.keys() != wanted.keys():
         raise AssertionError(f"{what}: there is {', '.join(got)}; expected {', '.join(wanted)}")
     for name in wanted:
@@ -152,7 +153,7 @@ def agree(what: str, got: Mapping[str, Tensor], wanted: Mapping[str, Tensor], wi
 
 
 def same(what: str, got: Tensor, wanted: Tensor, within: float) -> None:
-    """AssertionError unless two tensors agree; it says where they are furthest apart, and by how much."""
+    """Raises AssertionError unless two tensors agree, with the place and size of the largest difference."""
     if got.shape != wanted.shape:
         raise AssertionError(f"{what} has shape {tuple(got.shape)}, expected {tuple(wanted.shape)}")
     if got.numel() == 0:
@@ -170,7 +171,7 @@ def same(what: str, got: Tensor, wanted: Tensor, within: float) -> None:
 
 
 def finite(what: str, results: Mapping[str, Tensor]) -> None:
-    """AssertionError unless all numbers are finite."""
+    """Raises AssertionError unless all numbers are finite."""
     for name, result in results.items():
         wrong = (~torch.isfinite(result)).nonzero()
         if len(wrong):
@@ -181,6 +182,6 @@ def finite(what: str, results: Mapping[str, Tensor]) -> None:
 
 
 def require(condition: bool, message: str) -> None:
-    """AssertionError with `message` unless the condition holds."""
+    """Raises AssertionError with `message` unless the condition holds."""
     if not condition:
         raise AssertionError(message)

@@ -1,6 +1,6 @@
-"""The plainest way to run a stack: one sequence after the other, one step after the other, nothing padded.
+"""A reference implementation of a stack: one sequence after another, step by step, without padding.
 
-It shares no code with the driver, the layer and the kernels, so that it can say whether they are right.
+It shares no code with the driver, the layer and the kernels, so it is an independent check of them.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .case import cells
 def run_stack(
     layer: Layer, x: Tensor, dt: Tensor, lengths: Tensor, masks: Sequence[Tensor] | None = None
 ) -> tuple[Tensor, State]:
-    """Returns what `layer(x, dt=dt, lengths=lengths)` must give for `x (B, T, D)`, `dt (B, T)` from the initial state.
+    """Returns the correct result of `layer(x, dt=dt, lengths=lengths)` for `x (B, T, D)` and `dt (B, T)`.
 
-    The dropout `masks (B, output_size)`, one per layer, are multiplied onto each layer's outputs.
+    The outputs of each layer are multiplied by its dropout mask, `masks (B, output_size)`, one per layer.
     """
     outputs, states = [], []
     for i, n in enumerate(lengths.tolist()):
@@ -52,9 +52,7 @@ def _one_sequence(layer: Layer, x: Tensor, dt: Tensor, masks: list[Tensor]) -> t
 
 
 def _encoded(layer: Layer, x: Tensor, dt: Tensor, directions: int) -> tuple[list[Tensor], list[State]]:
-    """Returns what each direction reads: x, or with `missing` what its encoder makes of an x that was observed
-    throughout.
-    """
+    """Returns the input of each direction: x, or with `missing` the encoding of a fully observed x."""
     if not layer.missing:
         return [x] * directions, []
     observed = torch.cat([x, torch.ones_like(x)], dim=-1)
@@ -63,9 +61,7 @@ def _encoded(layer: Layer, x: Tensor, dt: Tensor, directions: int) -> tuple[list
 
 
 def _packed(states: list[State]) -> State:
-    """Returns each part of the cells' states as `(cells, 1, size)`; a layer returns narrower ones with zeros behind
-    them.
-    """
+    """Returns each part of the cells' states as `(cells, 1, size)`; narrower parts are padded with zeros."""
     packed = []
     for parts in zip(*states, strict=True):
         stacked = parts[0].new_zeros(len(parts), 1, max(part.shape[1] for part in parts))
@@ -78,7 +74,7 @@ def _packed(states: list[State]) -> State:
 def _run(cell: Cell, x: Tensor, dt: Tensor, direction: int) -> tuple[Tensor, State]:
     if direction == 0:
         return _forward(cell, x, dt)
-    # Read from the last step: the gap met before step n is then that between n and n + 1.
+    # Read from the last step: the gap before step n is then the one between n and n + 1.
     order = list(range(len(x) - 1, -1, -1))
     gaps = torch.stack([dt[0], *(dt[n + 1] for n in order[1:])])
     y, state = _forward(cell, x[order], gaps)

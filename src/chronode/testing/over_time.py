@@ -1,4 +1,4 @@
-"""Checks of what happens along time: padding, pieces, single steps, gaps."""
+"""Checks along the time axis: padding, pieces, single steps, gaps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .case import Case, agree, calling, check, evaluate, finite, require, same
 
 @check
 def padding_changes_nothing(case: Case) -> None:
-    """A padded batch gives each sequence what it gets alone: outputs, final state and gradients."""
+    """Each sequence of a padded batch has the results that it has alone: outputs, final state and gradients."""
     layer, (x, dt, lengths) = case.layer(), case.data()
     state = case.state(layer, len(x))
 
@@ -55,7 +55,7 @@ def padding_is_never_read(case: Case) -> None:
 
 @check
 def pieces_make_the_whole(case: Case) -> None:
-    """A sequence fed in two pieces with the carried state gives what it gets whole, gradients included."""
+    """A sequence in two pieces with the carried state gives the same results as the whole, including gradients."""
     layer, (x, dt, _) = case.layer(), case.data()
 
     def in_pieces(x: Tensor, dt: Tensor) -> tuple[Tensor, State]:
@@ -69,12 +69,12 @@ def pieces_make_the_whole(case: Case) -> None:
 
 @check
 def step_is_the_sequence(case: Case) -> None:
-    """`step` after `step` gives the outputs and the state of the whole sequence."""
+    """Repeated calls of `step` give the outputs and the state of the whole sequence."""
     layer, (x, dt, _) = case.layer(), case.data()
     y, last = layer(x, dt=dt)
     state: Any = None
     for n in range(x.shape[1]):
-        # Both shapes that step takes.
+        # Both shapes that step accepts.
         gap = dt[:, n] if n % 2 else dt[:, n : n + 1]
         y_n, state = layer.step(x[:, n], state, gap)
         same(f"y of step {n} against the sequence's", y_n, y[:, n], case.agreement)
@@ -86,7 +86,7 @@ def step_is_the_sequence(case: Case) -> None:
 
 @check
 def times_are_gaps(case: Case) -> None:
-    """Absolute times `t` give what their gaps give as `dt`, with 0 before the first step."""
+    """Absolute times `t` give the same results as their gaps `dt`, with 0 before the first step."""
     layer, (x, dt, _) = case.layer(), case.data()
     t = 7.0 + dt.cumsum(1)
     gaps = torch.cat([torch.zeros_like(dt[:, :1]), t.diff(dim=1)], dim=1)
@@ -121,10 +121,10 @@ def time_as_registered(case: Case) -> None:
     layer, (x, dt, _) = case.layer(), case.data()
     y, longer = layer(x, dt=dt)[0], layer(x, dt=2 * dt)[0]
     if case.time == "none":
-        same(f"{case.name} is registered with time='none', yet with doubled dt its y", longer, y, case.agreement)
+        same(f"{case.name} is registered with time='none', but with doubled dt its y", longer, y, case.agreement)
     else:
         apart = float((longer - y).detach().abs().max())
         require(
             apart > 10 * case.agreement,
-            f"{case.name} is registered with time={case.time!r}, yet doubling dt moves y by {apart:.2g} only",
+            f"{case.name} is registered with time={case.time!r}, but doubling dt changes y by only {apart:.2g}",
         )

@@ -46,7 +46,7 @@ def state_dict_holds_everything(case: Case) -> None:
 
 @check
 def other_settings_are_loaded_or_refused(case: Case) -> None:
-    """Weights saved under another value of a setting give that layer's numbers (it was saved too), or are refused."""
+    """Weights saved with another value of a setting give that layer's numbers (it was saved too), or are rejected."""
     layer = case.layer()
     saved, wanted = _saved_and_read(layer), _numbers(layer, case)
     described = cell_settings(layer.cell_class, layer.settings, 0, layer.num_layers, defaults=True)
@@ -55,7 +55,7 @@ def other_settings_are_loaded_or_refused(case: Case) -> None:
             other = case.layer(**{name: _another(value, layer.num_layers)})
             other.load_state_dict(saved)
         except (ValueError, TypeError, RuntimeError):
-            continue  # not allowed for this model, or refused
+            continue  # not allowed for this model, or rejected
         what = f"weights of a layer with {name}={value!r} were loaded into one with another value, unnoticed"
         agree(what, _numbers(other, case), wanted, 0.0)
 
@@ -72,7 +72,7 @@ def _another(value: Any, num_layers: int) -> Any:
 
 @check
 def copies(case: Case) -> None:
-    """A deepcopy and an unpickled layer give the same numbers, and share nothing with the original."""
+    """A deep copy and an unpickled layer give the same numbers and share nothing with the original."""
     layer = case.layer()
     wanted = _numbers(layer, case)
     for how, other in {"deepcopy": copy.deepcopy(layer), "pickle": pickle.loads(pickle.dumps(layer))}.items():
@@ -93,7 +93,7 @@ class _Step(nn.Module):
 
 @check
 def exported_step(case: Case) -> None:
-    """The program that torch.export makes of `step` gives its numbers, on other data than it was made with."""
+    """The exported program of `step` gives the same numbers as `step`, on data other than the example inputs."""
     layer, (x, dt, _) = case.layer(), case.data()
     state = case.state(layer, len(x))
     with torch.no_grad():

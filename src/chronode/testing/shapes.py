@@ -1,4 +1,4 @@
-"""Checks of the shapes that a layer takes, and that the rows of a batch are strangers to each other."""
+"""Checks of the shapes that a layer accepts, and of the independence of the rows of a batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .case import Case, agree, check, same
 
 @check
 def as_many_sequences_as_units(case: Case) -> None:
-    """B = H, where rows and units are easily mixed up, against batches of 1."""
+    """B = H, where rows and units are easily mixed up, gives the results of batches of 1."""
     layer, (x, dt, _) = case.layer(), case.data(batch=case.hidden_size)
     y, state = layer(x, dt=dt)
     for i in range(len(x)):
@@ -33,7 +33,7 @@ def one_step(case: Case) -> None:
 
 @check
 def unbatched_is_a_batch_of_one(case: Case) -> None:
-    """x of shape `(T, D)` with dt `(T,)` gives what a batch of 1 gives, without the batch axis."""
+    """x of shape `(T, D)` with dt `(T,)` gives the results of a batch of 1, without the batch axis."""
     layer, (x, dt, _) = case.layer(), case.data(batch=1)
     y, state = layer(x, case.state(layer, 1), dt=dt)
     before = tuple(part.squeeze(1) for part in case.state(layer, 1))
@@ -45,7 +45,7 @@ def unbatched_is_a_batch_of_one(case: Case) -> None:
 
 @check
 def time_first(case: Case) -> None:
-    """`batch_first=False` is the transpose, `step` included."""
+    """`batch_first=False` gives the transpose, also for `step`."""
     layer, (x, dt, lengths) = case.layer(), case.data()
     y, state = layer(x, dt=dt, lengths=lengths)
     turned = case.layer(batch_first=False)
@@ -59,7 +59,7 @@ def time_first(case: Case) -> None:
 
 @check
 def rows_do_not_see_each_other(case: Case) -> None:
-    """New numbers in the first sequence (x, dt, state, length) leave the others as they were."""
+    """Changing the first sequence (x, dt, state, length) does not change the others."""
     layer, (x, dt, _) = case.layer(), case.data()
     steps, state = x.shape[1], case.state(layer, len(x))
     y, after = layer(x, state, dt=dt)

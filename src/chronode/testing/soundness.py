@@ -1,4 +1,4 @@
-"""Checks of a cell as a function: the contract, purity, finite numbers, right gradients, and that it learns."""
+"""Checks of a cell as a function: the contract, purity, finite numbers, correct gradients, and that it learns."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def contract(case: Case) -> None:
         wanted = (len(x), cell.output_size)
         require(tuple(y.shape) == wanted, f"y has shape {tuple(y.shape)}, expected (batch, output_size) = {wanted}")
         for name, part in _named(y=y, state=state, after=after):
-            require(part.dtype == dtype, f"{name} is {part.dtype} where x is {dtype}")
+            require(part.dtype == dtype, f"{name} is {part.dtype} although x is {dtype}")
 
 
 def _one_cell(case: Case, dtype: torch.dtype = torch.float64) -> tuple[Cell, Tensor, State, Tensor]:
     """Returns a cell and the arguments of one step."""
     cell = cells(case.layer(dtype))[0]
-    # What the first cell reads has more features than x where an encoder makes it.
+    # With an encoder, the input of the first cell has more features than x.
     data = dataclasses.replace(case, input_size=cell.input_size).data(dtype=dtype)
     x, dt = data.x[:, 0], data.dt[:, :1]
     return cell, cell.project(x), cell.initial_state(len(x), x), dt
@@ -52,7 +52,7 @@ def _named(**tensors: Tensor | State) -> list[tuple[str, Tensor]]:
 
 @check
 def purity(case: Case) -> None:
-    """The same call twice gives the same numbers; arguments, parameters, buffers and attributes stay as they were."""
+    """Two equal calls give the same numbers; arguments, parameters, buffers and attributes do not change."""
     cell, x, state, dt = _one_cell(case)
     inputs = _named(x=x, state=state, dt=dt) + list(cell.named_parameters()) + list(cell.named_buffers())
     attributes = {name: set(vars(module)) for name, module in cell.named_modules()}
@@ -63,7 +63,7 @@ def purity(case: Case) -> None:
         require(tensor._version == versions[name], f"a call of the cell writes to {name} in place")
     for name, module in cell.named_modules():
         new = set(vars(module)) - attributes[name]
-        require(not new, f"a call of the cell leaves attributes behind: {', '.join(sorted(new))}")
+        require(not new, f"a call of the cell sets attributes: {', '.join(sorted(new))}")
 
     layer, (x, dt, lengths) = case.layer(), case.data()
     before = tuple(part.clone() for part in (x, dt, lengths))
@@ -82,7 +82,7 @@ def huge_inputs(case: Case) -> None:
 
 @check
 def float32_is_float64(case: Case) -> None:
-    """The same weights give in float32 what they give in float64, to 1e-4, and results of x's dtype."""
+    """In float32, the same weights give the float64 results to within 1e-4, in the dtype of x."""
     single = case.layer(torch.float32)
     double = copy.deepcopy(single).to(torch.float64)
     results = []
@@ -97,7 +97,7 @@ def float32_is_float64(case: Case) -> None:
 
 @check
 def gradients_are_right(case: Case) -> None:
-    """Gradients by x, dt, the state and every parameter agree with finite differences, each in a random direction."""
+    """Gradients of x, dt, the state and every parameter agree with finite differences in a random direction."""
     layer, (x, dt, lengths) = case.layer(), case.data(steps=3)
     state = case.state(layer, len(x))
 
@@ -108,18 +108,18 @@ def gradients_are_right(case: Case) -> None:
     inputs: dict[str, Tensor] = dict(_named(x=x, dt=dt, state=state)) | dict(layer.named_parameters())
     for name, tensor in inputs.items():
         gradient = gradients.get(f"the gradient by {name}")
-        # A part of the state that holds whole numbers counts something: it has no gradient.
+        # A part of the state with integer values is a counter, which has no gradient.
         if gradient is None or (name.startswith("state") and bool((tensor == tensor.round()).all())):
             continue
         direction = torch.randn_like(tensor)
-        # The error of an adaptive solver jumps a little; over a longer way that matters less.
+        # The error of an adaptive solver is not smooth; a longer difference reduces its influence.
         slope = _slope(lambda: weighted_sum(*call(x, dt, state)), tensor, direction, 1e-5 if case.exact else 1e-3)
         what = f"the gradient by {name} in a random direction against finite differences"
         same(what, (gradient * direction).sum(), slope, max(1e-6, 10 * case.agreement))
 
 
 def _slope(value: Callable[[], Tensor], tensor: Tensor, direction: Tensor, way: float) -> Tensor:
-    """Returns how fast the value grows when the tensor, which it depends on, moves in the direction."""
+    """Returns the derivative of the value along a direction of the tensor."""
     with torch.no_grad():
         here = tensor.clone()
         tensor.copy_(here + way * direction)
@@ -132,7 +132,7 @@ def _slope(value: Callable[[], Tensor], tensor: Tensor, direction: Tensor, way: 
 
 @check
 def training(case: Case) -> None:
-    """Every parameter gets a finite gradient, and a small step against it lowers the loss, in both precisions."""
+    """Every parameter has a finite gradient, and a small step against it lowers the loss, in both precisions."""
     for dtype in (torch.float32, torch.float64):
         before, after = _losses_around_a_step(case, dtype)
         require(after < before, f"in {dtype} small steps against the gradient move the loss from {before} to {after}")
@@ -143,14 +143,14 @@ def _losses_around_a_step(case: Case, dtype: torch.dtype) -> tuple[float, float]
     target = torch.linspace(-1, 1, layer.output_size, dtype=dtype)
 
     def loss() -> Tensor:
-        torch.manual_seed(0)  # a model that samples in training draws the same again
+        torch.manual_seed(0)  # a model that samples in training must draw the same numbers again
         return (layer(x, dt=dt, lengths=lengths)[0] - target).square().mean()
 
     before = loss()
     before.backward()
     trained: dict[str, Tensor] = {name: p for name, p in layer.named_parameters() if p.requires_grad}
     idle = [name for name, p in trained.items() if p.grad is None]
-    require(not idle, f"{', '.join(idle)} get no gradient: they are not used")
+    require(not idle, f"{', '.join(idle)} have no gradient: they are not used")
     gradients = {name: p.grad for name, p in trained.items() if p.grad is not None}
     finite(f"gradients in {dtype}", gradients)
     length = float(torch.stack([gradient.norm() for gradient in gradients.values()]).norm())
@@ -163,7 +163,7 @@ def _losses_around_a_step(case: Case, dtype: torch.dtype) -> tuple[float, float]
 def _loss_after(
     rate: float, gradients: dict[str, Tensor], parameters: dict[str, Tensor], loss: Callable[[], Tensor]
 ) -> float:
-    """Returns the loss after a step against the gradient, which is then taken back."""
+    """Returns the loss after a step against the gradient; the step is then undone."""
     with torch.no_grad():
         before = {name: parameter.clone() for name, parameter in parameters.items()}
         for name, parameter in parameters.items():

@@ -1,4 +1,4 @@
-"""Checks of what a layer makes of its cells: stacks, directions, skips, dropout, last outputs, low memory."""
+"""Checks of how a layer combines its cells: stacks, directions, skips, dropout, last outputs, low memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _agrees_with_the_oracle(case: Case, what: str, layer: Layer) -> None:
 
 @check
 def plain_loop(case: Case) -> None:
-    """One layer, by whatever path it runs, gives what its cell gives step by step, gradients included."""
+    """One layer gives the same results as its cell step by step, including gradients, on every path."""
     _agrees_with_the_oracle(case, "the layer", case.layer())
 
 
@@ -36,7 +36,7 @@ def stack_of_two(case: Case) -> None:
 
 @check
 def both_directions(case: Case) -> None:
-    """The reverse direction is the forward one on reversed data, with the gaps that are met on the way back."""
+    """The reverse direction is the forward direction on reversed data and gaps."""
     _agrees_with_the_oracle(case, "both directions", case.layer(bidirectional=True))
 
 
@@ -56,11 +56,11 @@ def dropout_masks(case: Case) -> None:
     y = case.stack()(x, dt=dt)[0]
     same("y in evaluation with dropout against without", layer(x, dt=dt)[0], y, case.agreement)
 
-    layer.training = True  # of the layer alone: what its cells do in training is their business
+    layer.training = True  # only the layer trains; the cells stay in evaluation mode
     masks = _masks_drawn(layer, x)
     for index, mask in enumerate(masks):
         wrong = (mask != 0) & ((mask * (1 - p) - 1).abs() > 1e-6)
-        require(not bool(wrong.any()), f"the mask after layer {index} holds other numbers than 0 and 1 / (1 - p)")
+        require(not bool(wrong.any()), f"the mask after layer {index} has values other than 0 and 1 / (1 - p)")
     drawn = torch.cat(masks, dim=-1)
     require(bool((drawn == 0).any()) and bool((drawn != 0).any()), "dropout=0.4 dropped all units or none")
 
@@ -88,12 +88,12 @@ def _masks_drawn(layer: Layer, x: Tensor) -> list[Tensor]:
 
 @check
 def last_output(case: Case) -> None:
-    """`outputs="last"` is the last valid of all outputs; of the reverse direction, the one at step 0."""
+    """`outputs="last"` is the last valid output; for the reverse direction, the output at step 0."""
     x, dt, lengths = case.data()
     rows = torch.arange(len(x))
     y, state = case.layer()(x, dt=dt, lengths=lengths)
     got, after = case.layer(outputs="last")(x, dt=dt, lengths=lengths)
-    same('outputs="last" against the last valid of all', got, y[rows, lengths - 1], case.agreement)
+    same('outputs="last" against the last valid output', got, y[rows, lengths - 1], case.agreement)
     for i, part in enumerate(state):
         same(f'state[{i}] with outputs="last"', after[i], part, case.agreement)
 
@@ -107,7 +107,7 @@ def last_output(case: Case) -> None:
 
 @check
 def low_memory(case: Case) -> None:
-    """`memory="low"` gives the numbers of "fast", gradients included, for all outputs and for the last."""
+    """`memory="low"` gives the numbers of "fast", including gradients, for all outputs and for the last."""
     x, dt, lengths = case.data()
     for outputs in ("all", "last"):
         results = []
@@ -119,21 +119,21 @@ def low_memory(case: Case) -> None:
 
 @check
 def missing_values(case: Case) -> None:
-    """With `missing=True`, a value that was not observed is never read, nor gets a gradient; pieces make the whole."""
+    """With `missing=True`, missing values are never read and have no gradient; pieces give the whole."""
     layer, (x, dt, lengths) = case.layer(missing=True), case.data()
     everything = torch.ones_like(x, dtype=torch.bool)
     y = layer(x, dt=dt)[0]
     same("y with all observed against no mask", layer(x, dt=dt, observed=everything)[0], y, case.agreement)
 
     observed = torch.rand_like(x) < 0.6
-    observed[0, 0], observed[0, 1] = False, True  # one sequence begins with nothing seen
-    require(bool((layer(x, dt=dt, observed=observed)[0] != y).any()), "it makes no difference what was observed")
+    observed[0, 0], observed[0, 1] = False, True  # one sequence begins with missing values
+    require(bool((layer(x, dt=dt, observed=observed)[0] != y).any()), "the mask of observed values has no effect")
 
     call = calling(layer, lengths=lengths, observed=observed)
     hidden = torch.where(observed, x, torch.nan)
     got, wanted = evaluate(layer, call, x=hidden, dt=dt), evaluate(layer, call, x=x, dt=dt)
     agree("NaN where nothing was observed against numbers there", got, wanted, case.agreement)
-    require(not bool(got["the gradient by x"][~observed].any()), "values that were not observed get a gradient")
+    require(not bool(got["the gradient by x"][~observed].any()), "missing values have a gradient")
 
     whole, last = layer(x, dt=dt, observed=observed)
     _, state = layer(x[:, :2], dt=dt[:, :2], observed=observed[:, :2])
