@@ -1,5 +1,6 @@
 """Baselines: simple answers that a trained network has to beat, and the linear model that it can start from."""
 
+from ._forecast_start import fit_forecast
 from ._grid import on_grid
 from ._linear import Choice, Linear, fit_linear
 from ._naive import drift, find_season, last_value, seasonal_naive
@@ -14,6 +15,7 @@ __all__ = [
     "StartFit",
     "drift",
     "find_season",
+    "fit_forecast",
     "fit_linear",
     "fit_start",
     "last_value",

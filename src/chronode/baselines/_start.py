@@ -14,7 +14,6 @@ from ..data import Batch, Sequences
 from ..data._split import folds_of
 from ._features import Summaries, build_features, dilations_for
 from ._linear import LOGISTIC_PENALTIES, Choice, Linear, fit_linear, loss_of, standardized
-from ._naive import find_season
 from ._relative import Relative
 from ._running import RunningSummaries, State
 
@@ -150,21 +149,13 @@ class StartFit:
         return replace(self, start=start)
 
 
-def fit_start(
-    train: Sequences,
-    valid: Sequences,
-    *,
-    kinds: Sequence[str] | None = None,
-    relative: Sequence[int] | None = None,
-    seed: int = 0,
-) -> StartFit:
+def fit_start(train: Sequences, valid: Sequences, *, kinds: Sequence[str] | None = None, seed: int = 0) -> StartFit:
     """Returns the linear model of the target of `train` with the lowest loss on held-out series.
 
     Args:
         train: Series with a target.
-        valid: Series to choose by, besides folds of the training series; of forecasts, these alone.
+        valid: Series to choose by, besides folds of the training series.
         kinds: Features to choose from; None: those that suit the series.
-        relative: Of windows to forecast from: the numbers of the channels that the target continues.
         seed: Of the folds.
 
     Example:
@@ -174,20 +165,31 @@ def fit_start(
         >>> fitted.start(s.batch([0, 1]).x).argmax(1).tolist(), fitted.held_out.argmax(1)[:4].tolist()
         ([1, 0], [1, 0, 1, 0])
     """
+    return fit_features(train, valid, feature_kinds(train, kinds), seed=seed)
+
+
+def fit_features(
+    train: Sequences,
+    valid: Sequences,
+    descriptions: Sequence[dict[str, Any]],
+    *,
+    view: Relative | None = None,
+    seed: int = 0,
+) -> StartFit:
+    """Returns the linear model of the best of these features; of windows to forecast from, by `valid` alone."""
     assert train.target is not None
     classes = len(train.target.classes or ())
     few = _some(train)
     folds = torch.tensor(folds_of(few, FOLDS, seed=seed))
-    view = None if relative is None else _fitted_view(relative, few)
     candidates: list[tuple[Choice, LinearStart, dict[str, Any]]] = []
-    for description in feature_kinds(train, kinds) if relative is None else recent_kinds(train, relative):
+    for description in descriptions:
         start = LinearStart(description, classes or train.target.values.shape[1])
         _learn_features(start, few)
         features, goal, fold = _rows(start, few, folds, view)
         judge = _rows(start, valid, None, view)[:2] if len(valid) else None
         # Values and patterns are many and alike: there, ridge is as good and much faster.
         about = {"clip": start.features.clip, "logistic": description["kind"] == "summaries"}
-        choice = _best(features, goal, fold, classes, judge=judge, weight=0.5 if relative is None else 1.0, **about)
+        choice = _best(features, goal, fold, classes, judge=judge, weight=0.5 if view is None else 1.0, **about)
         start.take(choice.linear)
         candidates.append((choice, start, description))
     choice, start, description = min(candidates, key=lambda found: found[0].loss)
@@ -199,25 +201,6 @@ def fit_start(
     if not train.target.per_step:
         held_out = choice.held_out if len(few) == len(train) else _raw_outputs(start, train, view)
     return StartFit(start, description, held_out, losses, choice.penalty, view)
-
-
-def recent_kinds(s: Sequences, relative: Sequence[int]) -> list[dict[str, Any]]:
-    """Returns the last k values of windows, for several k up to the longest window."""
-    longest = int(s.lengths.max())
-    at = int(s.lengths.argmax())
-    seasons = {find_season(s[at].values[:, channel]) for channel in relative} - {1}
-    wanted = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, longest}
-    wanted |= {k for season in seasons for k in (season, season + 1, 2 * season, 2 * season + 1, 3 * season)}
-    gap, channels = s.median_gap() or 1.0, s.num_channels
-    found = [
-        {"kind": "values", "channels": channels, "steps": steps, "gap": gap}
-        for steps in sorted(wanted)
-        if steps <= longest and (steps * channels <= _WIDE or steps == 1)
-    ]
-    irregular = s.base_times is not None and float(np.ptp(gaps := s.dt[s.dt > 0])) > 0.01 * float(gaps.mean())
-    if irregular or s.has_missing:
-        found += [{**description, "kind": "readings"} for description in found]
-    return found
 
 
 def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict[str, Any]]:
@@ -267,12 +250,6 @@ def _seen(batch: Batch, relative: Relative | None) -> tuple[Tensor, Tensor | Non
         return batch.x, batch.target
     view = relative.view(batch.x, batch.lengths, batch.observed)
     return view.x, None if batch.target is None else relative.there(batch.target, view)
-
-
-def _fitted_view(channels: Sequence[int], s: Sequences) -> Relative:
-    relative, batch = Relative(channels), s.batch(slice(0, None, max(1, len(s) // 5_000)))
-    relative.fit(batch.x, batch.lengths, batch.observed)
-    return relative
 
 
 def _some(s: Sequences) -> Sequences:

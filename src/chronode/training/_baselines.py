@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._model import SequenceModel
-from ..baselines import drift, find_season, fit_start, last_value, nearest_by_warping, seasonal_naive
+from ..baselines import drift, find_season, fit_forecast, fit_start, last_value, nearest_by_warping, seasonal_naive
 from ..baselines._naive import histories
 from ..baselines._start import outputs_of
 from ..data import Sequences
@@ -92,8 +92,10 @@ def _linear(
     if train.base_values.dtype.kind != "f" or large:
         return {}
     windows = bool(channels) and train.target is not None and not train.target.per_step
-    relative = [train.channels.index(name) for name in channels] if windows else None
-    fitted = fit_start(train, parts.valid.with_classes(train.classes), relative=relative)
+    if windows:
+        fitted = fit_forecast(train, parts.valid, [train.channels.index(name) for name in channels])
+    else:
+        fitted = fit_start(train, parts.valid.with_classes(train.classes))
     return {f"linear ({fitted.description['kind']})": fitted.outputs(test)}
 
 

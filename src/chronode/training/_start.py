@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .._model import SequenceModel
-from ..baselines import StartFit, fit_start
+from ..baselines import StartFit, fit_forecast, fit_start
 from ..data import concat
 from ..tasks._task import Parts
 from ._settings import Settings
@@ -32,8 +32,11 @@ def with_start(
         raise ValueError(f"start={start!r} needs numbers: symbols have no linear start.")
     if start == "summaries" and spec.relative is not None:
         raise ValueError("a forecast from windows starts from their last values: use start='linear'.")
-    kinds = ("summaries",) if start == "summaries" else None
-    fitted = fit_start(parts.train, parts.valid, kinds=kinds, relative=spec.relative, seed=settings.seed)
+    if spec.relative is None:
+        kinds = ("summaries",) if start == "summaries" else None
+        fitted = fit_start(parts.train, parts.valid, kinds=kinds, seed=settings.seed)
+    else:
+        fitted = fit_forecast(parts.train, parts.valid, spec.relative, seed=settings.seed)
     return put_start(network, fitted), fitted
 
 
