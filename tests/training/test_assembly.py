@@ -3,7 +3,8 @@
 import torch
 from commands import run
 
-from chronode import SequenceModel
+from chronode import ModelSpec, SequenceModel
+from chronode.data import from_list
 from chronode.experiments.jobs import TableJob
 from chronode.experiments.recipe import find_recipe
 from chronode.runs import Config, resume_run, train_run
@@ -45,6 +46,19 @@ def test_a_run_folder_builds_one_network_and_a_resumed_one_too(monkeypatch, tmp_
     assert counts == {"load": 1, "build": 1, "check": 1}
     resume_run(tmp_path / "run", changes={"epochs": 2})
     assert counts == {"load": 2, "build": 2, "check": 2}
+
+
+def test_a_linear_start_builds_no_other_network(monkeypatch):
+    counts = counted(monkeypatch)
+    s = from_list([[1.0, 2.0], [3.0, 1.0]] * 20, target=["up", "down"] * 20)
+    spec = ModelSpec.for_data(s, "gru", 4)
+    begun = assemble(s, spec, Settings(epochs=1), start="linear", valid=s)
+    assert counts == {"load": 0, "build": 1, "check": 1}
+    alone = assemble(s, spec, Settings(epochs=1), valid=s)
+    for name, tensor in alone.network.layer.state_dict().items():
+        assert torch.equal(tensor, begun.network.layer.state_dict()[name])
+    assert begun.network.spec.start is not None and not begun.network.head.weight.any()
+    assert begun.network.head.weight.requires_grad
 
 
 def test_a_run_of_a_table_builds_one_network(monkeypatch):

@@ -21,7 +21,7 @@ from ._fitted import Fitted
 from ._inputs import check_fits, network_for, notes_on, parts_of
 from ._objective import Objective
 from ._settings import STARTS, Settings
-from ._start import refit_start, with_start
+from ._start import add_start, refit_start
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,8 @@ def assemble(
     parts, usual = gather(data, settings.seed, valid=valid, scaler=scaler, protocol=protocol, options=options)
     goal = (objective or usual()).with_settings(settings.metric, settings.class_weights, parts.train)
     with _own_random_numbers(settings.seed):
-        built, linear = network_for(model, parts, network or {}), None
-        if start != "none":
-            built, linear = with_start(built, parts, settings, start)
+        built = network_for(model, parts, network or {})
+        linear = None if start == "none" else add_start(built, parts, settings, start)
         check_fits(built, goal, parts, settings)
         notes = notes_on(goal, parts, settings)
         return Assembly(parts, goal, built, settings, notes, linear, torch.get_rng_state())

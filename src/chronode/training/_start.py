@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
+
+from torch import nn
 
 from .._model import SequenceModel
 from ..baselines import StartFit, fit_forecast, fit_start
@@ -11,16 +14,14 @@ from ..tasks._task import Parts
 from ._settings import Settings
 
 
-def with_start(
-    network: SequenceModel, parts: Parts, settings: Settings, start: str = "linear"
-) -> tuple[SequenceModel, StartFit]:
-    """Returns the network behind a linear model, and how that model was fitted.
+def add_start(network: SequenceModel, parts: Parts, settings: Settings, start: str = "linear") -> StartFit:
+    """Puts the network behind a linear model, and returns how that model was fitted.
 
     Its held-out outputs are those of models that did not see the series, so that the network does not learn to trust a
     linear model more than it deserves on other series.
 
     Args:
-        network: Built from a spec.
+        network: Built from a spec; changed in place.
         parts: Series to train and to choose by.
         settings: How to train; the seed divides the series into folds.
         start: "linear": the features that validate best; "summaries": those that can be updated step by step.
@@ -37,7 +38,8 @@ def with_start(
         fitted = fit_start(parts.train, parts.valid, kinds=kinds, seed=settings.seed)
     else:
         fitted = fit_forecast(parts.train, parts.valid, spec.relative, seed=settings.seed)
-    return put_start(network, fitted), fitted
+    put_start(network, fitted)
+    return fitted
 
 
 def refit_start(model: SequenceModel, fitted: StartFit, parts: Parts) -> None:
@@ -49,24 +51,23 @@ def refit_start(model: SequenceModel, fitted: StartFit, parts: Parts) -> None:
     model.start.load_state_dict(fitted.refitted(concat([parts.train, parts.valid])).start.state_dict())
 
 
-def put_start(network: SequenceModel, fitted: StartFit) -> SequenceModel:
-    """Returns the same layer with a head of zeros behind the fitted linear model.
+def put_start(network: SequenceModel, fitted: StartFit) -> None:
+    """Puts the network behind the fitted linear model, with a head of zeros: at first, only the linear model counts.
 
     Example:
         >>> import torch
         >>> from chronode import ModelSpec
         >>> from chronode.data import from_list
         >>> s = from_list([[1.0, 2.0], [3.0, 1.0]] * 20, target=["up", "down"] * 20)
-        >>> network = SequenceModel.build(ModelSpec.for_data(s, "gru", 4))
-        >>> model = put_start(network, fit_start(s, s))
+        >>> model = SequenceModel.build(ModelSpec.for_data(s, "gru", 4))
+        >>> put_start(model, fit_start(s, s))
         >>> model(s.batch([0, 1]).x).argmax(1).tolist()
         [1, 0]
     """
     assert network.spec is not None
-    made = SequenceModel.build(replace(network.spec, start=fitted.description))
-    made.layer, made.embedding = network.layer, network.embedding
-    assert made.start is not None
-    made.start.load_state_dict(fitted.start.state_dict())
-    if made.relative is not None and fitted.relative is not None:
-        made.relative.load_state_dict(fitted.relative.state_dict())
-    return made
+    network.spec = replace(network.spec, start=fitted.description)
+    network.start = copy.deepcopy(fitted.start)
+    if network.relative is not None and fitted.relative is not None:
+        network.relative.load_state_dict(fitted.relative.state_dict())
+    nn.init.zeros_(network.head.weight)
+    nn.init.zeros_(network.head.bias)
