@@ -214,6 +214,28 @@ def test_settings_that_differ_from_the_papers_are_listed(tmp_path):
     assert told == ["batch_size 128 instead of 256", "clip 1 instead of 0", schedule]
 
 
+def test_worse_numbers_have_a_reason_or_are_listed_as_not_examined(tmp_path):
+    recipe, ledger, reasons = (
+        find_recipe("mmrnn/table4"),
+        Ledger(tmp_path / "results"),
+        tmp_path / "results/reasons.csv",
+    )
+    for cell in recipe.cells("laptop")[:3]:
+        about = {"model": cell.model, "task": cell.task, "config": cell.config, "config_hash": cell.hashes()[0]}
+        ledger.append(entry(recipe=cell.recipe, **about, machine={"cpu": "one", "cores": 2}))
+    first, second, third = (cell.number.label for cell in recipe.cells("laptop")[:3])
+    reasons.write_text(f"recipe,column,model,reason\nmmrnn/table4,,{second},half of the steps. See there.\n")
+    render(ledger, tmp_path / "RESULTS.md", tmp_path / "results")
+    page = (tmp_path / "RESULTS.md").read_text()
+    assert f"- {second}: half of the steps. See there.\n- {first}, {third}: not examined." in page
+    reasons.write_text("recipe,column,model,reason\nmmrnn/table4,,,the split.\n")
+    render(ledger, tmp_path / "RESULTS.md", tmp_path / "results")
+    assert f"- {first}, {second}, {third}: the split." in (tmp_path / "RESULTS.md").read_text()
+    reasons.write_text("recipe,column,model,reason\nmmrnn/table4,,,\n")
+    with pytest.raises(ValueError, match=r"reasons.csv, line 2: needs the columns recipe, column, model, reason"):
+        render(ledger, tmp_path / "RESULTS.md", tmp_path / "results")
+
+
 def test_findings_stand_between_the_counts_and_the_tables(tmp_path):
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "findings.md").write_text("## What we found\n\nNothing.\n")

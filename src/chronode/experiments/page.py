@@ -12,6 +12,7 @@ from .._files import replacing
 from .compare import TableRow, compare
 from .html_page import write_index
 from .ledger import Entry, Ledger
+from .reasons import Reasons
 from .recipe import Recipe, recipes
 from .report import as_markdown
 
@@ -41,13 +42,14 @@ def render(ledger: Ledger, results: Path, folder: Path) -> int:
         ledger: The runs.
         results: Path of the page.
         folder: Folder whose `pictures` and `index.html` are rewritten, whose `figures` are shown, and whose
-            `findings.md` is included.
+            `findings.md` and `reasons.csv` are included.
     """
     tables = [table for recipe in recipes().values() for table in _budgets(recipe, ledger)]
     runs = {entry.config_hash: entry for table in tables for row in table.rows for entry in row.entries}
     drawn = {paper: _picture(paper, tables, folder / "pictures") for paper in PAPERS}
     for old in set((folder / "pictures").glob("*.png")) - set(drawn.values()):
         old.unlink()
+    reasons = Reasons(folder / "reasons.csv")
     page = [_head(list(runs.values()), tables)]
     for paper, title in PAPERS.items():
         if (path := drawn[paper]) is not None:
@@ -55,7 +57,7 @@ def render(ledger: Ledger, results: Path, folder: Path) -> int:
     if (findings := folder / "findings.md").exists():
         page.append(findings.read_text(encoding="utf-8"))
     for paper, title in PAPERS.items():
-        own = [as_markdown(*table) for table in tables if table.recipe.paper == paper]
+        own = [as_markdown(*table, reasons) for table in tables if table.recipe.paper == paper]
         page += [f"## {title}\n", *own] if own else []
     page += _drawn(folder / "figures", results)
     with replacing(results) as draft:
@@ -87,7 +89,7 @@ def _head(entries: list[Entry], tables: list[Table]) -> str:
         lines.append(f"| {title} | " + " | ".join(str(own[column]) for column in columns) + " |")
     return f"""# Results
 
-Written by `make results` from the ledger (`results/*.jsonl`) and `results/findings.md`.
+Written by `make results` from the ledger (`results/*.jsonl`), `results/findings.md` and `results/reasons.csv`.
 
 {total["filled"]} cells of the papers' tables are filled, by {len(entries)} runs of {len(models)} models on \
 {len(tasks)} tasks: {hours:.1f} CPU hours ({"; ".join(machines)}). \

@@ -8,14 +8,15 @@ from typing import Any
 from .._colours import COLOURS
 from .._files import replacing
 from .compare import TableRow, mean_text
+from .reasons import Reasons
 from .recipe import Recipe
 
 _LENGTH = ("epochs", "steps", "drop_epochs", "drop_factor")
 """Settings that have their own columns in the table."""
 
 
-def as_markdown(recipe: Recipe, budget: str, rows: list[TableRow]) -> str:
-    """Formats the rows that were run, and one line with those that were not.
+def as_markdown(recipe: Recipe, budget: str, rows: list[TableRow], reasons: Reasons | None = None) -> str:
+    """Formats the rows that were run with the reasons for worse numbers, and one line with those that were not run.
 
     Example:
         >>> from chronode.experiments.compare import compare
@@ -36,6 +37,7 @@ def as_markdown(recipe: Recipe, budget: str, rows: list[TableRow]) -> str:
         parts.append(f"Settings that differ from the paper: {'; '.join(differing)}.")
     if any(row.entries for row in rows):
         parts.append("\n".join(_table(rows)))
+    parts += reasons.as_markdown(recipe, rows) if reasons else []
     notes = dict.fromkeys(f"{entry.task}: {note}." for row in rows for entry in row.entries for note in entry.notes)
     if absent := _not_run(rows):
         parts.append(f"Not run: {absent}.")

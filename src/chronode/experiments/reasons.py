@@ -1,0 +1,53 @@
+"""Reasons why a number of ours is worse than that of the paper, each with the experiment that shows it."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from .compare import TableRow
+from .recipe import Recipe
+
+COLUMNS = ("recipe", "column", "model", "reason")
+
+
+class Reasons:
+    """The lines of `results/reasons.csv`; an empty column or model stands for all of them.
+
+    Args:
+        path: The file; without it there are no reasons.
+
+    Raises:
+        ValueError: A line is incomplete.
+    """
+
+    def __init__(self, path: Path):
+        self._lines: list[dict[str, str]] = []
+        if path.exists():
+            with path.open(encoding="utf-8", newline="") as file:
+                self._lines = list(csv.DictReader(file))
+        for number, line in enumerate(self._lines, start=2):
+            if tuple(line) != COLUMNS or not line["recipe"] or not line["reason"]:
+                raise ValueError(f"{path}, line {number}: needs the columns {', '.join(COLUMNS)}, got {line}.")
+
+    def find(self, recipe: Recipe, row: TableRow) -> str | None:
+        """Returns the reason for a row; the first line that fits it."""
+        wanted = {"recipe": recipe.name, "column": row.number.column, "model": row.number.label}
+        for line in self._lines:
+            if all(line[name] in ("", value) for name, value in wanted.items()):
+                return line["reason"]
+        return None
+
+    def as_markdown(self, recipe: Recipe, rows: list[TableRow]) -> list[str]:
+        """Lists the rows with a worse number by reason, and those without one as not examined."""
+        found: dict[str | None, list[str]] = {}
+        several = len({row.number.column for row in rows}) > 1
+        for row in rows:
+            if row.verdict == "worse":
+                label = f"{row.number.column} {row.number.label}" if several else row.number.label
+                found.setdefault(self.find(recipe, row), []).append(label)
+        unknown = found.pop(None, [])
+        lines = [f"- {', '.join(labels)}: {reason}" for reason, labels in found.items()]
+        if unknown:
+            lines.append(f"- {', '.join(unknown)}: not examined.")
+        return ["Why numbers are worse:\n\n" + "\n".join(lines)] if lines else []
