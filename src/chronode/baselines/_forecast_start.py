@@ -107,8 +107,8 @@ def choose_maps(train: Sequences, valid: Sequences, relative: Sequence[int], see
         relative: Numbers of the channels to continue.
         seed: Of the folds of series.
     """
-    description = {"kind": "values", "channels": train.num_channels, "steps": int(train.lengths.max())}
-    description["gap"] = train.median_gap() or 1.0
+    gap, steps = train.median_gap() or 1.0, int(train.lengths.max())
+    description = {"kind": "values", "channels": train.num_channels, "steps": steps, "gap": gap}
     view = Relative(relative)
     batch = train.batch(slice(0, None, max(1, len(train) // 5_000)))
     view.fit(batch.x, batch.lengths, batch.observed)
@@ -117,11 +117,11 @@ def choose_maps(train: Sequences, valid: Sequences, relative: Sequence[int], see
     whole = Rows(*(torch.cat([getattr(own, name) for own in rows]) for name in ("x", "y", "ends")))
     horizon = whole.y.shape[1]
     if len(np.intersect1d(train.groups, valid.groups)):
-        folds = _rolling(whole.ends, horizon * description["gap"])
+        folds = _rolling(whole.ends, horizon * gap)
     else:
         folds = _by_group(parts, seed)
     folds = [(_some(fit, _MOST_FITTED), _some(judge, _MOST_JUDGED)) for fit, judge in folds]
-    known = [tuple(_families(train, description["steps"], channel, horizon)) for channel in relative]
+    known = [tuple(_families(train, steps, channel, horizon)) for channel in relative]
     members = [tuple(choose(whole.x, whole.y[..., i], folds, own)) for i, own in enumerate(known)]
     return ForecastMaps(description, view, tuple(members), tuple(known))
 
