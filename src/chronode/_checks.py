@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import TypeVar
 
@@ -62,3 +62,19 @@ def flag(argument: str, value: bool) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"{argument} must be True or False, got {value!r}.")
     return value
+
+
+def percents(name: str, levels: Sequence[float]) -> tuple[float, ...]:
+    """Returns confidence levels in percent, each from 1 to 99.
+
+    Example:
+        >>> percents("intervals", [80, 95])
+        (80.0, 95.0)
+    """
+    found = tuple(float(number(name, level)) for level in levels)
+    wrong = [level for level in found if not 1 <= level <= 99]
+    if wrong:
+        raise ValueError(f"{name} must be levels in percent from 1 to 99, such as 80,95; got {wrong[0]:g}.")
+    if len(set(found)) < len(found):
+        raise ValueError(f"{name} contains a level twice: {', '.join(f'{level:g}' for level in found)}.")
+    return found

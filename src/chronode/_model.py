@@ -16,6 +16,7 @@ from ._documents import read_json
 from ._files import replacing
 from ._limits import LAYERS
 from ._schema import parse
+from .baselines._margins import Margins
 from .baselines._relative import Relative
 from .baselines._start import LinearStart
 from .nn._cell import State
@@ -185,6 +186,7 @@ class SequenceModel(nn.Module):
 
     Attributes:
         spec: The spec passed to `build`; None for a model assembled by hand.
+        margins: How far forecasts are off, for prediction intervals; None without `relative`.
 
     Example:
         >>> import torch, chronode
@@ -208,6 +210,7 @@ class SequenceModel(nn.Module):
         self.head = nn.Linear(layer.output_size, num_outputs)
         self.start = start
         self.relative = relative
+        self.margins = None if relative is None else Margins(num_outputs)
         self.spec: ModelSpec | None = None
 
     @classmethod

@@ -149,6 +149,34 @@ def test_forecasts_have_a_row_per_series_future_time_and_channel(wave):
     assert [row["x"] for row in wide] == [row["forecast"] for row in rows]
 
 
+def test_intervals_are_columns_around_the_forecast(wave):
+    rows = table(chronode("predict", wave / "run", wave / "wave.csv", "--intervals", "80,95").out)
+    assert list(rows[0]) == ["w", "t", "channel", "forecast", "lower_80", "upper_80", "lower_95", "upper_95"]
+    for row in rows:
+        low, inner_low, middle, inner_high, high = (
+            float(row[name]) for name in ("lower_95", "lower_80", "forecast", "upper_80", "upper_95")
+        )
+        assert low <= inner_low < middle < inner_high <= high
+        assert high - middle == pytest.approx(middle - low, abs=1e-4)
+    wide = table(chronode("predict", wave / "run", wave / "wave.csv", "--wide", "--intervals", "80").out)
+    assert list(wide[0]) == ["w", "t", "x", "x_lower_80", "x_upper_80"]
+    assert [row["x_upper_80"] for row in wide] == [row["upper_80"] for row in rows]
+
+
+def test_evaluate_reports_how_good_the_intervals_are(wave):
+    told = json.loads(chronode("evaluate", wave / "run", "--json").out)["metrics"]
+    assert {"coverage 80%", "coverage 95%", "pinball", "crps"} <= set(told) and 0 <= told["coverage 80%"] <= 1
+    other = json.loads(chronode("evaluate", wave / "run", "--json", "--intervals", "50").out)["metrics"]
+    assert "coverage 50%" in other and other["crps"] == told["crps"]
+
+
+def test_intervals_that_cannot_be_are_refused(home, wave):
+    for levels, message in (("80,oh", "separated by commas"), ("80,100", "from 1 to 99")):
+        assert message in chronode("predict", wave / "run", wave / "wave.csv", "--intervals", levels, code=2).err
+    told = chronode("predict", home / "run", home / "vitals.csv", "--intervals", "80", code=2).err
+    assert "--intervals needs a file to forecast from" in told
+
+
 def test_a_forecast_is_measured_against_the_file_itself(wave, tmp_path):
     lines = (wave / "wave.csv").read_text().splitlines()
     gaps = []

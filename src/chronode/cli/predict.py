@@ -17,6 +17,15 @@ Anyway = Annotated[
     bool,
     typer.Option("--anyway", help="Accept a failed training, and times or values that seem to be in other units."),
 ]
+Intervals = Annotated[
+    str,
+    typer.Option(
+        "--intervals",
+        metavar="LEVELS",
+        help="For forecasts, prediction intervals of these levels in percent, such as 80,95; "
+        "those given to `chronode train` by default.",
+    ),
+]
 
 
 def attach(app: typer.Typer) -> None:
@@ -31,10 +40,13 @@ def evaluate(
         str | None,
         typer.Argument(help="File with targets, or - for standard input; the test part of the run by default."),
     ] = None,
+    intervals: Intervals = "",
     anyway: Anyway = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Evaluate a trained model on a file with known targets.
+
+    For forecasts, also the coverage of prediction intervals, the pinball loss of their ends and the CRPS.
 
     Example: chronode evaluate runs/vitals-1 ward_b.csv
     """
@@ -46,7 +58,7 @@ def evaluate(
     console = Console(stderr=json)
     for note in series.notes if data else ():
         say(console, f"note: {note}")
-    scores = trained.evaluate(series)
+    scores = trained.evaluate(series) | trained.interval_scores(series, trained.levels(_levels(intervals)))
     name = data or "test part"
     if json:
         metrics = {metric: None if value != value else value for metric, value in scores.items()}
@@ -67,6 +79,7 @@ def predict(
     wide: Annotated[
         bool, typer.Option("--wide", help="For forecasts, write a column per channel instead of a row per channel.")
     ] = False,
+    intervals: Intervals = "",
     anyway: Anyway = False,
     json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
@@ -94,7 +107,10 @@ def predict(
     names = {"id": asked.id or "series", "time": asked.time}
     reading, answers = trained.reading, trained.predict(series)
     if data is not None and reading is not None and reading.relative is not None:
-        columns = forecast_columns(answers, series, reading.forecast_channels, **names, wide=wide)
+        margins = trained.margins(series, trained.levels(_levels(intervals)))
+        columns = forecast_columns(answers, series, reading.forecast_channels, **names, wide=wide, margins=margins)
+    elif intervals:
+        raise ValueError("--intervals needs a file to forecast from, and a run that was trained with --forecast.")
     else:
         columns = columns_of(answers, series, **names, last=last)
     count = len(next(iter(columns.values())))
@@ -104,3 +120,11 @@ def predict(
         print(jsonlib.dumps(as_rows(columns), indent=1))
     elif output == "-":
         print(as_csv(columns), end="")
+
+
+def _levels(text: str) -> list[float]:
+    """Returns the levels of `--intervals 80,95`."""
+    try:
+        return [float(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise ValueError(f"--intervals {text} must be levels in percent, separated by commas: 80,95") from None

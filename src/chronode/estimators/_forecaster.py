@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import r2_score
 
-from .._checks import number, whole
+from .._checks import number, percents, whole
 from ..data import Reading, Scaler, Sequences, forecast_windows
 from ..data._names import known_column
 from ..training import predict
+from ..training._calibration import USUAL_INTERVALS, margins_of
 from ..training._forecasting import default_window, forecast_parts, forecast_scaler
 from ._base import SequenceEstimator
 
@@ -34,6 +35,7 @@ class SequenceForecaster(SequenceEstimator):
         channels: Channels to forecast, by name or number; None: all channels.
         window: Number of steps that a forecast looks back; None: a number that suits the horizon and the season.
         start: "linear", or "none" for the network alone.
+        intervals: Levels of the prediction intervals of `predict_intervals`, in percent.
 
     Attributes:
         model_: The trained SequenceModel.
@@ -74,6 +76,7 @@ class SequenceForecaster(SequenceEstimator):
         settings: dict[str, Any] | None = None,
         training: dict[str, Any] | None = None,
         start: str = "linear",
+        intervals: Sequence[float] = USUAL_INTERVALS,
         n_threads: int | None = None,
         device: str = "cpu",
         random_state: int | np.random.RandomState | None = None,
@@ -99,6 +102,7 @@ class SequenceForecaster(SequenceEstimator):
         self.horizon = horizon
         self.channels = channels
         self.window = window
+        self.intervals = intervals
 
     def fit(
         self,
@@ -158,6 +162,28 @@ class SequenceForecaster(SequenceEstimator):
         s = self._series(X, times, id, time).compact()
         found = predict(self.model_, self.reading_.inputs(s), scaler=self.scaler_)
         return np.stack(found.values).astype(np.float64).reshape(len(s), -1, len(self.channels_))
+
+    def predict_intervals(
+        self, X: Any, times: Any = None, *, id: str | None = None, time: str | None = None
+    ) -> dict[float, NDArray[np.float64]]:
+        """Returns lower and upper ends of the forecasts, `(n, horizon, channels, 2)`, by level in percent.
+
+        They are calibrated on the validation part, where they contained the given share of the true values.
+
+        Example:
+            >>> waves = np.sin(0.5 * np.arange(40) + np.arange(20)[:, None])
+            >>> f = SequenceForecaster("gru", horizon=3, epochs=1, random_state=0, intervals=[90]).fit(waves)
+            >>> f.predict_intervals(waves)[90].shape
+            (20, 3, 1, 2)
+        """
+        s = self._series(X, times, id, time).compact()
+        levels, inputs, middle = percents("intervals", self.intervals), self.reading_.inputs(s), self.predict(s)
+        margins = margins_of(self.model_, inputs, levels, self.scaler_)
+        found = {}
+        for level, margin in zip(levels, margins, strict=True):
+            half = margin.reshape(middle.shape)
+            found[level] = np.stack([middle - half, middle + half], axis=-1)
+        return found
 
     def score(
         self, X: Any, y: Any = None, times: Any = None, *, id: str | None = None, time: str | None = None

@@ -48,7 +48,8 @@ def facts_of(trained: Trained, estimator: str) -> dict[str, Any]:
     }
     if reading.horizon:
         names = {"horizon": reading.horizon, "channels": reading.forecast_channels, "window": reading.window}
-        return facts | {"arguments": {**arguments, **names}}
+        levels = {"intervals": trained.config.data.intervals} if trained.config.data.intervals else {}
+        return facts | {"arguments": {**arguments, **names, **levels}}
     if objective.classes is None:
         return facts | {"flat": objective.num_outputs == 1}
     return facts | _labels(objective.classes)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar, get_type_hints
 
-from .._checks import flag, near, one_of, whole
+from .._checks import flag, near, one_of, percents, whole
 from .._options import about, option
 from .._schema import parse
 from ..data._defaults import PARTS
@@ -54,6 +54,7 @@ class DataConfig:
         forecast: Number of next steps to forecast instead of a target; 0 for a target. A forecast is learned
             from overlapping windows; with --per-step, at every step of whole series.
         channels: Channels to forecast; all by default.
+        intervals: Levels of the prediction intervals of a forecast, in percent; `chronode predict` writes them.
         window: Number of steps of the windows that series are cut into; 0 for whole series, and for forecasts a number
             that suits the horizon and the season.
         stride: Steps from the start of one window to the next; the length of the window by default, 1 for forecasts.
@@ -98,6 +99,7 @@ class DataConfig:
     comment: str | None = option(None, "Data", "%")
     forecast: int = option(0, "Target", 28)
     channels: tuple[str, ...] = option((), "Target", "units")
+    intervals: tuple[float, ...] = option((), "Target", "80,95")
     window: int = option(0, "Data", 200)
     stride: int = option(0, "Data", 100)
     split: tuple[float, ...] = option(PARTS, "Data", "0.6,0.2,0.2")
@@ -117,8 +119,12 @@ class DataConfig:
             raise ValueError(f"split needs three shares (training, validation, test), got {list(self.split)}.")
         if self.forecast and self.target:
             raise ValueError("forecast predicts the next values of channels: omit either target or forecast.")
-        if self.channels and not self.forecast:
-            raise ValueError("channels needs forecast=1 (or more steps).")
+        for name in ("channels", "intervals"):
+            if getattr(self, name) and not self.forecast:
+                raise ValueError(f"{name} needs forecast=1 (or more steps).")
+        if self.intervals and self.per_step:
+            raise ValueError("intervals needs a forecast from windows: omit per_step.")
+        object.__setattr__(self, "intervals", percents("intervals", self.intervals))
         if self.stride and not self.window and not self.forecast:
             raise ValueError("stride needs window.")
         if bool(self.channel) != bool(self.value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,7 @@ def forecast_columns(
     id: str = "series",
     time: str | None = None,
     wide: bool = False,
+    margins: Mapping[float, NDArray[np.float64]] | None = None,
 ) -> Columns:
     """Returns a table of what follows each series: a row per series, future time and channel.
 
@@ -91,6 +92,8 @@ def forecast_columns(
         id: Name of the first column.
         time: Name of the column of times; "step" if there are none.
         wide: Whether there is a column per channel instead of a row.
+        margins: By confidence level in percent, the half widths `(series, outputs)` of prediction intervals; they add
+            columns such as "lower_80" and "upper_80".
 
     Example:
         >>> from chronode.data import from_list
@@ -109,9 +112,18 @@ def forecast_columns(
         table["step"] = (ahead + 1).round().astype(int).tolist()
     else:
         table[time or "time"] = _like_before(data, data.clock.written(ahead))
-    if wide:
-        return table | {name: _plain(values[..., i].ravel()) for i, name in enumerate(channels)}
-    return table | {"channel": list(channels) * (len(data) * horizon), "forecast": _plain(values.ravel())}
+    ends = {"forecast": values}
+    for level, margin in (margins or {}).items():
+        half = margin.reshape(values.shape)
+        ends |= {f"lower_{level:g}": values - half, f"upper_{level:g}": values + half}
+    if not wide:
+        table["channel"] = list(channels) * (len(data) * horizon)
+        return table | {name: _plain(own.astype(values.dtype).ravel()) for name, own in ends.items()}
+    for i, channel in enumerate(channels):
+        for name, own in ends.items():
+            column = channel if name == "forecast" else f"{channel}_{name}"
+            table[column] = _plain(own[..., i].astype(values.dtype).ravel())
+    return table
 
 
 def write_table(columns: Columns, path: str | Path) -> Path:

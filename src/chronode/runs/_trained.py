@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import percents
 from .._model import SequenceModel
 from ..data import Reading, Scaler, Sequences
+from ..training._calibration import USUAL_INTERVALS, interval_scores, margins_of
 from ..training._objective import Objective
 from ..training._predict import Predictions, evaluate, predict
 from ._config import Config
@@ -99,6 +105,23 @@ class Trained:
         """Returns probabilities or values of every series."""
         answers = predict(self.model, data, classes=self.objective.classes, scaler=self.scaler)
         return replace(answers, names=self.output_names() or answers.names)
+
+    def levels(self, asked: Sequence[float] = ()) -> tuple[float, ...]:
+        """Returns the levels of prediction intervals: those asked for, or those of the config."""
+        return percents("intervals", asked) if asked else self.config.data.intervals
+
+    def margins(self, data: Sequences, levels: Sequence[float]) -> dict[float, NDArray[np.float64]]:
+        """Returns the half widths `(N, K)` of prediction intervals by level, in the units of the target."""
+        if not levels:
+            return {}
+        return dict(zip(levels, margins_of(self.model, data, levels, self.scaler), strict=True))
+
+    def interval_scores(self, data: Sequences, levels: Sequence[float] = ()) -> dict[str, float]:
+        """Returns coverage, pinball loss and CRPS of a forecast; {} for other models without `levels`."""
+        margins = self.model.margins
+        if not levels and (margins is None or not margins.known):
+            return {}
+        return interval_scores(self.model, data, levels or USUAL_INTERVALS, self.scaler)
 
     def output_names(self) -> tuple[str, ...]:
         """Names of the target columns; empty if only the data have them."""

@@ -16,6 +16,7 @@ from .._model import ModelSpec, SequenceModel
 from ..baselines import StartFit
 from ..data import Scaler, Sequences
 from ..tasks._task import Parts, Task
+from ._calibration import calibrate
 from ._events import Event, Hooks, Note, Saves
 from ._fitted import Fitted
 from ._inputs import check_fits, network_for, notes_on, parts_of
@@ -69,6 +70,8 @@ class Assembly:
             held_out = None if self.linear is None or self.parts.fresh is not None else self.linear.held_out
             about = {"resume": resume, "notes": self.notes, "started": held_out}
             fitted = train(self.network, self.objective, self.settings, self.parts, hooks, **about)
+        if fitted.model.margins is not None and len(self.parts.valid):
+            calibrate(fitted.model, self.parts, None if fitted.best_epoch else held_out)
         if self.linear is not None and self.linear.relative is not None:
             refit_start(fitted.model, self.linear, self.parts)
         return fitted
