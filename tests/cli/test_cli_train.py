@@ -197,9 +197,10 @@ def test_a_forecast_has_a_linear_start_that_the_summary_tells_of(here):
 
 
 def test_intervals_of_a_training_are_what_predict_writes(here):
-    write_saw(here / "saw.csv")
+    rows = "\n".join(f"{t},{t % 4 + 0.1 * t:.2f}" for t in range(60))
+    (here / "saw.csv").write_text(f"t,x\n{rows}\n")
     flags = ("--time", "t", "--forecast", 3, "--intervals", "80", "--epochs", 1, "--output", "run")
     chronode("train", "saw.csv", *flags, *QUICK)
     assert chronode("predict", "run", "saw.csv").out.splitlines()[0] == "series,t,channel,forecast,lower_80,upper_80"
     told = chronode("train", "saw.csv", "--target", "x", "--intervals", "80", code=2).err
-    assert "--intervals needs --forecast" in told
+    assert "--intervals" in told and "--forecast" in told

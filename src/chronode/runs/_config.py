@@ -121,9 +121,9 @@ class DataConfig:
             raise ValueError("forecast predicts the next values of channels: omit either target or forecast.")
         for name in ("channels", "intervals"):
             if getattr(self, name) and not self.forecast:
-                raise ValueError(f"{name} needs forecast=1 (or more steps).")
+                raise ValueError(f"{name}=... needs forecast=1 (or more steps).")
         if self.intervals and self.per_step:
-            raise ValueError("intervals needs a forecast from windows: omit per_step.")
+            raise ValueError("intervals=... needs a forecast from windows: omit per_step.")
         object.__setattr__(self, "intervals", percents("intervals", self.intervals))
         if self.stride and not self.window and not self.forecast:
             raise ValueError("stride needs window.")
