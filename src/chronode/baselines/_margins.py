@@ -32,6 +32,7 @@ class Margins(nn.Module):
     def __init__(self, outputs: int):
         super().__init__()
         self.register_buffer("table", torch.full((len(LEVELS), outputs), torch.nan, dtype=torch.float64))
+        self.register_load_state_dict_pre_hook(_allow_none)
 
     @property
     def known(self) -> bool:
@@ -52,10 +53,10 @@ class Margins(nn.Module):
             found.append(torch.lerp(table[low], table[low + 1], place - low))
         return torch.stack(found)
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        # Models of earlier versions have no margins.
-        state_dict.setdefault(f"{prefix}table", torch.full_like(self.get_buffer("table"), torch.nan))
-        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+def _allow_none(module: nn.Module, tensors: dict[str, Any], prefix: str, *rest: Any) -> None:
+    """Models of earlier versions have no margins."""
+    tensors.setdefault(f"{prefix}table", torch.full_like(module.get_buffer("table"), torch.nan))
 
 
 def _quantiles(residuals: Tensor) -> Tensor:
