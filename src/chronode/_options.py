@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-PANELS = ("Data", "Time", "Target", "Model", "Training", "Workers", "Output")
+PANELS = ("Data", "Time", "Target", "Model", "Training", "Search", "Workers", "Output")
 """The groups of options in --help, in this order."""
 
 

@@ -42,7 +42,7 @@ class HubModel(ModelHubMixin, library_name="chronode"):
 
     def __init__(self, path: str | Path):
         self.trained = Trained.load(path)
-        self._hub_mixin_config = None  # everything is in the packed file, and the path is nobody else's business
+        self._hub_mixin_config = None  # everything is in the packed file, and the local path must not be published
 
     def _save_pretrained(self, save_directory: Path) -> None:
         path, file = self.trained.path, save_directory / FILE

@@ -2,11 +2,16 @@
 
 import dataclasses
 import re
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import typer
 from commands import chronode
+from typer.core import TyperOption
 
 from chronode._options import PANELS
+from chronode.cli.app import app
 from chronode.cli.flags import SECTIONS
 
 
@@ -18,7 +23,7 @@ def help_of(command):
 def test_options_stand_in_panels(command):
     lines = chronode(command, "--help").out.splitlines()
     panels = [line[:-1] for line in lines if re.fullmatch(r"\w+:", line)]
-    own = [panel for panel in PANELS if panel != "Workers" or command != "train"]
+    own = [panel for panel in PANELS if panel not in ("Search", "Workers") or command != "train"]
     assert panels == ["Arguments", *own]
 
 
@@ -35,3 +40,34 @@ def test_every_default_and_example_is_shown(section):
 
 def test_a_default_of_zero_is_shown():
     assert re.search(r"--weight-decay <float> .*? \[default: 0.0; example: 0.01\]", help_of("train"))
+
+
+def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    yield words, command
+    for name, below in getattr(command, "commands", {}).items():
+        yield from commands(below, (*words, name))
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [pytest.param(*found, id=" ".join(found[0])) for found in commands(typer.main.get_command(app))],
+)
+def test_every_option_with_a_value_shows_its_default_or_an_example(words, command):
+    silent = [
+        option.opts[0]
+        for option in command.params
+        if isinstance(option, TyperOption) and not option.is_flag
+        if not (option.show_default and option.default not in (None, "", (), [])) and "[" not in (option.help or "")
+    ]
+    assert not silent, f"chronode {' '.join(words)} --help: no default and no example for {silent}"
+
+
+def test_options_are_found():
+    assert (
+        sum(
+            isinstance(option, TyperOption)
+            for _, each in commands(typer.main.get_command(app))
+            for option in each.params
+        )
+        > 200
+    )

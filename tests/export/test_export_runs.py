@@ -55,7 +55,7 @@ def test_an_export_answers_as_predict_does(tmp_path, vitals, options):
     found = export(run, tmp_path / "again").verify(Trained.load(run), vitals)
     scale = max(Trained.load(run).scaler.target_std, default=1.0) if "--forecast" in options else 1.0
     assert found.difference <= 1e-5 * scale
-    assert f"largest difference {found.difference:.3g} in {found.answers:,} answers" in done.out
+    assert f"largest difference {found.difference:.3g} in {found.answers:,} predictions" in done.out
 
 
 def test_classes_names_and_units_are_in_the_files(tmp_path, vitals):

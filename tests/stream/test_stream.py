@@ -189,14 +189,14 @@ def test_a_prediction_at_a_later_time(home, trained):
     assert ahead["p_ill"] == pytest.approx(other.predict("a")["p_ill"], abs=1e-6)
     with pytest.raises(ValueError, match="earlier than the last observation"):
         stream.predict("a", at="2024-01-01 09:00")
-    with pytest.raises(ValueError, match="id 'b' is not known"):
+    with pytest.raises(ValueError, match="id 'b' is unknown"):
         stream.predict("b")
 
 
 def test_a_prediction_ahead_needs_missing_values(wave):
     stream = Stream(wave / "run")
     stream.observe(1, 0.0, {"x": 1, "y": 1})
-    with pytest.raises(ValueError, match="at=2.0 needs a model that was trained with missing values"):
+    with pytest.raises(ValueError, match="at=2.0 requires a model that was trained with missing values"):
         stream.predict(1, at=2.0)
 
 
@@ -252,13 +252,13 @@ def test_a_wrong_observation_changes_nothing(trained, time, given, match):
 
 
 def test_a_value_that_may_not_be_missing(wave):
-    with pytest.raises(ValueError, match="y is missing, and no value was missing in training"):
+    with pytest.raises(ValueError, match="y is missing, but the model was trained without missing values"):
         Stream(wave / "run").observe(1, 0, {"x": 1.0})
 
 
 def test_models_that_cannot_stream(wave, tmp_path):
     flags = ("--id", "w", "--time", "t", "--target", "y", "--kind", "value", "--epochs", 1, "--hidden", 4)
-    more = {"bidirectional": ("--set", "bidirectional=true"), "once per window": ("--window", 4)}
+    more = {"bidirectional": ("--set", "bidirectional=true"), "one prediction per window": ("--window", 4)}
     for place, (match, flag) in enumerate(more.items()):
         chronode("train", wave / "wave.csv", *flags, *flag, "--model", "gru", "--output", tmp_path / str(place))
         with pytest.raises(ValueError, match=match):
@@ -288,7 +288,7 @@ def test_save_and_load_bit_for_bit(home, trained, tmp_path):
     ("change", "match"),
     [
         (lambda t, m: m.update(format="x"), "not a file of stream states"),
-        (lambda t, m: m.update(model="x"), "states of another model"),
+        (lambda t, m: m.update(model="x"), "these states belong to another model"),
         (lambda t, m: m.update(facts="{"), "facts: this is not valid JSON"),
         (lambda t, m: m.update(facts='{"counts": {"late": "x"}}'), "counts.late must be a whole number"),
         (lambda t, m: m.update(facts='{"counts": {}, "clock": 3}'), "clock"),

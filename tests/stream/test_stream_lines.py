@@ -79,9 +79,9 @@ def test_csv_in_and_out_through_a_process(home, tmp_path):
 WRONG = {
     "{": "this is not valid JSON",
     "[1, 2]": "this is not a JSON object",
-    '{"hr": 3}': "patient: an id",
-    '{"patient": true, "charted_at": "2024-01-01"}': "patient: an id",
-    '{"patient": "a"}': "charted_at: a time is needed",
+    '{"hr": 3}': "patient: expected an id",
+    '{"patient": true, "charted_at": "2024-01-01"}': "patient: expected an id",
+    '{"patient": "a"}': "charted_at: the time is missing",
     '{"patient": "a", "charted_at": "soon"}': "time",
     '{"patient": "a", "charted_at": "2024-01-01", "hr": "many"}': "hr",
     '{"patient": "a", "charted_at": "2024-01-01", "hr": [1]}': "hr",

@@ -1,4 +1,4 @@
-"""HTML pages with SVG plots, written without a library: reports of runs, and what notebooks show."""
+"""HTML pages with SVG plots, written without a library: reports of runs, and output in notebooks."""
 
 from ._charts import bar_chart, heat_map, shade
 from ._dots import dot_chart

@@ -1,4 +1,4 @@
-"""Bars with names and fields of colour, as SVG text."""
+"""Bar charts and heat maps as SVG text."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def bar_chart(
     colour: str = COLOURS[0],
     width: int = 440,
 ) -> str:
-    """Horizontal bars with a name on the left and a text on the right.
+    """Draws horizontal bars with a name on the left and a text on the right.
 
     Args:
-        names: Of the bars.
-        values: Their lengths, 0 or more.
-        texts: Written after each bar.
-        title: Text above.
-        full: The value of a bar of full length; the largest by default.
-        colour: Of the bars.
-        width: Of the drawing.
+        names: Names of the bars.
+        values: Lengths of the bars, 0 or more.
+        texts: Texts after the bars.
+        title: Text above the chart.
+        full: The value of a bar of full length; the largest value by default.
+        colour: Colour of the bars.
+        width: Width of the drawing.
 
     Example:
         >>> "61%" in bar_chart(["hr"], [0.61], ["61%"], full=1.0)
@@ -56,7 +56,7 @@ def bar_chart(
 
 
 def shade(share: float, colour: str) -> str:
-    """White at 0, `colour` at 1.
+    """Returns a colour between white (0) and `colour` (1).
 
     Example:
         >>> shade(0.0, "#0072B2"), shade(1.0, "#0072B2"), shade(0.5, "#000000")
@@ -80,19 +80,19 @@ def heat_map(
     tall: int = 18,
     shares: ArrayLike | None = None,
 ) -> str:
-    """Returns a table of coloured fields: blue above 0, orange below.
+    """Draws a heat map: blue above 0, orange below.
 
     Args:
-        values: `(rows, columns)`; NaN stays white.
+        values: `(rows, columns)`; NaN is white.
         rows: Names on the left.
-        columns: Names below, () for none; not all are written where there is no room.
-        title: Text above.
-        xlabel: Text below.
-        edges: Of the columns, one more than there are, where they are not equally wide.
-        texts: Written into the fields.
-        width: Of the drawing.
+        columns: Names below, () for none; names without room are left out.
+        title: Text above the map.
+        xlabel: Text below the map.
+        edges: Edges of the columns, one more than there are columns, if they are not equally wide.
+        texts: Texts in the fields.
+        width: Width of the drawing.
         tall: Height of a row.
-        shares: Of the full colour, -1 to 1; `values` divided by the largest size by default.
+        shares: Intensity of the colour, -1 to 1; by default `values` divided by the largest absolute value.
 
     Example:
         >>> heat_map([[1.0, -1.0]], ["hr"], ["a", "b"]).count("<rect")
@@ -135,9 +135,7 @@ def _field(
 
 
 def _column_names(columns: Sequence[str], sides: NDArray[np.float64], floor: float) -> tuple[list[str], float]:
-    """Returns (the names below the columns, the height they take): level if they fit, else upright, else every so
-    many.
-    """
+    """Returns the names below the columns and their height: horizontal if they fit, else vertical, else a subset."""
     if not columns:
         return [], 0.0
     names, room = [shortened(name, 18) for name in columns], float(np.diff(sides).min())

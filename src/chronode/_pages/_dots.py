@@ -1,4 +1,4 @@
-"""Dots beside names: every run of every model, with mean and spread."""
+"""Dot charts: every run of every model, with mean and spread."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def dot_chart(
     lines: Mapping[str, float] | None = None,
     width: int = 440,
 ) -> str:
-    """Returns a row of dots for every name, with a tick at the mean and a bar of one standard deviation to each side.
+    """Draws a row of dots for every name, with a tick at the mean and a bar of one standard deviation to each side.
 
     Args:
-        rows: Name -> values.
-        title: Text above.
-        xlabel: Text below.
-        lines: Name -> value of dotted lines through all rows.
+        rows: The values by name.
+        title: Text above the chart.
+        xlabel: Text below the chart.
+        lines: Values of dotted lines through all rows, by name.
         width: Width of the drawing.
 
     Example:

@@ -1,4 +1,4 @@
-"""Pages, tables and figures as HTML text: one file each, no remote address, readable on a phone and on paper."""
+"""Pages, tables and figures as HTML text: self-contained files that can be read on a phone and printed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ._style import IN_NOTEBOOKS, SORT, STYLE
 
 
 class Html(str):
-    """Text that is HTML already; all other text is escaped when it is put on a page."""
+    """Text that is already HTML; all other text is escaped when it is put on a page."""
 
     __slots__ = ()
 
 
 def safe(value: Any) -> str:
-    """Returns a value as HTML: what is Html stays, numbers are rounded, all else is escaped.
+    """Returns a value as HTML: `Html` is unchanged, numbers are rounded, everything else is escaped.
 
     Example:
         >>> safe("a < b"), safe(0.123456), safe(None), safe(Html("<b>x</b>"))
@@ -40,14 +40,14 @@ def table(
     sortable: bool = False,
     best: int | None = None,
 ) -> Html:
-    """Returns a table; a cell may be a pair of what is shown and the number that it is sorted by.
+    """Returns a table; a cell may be a pair of the displayed value and the number to sort by.
 
     Args:
-        columns: headings.
-        rows: Of cells, as `safe` takes them.
-        numeric: Columns that are aligned on the right.
-        sortable: a click on a heading sorts the rows (on a page made with `script=True`).
-        best: The row that is set in bold.
+        columns: Headings.
+        rows: Cells of each row, as `safe` takes them.
+        numeric: Right-aligned columns.
+        sortable: Whether a click on a heading sorts the rows (on a page with `script=True`).
+        best: The row in bold.
 
     Example:
         >>> found = table(["model", "rmse"], [["a<b", 0.5]], numeric=["rmse"])
@@ -79,12 +79,12 @@ def figure(drawing: Any, caption: str = "") -> Html:
 
 
 def grid(*figures: str) -> Html:
-    """Figures beside each other where there is room, else one below the other."""
+    """Arranges figures side by side if there is room, otherwise one below another."""
     return Html(f'<div class="grid">{"".join(figures)}</div>')
 
 
 def cards(facts: Mapping[str, Any]) -> Html:
-    """Name -> value as a row of boxes."""
+    """Returns a row of boxes with names and values."""
     boxes = (f'<div class="card"><span>{safe(name)}</span><b>{safe(value)}</b></div>' for name, value in facts.items())
     return Html(f'<div class="cards">{"".join(boxes)}</div>')
 
@@ -106,12 +106,12 @@ def bullets(lines: Iterable[Any]) -> Html:
 
 
 def code(text: str) -> Html:
-    """Text to be copied as it is."""
+    """Returns a block of code."""
     return Html(f"<pre><code>{safe(text)}</code></pre>")
 
 
 def details(summary: str, *content: str) -> Html:
-    """Content that a click unfolds."""
+    """Returns content that a click expands."""
     return Html(f"<details><summary>{safe(summary)}</summary>{''.join(content)}</details>")
 
 
@@ -119,10 +119,10 @@ def page(title: str, head: str, sections: Mapping[str, Sequence[str]], *, script
     """Returns a whole page.
 
     Args:
-        title: Of the window and the first heading.
+        title: Title of the window and the first heading.
         head: HTML below the heading.
-        sections: Heading -> pieces of HTML.
-        script: With the few lines that sort tables.
+        sections: Pieces of HTML by heading.
+        script: Whether to include the script that sorts tables.
         foot: The last line.
 
     Example:
@@ -138,7 +138,7 @@ def page(title: str, head: str, sections: Mapping[str, Sequence[str]], *, script
     )
     start = '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
     start += '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    # An empty icon: browsers would ask for one otherwise.
+    # An empty icon, which browsers would otherwise request.
     start += f'<link rel="icon" href="data:,"><title>{safe(title)}</title><style>{STYLE}</style></head>'
     end = f"<script>{SORT}</script>" if script else ""
     footer = f"<footer>{safe(foot)}</footer>" if foot else ""
@@ -156,5 +156,5 @@ def write_page(path: str | Path, text: str) -> Path:
 
 
 def piece(*content: str) -> str:
-    """HTML for the output of a notebook's cell, with the style that it needs."""
+    """Returns HTML for the output of a notebook cell, with its style."""
     return f'<div class="chronode"><style>{IN_NOTEBOOKS}</style>{"".join(content)}</div>'

@@ -1,4 +1,4 @@
-"""Numbers, ticks and letters of plots."""
+"""Numbers, ticks and text of plots."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def number(value: float) -> str:
 
 
 def ticks(low: float, high: float, most: int = 6, *, whole: bool = False) -> list[float]:
-    """Round numbers between `low` and `high`, at most `most`.
+    """Returns round numbers between `low` and `high`, at most `most` of them.
 
     Example:
         >>> ticks(0.0, 1.0), ticks(1, 3, whole=True)
@@ -35,7 +35,7 @@ def ticks(low: float, high: float, most: int = 6, *, whole: bool = False) -> lis
         return [low]
     size = 10.0 ** math.floor(math.log10(room))
     step = next(size * factor for factor in (1, 2, 5, 10, 20) if size * factor >= room * (1 - 1e-9))
-    while math.floor(high / step + 1e-9) - math.ceil(low / step - 1e-9) < 1:  # two at least
+    while math.floor(high / step + 1e-9) - math.ceil(low / step - 1e-9) < 1:  # at least two
         step /= 2
     if whole:
         step = max(1.0, round(step))
@@ -60,7 +60,7 @@ def span(*values: ArrayLike, zero: bool = False, room: float = 0.05) -> tuple[fl
 
 
 def shortened(text: str, most: int) -> str:
-    """Returns a long text without its middle: names of one family mostly differ at the end."""
+    """Shortens a long text in the middle, because similar names mostly differ at the end."""
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most - most // 2 - 1) :]}"
 
 
@@ -80,7 +80,7 @@ def put(
 
 
 def text_width(text: str) -> float:
-    """About what a text takes in the sans-serif font of a browser."""
+    """Returns the approximate width of a text in a browser's sans-serif font."""
     return sum(_FONT if ord(letter) > 0x2E80 else 0.6 * _FONT for letter in text)
 
 

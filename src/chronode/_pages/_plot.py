@@ -1,4 +1,4 @@
-"""Plots as SVG text, for pages and notebooks: no plotting library is imported, and a plot takes well under 1 ms."""
+"""Plots as SVG text, for pages and notebooks; no plotting library is needed, and a plot takes less than 1 ms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._marks import number, put, shortened, svg, text_width, ticks
 GREY = "#6b7280"
 GRID = "#e5e7eb"
 _MOST_POINTS = 600
-"""Points of a line that is drawn; of more, the lowest and the highest of every stretch are kept."""
+"""Maximum number of points of a line; with more, the minimum and maximum of every stretch are kept."""
 
 
 class Plot:
@@ -27,12 +27,12 @@ class Plot:
         title: Text above the plot.
         xlabel: Text below the horizontal axis.
         ylabel: Text above the vertical axis.
-        width: Of the drawing, in units of its own; a page scales it.
-        height: Of the drawing.
-        whole: Ticks of the horizontal axis are whole numbers.
-        log: The horizontal axis is logarithmic (`x` in logarithms to base 10).
-        bare: The horizontal axis has no numbers, because a plot below shows them.
-        left: Least room for the numbers of the vertical axis, so that plots below each other are in line.
+        width: Width of the drawing in its own units; a page scales it.
+        height: Height of the drawing.
+        whole: Whether the ticks of the horizontal axis are whole numbers.
+        log: Whether the horizontal axis is logarithmic (`x` in logarithms to base 10).
+        bare: Whether the horizontal axis has no numbers, because a plot below shows them.
+        left: Minimum room for the numbers of the vertical axis, so that stacked plots are aligned.
 
     Example:
         >>> plot = Plot((0, 2), (0, 1), title="loss")
@@ -77,7 +77,7 @@ class Plot:
         width: float = 1.8,
         step: bool = False,
     ) -> None:
-        """A line through the finite points, broken at the others; `step` holds each value until the next one."""
+        """Adds a line through the finite points, broken at the others; `step` holds each value until the next."""
         across, up = _thinned(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
         known = np.isfinite(across) & np.isfinite(up)
         path, pen = [], False
@@ -104,7 +104,7 @@ class Plot:
         opacity: float = 1.0,
         titles: Iterable[str] = (),
     ) -> None:
-        """A dot per point; `titles` are shown when the pointer rests on one."""
+        """Adds a dot per point; `titles` are shown as tooltips."""
         across, up = self._across(np.asarray(x, dtype=np.float64)), self._up(np.asarray(y, dtype=np.float64))
         texts = list(titles) or [""] * len(across)
         look = f' fill-opacity="{opacity:.2g}"' if opacity < 1 else ""
@@ -119,7 +119,7 @@ class Plot:
         self._name(name, colour, "dot")
 
     def band(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, *, colour: str = COLOURS[0], name: str = "") -> None:
-        """The area between two lines."""
+        """Adds the area between two lines."""
         across = self._across(np.asarray(x, dtype=np.float64))
         lower, upper = (self._up(np.asarray(side, dtype=np.float64)) for side in (low, high))
         known = np.isfinite(across) & np.isfinite(lower) & np.isfinite(upper)
@@ -130,7 +130,7 @@ class Plot:
             self._name(name, colour, "area")
 
     def bars(self, edges: ArrayLike, heights: ArrayLike, *, colour: str = COLOURS[0], unit: str = "") -> None:
-        """A bar between every two edges."""
+        """Adds a bar between every two edges."""
         sides = self._across(np.asarray(edges, dtype=np.float64))
         values = np.asarray(heights, dtype=np.float64)
         base = self._up(np.array([max(0.0, self.y[0])]))[0]
@@ -141,13 +141,13 @@ class Plot:
                 self.marks.append(f'<rect {box} height="{max(base - top, 0):.1f}" fill="{colour}">{text}</rect>')
 
     def upright(self, x: float, *, name: str = "", colour: str = GREY) -> None:
-        """A dotted line from bottom to top."""
+        """Adds a vertical dotted line."""
         place = f"M{self._across(np.array([x]))[0]:.1f} {self.top}V{self.height - self.bottom}"
         self.marks.append(f'<path d="{place}" stroke="{colour}" stroke-dasharray="3 3" fill="none"/>')
         self._name(name, colour, "dash")
 
     def level(self, y: float, *, name: str = "", colour: str = GREY) -> None:
-        """A dotted line from left to right."""
+        """Adds a horizontal dotted line."""
         place = f"M{self.left} {self._up(np.array([y]))[0]:.1f}H{self.width - self.right}"
         self.marks.append(f'<path d="{place}" stroke="{colour}" stroke-dasharray="3 3" fill="none"/>')
         self._name(name, colour, "dash")
@@ -199,7 +199,7 @@ class Plot:
 
 
 def _thinned(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Fewer points that look the same: the lowest and the highest of every stretch."""
+    """Returns fewer points that look the same: the minimum and maximum of every stretch."""
     if len(x) <= _MOST_POINTS:
         return x, y
     kept: set[int] = {0, len(x) - 1}
@@ -211,7 +211,7 @@ def _thinned(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np
 
 
 def _legend(names: list[tuple[str, str, str]], left: float, right: float) -> list[list[tuple[float, str, str, str]]]:
-    """Rows of (place, name, colour, kind)."""
+    """Returns rows of (place, name, colour, kind)."""
     rows: list[list[tuple[float, str, str, str]]] = []
     place = math.inf
     for name, colour, kind in names:

@@ -1,4 +1,4 @@
-"""The look of pages, and the few lines of script that sort tables."""
+"""The style of pages, and the script that sorts tables."""
 
 STYLE = """
 :root{color-scheme:light}*{box-sizing:border-box}

@@ -1,4 +1,4 @@
-"""Baselines: simple answers that a trained network has to beat, and the linear model that it can start from."""
+"""Baselines: simple models that a trained network has to beat, and the linear model that it can start from."""
 
 from ._forecast_start import fit_forecast
 from ._grid import on_grid

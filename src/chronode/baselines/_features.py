@@ -1,4 +1,4 @@
-"""What a linear model sees of a series: summaries, all its values, or how often patterns occur in it."""
+"""Features of a series for a linear model: summaries, all values, or how often patterns occur."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GOLDEN = 0.6180339887498949
 
 
 class Summaries(nn.Module):
-    """Summaries of each channel and of the times; for a target per step, of all steps so far."""
+    """Summaries of each channel and of the times; for a target per step, they cover all steps so far."""
 
     kind = "summaries"
     clip = True
@@ -41,7 +41,7 @@ class Summaries(nn.Module):
 
 
 class Values(nn.Module):
-    """All values of series of equal length, step by step; on a regular grid where some are missing."""
+    """All values of series of equal length, step by step; on a regular grid if some are missing."""
 
     kind = "values"
     clip = False
@@ -61,7 +61,7 @@ class Values(nn.Module):
 
 
 class Readings(nn.Module):
-    """The last readings of series as they are, step by step, with the gaps between them: nothing is interpolated."""
+    """The last readings of a series, step by step, with the gaps between them and without interpolation."""
 
     kind = "readings"
     clip = False
@@ -87,11 +87,11 @@ class Readings(nn.Module):
 
 
 class Patterns(nn.Module):
-    """How often short patterns occur: 84 fixed patterns of nine values, widened, compared with levels of training.
+    """How often short patterns occur: 84 fixed, dilated patterns of nine values, compared with learned levels.
 
-    A pattern's response is a sum over nine values that lie `dilation` steps apart, weighted by 2 (three of them) and
-    -1; the feature is the share of steps where it exceeds a level. With several channels, each pattern sees the sum
-    of some of them. The patterns are those of MiniRocket (Dempster et al. 2021).
+    A pattern's response is a sum over nine values `dilation` steps apart, weighted by 2 (three of them) and -1; the
+    feature is the share of steps where it exceeds a level. With several channels, each pattern uses the sum of some
+    of them. The patterns are those of MiniRocket (Dempster et al. 2021).
     """
 
     kind = "patterns"
@@ -105,7 +105,7 @@ class Patterns(nn.Module):
         self.register_buffer("levels", torch.zeros(len(self.dilations), len(_PATTERNS), _LEVELS))
 
     def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
-        """`(B, F)` shares."""
+        """Returns the shares `(B, F)`."""
         values, lengths = self._regular(x, **times)
         valid = (torch.arange(values.shape[2], device=x.device) < lengths[:, None]).float()
         found = []
@@ -129,12 +129,12 @@ class Patterns(nn.Module):
             self._buffer("levels")[place] = seen.gather(0, rows.T).T
 
     def _regular(self, x: Tensor, **times: Tensor | None) -> tuple[Tensor, Tensor]:
-        """`(B, D, G)` and lengths."""
+        """Returns values `(B, D, G)` on a regular grid, and lengths."""
         values, lengths = on_grid(x, **times, gap=self.gap)
         return values.float().nan_to_num(nan=0.0).transpose(1, 2), lengths
 
     def _responses(self, values: Tensor) -> list[Tensor]:
-        """Returns `(B, 84, G)` of each dilation; nothing but zeros lies before and after a series."""
+        """Returns `(B, 84, G)` for each dilation; series are padded with zeros on both sides."""
         return [self._response(values, d, mix) for d, mix in zip(self.dilations, self._buffer("mix"), strict=True)]
 
     def _response(self, values: Tensor, dilation: int, mix: Tensor) -> Tensor:
@@ -154,14 +154,14 @@ class Patterns(nn.Module):
 
 
 def last_steps(values: Tensor, lengths: Tensor, steps: int) -> Tensor:
-    """`(B, steps, D)` the last steps of padded series `(B, T, D)`, NaN before the start of shorter ones."""
+    """Returns the last steps `(B, steps, D)` of padded series `(B, T, D)`; NaN before the start of shorter ones."""
     at = lengths[:, None] - torch.arange(steps, 0, -1, device=values.device)
     index = at.clamp(min=0)[..., None].expand(*at.shape, values.shape[2])
     return values.gather(1, index).masked_fill((at < 0)[..., None], torch.nan)
 
 
 def dilations_for(steps: int) -> tuple[int, ...]:
-    """Powers of two at which a pattern still fits into `steps` steps, spread over the range if there are many.
+    """Returns powers of two at which a pattern fits into `steps` steps, spread over the range if there are many.
 
     Example:
         >>> dilations_for(24), dilations_for(250), dilations_for(5)
@@ -189,7 +189,7 @@ def build_features(description: dict[str, Any]) -> Summaries | Values | Readings
 
 
 def _draw_mix(rng: np.random.Generator, channels: int, dilations: int) -> np.ndarray:
-    """Returns which channels each pattern sees: few more often than many."""
+    """Draws the channels of each pattern; small numbers of channels are more likely."""
     mix = np.zeros((dilations, len(_PATTERNS), channels), dtype=np.float32)
     most = np.log2(min(channels, _TAPS) + 1)
     for row in mix.reshape(-1, channels):

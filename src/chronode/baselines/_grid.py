@@ -16,11 +16,11 @@ def on_grid(
     *,
     gap: float = 1.0,
 ) -> tuple[Tensor, Tensor]:
-    """Values every `gap` units of time, ending at each series' last step: `(B, G, D)` and the `(B,)` lengths.
+    """Returns values every `gap` units of time, ending at each series' last step: `(B, G, D)` and lengths `(B,)`.
 
-    Between two readings of a channel the values lie on a straight line; before the first and after the last one they
-    stay what they are; a channel without any reading is NaN. What is longer than four times the number of steps is
-    cut at its beginning.
+    Values are interpolated linearly between two readings of a channel and constant before the first and after the
+    last reading; a channel without any reading is NaN. Series with more than four times the number of steps are cut
+    at the beginning.
 
     Example:
         >>> x, dt = torch.tensor([[[0.0], [1.0], [4.0]]]), torch.tensor([[0.0, 1.0, 3.0]])
@@ -52,14 +52,14 @@ def on_grid(
 
 
 def _interpolated(x: Tensor, seen: Tensor, times: Tensor, grid: Tensor, at: Tensor) -> Tensor:
-    """Values `(B, G, D)` at the times `grid (B, G)`, which lie at or after step `at (B, G)`."""
+    """Returns values `(B, G, D)` at the times `grid (B, G)`, which are at or after step `at (B, G)`."""
     steps = x.shape[1]
     place = torch.arange(steps, device=x.device)[None, :, None].expand_as(x)
     before = place.masked_fill(~seen, -1).cummax(1).values
     after = place.masked_fill(~seen, steps).flip(1).cummin(1).values.flip(1)
     index = at[..., None].expand(*at.shape, x.shape[2])
     low = before.gather(1, index)
-    exact = times.gather(1, at) >= grid - 1e-6  # a reading at this very time counts itself
+    exact = times.gather(1, at) >= grid - 1e-6  # includes a reading at exactly this time
     high = torch.where(exact[..., None], after.gather(1, index), _next(after, index, steps))
     low, high = torch.where(low < 0, high, low), torch.where(high >= steps, low, high)
     gone = (low < 0) | (low >= steps) | (high < 0) | (high >= steps)

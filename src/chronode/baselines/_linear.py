@@ -1,4 +1,4 @@
-"""Ridge and logistic regression with the penalty chosen by cross-validation: small, exact, without dependencies."""
+"""Ridge and logistic regression with a cross-validated penalty, without dependencies."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _ITERATIONS = 40
 
 @dataclass(frozen=True)
 class Linear:
-    """A linear map of features, which may have holes: `z = (features - mean) / std`, 0 where NaN; `z @ weight + bias`.
+    """A linear map of features that may be NaN: `z = (features - mean) / std`, 0 where NaN; `z @ weight + bias`.
 
-    Features are kept between `low` and `high` first, so that one impossible value does not decide an answer.
+    Features are first clipped to `low` and `high`, so that a single outlier does not dominate a prediction.
 
     Attributes:
         mean: `(F,)`.
@@ -42,7 +42,7 @@ class Linear:
 
 
 def standardized(features: Tensor, known: Tensor, mean: Tensor, std: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """Mean 0 and standard deviation 1 as in training; what is not known is 0."""
+    """Returns features with mean 0 and standard deviation 1 as in training; missing features are 0."""
     inside = features.clamp(low, high)
     return torch.where(known, (inside - mean) / std, torch.zeros_like(inside))
 
@@ -53,8 +53,8 @@ class Choice:
 
     Attributes:
         linear: Fitted on all training rows.
-        held_out: `(N, K)` outputs of every training row by a model that did not see its fold.
-        penalty: The chosen one.
+        held_out: Out-of-fold outputs `(N, K)` of all training rows.
+        penalty: The chosen penalty.
         loss: Mean loss of the chosen penalty over held-out rows.
     """
 
@@ -75,19 +75,19 @@ def fit_linear(
     penalties: Sequence[float] | None = None,
     weight: float = 0.5,
 ) -> Choice:
-    """Ridge regression of numbers `(N, K)`, or logistic regression of class numbers `(N,)`.
+    """Fits a ridge regression to numbers `(N, K)`, or a logistic regression to class numbers `(N,)`.
 
     The penalty with the lowest loss over all folds is chosen; with `judge`, the loss on those rows counts too.
 
     Args:
         features: `(N, F)`, NaN where unknown.
-        target: What is learnt; rows with NaN or a negative class number are left out.
+        target: The target; rows with NaN or a negative class number are left out.
         folds: `(N,)` fold of each row, from 0.
         classes: Number of classes; 0 for numbers.
-        clip: Whether features are kept within the training rows' range (0.5 to 99.5%, widened by half of it).
+        clip: Whether to clip features to the range of the training rows (0.5 to 99.5%, widened by half of it).
         judge: Features and target of validation rows.
-        penalties: To choose from; by default a wide range.
-        weight: Share of the validation rows in the choice, the folds having the rest.
+        penalties: Candidates; by default a wide range.
+        weight: Weight of the validation rows in the choice; the folds have the rest.
 
     Example:
         >>> x = torch.linspace(-1, 1, 40).double()[:, None]
@@ -121,7 +121,7 @@ def fit_linear(
 
 
 def loss_of(output: Tensor, target: Tensor, classes: int) -> Tensor:
-    """Cross entropy of classes, mean squared error of numbers; unknown targets do not count."""
+    """Returns the cross entropy of classes or the mean squared error of numbers; unknown targets are ignored."""
     if classes:
         known = target >= 0
         return torch.nn.functional.cross_entropy(output[known], target[known].long())
@@ -129,11 +129,11 @@ def loss_of(output: Tensor, target: Tensor, classes: int) -> Tensor:
 
 
 def _moments(features: Tensor, clip: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Mean, standard deviation, lowest and highest value to take, of each column."""
+    """Returns mean, standard deviation, lower and upper clipping limit of each column."""
     low, high = features.new_full((2, features.shape[1]), torch.inf)
     low = -low
     if clip:
-        # Of many rows a sample of them has the same quantiles.
+        # With many rows, a sample has practically the same quantiles.
         sample = features[:: max(1, len(features) // 20_000)]
         least, most = torch.nanquantile(sample, features.new_tensor([0.005, 0.995]), dim=0)
         least, most = least.nan_to_num(nan=0.0), most.nan_to_num(nan=0.0)
@@ -146,7 +146,7 @@ def _moments(features: Tensor, clip: bool) -> tuple[Tensor, Tensor, Tensor, Tens
 
 
 def _ridge_path(x: Tensor, y: Tensor, penalties: Sequence[float], classes: int) -> list[tuple[Tensor, Tensor]]:
-    """For each penalty the least of `mean |y - x w - b|^2 / F + penalty |w|^2`, by one eigenvalue problem."""
+    """Minimises `mean |y - x w - b|^2 / F + penalty |w|^2` for each penalty, with one eigenvalue problem."""
     count, width = x.shape
     middle, bias = x.mean(0), y.mean(0)
     x, y = x - middle, y - bias
@@ -163,10 +163,10 @@ def _ridge_path(x: Tensor, y: Tensor, penalties: Sequence[float], classes: int) 
 
 
 def _logistic_path(x: Tensor, y: Tensor, penalties: Sequence[float], classes: int) -> list[tuple[Tensor, Tensor]]:
-    """For each penalty the least of `mean cross entropy + penalty |w|^2 / 2`, by L-BFGS from the solution before."""
+    """Minimises `mean cross entropy + penalty |w|^2 / 2` for each penalty, with warm-started L-BFGS."""
     count, width = x.shape
     basis = None
-    if width > count:  # the weights lie in the span of the rows: as few numbers as there are rows
+    if width > count:  # the weights are in the span of the rows, so there are at most as many unknowns as rows
         basis = torch.linalg.qr(x.T).Q
         x = x @ basis
     x = x / width**0.5

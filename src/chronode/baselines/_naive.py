@@ -19,7 +19,7 @@ _LEAST_CORRELATION = 0.3
 def find_season(values: NDArray[Any]) -> int:
     """Returns the number of steps after which a regular series repeats itself; 1 if it does not.
 
-    It is the lag of the highest peak of the autocorrelation, after a straight line was taken out.
+    It is the lag of the highest peak of the autocorrelation after subtracting a linear trend.
 
     Args:
         values: `(T,)`, NaN where missing.
@@ -53,7 +53,7 @@ def find_season(values: NDArray[Any]) -> int:
 
 
 def last_value(history: Tensor, lengths: Tensor, horizon: int) -> Tensor:
-    """`(B, horizon, C)`: the last value of each channel, again and again.
+    """Repeats the last value of each channel: `(B, horizon, C)`.
 
     Example:
         >>> last_value(torch.tensor([[[1.0], [5.0]]]), torch.tensor([2]), 3).flatten().tolist()
@@ -63,7 +63,7 @@ def last_value(history: Tensor, lengths: Tensor, horizon: int) -> Tensor:
 
 
 def seasonal_naive(history: Tensor, lengths: Tensor, horizon: int, season: int) -> Tensor:
-    """`(B, horizon, C)`: the values of the last season, again and again.
+    """Repeats the values of the last season: `(B, horizon, C)`.
 
     Example:
         >>> seasonal_naive(torch.arange(6.0)[None, :, None], torch.tensor([6]), 4, 3).flatten().tolist()
@@ -73,7 +73,7 @@ def seasonal_naive(history: Tensor, lengths: Tensor, horizon: int, season: int) 
 
 
 def drift(history: Tensor, lengths: Tensor, horizon: int) -> Tensor:
-    """`(B, horizon, C)`: the line from the first to the last value, continued.
+    """Continues the line from the first to the last value: `(B, horizon, C)`.
 
     Example:
         >>> drift(torch.tensor([[[1.0], [3.0], [5.0]]]), torch.tensor([3]), 2).flatten().tolist()
@@ -85,7 +85,7 @@ def drift(history: Tensor, lengths: Tensor, horizon: int) -> Tensor:
 
 
 def histories(windows: Sequences, channels: list[int], gap: float | None) -> tuple[Tensor, Tensor]:
-    """Values `(B, T, C)` of these channels on a regular grid, 0 where a channel has no reading, and the lengths."""
+    """Returns values `(B, T, C)` of these channels on a regular grid, 0 if a channel has no reading, and lengths."""
     batch = windows.batch()
     observed = None if batch.observed is None else batch.observed[..., channels]
     x, lengths = on_grid(batch.x[..., channels].double(), batch.lengths, batch.dt, observed, gap=gap or 1.0)
@@ -93,6 +93,6 @@ def histories(windows: Sequences, channels: list[int], gap: float | None) -> tup
 
 
 def _at(history: Tensor, lengths: Tensor, back: Tensor) -> Tensor:
-    """Returns the values so many steps before the last; the first value where the history is shorter."""
+    """Returns the values this many steps before the last; the first value if the history is shorter."""
     at = (lengths[:, None] - 1 - back).clamp(min=0)
     return history.gather(1, at[..., None].expand(*at.shape, history.shape[2]))

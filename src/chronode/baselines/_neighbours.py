@@ -13,10 +13,10 @@ _BATCH_CELLS = 2**22
 
 
 def nearest_by_warping(train: Sequences, test: Sequences) -> Tensor | None:
-    """`(N,)` row of the training series nearest to each test series; None where it would take too long.
+    """Returns the row `(N,)` of the training series nearest to each test series; None if it would take too long.
 
-    The distance is that of dynamic time warping, squared differences within a band of a tenth of the length; missing
-    values are 0, the mean of scaled series.
+    The distance is dynamic time warping of squared differences within a band of a tenth of the length; missing values
+    are replaced by 0, the mean of scaled series.
 
     Example:
         >>> from chronode.data import from_list
@@ -39,16 +39,16 @@ def nearest_by_warping(train: Sequences, test: Sequences) -> Tensor | None:
 
 
 def warping_distances(a: Tensor, a_lengths: Tensor, b: Tensor, b_lengths: Tensor, *, band: float = BAND) -> Tensor:
-    """`(P, Q)` squared distances of the series `a (P, T, D)` and `b (Q, S, D)` by dynamic time warping.
+    """Returns squared distances `(P, Q)` of the series `a (P, T, D)` and `b (Q, S, D)` by dynamic time warping.
 
-    The table of each pair is filled diagonal by diagonal, for all pairs at once.
+    The cost matrix of each pair is filled diagonal by diagonal, for all pairs at once.
 
     Args:
         a: Padded series.
         a_lengths: `(P,)`.
         b: Padded series.
         b_lengths: `(Q,)`.
-        band: How far a step may be warped, as a share of the longer series (and as far as the lengths differ).
+        band: Half-width of the band as a share of the longer series (at least the difference of the lengths).
 
     Example:
         >>> a, b = torch.tensor([[[0.0], [1.0], [1.0]]]), torch.tensor([[[0.0], [0.0], [1.0]]])

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 class View(NamedTuple):
-    """A window seen relative to itself: `x (B, T, D)`, and its `level` and `scale`, each `(B, C)`."""
+    """Windows relative to their own level and scale: `x (B, T, D)`, `level (B, C)` and `scale (B, C)`."""
 
     x: Tensor
     level: Tensor
@@ -18,15 +18,15 @@ class View(NamedTuple):
 
 
 class Relative(nn.Module):
-    """`(x - level) / scale` of some channels, where the level is a window's last value, the scale its spread.
+    """Transforms channels to `(x - level) / scale`, where the level is a window's last value and the scale its spread.
 
-    So trends, drifting levels and series of different size look alike to what comes after.
+    Trends, drifting levels and series of different scales then look alike to the model.
 
     Args:
         channels: The channels to forecast, by number.
 
     Attributes:
-        floor: `(C,)` the least scale, which `fit` learns: windows that hardly move would make errors look huge.
+        floor: `(C,)` the smallest scale, set by `fit`: nearly constant windows would make errors look huge.
 
     Example:
         >>> relative = Relative([0])
@@ -43,7 +43,7 @@ class Relative(nn.Module):
         self.register_buffer("floor", torch.full((len(self.channels),), 1e-6))
 
     def view(self, x: Tensor, lengths: Tensor | None = None, observed: Tensor | None = None) -> View:
-        """Returns the windows `x (B, T, D)` relative to themselves; channels that are not forecast stay as they are."""
+        """Returns windows `x (B, T, D)` relative to their own level; channels that are not forecast do not change."""
         valid = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
         if lengths is not None:
             valid = torch.arange(x.shape[1], device=x.device) < lengths.to(x.device)[:, None]
@@ -64,17 +64,17 @@ class Relative(nn.Module):
         return View(x, level, scale)
 
     def back(self, output: Tensor, view: View) -> Tensor:
-        """Outputs `(B, horizon * C)`, step by step, in the units of x."""
+        """Converts outputs `(B, horizon * C)`, step by step, to the units of x."""
         ahead = output.shape[-1] // len(self.channels)
         return output * view.scale.to(output).repeat(1, ahead) + view.level.to(output).repeat(1, ahead)
 
     def there(self, target: Tensor, view: View) -> Tensor:
-        """Targets `(B, horizon * C)` in units of x as a model should give them, before `back`."""
+        """Converts targets `(B, horizon * C)` from the units of x to those of the model: the inverse of `back`."""
         ahead = target.shape[-1] // len(self.channels)
         return (target - view.level.to(target).repeat(1, ahead)) / view.scale.to(target).repeat(1, ahead)
 
     def fit(self, x: Tensor, lengths: Tensor | None = None, observed: Tensor | None = None) -> None:
-        """Takes the least scale from these windows: a third of what nine of ten exceed."""
+        """Sets the smallest scale from these windows: a third of the 10% quantile."""
         scale = self.view(x, lengths, observed).scale
         tenth = torch.quantile(scale[:: max(1, len(scale) // 10_000)].double(), 0.1, dim=0)
         self.get_buffer("floor").copy_((tenth / 3).clamp(min=1e-6))

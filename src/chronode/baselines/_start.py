@@ -18,7 +18,7 @@ from ._relative import Relative
 from ._running import RunningSummaries, State
 
 FOLDS = 5
-# Beyond these a linear model is fitted to some of the series, and some kinds of features are left out.
+# Above these sizes, a linear model is fitted to a subset of the series, and some kinds of features are left out.
 _MOST_SERIES = 20_000
 _MOST_NUMBERS = 40_000_000
 _MOST_PATTERN_NUMBERS = 3_000_000
@@ -106,7 +106,7 @@ class LinearStart(nn.Module):
         return torch.stack(outputs, dim=1), state
 
     def take(self, linear: Linear) -> None:
-        """The numbers of a fitted linear map."""
+        """Copies the parameters of a fitted linear map."""
         for name in ("mean", "std", "low", "high", "weight", "bias"):
             self.get_buffer(name).copy_(getattr(linear, name))
 
@@ -118,11 +118,10 @@ class StartFit:
     Attributes:
         start: The module.
         description: Description from which it is built.
-        held_out: `(N, K)` of each training series the output of a model that did not see it; None for a target per
-            step.
+        held_out: Out-of-fold outputs `(N, K)` of the training series; None for a target per step.
         losses: Mean loss over held-out and validation series by kind of features.
-        penalty: The chosen one.
-        relative: Of a forecast, what brings windows to their own level and scale before `start`.
+        penalty: The chosen penalty.
+        relative: For forecasts, the transform of windows to their own level and scale, applied before `start`.
     """
 
     start: LinearStart
@@ -133,7 +132,7 @@ class StartFit:
     relative: Relative | None = None
 
     def outputs(self, s: Sequences) -> Tensor:
-        """`(N, K)` logits or values of all series; of a target per step, `(steps, K)`."""
+        """Returns logits or values `(N, K)` of all series; for a target per step, `(steps, K)`."""
         return outputs_of(self.start, s, self.relative)
 
     def refitted(self, s: Sequences) -> StartFit:
@@ -154,9 +153,9 @@ def fit_start(train: Sequences, valid: Sequences, *, kinds: Sequence[str] | None
 
     Args:
         train: Series with a target.
-        valid: Series to choose by, besides folds of the training series.
-        kinds: Features to choose from; None: those that suit the series.
-        seed: Of the folds.
+        valid: Series to choose by, in addition to folds of the training series.
+        kinds: Kinds of features to choose from; by default those that suit the series.
+        seed: Random seed of the folds.
 
     Example:
         >>> from chronode.data import from_list
@@ -187,7 +186,7 @@ def fit_features(
         _learn_features(start, few)
         features, goal, fold = _rows(start, few, folds, view)
         judge = _rows(start, valid, None, view)[:2] if len(valid) else None
-        # Values and patterns are many and alike: there, ridge is as good and much faster.
+        # Values and patterns are numerous and correlated: ridge is as good for them, and much faster.
         about = {"clip": start.features.clip, "logistic": description["kind"] == "summaries"}
         choice = _best(features, goal, fold, classes, judge=judge, weight=0.5 if view is None else 1.0, **about)
         start.take(choice.linear)
@@ -227,7 +226,7 @@ def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict
 
 
 def outputs_of(start: LinearStart, s: Sequences, relative: Relative | None = None) -> Tensor:
-    """`(N, K)` outputs of all series, in units of the target; of a target per step, `(steps, K)`."""
+    """Returns outputs `(N, K)` of all series in units of the target; for a target per step, `(steps, K)`."""
     found = []
     for batch, _ in _batches(s):
         if relative is not None:
@@ -240,7 +239,7 @@ def outputs_of(start: LinearStart, s: Sequences, relative: Relative | None = Non
 
 
 def _raw_outputs(start: LinearStart, s: Sequences, relative: Relative | None) -> Tensor:
-    """Outputs as the network's head adds to them: of windows, relative to their level and scale."""
+    """Returns outputs in the units of the network's head: for windows, relative to their level and scale."""
     return torch.cat([start(_seen(batch, relative)[0], **batch.times) for batch, _ in _batches(s)])
 
 
@@ -253,7 +252,7 @@ def _seen(batch: Batch, relative: Relative | None) -> tuple[Tensor, Tensor | Non
 
 
 def _some(s: Sequences) -> Sequences:
-    """Returns all series; of very many, some that are spread over all."""
+    """Returns all series, or an evenly spaced subset if there are very many."""
     if len(s) <= _MOST_SERIES:
         return s
     return s[np.linspace(0, len(s) - 1, _MOST_SERIES).round().astype(np.int64)]
@@ -269,7 +268,7 @@ def _best(
     weight: float,
     logistic: bool,
 ) -> Choice:
-    """Ridge for numbers; for classes ridge on 0/1 columns, or logistic regression if that is better."""
+    """Fits ridge to numbers; for classes, ridge on 0/1 columns, or logistic regression if that is better."""
     options: dict[str, Any] = {"clip": clip, "judge": judge, "weight": weight}
     if not classes:
         return fit_linear(features, goal, folds, **options)
@@ -282,7 +281,7 @@ def _best(
 def _ridge_classes(
     features: Tensor, goal: Tensor, folds: Tensor, classes: int, clip: bool, judge: tuple[Tensor, Tensor] | None
 ) -> Choice:
-    """Ridge on a 0/1 column per class, its outputs made steeper until they are the best logits."""
+    """Fits ridge on a 0/1 column per class and scales its outputs to the best logits."""
     known = goal >= 0
     columns = torch.nn.functional.one_hot(goal.clamp(min=0).long(), classes).double()
     columns = columns.masked_fill(~known[:, None], torch.nan)
@@ -304,7 +303,7 @@ def _ridge_classes(
 
 
 def _learn_features(start: LinearStart, s: Sequences) -> None:
-    """Features with levels of their own learn them from some of the series."""
+    """Fits features that have learned levels to some of the series."""
     some = s[np.linspace(0, len(s) - 1, min(len(s), 200)).round().astype(np.int64)]
     batch = some.batch()
     start.features.fit(batch.x, **batch.times)
@@ -313,7 +312,7 @@ def _learn_features(start: LinearStart, s: Sequences) -> None:
 def _rows(
     start: LinearStart, s: Sequences, folds: Tensor | None, relative: Relative | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Features, targets and folds: a row per series, or per step."""
+    """Returns features, targets and folds with one row per series, or per step."""
     assert s.target is not None
     found, goals, parts = [], [], []
     for batch, rows in _batches(s):

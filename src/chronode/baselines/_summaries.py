@@ -1,4 +1,4 @@
-"""Numbers that summarise a series: per channel and over its times, each of them updatable step by step."""
+"""Summary statistics of a series, per channel and of its times; all can be updated step by step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OVERALL = ("steps", "duration", "mean_gap", "largest_gap")
 
 
 def summary_names(channels: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of the columns of `summaries`.
+    """Returns the names of the columns of `summaries`.
 
     Example:
         >>> summary_names(("hr",))[:3], len(summary_names(("hr", "temp")))
@@ -32,17 +32,17 @@ def summaries(
     *,
     every_step: bool = False,
 ) -> Tensor:
-    """Summaries of padded series in float64, NaN where a channel has too few readings for one.
+    """Returns summaries of padded series in float64; NaN if a channel has too few readings.
 
-    All of them follow from the moments of the readings, which `RunningSummaries` keeps up to date with a few numbers
+    All summaries follow from the moments of the readings, which `RunningSummaries` keeps up to date with a few numbers
     per channel. Durations and counts are on a logarithmic scale, log(1 + value).
 
     Args:
         x: `(B, T, D)` values.
-        lengths: `(B,)` steps of each series; None: all of them.
-        dt: `(B, T)` or `(B, T, 1)` time since the previous step; None: one unit everywhere.
-        observed: `(B, T, D)` bool, which values are there; None: all of them.
-        every_step: Whether to give the summaries of all steps so far at every step, `(B, T, F)`, instead of those of
+        lengths: `(B,)` steps of each series; all steps by default.
+        dt: `(B, T)` or `(B, T, 1)` time since the previous step; one unit by default.
+        observed: `(B, T, D)` bool, which values are present; all by default.
+        every_step: Whether to return the summaries of all steps so far at every step, `(B, T, F)`, instead of those of
             the whole series, `(B, F)`.
 
     Example:
@@ -124,7 +124,7 @@ def columns(m: Moments) -> tuple[Tensor, Tensor]:
 
 
 class _Reductions:
-    """Sums and extremes over time: of the whole series (one step is left), or of all steps so far."""
+    """Sums and extremes over time: of the whole series (one step remains), or of all steps so far."""
 
     def __init__(self, sum: Callable[[Tensor], Tensor], max: Callable[[Tensor], Tensor]):
         self.sum, self.max = sum, max
@@ -142,7 +142,7 @@ def _reductions(every_step: bool) -> _Reductions:
 
 def _moments(values: Tensor, seen: Tensor, valid: Tensor, gaps: Tensor, over: _Reductions) -> Moments:
     """Returns the moments of series `(B, T, D)` at one step or at each."""
-    # The time before the first step belongs to no reading.
+    # The gap before the first step is not between two readings.
     times = gaps.cumsum(1) - gaps[:, :1]
     later = torch.cat([torch.zeros_like(gaps[:, :1]), gaps[:, 1:]], dim=1)
     count = over.sum(seen.double())
@@ -153,7 +153,7 @@ def _moments(values: Tensor, seen: Tensor, valid: Tensor, gaps: Tensor, over: _R
     first, last = values.gather(1, first_at), values.gather(1, last_at)
     clock = times[..., None].expand_as(values)
     begun, read = clock.gather(1, first_at), clock.gather(1, last_at)
-    # Relative to the first reading, sums of squares keep their digits.
+    # Relative to the first reading, sums of squares do not lose digits.
     rise, since = (torch.where(seen, v, torch.zeros_like(v)) for v in (values - first, clock - begun))
     mean_rise, mean_since = over.sum(rise) / some, over.sum(since) / some
     low, high = over.min(values.masked_fill(~seen, torch.inf)), over.max(values.masked_fill(~seen, -torch.inf))

@@ -75,39 +75,22 @@ def limit(case: BenchCase, repeats: int = 30) -> Timing | None:
     forward = train = 0.0
     for rows, inner, columns in case.products:
         work = samples * rows
-        ahead = work * _seconds_per_row(inner, columns, case.batch, repeats)
-        forward += ahead
+        sizes = [case.batch, 4 * case.batch, 16 * case.batch]
+        ahead = work * min(_seconds(size, inner, columns, repeats) / size for size in sizes)
+        back = work * min(_seconds(size, columns, inner, repeats) / size for size in sizes)
         # dW (inner x columns) sums over samples: the same multiplications, with the samples as inner size.
-        train += ahead + work * (
-            _seconds_per_row(columns, inner, case.batch, repeats)
-            + _seconds_per_inner(inner, columns, case.batch, repeats)
-        )
+        weights = work * min(_seconds(inner, size, columns, repeats) / size for size in sizes)
+        forward += ahead
+        train += ahead + back + weights
     return Timing(train, forward)
 
 
-def _best(product: Callable[[], Tensor], repeats: int) -> float:
-    product()
+def _seconds(rows: int, inner: int, columns: int, repeats: int) -> float:
+    """Returns the fewest seconds of a matrix product after one warm-up."""
+    a, b, out = torch.randn(rows, inner), torch.randn(inner, columns), torch.empty(rows, columns)
     times = []
-    for _ in range(repeats):
+    for _ in range(repeats + 1):
         start = time.perf_counter()
-        product()
+        torch.mm(a, b, out=out)
         times.append(time.perf_counter() - start)
-    return min(times)
-
-
-def _seconds_per_row(inner: int, columns: int, batch: int, repeats: int) -> float:
-    weights = torch.randn(inner, columns)
-    found = []
-    for rows in (batch, 4 * batch, 16 * batch):
-        a, out = torch.randn(rows, inner), torch.empty(rows, columns)
-        found.append(_best(lambda a=a, out=out: torch.mm(a, weights, out=out), repeats) / rows)
-    return min(found)
-
-
-def _seconds_per_inner(rows: int, columns: int, batch: int, repeats: int) -> float:
-    out = torch.empty(rows, columns)
-    found = []
-    for inner in (batch, 4 * batch, 16 * batch):
-        a, b = torch.randn(rows, inner), torch.randn(inner, columns)
-        found.append(_best(lambda a=a, b=b: torch.mm(a, b, out=out), repeats) / inner)
-    return min(found)
+    return min(times[1:])

@@ -20,7 +20,8 @@ def health(
     ] = None,
     anyway: Anyway = False,
     output: Annotated[
-        Path | None, typer.Option(help="Folder for health.png and health.json; the run folder by default.")
+        Path | None,
+        typer.Option(help="Folder for health.png and health.json; the run folder by default. [example: out]"),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -86,7 +86,7 @@ def demo(
 @app.command()
 @with_plugins
 def doctor(
-    model: Annotated[str, typer.Option(help="Explain how this model runs.")] = "",
+    model: Annotated[str, typer.Option(help="Explain how this model runs. [example: gru-d]")] = "",
 ) -> None:
     """Show versions, kernels and threads in use, and the reasons.
 
@@ -101,11 +101,12 @@ def doctor(
 @with_plugins
 def compile_model(
     model: Annotated[str, typer.Argument(help="Name of the model.")],
-    hidden_size: Annotated[int, typer.Option(min=1, help="Units of each layer.")],
-    input_size: Annotated[int, typer.Option(min=1, help="Features of the input.")] = 1,
-    num_layers: Annotated[int, typer.Option(min=1, help="Layers.")] = 1,
+    hidden_size: Annotated[int, typer.Option(min=1, help="Units of each layer. [example: 64]")],
+    input_size: Annotated[int, typer.Option(min=1, help="Number of input features.")] = 1,
+    num_layers: Annotated[int, typer.Option(min=1, help="Number of layers.")] = 1,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the model; may be repeated.")
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the model; may be repeated. [example: tau=2]"),
     ] = None,
     double: Annotated[bool, typer.Option("--float64", help="Compile for float64 instead of float32.")] = False,
 ) -> None:
@@ -132,13 +133,13 @@ def bench(
         bool, typer.Option("--compiled", help="Compare compiled steps with the loop and torch.nn.LSTM instead.")
     ] = False,
     stream: Annotated[
-        bool, typer.Option("--stream", help="Count the observations a minute of a stream of 100,000 ids instead.")
+        bool, typer.Option("--stream", help="Measure the observations per minute of a stream of 100,000 ids instead.")
     ] = False,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    case: Annotated[str, typer.Option(help="Only shapes whose name contains this.")] = "",
+    device: Annotated[str, typer.Option(help="Device: cpu or cuda.")] = "cpu",
+    case: Annotated[str, typer.Option(help="Only run cases whose name contains this. [example: mmrnn]")] = "",
     repeats: Annotated[int, typer.Option(min=1, help="Number of rounds; the median is reported.")] = 7,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    output: Annotated[Path | None, typer.Option(help="Also write OUTPUT.json and OUTPUT.md.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Also write OUTPUT.json and OUTPUT.md. [example: bench]")] = None,
 ) -> None:
     """Time one batch and compare it with the plain loop, the LSTM of torch, ncps and the limit of the machine.
 
@@ -177,9 +178,11 @@ def reproduce(
     plan: Annotated[
         bool, typer.Option("--plan", help="List the missing runs and their estimated hours without running them.")
     ] = False,
-    budget: Annotated[str, typer.Option(help="smoke, laptop or paper.")] = "laptop",
-    only: Annotated[str, typer.Option(help="Tasks or columns of the table to run, separated by commas.")] = "",
-    models: Annotated[str, typer.Option(help="Models to run, separated by commas.")] = "",
+    budget: Annotated[str, typer.Option(help="Budget: smoke, laptop or paper.")] = "laptop",
+    only: Annotated[
+        str, typer.Option(help="Tasks or columns of the table to run, separated by commas. [example: event]")
+    ] = "",
+    models: Annotated[str, typer.Option(help="Models to run, separated by commas. [example: irnn,lstm]")] = "",
     workers: Workers = 1,
     engine: EngineName = "local",
     address: Address = None,
@@ -224,10 +227,10 @@ def results(
         bool, typer.Option("--archive", help="First move runs that no recipe needs to LEDGER/archive.")
     ] = False,
     stale: Annotated[
-        str, typer.Option(help="With --archive: models whose definition has changed; all their runs are moved.")
+        str, typer.Option(help="With --archive: changed models, all of whose runs are moved. [example: ct-rnn,gru-d]")
     ] = "",
 ) -> None:
-    """Write RESULTS.md and its plots from the ledger, with the figures in its folder `figures`.
+    """Write RESULTS.md and its plots from the ledger and the figures in LEDGER/figures.
 
     Example: chronode results
     """

@@ -84,7 +84,7 @@ def run_steps(*, pick: str, repeats: int, as_json: bool, output: Path | None) ->
 
 
 def run_stream(*, repeats: int, as_json: bool, output: Path | None) -> None:
-    """Times a stream and prints or writes the observations a minute."""
+    """Times a stream and prints or writes the observations per minute."""
     from ..stream import _bench as stream
 
     with Console(stderr=True).status("bench") as line:

@@ -12,7 +12,7 @@ from rich.console import Console
 from . import flags
 from .plugins import with_plugins
 from .tables import Table
-from .workers import Address, EngineName, Workers, engine_for
+from .workers import Address, ConfigFile, EngineName, Workers, engine_for
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -28,12 +28,17 @@ def compare(
     data: Annotated[
         str | None, typer.Argument(metavar="TASK", help="Name of a task, or a file as for `train`.")
     ] = None,
-    models: Annotated[str, typer.Option(help="Names from `chronode models`, separated by commas.")] = "mmrnn,lstm-dt",
-    seeds: Annotated[int, typer.Option(min=1, help="Runs per model, each with its own split and weights.")] = 3,
+    models: Annotated[
+        str, typer.Option(help="Models to compare, separated by commas.", rich_help_panel="Search")
+    ] = "mmrnn,lstm-dt",
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Runs per model, each with its own split and weights.", rich_help_panel="Search")
+    ] = 3,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder of the runs; by default runs/compare-NAME.")
+        Path | None,
+        typer.Option("--output", "-o", help="Folder of the runs; by default runs/compare-NAME. [example: runs/first]"),
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="YAML file with settings, as for `train`.")] = None,
+    config: ConfigFile = None,
     workers: Workers = 0,
     engine: EngineName = "local",
     address: Address = None,

@@ -130,7 +130,12 @@ def verify_command(
 @data_app.command("build")
 def build_command(
     name: Name,
-    steps: Annotated[int | None, typer.Option(min=1, help="Number of training steps of the policies.")] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Number of training steps of the policies; that of the data set by default. [example: 100000]"
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the simulation.")] = 0,
 ) -> None:
     """Simulate a data set that is not published and store it in the cache.

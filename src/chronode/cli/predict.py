@@ -15,7 +15,7 @@ from .plugins import with_plugins
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or a file written by `chronode pack`.")]
 Anyway = Annotated[
     bool,
-    typer.Option("--anyway", help="Accept a failed training, and times or values that seem to be in other units."),
+    typer.Option("--anyway", help="Accept a failed run, and times or values that seem to use other units."),
 ]
 Intervals = Annotated[
     str,

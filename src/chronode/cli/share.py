@@ -22,7 +22,9 @@ def pack(
     run: RunFolder,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("model.chronode"),
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing output files.")] = False,
-    card: Annotated[Path | None, typer.Option("--card", help="Also write the model card to this file.")] = None,
+    card: Annotated[
+        Path | None, typer.Option("--card", help="Also write the model card to this file. [example: card.md]")
+    ] = None,
 ) -> None:
     """Pack a trained model into one file: weights, configuration, scaling, class names and a model card.
 

@@ -30,7 +30,10 @@ def stream(
     events: Annotated[str, typer.Argument(help="File of events; - for standard input.")] = "-",
     state: Annotated[
         Path | None,
-        typer.Option(help="File with the states of all ids: read if it exists, written now and then and at the end."),
+        typer.Option(
+            help="File with the states of all ids: read if it exists, written at intervals and at the end. "
+            "[example: ward.state]"
+        ),
     ] = None,
     save_seconds: Annotated[float, typer.Option(min=0, help="Seconds between two writes of the state file.")] = 10.0,
     late: Annotated[
@@ -39,13 +42,15 @@ def stream(
     ] = "refuse",
     idle: Annotated[
         float | None,
-        typer.Option(help="Drop ids that are this much older than the newest, in the model's unit of time."),
+        typer.Option(
+            help="Drop ids that are this much older than the newest, in the model's unit of time. [example: 48]"
+        ),
     ] = None,
 ) -> None:
     """Predict live data: events on standard input, and a prediction after each on standard output.
 
-    Events are JSON lines, or CSV with a line of column names, with the columns of the training file: id, time, values.
-    An event that cannot be used is answered with an error, and the stream goes on.
+    Events are JSON Lines, or CSV with a header line, with the columns of the training file: id, time, values. For an
+    event that cannot be used, an error is written, and the stream continues.
 
     Example: chronode stream runs/vitals-1 --state ward.state < events.jsonl > predictions.jsonl
     """

@@ -13,7 +13,7 @@ from rich.console import Console
 from . import flags
 from .plugins import with_plugins
 from .tables import Table
-from .workers import Address, EngineName, Workers, engine_for
+from .workers import Address, ConfigFile, EngineName, Workers, engine_for
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -34,24 +34,41 @@ def sweep(
     data: Annotated[
         str | None, typer.Argument(metavar="TASK", help="Name of a task, or a file as for `train`.")
     ] = None,
-    trials: Annotated[int, typer.Option(min=1, help="Total number of trials, including those of earlier calls.")] = 30,
+    trials: Annotated[
+        int,
+        typer.Option(min=1, help="Total number of trials, including those of earlier calls.", rich_help_panel="Search"),
+    ] = 30,
     ranges: Annotated[
         list[str] | None,
         typer.Option(
-            "--range", help="Range to search: NAME=LOW:HIGH, NAME=LOW:HIGH:log or NAME=a,b,c; may be repeated."
+            "--range",
+            help="Range to search: NAME=LOW:HIGH, NAME=LOW:HIGH:log or NAME=a,b,c; may be repeated. "
+            "[example: hidden=16,32]",
+            rich_help_panel="Search",
         ),
     ] = None,
     fix: Annotated[
-        list[str] | None, typer.Option(help="Fixed setting NAME=VALUE that is not searched; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            help="Fixed setting NAME=VALUE that is not searched; may be repeated. [example: dropout=0]",
+            rich_help_panel="Search",
+        ),
     ] = None,
-    timeout: Annotated[float | None, typer.Option(min=0, help="Minutes after which no new trial starts.")] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(min=0, help="Minutes after which no new trial starts. [example: 60]", rich_help_panel="Search"),
+    ] = None,
     pruner: Annotated[
-        str, typer.Option(help="Method that stops bad trials early: median, hyperband or none.")
+        str,
+        typer.Option(help="Method that stops bad trials early: median, hyperband or none.", rich_help_panel="Search"),
     ] = "median",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder of the search; by default runs/sweep-NAME-MODEL.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Folder of the search; by default runs/sweep-NAME-MODEL. [example: runs/search]"
+        ),
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="YAML file with settings, as for `train`.")] = None,
+    config: ConfigFile = None,
     workers: Workers = 0,
     engine: EngineName = "local",
     address: Address = None,
@@ -60,8 +77,8 @@ def sweep(
 ) -> None:
     """Search for good settings of a model: trials are compared on the validation part, and the best one is tested once.
 
-    The ranges of the papers are searched unless --range is given; a setting given as a flag or by --fix is not
-    searched. The same command resumes after an interruption; several processes may share a folder.
+    The ranges of the papers are searched unless --range is given; a setting that is given as an option or with --fix
+    is not searched. The same command resumes after an interruption; several processes may share a folder.
 
     Example: chronode sweep bitstream --model unicornn --trials 30 --epochs 5
 

@@ -43,9 +43,11 @@ def list_tasks(
 @tasks_app.command()
 def show(
     name: Annotated[str, typer.Argument(help="Name of a task; `chronode tasks` lists all.")],
-    protocol: Annotated[str, typer.Option(help="clean or paper.")] = "clean",
+    protocol: Annotated[str, typer.Option(help="Protocol: clean or paper.")] = "clean",
     seed: Annotated[int, typer.Option(min=0, help="Random seed of synthetic series, splits and noise.")] = 0,
-    option: Annotated[list[str] | None, typer.Option(help="Option of the task as NAME=VALUE; may be repeated.")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="Option of the task as NAME=VALUE; may be repeated. [example: length=200]")
+    ] = None,
     output: Annotated[Path, typer.Option(help="Folder for the plot.")] = Path("runs/tasks"),
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:

@@ -36,18 +36,23 @@ def train(
         typer.Argument(help="File (docs/files.md shows the formats), - for standard input, or the name of a task."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Run folder; by default runs/NAME-1, -2, ...")
+        Path | None,
+        typer.Option("--output", "-o", help="Run folder; by default runs/NAME-1, -2, ... [example: runs/first]"),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="YAML file with settings; command-line options override it.")
+        Path | None,
+        typer.Option(help="YAML file with settings; command-line options override it. [example: small.yaml]"),
     ] = None,
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print all settings as YAML without training.")
     ] = False,
-    resume: Annotated[Path | None, typer.Option(help="Resume the run in this folder.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Resume the run in this folder. [example: runs/vitals-1]")] = None,
     baseline: Annotated[bool, typer.Option("--baseline", help="Also train lstm-dt for comparison.")] = False,
     logger: Annotated[
-        str, typer.Option(help="Where the numbers of every epoch also go: csv, tensorboard, wandb, mlflow, or several.")
+        str,
+        typer.Option(
+            help="Also log every epoch to csv, tensorboard, wandb or mlflow, or to several. [example: csv,wandb]"
+        ),
     ] = "",
     json: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON; everything else goes to stderr.")

@@ -1,6 +1,6 @@
-"""Trained models as files of their own: C99, ONNX and torch.export.
+"""Export of trained models: C99, ONNX and torch.export.
 
-`chronode.export(model, folder, ...)` calls `export`, so that the package has the name of its function.
+The package is callable: `chronode.export(model, folder, ...)` calls `export`.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def write_c(graph: StepGraph, folder: Path, *, int8: bool, math: str) -> CModel:
 
 
 def rounded_answers(graph: StepGraph, model: CModel, series: Series) -> NDArray[np.float32]:
-    """Returns the answers with the parameters that the code has."""
+    """Returns the predictions with the parameters of the generated code."""
     return graph.run(series, model.tensors)
 
 
@@ -48,15 +48,17 @@ class CRunner:
     """An exported folder, compiled and called from Python.
 
     Args:
-        folder: With the .c and .h files.
-        compiler: The C compiler; by default the first of cc, gcc and clang that is there.
-        flags: More flags for it.
+        folder: Folder with the .c and .h files.
+        compiler: The C compiler; by default the first of cc, gcc and clang that is installed.
+        flags: Additional flags for the compiler.
     """
 
     def __init__(self, folder: Path, compiler: str | None = None, flags: Sequence[str] = ()):
         found = compiler or next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
         if found is None:
-            raise ValueError("no C compiler was found (cc, gcc, clang): install one, such as with `apt install gcc`.")
+            raise ValueError(
+                "no C compiler was found (cc, gcc, clang): install one, for example with `apt install gcc`."
+            )
         with tempfile.TemporaryDirectory() as place:
             library = Path(place) / "model.so"
             command = [found, "-std=c99", "-O2", *flags, "-fPIC", "-shared", "-o", library, folder / f"{NAME}.c", "-lm"]
@@ -68,7 +70,7 @@ class CRunner:
         self._step.argtypes = [*[ctypes.c_void_p] * 3, ctypes.c_float, ctypes.c_void_p]
 
     def run(self, graph: StepGraph, series: Series) -> NDArray[np.float32]:
-        """`(B, T, K)` the answers after each step."""
+        """Returns the predictions `(B, T, K)` after each step."""
         batch, steps, _ = series.x.shape
         state = (ctypes.c_float * sum(graph.traced.states))()
         x, seen = np.ascontiguousarray(series.x), np.ascontiguousarray(series.observed, np.uint8)
@@ -78,5 +80,5 @@ class CRunner:
             for t in range(steps):
                 places = (array[b, t].ctypes.data for array in (x, seen, y))
                 if self._step(state, next(places), next(places), float(series.dt[b, t]), next(places)):
-                    raise ValueError(f"series {b}, step {t}: refused by the exported model.")
+                    raise ValueError(f"series {b}, step {t}: rejected by the exported model.")
         return y

@@ -14,8 +14,8 @@ from ..compiler._views import View
 from ._c_loops import affine
 from ._c_text import number, table
 
-_FEWEST = 64  # elements of a parameter that is worth a scale per row
-_SHORTEST = 32  # elements of a vector that is worth a scale
+_FEWEST = 64  # minimum size of a parameter that gets a scale per row
+_SHORTEST = 32  # minimum size of a vector that gets a scale
 _MOST_LOST = 1e-3
 _LARGEST = 127
 _SCALES = 65535
@@ -27,10 +27,10 @@ class Rounded:
     """A parameter in 8 bits: `values · unit · scales` of the row that an element belongs to.
 
     Attributes:
-        values: int8, in the parameter's shape.
-        scales: Of the rows, uint16.
-        unit: Of the scales.
-        axis: Along which the rows are counted.
+        values: int8, with the shape of the parameter.
+        scales: Scales of the rows, uint16.
+        unit: Unit of the scales.
+        axis: Axis of the rows.
     """
 
     values: NDArray[np.int8]
@@ -45,7 +45,7 @@ class Rounded:
         return np.broadcast_to(np.arange(len(self.scales)).reshape(shape), self.values.shape).reshape(-1)
 
     def as_float(self) -> NDArray[np.float32]:
-        """Returns what the numbers stand for."""
+        """Returns the represented float values."""
         scales = (np.float32(self.unit) * self.scales.astype(np.float32))[self.rows()].reshape(self.values.shape)
         return self.values.astype(np.float32) * scales
 
@@ -76,8 +76,8 @@ class Constants:
     Args:
         tensors: The parameters.
         nodes: The nodes that read them.
-        int8: Store matrices in 8 bits and vectors in 16.
-        exact: Parameters that stay as they are.
+        int8: Whether to store matrices in 8 bits and vectors in 16.
+        exact: Parameters that are not rounded.
     """
 
     def __init__(self, tensors: Sequence[NDArray[Any]], nodes: Sequence[Node], int8: bool, exact: Collection[int] = ()):
@@ -91,7 +91,7 @@ class Constants:
         self._known: dict[object, str] = {}
 
     def values(self) -> list[NDArray[Any]]:
-        """Returns the parameters as the generated code sees them."""
+        """Returns the parameters as the generated code reads them."""
         known = {i: one.as_float() for i, one in self.rounded.items()}
         known |= {i: np.float32(unit) * values.astype(np.float32) for i, (values, unit) in self.short.items()}
         return [known.get(i, tensor) for i, tensor in enumerate(self.tensors)]
@@ -113,7 +113,7 @@ class Constants:
         return f"{number(known.unit)} * {scale} * (float){name}[{place}]"
 
     def bias(self, view: View | None, in_int8: bool) -> str:
-        """Returns the bias of a product, which may have none: an argument of the function that multiplies, or two."""
+        """Returns the bias of a product, if any, as one or two arguments of the multiplication function."""
         if view is None:
             return "0, 0.0f" if in_int8 else "0"
         name, index = f"b{len(self._known)}", view.node.detail
@@ -123,12 +123,12 @@ class Constants:
         return f"{self._define((view.key, 'h'), 'short', name, 2, taken(values, view))}, {number(unit)}"
 
     def indices(self, view: View) -> str:
-        """Places, as an array of whole numbers."""
+        """Returns indices as an array of integers."""
         places = taken(self.tensors[view.node.detail], view)
         return self._shorts(view.key, f"g{len(self._known)}", places.astype(np.uint16))
 
     def matrix(self, view: View) -> str:
-        """Returns a matrix (k, n) for a product: the first arguments of the function that multiplies."""
+        """Returns a matrix (k, n) of a product as the first arguments of the multiplication function."""
         index, turned = view.node.detail, view.permuted([1, 0])
         known, name = self.rounded.get(index), f"w{len(self._known)}"
         if known is None:
@@ -161,7 +161,7 @@ class Constants:
 
 
 def positions(view: View) -> NDArray[np.int64]:
-    """Returns where in its node's storage each element of a view lies."""
+    """Returns the position of each element of a view in its node's storage."""
     places = np.array(view.offset)
     for size, stride in zip(view.shape, view.strides, strict=True):
         places = places[..., None] + stride * np.arange(size)
@@ -174,7 +174,7 @@ def taken(array: NDArray[Any], view: View) -> NDArray[Any]:
 
 
 def _row_axes(tensors: Sequence[NDArray[Any]], nodes: Sequence[Node]) -> dict[int, int]:
-    """For each matrix the axis that its scales belong to; without those that have none that fits all uses."""
+    """Returns the axis of the scales of each matrix, except for matrices without an axis that fits all uses."""
     uses: dict[int, list[View]] = {}
     products: dict[int, list[View]] = {}
     for node in nodes:
@@ -202,7 +202,7 @@ def _row_axes(tensors: Sequence[NDArray[Any]], nodes: Sequence[Node]) -> dict[in
 def _vectors(
     tensors: Sequence[NDArray[Any]], nodes: Sequence[Node], matrices: Collection[int], exact: Collection[int]
 ) -> set[int]:
-    """The vectors to store in 16 bits: biases of rounded matrices, and others that lose little."""
+    """Returns the vectors to store in 16 bits: biases of rounded matrices, and others that lose little."""
     found = set()
     for node in nodes:
         for place, arg in enumerate(node.args):
@@ -218,20 +218,20 @@ def _vectors(
 
 
 def _loses_little(tensor: NDArray[Any]) -> bool:
-    """Whether 16 bits do: always for numbers of both signs; rates, which are of one, must keep their ratios."""
+    """Returns whether 16 bits are enough: always for mixed signs; rates (of one sign) must keep their ratios."""
     size = np.abs(tensor)
     one_sign = (tensor >= 0).all() or (tensor <= 0).all()
     return not one_sign or bool(size.max() / _LARGEST_SHORT / 2 <= _MOST_LOST * size.min())
 
 
 def _shortened(tensor: NDArray[Any]) -> tuple[NDArray[np.int16], float]:
-    """A vector in 16 bits, and their unit."""
+    """Returns a vector in 16 bits, and its unit."""
     unit = float(np.float32(np.abs(tensor).max() / _LARGEST_SHORT)) or 1.0
     return np.clip(np.rint(tensor / np.float32(unit)), -_LARGEST_SHORT, _LARGEST_SHORT).astype(np.int16), unit
 
 
 def _row_strides(known: Rounded, view: View) -> tuple[tuple[int, ...], int] | None:
-    """Returns the strides and the offset with which a view of a parameter runs through its rows; None if it jumps."""
+    """Returns strides and offset of a view over the rows of a parameter; None if they are not regular."""
     rows = taken(known.rows(), view)
     first = int(rows.reshape(-1)[0])
     seconds = [np.take(rows, min(1, size - 1), axis=axis) for axis, size in enumerate(rows.shape)]

@@ -15,13 +15,13 @@ Constant = Callable[[View, list[str]], str]
 
 
 class LoopWriter(Writer):
-    """C99 of one loop over the indices i0, i1, ...
+    """Writes one loop over the indices i0, i1, ... as C99.
 
     Args:
-        loop: What to write.
-        scheduler: Which values are stored.
-        names: Gives the array of a stored value, an input or a target.
-        constant: Gives an element of a parameter, for a view and the names of the loop's indices.
+        loop: The loop to write.
+        scheduler: Knows which values are stored.
+        names: Returns the array of a stored value, an input or a target.
+        constant: Returns an element of a parameter, given a view and the names of the loop's indices.
     """
 
     operations, types, indent = OPERATIONS, ("int", "float"), "    "
@@ -98,7 +98,7 @@ def reads(loop: Loop, scheduler: Scheduler) -> list[View]:
 
 
 def operations(loop: Loop, scheduler: Scheduler) -> dict[str, int]:
-    """Returns how often a run of the loop does each element-wise operation."""
+    """Returns how often the loop performs each element-wise operation."""
     count: dict[str, int] = {}
     for view, inlined in visited(loop, scheduler):
         if inlined and view.node.op != "const":

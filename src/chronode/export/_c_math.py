@@ -1,4 +1,4 @@
-"""The functions of mathematics that generated C99 calls: by math.h, or by approximations of its own."""
+"""Math functions of the generated C99 code: those of math.h, or built-in approximations."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _FMOD = """static float m_remainder(float x, float y)
 }
 """
 
-# Cephes' polynomials (S. Moshier), as in most small mathematical libraries; errors are a few units in the last place.
+# The polynomials of Cephes (S. Moshier), as in most small math libraries; errors are a few units in the last place.
 _BUILT_IN = {
     "m_abs": """static float m_abs(float x)
 {
@@ -93,7 +93,7 @@ _BUILT_IN = {
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * r * r + r + 1.0f;
-    n -= 1.0f; /* in two steps: 2^128 is no float */
+    n -= 1.0f; /* in two steps, because 2^128 is not a float */
     return p * m_bits((unsigned int)((int)n + 127) << 23) * 2.0f;
 }
 """,
@@ -173,7 +173,7 @@ _BUILT_IN = {
     "m_log1p": """static float m_log1p(float x)
 {
     const float y = 1.0f + x;
-    /* The rounding of 1 + x is made good: log(1 + x) = log(y) x / (y - 1). */
+    /* Corrects the rounding of 1 + x: log(1 + x) = log(y) x / (y - 1). */
     return y == 1.0f ? x : (y > 3.402823466e+38f ? y : m_log(y) * (x / (y - 1.0f)));
 }
 """,
@@ -283,11 +283,11 @@ def _by_library() -> dict[str, str]:
 
 
 MATH = {"library": _by_library(), "builtin": {**_BUILT_IN, **_COMPOSED}}
-"""The functions by the kind of mathematics: "library" (math.h) or "builtin"."""
+"""The functions of "library" (math.h) and "builtin"."""
 
 
 def functions(code: str, math: str) -> str:
-    """Returns the functions that `code` calls, those that they call before them."""
+    """Returns the functions that `code` calls, each after the functions that it calls itself."""
     texts, found = MATH[math], {}
 
     def need(text: str) -> None:

@@ -1,4 +1,4 @@
-"""The body of the C99 function that takes one step."""
+"""The body of the C99 function of one step."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ _FUNCTIONS = EXPENSIVE - {"div"}
 
 @dataclass
 class Costs:
-    """What a step takes.
+    """Memory and operations of a step.
 
     Attributes:
         flash: Bytes of constants.
-        state: Bytes between steps.
-        work: Bytes of the stack during a step.
-        multiply_adds: In products and element by element.
-        calls: Of exp, tanh and their like.
+        state: Bytes of state between steps.
+        work: Bytes of stack during a step.
+        multiply_adds: Multiply-adds in products and element by element.
+        calls: Calls of exp, tanh and similar functions.
     """
 
     flash: int = 0
@@ -91,7 +91,7 @@ class StepWriter:
 
     Args:
         graph: The step.
-        int8: Matrices in 8 bits.
+        int8: Whether to store matrices in 8 bits.
     """
 
     graph: StepGraph
@@ -152,7 +152,7 @@ class StepWriter:
         place = f"{self.constants.indices(index)}[i]"
         step = "" if a.strides[-1] == 1 else f"{a.strides[-1]} * "
         if len(a.shape) > 1:
-            raise ValueError("this model cannot be exported to C: its step picks elements of a matrix.")
+            raise ValueError("this model cannot be exported to C: its step selects elements of a matrix.")
         return f"for (int i = 0; i < {node.shape[-1]}; ++i) {{ {self.names[node]}[i] = ({source})[{step}{place}]; }}"
 
     def _at(self, view: View) -> str:
@@ -181,7 +181,7 @@ class StepWriter:
         return True
 
     def _element_by_element(self, loop: Loop, views: list[View], i: int) -> bool:
-        """Returns whether each turn of a loop reads only the element that it writes."""
+        """Returns whether each iteration of a loop reads only the element that it writes."""
         stores = [store for store in loop.stores if store.to == f"next{i}"]
         return all(
             (view.strides, view.offset) == (store.strides, store.offset) for view in views for store in stores

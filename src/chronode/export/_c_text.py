@@ -63,7 +63,7 @@ def number(value: float) -> str:
 
 
 def table(kind: str, name: str, items: Iterable[str], size: str | None = None) -> str:
-    """Returns an array of constants; lines are filled."""
+    """Returns an array of constants, wrapped to full lines."""
     items = list(items)
     lines, line = [], "   "
     for item in items:
@@ -84,6 +84,6 @@ def string(text: str) -> str:
 
 
 def comment(text: str) -> str:
-    """Text that cannot end a comment; anything but printable ASCII is replaced."""
+    """Returns text that cannot end a comment; anything but printable ASCII is replaced."""
     plain = "".join(char if char.isascii() and char.isprintable() else "?" for char in text)
     return plain.replace("*/", "* /").replace("/*", "/ *")

@@ -1,4 +1,4 @@
-"""export: a trained model as files that need no Python."""
+"""`export`: writes a trained model as files that do not require Python."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ MATH = ("library", "builtin")
 
 @dataclass(frozen=True)
 class Exported:
-    """What `export` wrote.
+    """The result of `export`.
 
     Attributes:
-        folder: where.
+        folder: The folder of the files.
         format: "c", "onnx" or "pt2".
         files: Names of the files.
-        costs: What a step takes, by name; empty but for C.
+        costs: Memory and operations of a step, by name; empty except for C.
         graph: The step that was exported.
     """
 
@@ -44,15 +44,15 @@ class Exported:
     graph: StepGraph
 
     def runner(self) -> Runner:
-        """Returns what runs the files that were written."""
+        """Returns an object that runs the written files."""
         return _RUNNERS[self.format](self.folder)
 
     def verify(self, trained: Trained, source: str | Path) -> Comparison:
-        """Compares the files that were written with the model, on a file of the user's own.
+        """Compares the written files with the model, on a file of the user.
 
         Args:
             trained: The model that was exported.
-            source: a file as `chronode predict` takes it.
+            source: A file that `chronode predict` accepts.
         """
         return verify(self.graph, self.runner(), trained, str(source))
 
@@ -70,22 +70,22 @@ def export(
     unit: str = "step",
     force: bool = False,
 ) -> Exported:
-    """Writes a trained model as files that need no Python.
+    """Writes a trained model as files that do not require Python.
 
-    What is exported is the whole path of a raw observation: scaling, missing values, gaps, all layers, the head, and
-    probabilities of classes or values in the target's own units.
+    The export covers the whole path of a raw observation: scaling, missing values, gaps, all layers, the head, and
+    class probabilities or values in the target's own units.
 
     Args:
-        model: a run folder, a packed file, `chronode.runs.Trained`, or a model.
-        folder: Folder to write; one that has files already is refused.
+        model: A run folder, a packed file, `chronode.runs.Trained`, or a model.
+        folder: Output folder; must be empty unless `force` is set.
         format: "c" (C99), "onnx" (one step, and whole sequences of any length) or "pt2" (torch.export: whole sequences
             of any length).
         weights: "float32", or for C also "int8": 8 bits and a scale per row.
         math: For C: "library" calls math.h, "builtin" needs no library.
-        channels: Names of the inputs; a run has its own, as for all that follows.
+        channels: Names of the inputs. This and the next three arguments are only for models without a run folder.
         classes: Names of the classes, if the outputs are logits.
-        scaler: What inputs, dt and number targets go through.
-        unit: What dt counts.
+        scaler: Scaling of inputs, dt and numeric targets.
+        unit: Unit of dt.
         force: Whether files in the folder may be overwritten.
 
     Example:
@@ -101,7 +101,7 @@ def export(
     one_of("math", math, MATH)
     if format != "c" and (weights, math) != ("float32", "library"):
         name = "weights" if weights != "float32" else "math"
-        raise ValueError(f"{name} goes with format='c'.")
+        raise ValueError(f"{name} requires format='c'.")
     folder = check_new_folder(Path(folder), "folder", force=force)
     given = {"channels": channels, "classes": classes, "scaler": scaler}
     deployment = _deployment(model, {name: value for name, value in given.items() if value is not None}, unit)
@@ -117,5 +117,5 @@ def _deployment(model: SequenceModel | Trained | str | Path, given: dict[str, An
     if isinstance(model, SequenceModel):
         return Deployment.of_model(model, **given, unit=unit)
     if given or unit != "step":
-        raise ValueError(f"{', '.join(given) or 'unit'}: a run has its own; leave it out.")
+        raise ValueError(f"{', '.join(given) or 'unit'}: not allowed with a run, which has its own.")
     return Deployment.of_run(model if isinstance(model, Trained) else Trained.load(model))

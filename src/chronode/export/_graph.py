@@ -1,4 +1,4 @@
-"""The step graph of a deployment, and its numbers in torch: what exports are made from and compared with."""
+"""The step graph of a deployment, which all exports are generated from, and its evaluation in torch."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ._reference import Series
 
 @dataclass(frozen=True)
 class StepGraph:
-    """One step of a deployment, from a raw observation to an answer.
+    """One step of a deployment, from a raw observation to a prediction.
 
     Attributes:
-        deployment: What is exported.
-        cell: The same as a cell.
-        traced: As torch operations.
-        step: As a graph of loops and products.
+        deployment: The model to export.
+        cell: The deployment as a cell.
+        traced: The step as torch operations.
+        step: The step as a graph of loops and products.
     """
 
     deployment: Deployment
@@ -62,12 +62,12 @@ class StepGraph:
         return [part.detach().float().numpy().reshape(-1) for part in parts]
 
     def scaling(self) -> list[int]:
-        """Which of the parameters hold the scaling of inputs and outputs: channels may have very different units."""
+        """Parameters with the scaling of inputs and outputs; channels may have very different units."""
         own = [buffer.numpy() for buffer in self.cell.scaling()]
         return [i for i, tensor in enumerate(self.tensors) if any(np.array_equal(tensor, one) for one in own)]
 
     def facts(self) -> dict[str, Any]:
-        """Names, units and the first state, for the metadata of a file."""
+        """Names, units and the initial state, for the metadata of a file."""
         deployment = self.deployment
         return {
             "inputs": list(deployment.channels),
@@ -80,18 +80,18 @@ class StepGraph:
         }
 
     def run(self, series: Series, tensors: Sequence[NDArray[Any]] | None = None) -> NDArray[np.float32]:
-        """`(B, T, K)` the answers after each step, by the traced operations.
+        """Returns the predictions `(B, T, K)` after each step, computed with the traced operations.
 
         Args:
-            series: What is observed.
-            tensors: Other parameters than the model's, such as rounded ones.
+            series: The observations.
+            tensors: Parameters that replace those of the model, such as rounded ones.
         """
         constants = self.traced.tensors if tensors is None else [torch.from_numpy(np.array(t)) for t in tensors]
         x, observed, dt = map(torch.from_numpy, series)
         rows = torch.cat([torch.where(observed, x, 0), observed.float()], dim=-1)
         found, size = [], self.traced.batch
         with torch.no_grad():
-            # The operations were recorded for this number of rows.
+            # The operations were recorded with this number of rows.
             for start in range(0, len(rows), size):
                 places = torch.arange(start, start + size).clamp(max=len(rows) - 1)
                 state = [torch.from_numpy(part).expand(size, -1) for part in self.initial_state]

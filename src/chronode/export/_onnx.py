@@ -1,4 +1,4 @@
-"""Export to ONNX: one step, and whole sequences by a Scan around it."""
+"""Export to ONNX: one step, and whole sequences as a Scan over it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._reference import Series
 
 STEP, SEQUENCE = "step.onnx", "sequence.onnx"
 NEWEST_OPSET = 26
-"""The newest version of the operators that a released onnxruntime runs."""
+"""The newest operator set version that a released onnxruntime supports."""
 
 
 def write_onnx(graph: StepGraph, folder: Path) -> tuple[str, ...]:
@@ -33,7 +33,10 @@ def write_onnx(graph: StepGraph, folder: Path) -> tuple[str, ...]:
 
 
 def step_model(graph: StepGraph) -> Any:
-    """Returns (x, observed, dt, state0, ...) to (y, next0, ...): `x (B, D)`, `observed (B, D)` bool, `dt (B,)`."""
+    """Returns the model (x, observed, dt, state0, ...) -> (y, next0, ...).
+
+    `x (B, D)`, `observed (B, D)` bool, `dt (B,)`.
+    """
     writer = OnnxWriter()
     names = _run_step(writer, graph, "x", "observed", "dt", [f"state{i}" for i in range(_states(graph))])
     outputs = ["y", *(f"next{i}" for i in range(_states(graph)))]
@@ -46,7 +49,7 @@ def step_model(graph: StepGraph) -> Any:
 
 
 def sequence_model(graph: StepGraph) -> Any:
-    """Returns (x, observed, dt, lengths) to (y, last, state0, ...) from the start of each series.
+    """Returns the model (x, observed, dt, lengths) -> (y, last, state0, ...), from the start of each series.
 
     `x (B, T, D)`, `observed (B, T, D)` bool, `dt (B, T)`, `lengths (B,)`; `y (B, T, K)` after each step, 0 at padding,
     `last (B, K)` after the last one.
@@ -73,7 +76,7 @@ def sequence_model(graph: StepGraph) -> Any:
 
 
 def _body(graph: StepGraph) -> Any:
-    """Returns a step of the Scan: states keep their values at padding."""
+    """Returns the body of the Scan: states do not change at padding."""
     from onnx import TensorProto, helper
 
     writer, count, size = OnnxWriter("step_"), _states(graph), graph.cell.output_size
@@ -155,7 +158,7 @@ class OnnxRunner:
         )
 
     def run(self, graph: StepGraph, series: Series) -> NDArray[np.float32]:
-        """`(B, T, K)` the answers after each step."""
+        """Returns the predictions `(B, T, K)` after each step."""
         batch, steps, _ = series.x.shape
         feed = {**series._asdict(), "lengths": np.full(batch, steps, np.int64)}
         return np.asarray(self._session.run(["y"], feed)[0])

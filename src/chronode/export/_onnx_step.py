@@ -22,14 +22,14 @@ OPERATORS = {
     **{"where": "Where", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual", "eq": "Equal"},
     **{"and": "And", "or": "Or", "not": "Not"},
 }
-"""Element-wise operations that are one operator."""
+"""Element-wise operations that correspond to one operator."""
 
 
 class OnnxWriter:
     """Collects the nodes and constants of an ONNX graph.
 
     Args:
-        prefix: Begins all names; a graph within another must not use the other's.
+        prefix: Prefix of all names, to keep those of nested graphs apart.
     """
 
     def __init__(self, prefix: str = "") -> None:
@@ -49,7 +49,7 @@ class OnnxWriter:
         return output
 
     def constant(self, array: NDArray[Any]) -> str:
-        """Adds a constant; equal ones are one."""
+        """Adds a constant; equal constants are merged."""
         from onnx import numpy_helper
 
         array = np.ascontiguousarray(array)
@@ -60,7 +60,7 @@ class OnnxWriter:
         return self._constants[key]
 
     def sizes(self, *sizes: int) -> str:
-        """Whole numbers, as operators take them."""
+        """Returns a tensor of integers, such as sizes or axes."""
         return self.constant(np.array(sizes, np.int64))
 
     def number(self, value: float) -> str:
@@ -72,8 +72,8 @@ class StepEmitter:
     """Writes a step.
 
     Args:
-        writer: Where to.
-        step: What is written.
+        writer: The writer of the graph.
+        step: The step to write.
         tensors: The parameters.
         inputs: Names of the tensors that hold x, dt and the parts of the state.
     """
@@ -129,7 +129,7 @@ class StepEmitter:
             made = write("Not", write("Equal", *args))
         elif node.op == "rsqrt":
             made = write("Reciprocal", write("Sqrt", *args))
-        elif node.op == "expm1":  # tanh(x/2) (eˣ + 1), which keeps its digits near 0
+        elif node.op == "expm1":  # tanh(x/2) (eˣ + 1), which does not lose digits near 0
             half = write("Tanh", write("Mul", *args, self.writer.number(0.5)))
             made = write("Mul", half, write("Add", write("Exp", *args), self.writer.number(1.0)))
         elif node.op == "log1p":  # log(u) x / (u - 1) with u = 1 + x rounded
@@ -147,7 +147,7 @@ class StepEmitter:
     # ---- views -----------------------------------------------------------------------------------------
 
     def _operand(self, view: View) -> str:
-        """Returns a view for an element-wise operation: axes along which nothing changes may have one element."""
+        """Returns a view for an element-wise operation; axes along which it is constant may have one element."""
         node = view.node
         if node.op == "const":
             value = node.detail == "True" if node.kind == "bool" else np.float32(float(node.detail))
@@ -183,13 +183,13 @@ class StepEmitter:
 
 
 def _wide(view: View) -> list[bool]:
-    """Per axis: whether the tensor that `_operand` gives has all of its elements."""
+    """Returns for each axis whether the tensor returned by `_operand` has all of its elements."""
     if view.node.op == "const":
         return [size == 1 for size in view.shape]
     return [stride != 0 or size == 1 for size, stride in zip(view.shape, view.strides, strict=True)]
 
 
 def _narrowed(view: View) -> View:
-    """Returns the view with one element along axes in which nothing changes."""
+    """Returns the view with one element along axes in which it is constant."""
     shape = tuple(1 if stride == 0 else size for size, stride in zip(view.shape, view.strides, strict=True))
     return View(view.node, shape, view.strides, view.offset)

@@ -1,4 +1,4 @@
-"""The whole path from a raw observation to an answer, as one cell: what every format is made from."""
+"""The whole path from a raw observation to a prediction as one cell, which all formats are generated from."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Deployment:
         model: The network.
         channels: Names of the inputs.
         outputs: Names of the classes or of the target columns.
-        classes: The outputs are classes: the answer is their probabilities.
-        scaler: Of the inputs and of dt; None if they go in as they are.
-        target_scaler: What brings values back to the target's own units; None if they stay as they are.
-        unit: What dt counts: "hour", "10 milliseconds"; "step" for series without times.
-        gap: Usual time between observations, in that unit.
-        about: What else a reader of the export may want to know, by name.
+        classes: Whether the outputs are class probabilities.
+        scaler: Scaling of the inputs and of dt; None if they are not scaled.
+        target_scaler: Scaling of the target; None if it is not scaled.
+        unit: Unit of dt: "hour", "10 milliseconds"; "step" for series without times.
+        gap: Typical time between observations, in that unit.
+        about: Further facts for readers of the export, by name.
     """
 
     model: SequenceModel
@@ -53,7 +53,7 @@ class Deployment:
         scaler: Scaler | None = None,
         unit: str = "step",
     ) -> Deployment:
-        """Returns a model that was trained by other means than a run."""
+        """Returns the deployment of a model without a run folder."""
         inputs, count = model.layer.input_size, model.head.out_features
         names = channels or (scaler.channels if scaler is not None else tuple(f"x{i}" for i in range(inputs)))
         for what, given, wanted in (("channels", names, inputs), ("classes", classes, count)):
@@ -74,7 +74,7 @@ class Deployment:
 
     @classmethod
     def of_run(cls, trained: Trained) -> Deployment:
-        """Returns the model of a run, with the units and names of its data."""
+        """Returns the deployment of a run, with the units and names of its data."""
         model, reading, objective = trained.model, trained.reading, trained.objective
         size = model.layer.input_size
         outputs = objective.classes or trained.output_names() or tuple(f"y{i}" for i in range(objective.num_outputs))
@@ -101,7 +101,7 @@ class Deployment:
 
 
 def _float32(model: SequenceModel) -> SequenceModel:
-    """Returns a copy that answers: float32, on the CPU, in evaluation mode; refused if it cannot leave Python."""
+    """Returns a copy in float32 on the CPU and in evaluation mode; raises ValueError if it cannot be exported."""
     layer = model.layer
     if layer.bidirectional:
         raise ValueError(
@@ -131,7 +131,7 @@ def _float32(model: SequenceModel) -> SequenceModel:
 
 
 class ObservationCell(Cell):
-    """A raw observation in, an answer out.
+    """Turns a raw observation into a prediction.
 
         x  = (values, observed);  values (x - mean) / std where observed, else 0
         dt = dt / unit, at most max_gap
@@ -154,7 +154,7 @@ class ObservationCell(Cell):
         self.scales = scaler is not None
         if scaler is not None:
             mean = torch.tensor(scaler.mean, dtype=torch.float64)
-            # In two parts: the difference of a value and a mean that are large and close keeps its digits.
+            # In two parts, so that the difference of a large value and a similar mean does not lose digits.
             self.register_buffer("mean", mean.float())
             self.register_buffer("mean_rest", (mean - mean.float().double()).float())
             self.register_buffer("std", torch.tensor(scaler.std))

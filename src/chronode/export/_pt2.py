@@ -1,4 +1,4 @@
-"""Export by torch.export: whole sequences with any batch size and length, as plain torch operators."""
+"""Export with torch.export: whole sequences of any batch size and length, as plain torch operators."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHAPED |= {f"new_{name}" for name in ("zeros", "ones", "full", "empty")}
 
 
 class Sequence(nn.Module):
-    """(x, observed, dt, lengths) to (y, last, state), from the start of each series.
+    """Maps (x, observed, dt, lengths) to (y, last, state), from the start of each series.
 
     `x (B, T, D)` raw values, `observed (B, T, D)` bool, `dt (B, T)`, `lengths (B,)`; `y (B, T, K)` after each step, 0
     at padding, `last (B, K)` after the last one, and the final state.
@@ -66,7 +66,7 @@ class Sequence(nn.Module):
 
 
 def _any_batch(graph: StepGraph) -> fx.GraphModule:
-    """Returns the traced step for any number of rows: where it names the number that it was traced with, that of x."""
+    """Returns the traced step for any number of rows: the traced number of rows is replaced by that of x."""
     traced, made = graph.traced, fx.Graph()
     copies: dict[fx.Node, fx.Node] = {}
     nodes = list(traced.joint.graph.nodes)
@@ -108,7 +108,7 @@ class Pt2Runner:
         self._run = torch.export.load(folder / FILE).module()
 
     def run(self, graph: StepGraph, series: Series) -> NDArray[np.float32]:
-        """`(B, T, K)` the answers after each step."""
+        """Returns the predictions `(B, T, K)` after each step."""
         x, observed, dt = map(torch.from_numpy, series)
         with torch.no_grad():
             return self._run(x, observed, dt, torch.full((len(x),), x.shape[1]))[0].numpy()

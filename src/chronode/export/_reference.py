@@ -1,4 +1,4 @@
-"""What chronode itself answers, and irregular series to ask it about."""
+"""Reference predictions of chronode, and random irregular series to compare on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._pipeline import Deployment
 
 
 class Series(NamedTuple):
-    """Raw series of one length, as a device sees them.
+    """Raw series of equal length, as a device receives them.
 
     Attributes:
         x: `(B, T, D)` float32, in the units of the data.
@@ -29,7 +29,7 @@ class Series(NamedTuple):
 
 
 def irregular(deployment: Deployment, batch: int, steps: int, seed: int = 0) -> Series:
-    """Drawn series: values that wander about the means of training, random gaps, values missing where they may."""
+    """Draws series: random walks around the training means, random gaps, and missing values if allowed."""
     rng, size = np.random.default_rng(seed), len(deployment.channels)
     scaler = deployment.scaler
     values = np.empty((batch, steps, size))
@@ -47,12 +47,12 @@ def irregular(deployment: Deployment, batch: int, steps: int, seed: int = 0) -> 
 
 
 def answers(deployment: Deployment, series: Series, *, double: bool = False) -> NDArray[Any]:
-    """`(B, T, K)` the model's answers after each step, by the model itself.
+    """Returns the predictions `(B, T, K)` of the model itself after each step.
 
     Args:
-        deployment: The model with what surrounds it.
-        series: What is observed.
-        double: In float64.
+        deployment: The model with its names, units and scaling.
+        series: The observations.
+        double: Whether to compute in float64.
     """
     scaler, target, dtype = deployment.scaler, deployment.target_scaler, torch.float64 if double else torch.float32
     model = _answering_every_step(deployment.model)
@@ -80,9 +80,7 @@ def _answering_every_step(model: SequenceModel) -> SequenceModel:
 
 
 def tolerances(deployment: Deployment) -> NDArray[np.float64]:
-    """Returns the largest difference of an export, for each output: 1e-5 of a probability or of the target's
-    deviation.
-    """
+    """Returns the allowed difference of an export for each output: 1e-5, for values times the target's deviation."""
     target = deployment.target_scaler
     scale = target.target_std if target is not None and target.targets else (1.0,) * len(deployment.outputs)
     return 1e-5 * np.asarray(scale)

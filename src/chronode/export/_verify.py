@@ -1,4 +1,4 @@
-"""An export run on a user's own file, beside the model that it was made from."""
+"""Compares an export with the original model on a file of the user."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Runner(Protocol):
     """Runs an export."""
 
     def run(self, graph: StepGraph, series: Series) -> NDArray[np.float32]:
-        """`(B, T, K)` the answers after each step."""
+        """Returns the predictions `(B, T, K)` after each step."""
         ...
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Answers of an export beside those of chronode.
+    """Comparison of the predictions of an export with those of chronode.
 
     Attributes:
-        difference: The largest one: of probabilities, or of values in the target's own units.
-        answers: How many were compared.
-        series: Of how many series.
-        same_class: Share of the answers with the same likeliest class; None for values.
+        difference: The largest difference of probabilities, or of values in the target's own units.
+        answers: Number of compared predictions.
+        series: Number of series.
+        same_class: Share of predictions with the same most likely class; None for values.
     """
 
     difference: float
@@ -42,13 +42,15 @@ class Comparison:
     same_class: float | None
 
     def text(self) -> str:
-        """In one line."""
+        """The result in one line."""
         same = "" if self.same_class is None else f"; same class in {100 * self.same_class:.4g}% of them"
-        return f"largest difference {self.difference:.3g} in {self.answers:,} answers ({self.series:,} series){same}"
+        return (
+            f"largest difference {self.difference:.3g} in {self.answers:,} predictions ({self.series:,} series){same}"
+        )
 
 
 def verify(graph: StepGraph, runner: Runner, trained: Trained, source: str) -> Comparison:
-    """Runs a file through an export, raw, and through `trained.predict`."""
+    """Compares an export, on the raw values of a file, with `trained.predict`."""
     raw, scaled = _raw(trained, source), trained.series(source, labelled=False, anyway=True)
     expected = trained.predict(scaled).values
     per_step = trained.model.layer.outputs == "all"
@@ -68,7 +70,7 @@ def verify(graph: StepGraph, runner: Runner, trained: Trained, source: str) -> C
 
 
 def _raw(trained: Trained, source: str) -> Sequences:
-    """Returns the series as they came, in the units of the file."""
+    """Returns the raw series, in the units of the file."""
     if trained.reading is None:
         return trained.series(source, labelled=False)
     return replace(trained.reading, scaler=None).read(source, labelled=False, anyway=True)

@@ -16,7 +16,7 @@ from ..data._pictures import binned, series_picture
 from ..training import Objective, Predictions
 
 _MOST_CHANNELS = 12
-# Steps times points of the path: what an explanation may cost.
+# Maximum cost of an explanation: steps times points of the path.
 _MOST_WORK = 65_536
 
 
@@ -37,9 +37,9 @@ def ranked(test: Sequences, answers: Predictions, scale: NDArray[Any]) -> list[C
     """Returns the series with a known target, the best first.
 
     Args:
-        test: With targets in the same units as the answers.
-        answers: What the model says.
-        scale: Of each number target, so that all count alike.
+        test: Series with targets in the same units as the predictions.
+        answers: Predictions of the model.
+        scale: Scale of each numeric target, so that all have the same weight.
     """
     target = test.target
     assert target is not None
@@ -62,14 +62,14 @@ def ranked(test: Sequences, answers: Predictions, scale: NDArray[Any]) -> list[C
 def case_pieces(
     model: SequenceModel, objective: Objective, scaled: Sequences, shown: Sequences, answers: Predictions, scale: Any
 ) -> list[str]:
-    """Returns the best and the worst series, drawn, with the contributions of their observations.
+    """Returns plots of the best and the worst series with the contributions of their observations.
 
     Args:
-        model: The trained one.
-        objective: What it was trained for.
-        scaled: The test part as the model takes it.
-        shown: The same in its own units.
-        answers: What the model says.
+        model: The trained model.
+        objective: Its objective.
+        scaled: The test part, scaled for the model.
+        shown: The test part in its own units.
+        answers: Predictions of the model.
         scale: As for `ranked`.
     """
     cases = ranked(shown, answers, np.asarray(scale))
@@ -92,8 +92,9 @@ def case_pieces(
 def _explained(
     model: SequenceModel, objective: Objective, scaled: Sequences, answers: Predictions, row: int
 ) -> Attribution | None:
-    """Returns the contributions to the predicted class's probability or to the first target; None for very long
-    series.
+    """Returns the contributions to the probability of the predicted class, or to the first target.
+
+    Returns None for very long series.
     """
     length = int(scaled.lengths[row])
     most = min(1024, _MOST_WORK // length)
@@ -106,7 +107,7 @@ def _explained(
 
 
 def _box(shown: Sequences, answers: Predictions, case: Case, explained: Attribution | None) -> Html:
-    """One series: what it is, what the model says, and the contributions below it."""
+    """Returns the plot of one series: its values, the prediction, and the contributions below it."""
     parts = [str(series_picture(shown, case.row)), paragraph(_verdict(answers, case), "small")]
     if explained is not None:
         parts.append(_contributions(shown, case.row, explained, answers))
@@ -154,18 +155,14 @@ def _contributions(shown: Sequences, row: int, explained: Attribution, answers: 
 
 
 def _by_channel(found: list[Attribution | None], channels: tuple[str, ...]) -> list[str]:
-    """Returns the size of the contributions of each channel over the series that were explained."""
+    """Returns a chart of the mean absolute contributions of each channel over the explained series."""
     known = [one for one in found if one is not None and one.values.shape[1] == len(channels)]
     text = (
         "Contributions are integrated gradients from the mean of every channel to the series: they sum to the change "
         "of the output. Blue raises it, orange lowers it."
     )
     if not known:
-        return (
-            [paragraph("These series are too long for contributions to be drawn here.", "small")]
-            if None in found
-            else []
-        )
+        return [paragraph("These series are too long to show contributions.", "small")] if None in found else []
     if len(channels) < 2:
         return [paragraph(text, "small")]
     sizes = np.mean([np.abs(one.values).sum(0) for one in known], axis=0)

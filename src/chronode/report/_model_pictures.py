@@ -1,4 +1,4 @@
-"""Pictures of what a model says of the test part: confusion, calibration, residuals, forecasts."""
+"""Plots of predictions on the test part: confusion, calibration, residuals, forecasts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from .._colours import COLOURS
 from .._pages import GREY, Plot, figure, heat_map, number, span
 
-# Beyond it the names of classes cannot be read.
+# With more classes their names are unreadable.
 MOST_CLASSES = 40
 _MOST_DOTS = 1_500
 _BINS = 10
 
 
 def confusion_picture(predicted: NDArray[Any], true: NDArray[Any], classes: Sequence[str]) -> str:
-    """Returns how often each true class was taken for each class; colours show the share of the true class."""
+    """Plots the confusion matrix; colours show the share of the true class."""
     counts = np.zeros((len(classes), len(classes)), dtype=int)
     np.add.at(counts, (true, predicted), 1)
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
@@ -28,12 +28,12 @@ def confusion_picture(predicted: NDArray[Any], true: NDArray[Any], classes: Sequ
     texts = [[str(count) if count else "" for count in row] for row in counts.tolist()]
     return figure(
         heat_map(counts, classes, classes, title=title, xlabel="predicted class", texts=texts, tall=tall, shares=share),
-        "A row per true class; the colour is the share of that class.",
+        "One row per true class; the colour shows the share of that class.",
     )
 
 
 def calibration_picture(chances: NDArray[Any], true: NDArray[Any], classes: Sequence[str]) -> str:
-    """Returns how often the model is right where it says so with a certain probability."""
+    """Plots the observed frequency over the predicted probability."""
     if len(classes) == 2:
         sure, right, what = chances[:, 1], true == 1, f"class {classes[1]}"
     else:
@@ -53,7 +53,7 @@ def calibration_picture(chances: NDArray[Any], true: NDArray[Any], classes: Sequ
 
 
 def residual_pictures(predicted: NDArray[Any], true: NDArray[Any], names: Sequence[str]) -> list[str]:
-    """Predicted over true values and a histogram of their differences, per target."""
+    """Plots predicted over true values and a histogram of their differences, per target."""
     pictures: list[str] = []
     for name, ours, theirs in zip(names, predicted.T, true.T, strict=True):
         known = np.isfinite(ours) & np.isfinite(theirs)
@@ -81,14 +81,14 @@ def residual_pictures(predicted: NDArray[Any], true: NDArray[Any], names: Sequen
 def forecast_picture(
     history: NDArray[Any], predicted: NDArray[Any], true: NDArray[Any], spread: NDArray[Any] | None, title: str
 ) -> str:
-    """Returns the last observations of a series, the forecast after them, and what came.
+    """Plots the last observations of a series, the forecast after them, and the true values.
 
     Args:
         history: `(T,)` the channel up to the last step.
         predicted: `(horizon,)` the forecast.
-        true: `(horizon,)` what came, NaN where it is not known.
-        spread: `(2, horizon)` what to add to the forecast for the band's lower and upper edge.
-        title: Text above.
+        true: `(horizon,)` the true values, NaN if unknown.
+        spread: `(2, horizon)` offsets of the band's lower and upper edge from the forecast.
+        title: Text above the plot.
     """
     past = history[-max(24, 4 * len(predicted)) :].astype(np.float64)
     before, after = np.arange(1 - len(past), 1), np.arange(1, len(predicted) + 1)
@@ -111,7 +111,7 @@ def forecast_picture(
 
 
 def horizon_picture(gaps: NDArray[Any], horizon: int, channels: Sequence[str]) -> str:
-    """Returns the error of each step ahead: `gaps (rows, horizon * channels)`, step by step."""
+    """Plots the error of each step ahead: `gaps (rows, horizon * channels)`, step by step."""
     table = np.sqrt(np.nanmean(gaps.astype(np.float64) ** 2, axis=0)).reshape(horizon, len(channels))
     plot = Plot(
         span(range(1, horizon + 1)),

@@ -1,4 +1,4 @@
-"""The part of a report about the test series: metrics, pictures, the best and the worst of them."""
+"""The test section of a report: metrics, plots, the best and the worst series."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ _MOST_TARGETS = 3
 
 
 def own_units(s: Sequences, scaler: Any) -> Sequences:
-    """Returns the series as they were before they were scaled, except where a batch is finished as the model takes
-    it.
-    """
+    """Returns the series before scaling, unless their batches are generated as the model takes them."""
     return s if scaler is None or s.finish is not None else scaler.inverse(s)
 
 
@@ -48,22 +46,18 @@ def scores_table(summary: Summary, model: str, intervals: dict[str, tuple[float,
 
     rows = [[model, *(cell(name, summary.test.get(name)) for name in names)]]
     rows += [[name, *(scores.get(metric) for metric in names)] for name, scores in summary.baselines.items()]
-    note = (
-        "In brackets: 95% bootstrap intervals; series are drawn anew, all steps of a group together."
-        if intervals
-        else ""
-    )
+    note = "In brackets: 95% bootstrap intervals; all series of a group are resampled together." if intervals else ""
     return table(["model", *names], rows, numeric=names, best=0) + paragraph(note, "small")
 
 
 class TestPart:
-    """The test part with what the model says of it.
+    """The test part with the predictions of the model.
 
     Args:
         prepared: The series.
-        model: The trained one.
-        objective: What it was trained for.
-        answers: Of the model, for the test part.
+        model: The trained model.
+        objective: Its objective.
+        answers: Predictions of the model for the test part.
     """
 
     def __init__(self, prepared: Prepared, model: SequenceModel, objective: Objective, answers: Predictions):
@@ -74,7 +68,7 @@ class TestPart:
         self.predicted, self.true, self.groups = _rows(_with_own_target(self.scaled, self.scaler), answers)
 
     def intervals(self) -> dict[str, tuple[float, float]]:
-        """Of the metrics, in the units that they are measured in."""
+        """Returns the intervals of the metrics, in the units of the metrics."""
         predicted, true = self.predicted, self.true
         if self.objective.classes is None and self.objective.scaler is None and self.scaler is not None:
             mean, std = np.asarray(self.scaler.target_mean), np.asarray(self.scaler.target_std)
@@ -84,7 +78,7 @@ class TestPart:
         return bootstrap_intervals(self.objective.metrics, predicted, true, self.groups)
 
     def pictures(self, config: Config) -> list[str]:
-        """Returns what the model confuses, or how far off it is."""
+        """Returns plots of confusion and calibration, or of residuals, or of forecasts."""
         if not len(self.predicted):
             return []
         if self.objective.classes is not None:
@@ -93,7 +87,7 @@ class TestPart:
             return [grid(*self._forecasts(config.data.forecast))]
         few = slice(_MOST_TARGETS)
         more = len(self.answers.names) - _MOST_TARGETS
-        note = [paragraph(f"{more} more targets are not drawn.", "small")] if more > 0 else []
+        note = [paragraph(f"{more} more targets are not shown.", "small")] if more > 0 else []
         return [grid(*residual_pictures(self.predicted[:, few], self.true[:, few], self.answers.names[few])), *note]
 
     def _class_pictures(self, classes: tuple[str, ...]) -> Iterator[str]:
@@ -135,7 +129,7 @@ class TestPart:
 
 
 def _with_own_target(s: Sequences, scaler: Any) -> Sequences:
-    """Returns the series with number targets in their own units."""
+    """Returns the series with numeric targets in their own units."""
     if s.target is None or s.target.classes is not None or scaler is None:
         return s
     return replace(s, target=replace(s.target, values=np.asarray(s.target.given), source=None))

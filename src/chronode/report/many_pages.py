@@ -1,4 +1,4 @@
-"""Pages of many trainings: comparison.html and search.html."""
+"""Pages of comparisons and searches: comparison.html and search.html."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def write_comparison(comparison: Comparison, path: str | Path, *, title: str, co
         ],
         "Runs": [
             table(columns, runs, numeric=["seed", *comparison.metrics, "epochs"], sortable=True),
-            paragraph("Every run folder has a report of its own: report.html.", "small"),
+            paragraph("Every run folder has its own report: report.html.", "small"),
         ],
     }
     if comparison.failed:
@@ -74,12 +74,12 @@ def write_search(
     test: Mapping[str, float | None] | None = None,
     command: str = "",
 ) -> Path:
-    """Writes the page of a search: the trials, which settings mattered, the best settings and their test.
+    """Writes the page of a search: the trials, the importance of settings, the best settings and their test metrics.
 
     Args:
         trials: All trials.
-        metric: Metric on the validation part that they are judged by.
-        importances: Share of each setting; empty if there are too few trials.
+        metric: Validation metric by which trials are judged.
+        importances: Importance of each setting; empty if there are too few trials.
         path: The HTML file.
         title: Heading.
         lower_is_better: Whether a lower metric is better.

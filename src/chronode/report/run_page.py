@@ -1,4 +1,4 @@
-"""report.html of a run: the data, the training, the test, single series, settings, and how to repeat it."""
+"""report.html of a run: data, training, test, single series, settings, and how to repeat the run."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _PILLS = {"finished": "", "failed": " bad"}
 
 
 def draw_run(run: Run, prepared: Prepared, fitted: Fitted, answers: Predictions | None) -> None:
-    """Writes report.html of a training that has just ended.
+    """Writes report.html of a run that has just finished.
 
     Args:
-        run: Its folder, with the summary.
+        run: The run folder, with the summary.
         prepared: The series.
-        fitted: The model.
-        answers: What it says of the test part; None if it was not tested.
+        fitted: The trained model.
+        answers: Its predictions for the test part; None if it was not tested.
     """
     write_report(run, prepared, fitted.model, fitted.objective, answers)
 
 
 def report_of(folder: str | Path) -> Path:
-    """Writes report.html of a run folder anew and returns its path; the data are read again."""
+    """Writes report.html of a run folder again, from its data, and returns its path."""
     run = Run.open(folder)
     if not (run.path / "model.safetensors").is_file():
         return write_report(run, None, None, None, None)
@@ -51,7 +51,7 @@ def write_report(
     objective: Objective | None,
     answers: Predictions | None,
 ) -> Path:
-    """Writes report.html from what is at hand; a run without a model has no test."""
+    """Writes report.html from what is available; a run without a model has no test section."""
     summary = run.summary() or Summary(run.status if run.status in ("failed", "stopped") else "interrupted")
     config = Config.from_dict({name: part for name, part in run.config.items() if name != "baseline"})
     sections: dict[str, list[str]] = {}

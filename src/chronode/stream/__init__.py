@@ -1,4 +1,4 @@
-"""Live data: many series at a time, one observation after the other."""
+"""Live data: many series at a time, one observation after another."""
 
 from typing import TYPE_CHECKING
 

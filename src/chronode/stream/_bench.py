@@ -1,4 +1,4 @@
-"""How many observations a minute a stream takes."""
+"""Measures how many observations per minute a stream can process."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ BATCH = 4096
 CHANNELS = 6
 HIDDEN = 32
 GOAL = 1_000_000
-"""Observations a minute."""
+"""Observations per minute."""
 
 
 @dataclass(frozen=True)
 class StreamTiming:
-    """Rate of one way to give observations to a stream.
+    """Rate of one way to send observations to a stream.
 
     Attributes:
         way: "observe_many" (arrays) or "lines" (JSON text in, JSON text out).
-        per_minute: Observations a minute, the median of the rounds.
+        per_minute: Observations per minute, the median of the rounds.
         ids: Number of ids.
         batch: Observations in a micro-batch.
     """
@@ -51,7 +51,7 @@ def time_stream(
 
     Args:
         repeats: Number of rounds.
-        tell: Called with what is being done.
+        tell: Called with a progress message.
         ids: Number of ids.
         batch: Observations in a micro-batch.
     """
@@ -70,7 +70,7 @@ def time_stream(
 
 def as_markdown(timings: list[StreamTiming]) -> str:
     """Returns the timings as a table."""
-    lines = ["| mmRNN, H = 32, 6 channels | ids | micro-batch | observations a minute | goal |"]
+    lines = ["| mmRNN, H = 32, 6 channels | ids | micro-batch | observations per minute | goal |"]
     lines.append("| --- | ---: | ---: | ---: | ---: |")
     for one in timings:
         reached = "reached" if one.per_minute >= GOAL else "missed"
@@ -109,7 +109,7 @@ def _lines(trained: Trained, ids: int, batch: int) -> Callable[[float], None]:
 
 
 def _trained() -> Trained:
-    """A model with random weights, as if it had been trained."""
+    """Returns a model with random weights, as if it had been trained."""
     channels = tuple(f"x{i}" for i in range(CHANNELS))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

@@ -16,7 +16,7 @@ State = tuple[Tensor, ...]
 
 
 class Followed(Protocol):
-    """What a stream needs of a model."""
+    """The interface of a model in a stream."""
 
     def initial_state(self) -> State:
         """Returns the state of one new series, each part `(cells, 1, size)`."""
@@ -28,11 +28,11 @@ class Followed(Protocol):
 
 
 class Recurrent:
-    """A model whose answer follows from the state of its layer."""
+    """A model whose prediction follows from the state of its layer."""
 
     def __init__(self, model: SequenceModel):
         self._model = copy.deepcopy(model).eval()
-        self._model.layer.outputs = "all"  # every observation is answered
+        self._model.layer.outputs = "all"  # every observation gets a prediction
 
     def initial_state(self) -> State:
         """Returns the state of one new series."""
@@ -96,7 +96,7 @@ class Windowed:
         arguments: dict[str, Any] = {"lengths": size}
         if "dt" in times:
             arguments["dt"] = gaps[..., 0].clone()
-            arguments["dt"][:, 0] = 0  # as in training, a window begins at its first step
+            arguments["dt"][:, 0] = 0  # as in training, the first gap of a window is 0
         if "observed" in times:
             arguments["observed"] = observed.bool()
         return self._model(x, **arguments)
@@ -110,15 +110,17 @@ def follow(trained: Trained) -> tuple[Reading, Followed]:
     """
     reading, model = trained.reading, trained.model
     if reading is None:
-        raise ValueError(f"{trained.path} was trained on the task {trained.config.data.source}, which is not a stream.")
+        raise ValueError(
+            f"{trained.path} was trained on the task {trained.config.data.source}, which cannot be streamed."
+        )
     if reading.window and not reading.per_step and not reading.horizon:
-        raise ValueError("the model answers once per window of a series: train without a window to stream.")
+        raise ValueError("the model makes one prediction per window: train without --window to stream.")
     if {"channel", "row_per_series"} & reading.options.keys():
-        raise ValueError("the model was trained on a file without a row per time: a stream has one.")
+        raise ValueError("the model was trained on a file that does not have one row per time, as a stream does.")
     if reading.horizon and not reading.per_step:
         return reading, Windowed(model, reading.window)
     if model.start is not None:
         _ = model.start.running  # refuses features that need whole series
     if model.layer.bidirectional:
-        raise ValueError("a bidirectional model reads a series backwards too, which a stream cannot: train without it.")
+        raise ValueError("a bidirectional model needs the whole series: train without bidirectional=true to stream.")
     return reading, Recurrent(model)

@@ -1,4 +1,4 @@
-"""Observations of a batch by series."""
+"""Groups the observations of a batch by series."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def groups(ids: Sequence[str]) -> NDArray[np.int64]:
 
 
 def repeat(outputs: torch.Tensor, taken: NDArray[np.bool_], group: NDArray[np.int64]) -> None:
-    """Gives each observation that was not taken the output of the one before it in its group, if there is one."""
+    """Gives each skipped observation the output of the previous one in its group, if there is one."""
     last: dict[int, int] = {}
     for place, (was_taken, of) in enumerate(zip(taken.tolist(), group.tolist(), strict=True)):
         if was_taken:
@@ -26,7 +26,7 @@ def repeat(outputs: torch.Tensor, taken: NDArray[np.bool_], group: NDArray[np.in
 
 
 def by_count(group: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Returns padded batches `(B, T)` of places, -1 at padding: groups of similar size are together.
+    """Returns padded batches `(B, T)` of indices, -1 at padding, with groups of similar size together.
 
     Example:
         >>> [batch.tolist() for batch in by_count(np.array([0, 1, 0, 0, 2]))]

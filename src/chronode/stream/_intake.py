@@ -1,4 +1,4 @@
-"""From raw observations to what the model takes: parsed, in the model's channels, units and scaling."""
+"""Turns raw observations into inputs of the model: parsed, with the model's channels, units and scaling."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..data import Clock, Reading, from_long
 
 _ROLES = {"id", "time", "target", "group", "ignore", "kind", "per_step", "classes", "duplicates", "table"}
 _ROW = " row"
-"""Column of row numbers; its name cannot be that of a channel, for names of columns are trimmed."""
+"""Column of row numbers; no channel can have this name, because column names are trimmed."""
 
 
 class Observations(NamedTuple):
-    """Observations in the order in which they came.
+    """Observations in the order of arrival.
 
     Attributes:
         times: `(N,)` in the model's unit, on one clock for the whole stream; None if there are no times.
@@ -31,7 +31,7 @@ class Observations(NamedTuple):
 
 
 class Intake:
-    """Reads observations with the same meaning as `Reading.read` reads a file.
+    """Reads observations in the same way as `Reading.read` reads a file.
 
     Attributes:
         columns: Names of the values of an observation.
@@ -52,11 +52,11 @@ class Intake:
 
         Args:
             times: One time per observation, as in the training file.
-            columns: Name -> one value per observation; a column that is not there is missing.
+            columns: One value per observation, by name; absent columns are missing values.
             count: Number of observations.
 
         Raises:
-            ValueError: A value or a time cannot be read, or is missing though the model does not allow it.
+            ValueError: A value or a time cannot be read, or is missing although the model does not allow it.
         """
         table: dict[str, Any] = {_ROW: np.arange(count)}
         table |= {name: columns[name] if name in columns else [None] * count for name in self.columns}
@@ -71,11 +71,12 @@ class Intake:
 
     def _check(self, has_missing: bool, values: NDArray[Any], channels: tuple[str, ...]) -> None:
         if channels != self.reading.channels:
-            raise ValueError(f"the channels are {', '.join(channels)}, not those of training.")
+            raise ValueError(f"the channels are {', '.join(channels)}, which are not those of training.")
         if has_missing and not self.reading.missing:
             column = int(np.isnan(values).any(0).argmax())
             raise ValueError(
-                f"{channels[column]} is missing, and no value was missing in training: train with --allow-missing."
+                f"{channels[column]} is missing, but the model was trained without missing values: "
+                "train with --allow-missing."
             )
 
     def _times(self, times: NDArray[np.float64] | None, clock: Clock) -> NDArray[np.float64] | None:
@@ -87,7 +88,7 @@ class Intake:
         return times * factor + shift if factor != 1 or shift else times
 
     def facts(self) -> dict[str, Any]:
-        """Returns what must be stored with the states, for JSON."""
+        """Returns what must be stored with the states, as JSON data."""
         return {"clock": None if self.clock is None else asdict(self.clock)}
 
     def restore(self, facts: Any) -> None:
@@ -96,7 +97,7 @@ class Intake:
 
 
 def as_columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, list[Any]]:
-    """Turns rows into columns; a name that a row does not have is missing there.
+    """Turns rows into columns; a name that is absent from a row is a missing value.
 
     Example:
         >>> as_columns([{"hr": 80}, {"bp": 120, "hr": 81}], ["hr", "bp"])

@@ -1,4 +1,4 @@
-"""Lines of events in, lines of predictions out: JSON or CSV, as fast as they come."""
+"""Reads lines of events and writes lines of predictions, as JSON or CSV, as soon as events arrive."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ._intake import Observations, as_columns
 from ._stream import Stream
 
 _READ_BYTES = MIB // 4
-"""Bytes read at a time: what has come by then is one batch."""
+"""Bytes read at a time; everything that has arrived by then is one batch."""
 MOST_BYTES = MIB
 """Longest line."""
 
 
 class Event(NamedTuple):
-    """A line that could be parsed: its number, the id as it was given, and the row."""
+    """A parsed line: its number, the id as given, and the row."""
 
     line: int
     id: str | int
@@ -31,14 +31,14 @@ class Lines:
     """Answers lines of events with lines of predictions.
 
     The format is that of the first line: JSON if it begins with a brace, else CSV with a line of column names.
-    A line that cannot be used is answered with an error, and the stream goes on.
+    For a line that cannot be used, an error is written, and the stream continues.
 
     Args:
         stream: The stream.
-        write: Takes text to write.
+        write: Called with text to write.
 
     Attributes:
-        errors: Lines that were answered with an error.
+        errors: Number of lines for which an error was written.
     """
 
     def __init__(self, stream: Stream, write: Callable[[str], object]):
@@ -52,7 +52,7 @@ class Lines:
         self.errors = 0
 
     def answer(self, lines: Sequence[str | None]) -> None:
-        """Answers lines; None is a line that was too long."""
+        """Writes the predictions for lines; None is a line that was too long."""
         answers: dict[int, dict[str, Any]] = {}
         events = []
         for text in lines:
@@ -81,9 +81,9 @@ class Lines:
             return None
         given = row.get(self._id)
         if isinstance(given, bool) or not isinstance(given, (str, int)) or given == "":
-            raise ValueError(f"{self._id}: an id (text or a whole number) is needed, got {given!r}")
+            raise ValueError(f"{self._id}: expected an id (text or a whole number), got {given!r}")
         if self._stream.timed and row.get(self._time) in (None, ""):
-            raise ValueError(f"{self._time}: a time is needed")
+            raise ValueError(f"{self._time}: the time is missing")
         return Event(self._line, given, row)
 
     def _cells(self, text: str) -> dict[str, Any] | None:
@@ -98,7 +98,7 @@ class Lines:
     # ---- to the stream --------------------------------------------------------------------------------------
 
     def _observe(self, events: list[Event]) -> Iterator[tuple[Event, dict[str, Any]]]:
-        """Takes events; of those that cannot be taken, the answer is an error."""
+        """Processes events; for those that cannot be processed, the result is an error."""
         if not events:
             return
         try:
@@ -107,7 +107,7 @@ class Lines:
             if len(events) == 1:
                 yield events[0], self._failed(error, events[0])
                 return
-            # One line is wrong: halves find it in few calls.
+            # One line is invalid: bisection finds it in few calls.
             middle = len(events) // 2
             yield from self._observe(events[:middle])
             yield from self._observe(events[middle:])
@@ -169,7 +169,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def batches(handle: int, on_idle: Callable[[], object] = lambda: None) -> Iterator[list[str | None]]:
-    """Yields the lines that have come on a file descriptor, as soon as they come; None is one that was too long.
+    """Yields lines from a file descriptor as soon as they arrive; None stands for a line that was too long.
 
     Args:
         handle: The file descriptor.

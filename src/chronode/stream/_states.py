@@ -23,7 +23,7 @@ class States:
         num_outputs: Number of outputs of the model.
 
     Attributes:
-        rows: Id -> row.
+        rows: The row of each id.
         parts: State of the layer, each part `(cells, capacity, size)`.
         last: `(capacity,)` time of the last observation.
         outputs: `(capacity, K)` last output of the model.
@@ -72,7 +72,7 @@ class States:
         self._free += range(capacity - 1, old - 1, -1)
 
     def drop(self, names: Iterable[str]) -> None:
-        """Forgets ids."""
+        """Removes ids."""
         self._free += [self.rows.pop(name) for name in names]
 
     def idle(self, before: float) -> list[str]:
@@ -101,13 +101,13 @@ class States:
         return names, tensors
 
     def restore(self, names: Sequence[str], tensors: dict[str, Tensor]) -> None:
-        """Takes what `tensors` returned in place of all ids.
+        """Replaces all ids by those of `tensors`.
 
         Raises:
             ValueError: The tensors are not those of this model and these ids.
         """
         if len(set(names)) < len(names):
-            raise ValueError("ids has an id twice.")
+            raise ValueError("ids contains a duplicate.")
         wanted: dict[str, tuple[torch.dtype, tuple[int, ...]]] = {
             "last": (torch.float64, (len(names),)),
             "outputs": (self.outputs.dtype, (len(names), self.outputs.shape[1])),
@@ -135,7 +135,7 @@ class States:
 
 
 def fingerprint(model: SequenceModel) -> str:
-    """Returns a hash of the weights: states belong to them."""
+    """Returns a hash of the weights, to which states belong."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(name.encode())

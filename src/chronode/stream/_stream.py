@@ -25,12 +25,12 @@ from ._states import States, fingerprint
 
 FORMAT, VERSION = "chronode-stream", "1"
 _SWEEPS_PER_LIMIT = 8
-"""Idle ids are looked for this many times while the limit passes."""
+"""How often idle ids are searched for within the idle time."""
 
 
 @dataclass
 class Counts:
-    """What a stream has seen.
+    """Counts of a stream.
 
     Attributes:
         observations: Observations that changed a state.
@@ -44,13 +44,13 @@ class Counts:
 
 
 class Stream:
-    """Follows many series at a time: each observation updates the state of its id, and gives a prediction.
+    """Follows many series at a time: each observation updates the state of its id and gives a prediction.
 
-    The predictions are those of `chronode predict` on the same rows. Values and times are given as they are in the
-    training file: in the same units, by the same names; the scaling is that of the model.
+    The predictions are those of `chronode predict` on the same rows. Values and times have the names and units of the
+    training file; the scaling is that of the model.
 
     Args:
-        run: A run folder, a file that `chronode pack` wrote, or what `chronode.load` returned.
+        run: A run folder, a file written by `chronode pack`, or the result of `chronode.load`.
         late: What to do with an observation that is not later than the last one of its id: "refuse" (a ValueError) or
             "ignore".
         idle: Ids whose last observation is this much older than the newest of all ids are dropped, in the model's unit
@@ -81,7 +81,7 @@ class Stream:
         self._names = trained.output_names()
         self.counts = Counts()
         if self.idle is not None and not self._intake.timed:
-            raise ValueError("idle needs times, and the model was trained without: leave it out.")
+            raise ValueError("idle requires times, but the model was trained without times.")
 
     @property
     def timed(self) -> bool:
@@ -105,7 +105,7 @@ class Stream:
         Args:
             id: The series; 7 and "7" are the same one.
             time: Time of the observation; None if the model was trained without times.
-            values: Name -> value; what is left out is missing.
+            values: Values by name; those that are left out are missing.
         """
         unknown = [name for name in values if name not in self._intake.columns]
         if unknown:
@@ -120,8 +120,8 @@ class Stream:
         Args:
             ids: `(N,)` ids.
             times: `(N,)` times; None if the model was trained without times.
-            values: A mapping name -> `(N,)` values, or an array `(N, D)` in the order of the channels; NaN and None
-                are missing.
+            values: A mapping of names to `(N,)` values, or an array `(N, D)` in the order of the channels; NaN and
+                None are missing.
         """
         if not isinstance(values, Mapping):
             array = np.asarray(values)
@@ -142,12 +142,13 @@ class Stream:
 
         Args:
             id: The series.
-            at: A later time: the prediction as if an observation without any value came then. It needs a model that
-                allows missing values, and the state stays as it is. None: after the last observation.
+            at: A later time: the prediction as if an observation without any values arrived then. This requires a
+                model that allows missing values, and does not change the state. By default, the prediction after the
+                last observation.
         """
         row = self._states.rows.get(str(id))
         if row is None:
-            raise ValueError(f"id {id!r} is not known: it has no observation yet, or was dropped.")
+            raise ValueError(f"id {id!r} is unknown: it has no observations yet, or it was dropped.")
         output = self._states.outputs[row] if at is None else self._ahead(row, at)
         (answer,) = self.rows_of(output[None])
         return answer
@@ -155,7 +156,7 @@ class Stream:
     def _ahead(self, row: int, at: Any) -> torch.Tensor:
         if not self._intake.timed or not self._missing:
             why = "times" if not self._intake.timed else "missing values: train with --allow-missing"
-            raise ValueError(f"at={at!r} needs a model that was trained with {why}.")
+            raise ValueError(f"at={at!r} requires a model that was trained with {why}.")
         (time,) = self._intake.read([at], {}, 1).times  # pyrefly: ignore[not-iterable]
         gap = time - self._states.last[row]
         if gap < 0:
@@ -181,7 +182,7 @@ class Stream:
         Args:
             ids: Ids of the observations.
             found: The observations.
-            refuse: Whether a late observation is a ValueError, before anything is changed; None: as `late` says.
+            refuse: Whether a late observation raises a ValueError, before any change; by default as `late` says.
         """
         known = np.array([self._states.rows.get(name, -1) for name in ids])
         group = groups(ids)
@@ -191,7 +192,7 @@ class Stream:
             self.counts.late += 1
             raise ValueError(f"this observation of {late!r} is not later than the last one of that id.")
         places = np.flatnonzero(taken)
-        # A late observation is answered with the output before it.
+        # For a late observation, the previous output is returned.
         outputs = self._states.outputs.new_zeros(len(ids), self._states.outputs.shape[1])
         outputs[torch.from_numpy(known >= 0)] = self._states.outputs[torch.from_numpy(known[known >= 0])]
         rows, _ = self._states.find([ids[place] for place in places])
@@ -231,11 +232,11 @@ class Stream:
         """Runs series of similar length as one padded batch.
 
         Args:
-            places: Of the observations that are taken, their places in the batch.
-            rows: Their rows of the states.
-            part: `(B, T)` which of `places` the steps are; -1 at padding.
+            places: Positions in the batch of the observations to process.
+            rows: Rows of their states.
+            part: `(B, T)` indices into `places` of the steps; -1 at padding.
             found: The observations.
-            outputs: Where the output of each observation goes.
+            outputs: Receives the output of each observation.
         """
         valid = part >= 0
         at, own = places[part], rows[part[:, 0]]
@@ -280,12 +281,12 @@ class Stream:
         return Predictions(np.asarray(ids), list(answers), self.trained.objective.classes, self._names)
 
     def answer_names(self) -> list[str]:
-        """Returns the names of an answer, which are those of `chronode predict`."""
+        """Returns the names of a prediction, which are those of `chronode predict`."""
         classes = self.trained.objective.classes
         return [*self._names, *(f"p_{name}" for name in classes or ())]
 
     def rows_of(self, outputs: torch.Tensor) -> list[dict[str, Any]]:
-        """Returns outputs of the model as answers by name."""
+        """Returns outputs of the model as predictions by name."""
         answers = self._answers(outputs)
         names, classes = self._names, self.trained.objective.classes
         values = [[float(str(value)) for value in answer] for answer in answers]  # with the digits of float32
@@ -301,7 +302,7 @@ class Stream:
     # ---- files --------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> Path:
-        """Writes the states of all ids to a file; one that is there is replaced as a whole."""
+        """Writes the states of all ids to a file; an existing file is replaced atomically."""
         from safetensors.torch import save
 
         ids, tensors = self._states.tensors()
@@ -316,10 +317,10 @@ class Stream:
         return path
 
     def load(self, path: str | Path) -> None:
-        """Takes the states that `save` wrote in place of all ids of this stream.
+        """Replaces all ids of this stream by the states that `save` wrote.
 
         Raises:
-            ValueError: The file is damaged, or its states are of another model.
+            ValueError: The file is damaged, or its states belong to another model.
         """
         from ..runs._pack import read_safetensors
 
@@ -328,7 +329,7 @@ class Stream:
         if header.get("format") != FORMAT or header.get("version") != VERSION:
             raise ValueError(f"{path}: this is not a file of stream states of version {VERSION}.")
         if header.get("model") != fingerprint(self.trained.model):
-            raise ValueError(f"{path}: these are states of another model than {self.trained.path}.")
+            raise ValueError(f"{path}: these states belong to another model, not to {self.trained.path}.")
         facts = parse_json(header.get("facts", ""), dict[str, Any], f"{path}: facts")
         ids = parse_json(tensors.pop("ids", torch.empty(0)).numpy().tobytes(), list[str], f"{path}: ids")
         try:

@@ -8,12 +8,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import Sequences, from_numpy, split
+from ..data import Sequences, split
 from ._equal import equal_series
-from ._events import encode
-from ._image_files import DIGITS
 from ._task import Parts, Sizes, Task, add
-from .images import digit
+from .images import digit, digit_events
 
 PIXELS = 64
 WHITE = 16
@@ -38,17 +36,7 @@ def digits_events() -> Sequences:
         1.0
     """
     images, labels = _load()
-    events = encode(images > WHITE / 2)
-    return from_numpy(
-        events.values[..., None],
-        order="NTD",
-        dt=events.gaps / PIXELS,
-        lengths=events.lengths,
-        target=labels,
-        classes=DIGITS,
-        target_names=["digit"],
-        channels=["bit"],
-    )
+    return digit_events(images > WHITE / 2, labels, PIXELS)
 
 
 def _load() -> tuple[NDArray[np.float64], NDArray[np.int64]]:

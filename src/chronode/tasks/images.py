@@ -72,11 +72,16 @@ def event_series(images: Bytes, labels: Bytes, *, close: bool = True) -> Sequenc
         >>> series.values[:, 0].tolist(), (series.dt * 256).tolist()
         ([0.0, 1.0, 0.0, 0.0], [1.0, 32.0, 3.0, 748.0])
     """
-    events = encode(images.reshape(len(images), -1) > THRESHOLD, close=close)
+    return digit_events(images.reshape(len(images), -1) > THRESHOLD, labels, EVENTS_PER_UNIT, close=close)
+
+
+def digit_events(bits: NDArray[np.bool_], labels: NDArray[np.integer], unit: int, *, close: bool = True) -> Sequences:
+    """Returns series of the changes in `bits (N, pixels)` of digit images, with `unit` pixels per unit of time."""
+    events = encode(bits, close=close)
     return from_numpy(
         events.values[..., None],
         order="NTD",
-        dt=events.gaps / EVENTS_PER_UNIT,
+        dt=events.gaps / unit,
         lengths=events.lengths,
         target=labels,
         classes=DIGITS,
