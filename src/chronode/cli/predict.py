@@ -22,8 +22,8 @@ Intervals = Annotated[
     typer.Option(
         "--intervals",
         metavar="LEVELS",
-        help="For forecasts, prediction intervals of these levels in percent, such as 80,95; "
-        "those given to `chronode train` by default.",
+        help="For forecasts, prediction intervals of these levels in percent; those given to `chronode train` by "
+        "default. [example: 80,95]",
     ),
 ]
 
