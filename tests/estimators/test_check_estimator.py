@@ -17,16 +17,19 @@ DIGITS = "float32: batches of other sizes may differ in the last digit, beyond t
 FUTURE = "the y of a forecaster is (series, horizon, channels)"
 SHORT = "a series of one step has no future to learn from"
 
+BATCHES = "a series of weight 2 is not two series: other batches are drawn, in another number of steps"
+
 ONE = "a 1-D array is one series"
 
 ALL = {"check_n_features_in": CHANNELS, "check_n_features_in_after_fitting": LENGTHS, "check_fit2d_predict1d": ONE}
+WEIGHTS = {"check_sample_weight_equivalence_on_dense_data": BATCHES}
 MAY_FAIL = {"check_methods_subset_invariance": DIGITS, "check_methods_sample_order_invariance": DIGITS}
 ESTIMATORS = [
     (
         SequenceClassifier("rnn", hidden_size=8, epochs=8, batch_size=32, learning_rate=0.05),
-        {**ALL, "check_classifiers_train": LENGTHS},
+        {**ALL, **WEIGHTS, "check_classifiers_train": LENGTHS},
     ),
-    (SequenceRegressor("rnn", hidden_size=8, epochs=8, batch_size=32, learning_rate=0.05), ALL),
+    (SequenceRegressor("rnn", hidden_size=8, epochs=8, batch_size=32, learning_rate=0.05), {**ALL, **WEIGHTS}),
     (
         SequenceForecaster("rnn", hidden_size=8, epochs=2, batch_size=32),
         {

@@ -29,6 +29,7 @@ class Batch(NamedTuple):
         target: Classes `(B,)` or per step `(B, T)` int64, -100 where unknown and at padding; numbers `(B, K)` or
             `(B, T, K)`, NaN where unknown and at padding; None if there is no target.
         rows: `(B,)` indices of these series.
+        weights: `(B,)` weights of the series in the loss; None for equal weights.
     """
 
     x: Tensor
@@ -37,6 +38,7 @@ class Batch(NamedTuple):
     observed: Tensor | None
     target: Tensor | None
     rows: Tensor
+    weights: Tensor | None = None
 
     @property
     def times(self) -> dict[str, Tensor]:
@@ -77,6 +79,7 @@ def pad(s: Sequences, rows: NDArray[np.int64]) -> Batch:
         None if observed is None else torch.from_numpy(observed),
         _targets(s, rows, at, padding),
         torch.from_numpy(rows),
+        None if s.target is None or s.target.weights is None else torch.from_numpy(s.target.weights[rows]),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ from .._checks import number, one_of, whole
 from .._machine import check_device
 from .._model import ModelSpec, SequenceModel
 from ..data import Reading, Scaler, Sequences, options_like, split
-from ..training import Fitted, Settings, fit
+from ..training import Event, Fitted, ProgressBar, Settings, fit
 from ..training._settings import STARTS
 from ._files import Stored
 from ._inputs import OTHER_ORDER, Reader, is_frame
@@ -45,6 +45,11 @@ class SequenceEstimator(Stored):
         start: "linear": a linear model is fitted first, and the network learns what it leaves; "summaries": the same
             with features that can be updated step by step, for live data and export; "none": the network alone. By
             default "linear" if no model is named.
+        categorical: What to do with text in a long frame: "error", "codes" or "onehot".
+        ignore: Columns of a long frame to leave out.
+        verbose: Whether to show a progress bar during training.
+        callbacks: Functions that are called with each `BatchDone`, `EpochDone` and `Note` of `chronode.training`; not
+            saved.
         n_threads: Threads of torch in training; by default chosen automatically.
         device: Device for training and prediction: "cpu" or "cuda".
         random_state: Random seed; an integer makes training reproducible.
@@ -68,6 +73,10 @@ class SequenceEstimator(Stored):
         settings: dict[str, Any] | None = None,
         training: dict[str, Any] | None = None,
         start: str | None = None,
+        categorical: str = "error",
+        ignore: Sequence[str] | None = None,
+        verbose: bool | int = False,
+        callbacks: Sequence[Callable[[Event], None]] | None = None,
         n_threads: int | None = None,
         device: str = "cpu",
         random_state: int | np.random.RandomState | None = None,
@@ -85,6 +94,10 @@ class SequenceEstimator(Stored):
         self.settings = settings
         self.training = training
         self.start = start
+        self.categorical = categorical
+        self.ignore = ignore
+        self.verbose = verbose
+        self.callbacks = callbacks
         self.n_threads = n_threads
         self.device = device
         self.random_state = random_state
@@ -118,7 +131,7 @@ class SequenceEstimator(Stored):
     # ---- reading ----------------------------------------------------------------------------------------
 
     def _new_reader(self) -> Reader:
-        return Reader(self.order, self._kind)
+        return Reader(self.order, self._kind, categorical=self.categorical, ignore=self.ignore or ())
 
     def _reader(self) -> Reader:
         """Returns the reader of data like those of training."""
@@ -141,7 +154,9 @@ class SequenceEstimator(Stored):
 
     # ---- training ---------------------------------------------------------------------------------------
 
-    def _train(self, s: Sequences, roles: Mapping[str, str], **known: Any) -> None:
+    def _train(
+        self, s: Sequences, roles: Mapping[str, str], class_weights: str | list[float] | None = None, **known: Any
+    ) -> None:
         """Trains new weights on series with a target; `known` are additional attributes of the fitted estimator."""
         seed = self._seed()
         missing = s.has_missing if self.missing is None else self.missing
@@ -154,7 +169,7 @@ class SequenceEstimator(Stored):
         sizes = [whole(name, getattr(self, name), at_least=1) for name in ("hidden_size", "num_layers")]
         known_fields = {"missing": missing, "relative": reading.relative}
         spec = ModelSpec.for_data(train, self.model or USUAL_MODEL, *sizes, **known_fields, **own)
-        fitted = self._run(train, valid, spec, reading, self._training(self.epochs, seed))
+        fitted = self._run(train, valid, spec, reading, self._training(self.epochs, seed, class_weights))
         self.notes_ = (*s.notes, *fitted.notes)
         for name, value in known.items():
             setattr(self, name, value)
@@ -162,11 +177,11 @@ class SequenceEstimator(Stored):
         self._keep_reading(reading)
         self._keep(fitted)
 
-    def _train_on(self, s: Sequences, epochs: int | None) -> None:
+    def _train_on(self, s: Sequences, epochs: int | None, class_weights: str | list[float] | None = None) -> None:
         """Continues training on more series; the scaling is unchanged."""
         seed = self._seed()
         train, valid = self._divide(s, self.reading_, seed)
-        settings = self._training(self.epochs if epochs is None else epochs, seed)
+        settings = self._training(self.epochs if epochs is None else epochs, seed, class_weights)
         # If training fails, this estimator is unchanged.
         self._keep(self._run(train, valid, copy.deepcopy(self.model_), self.reading_, settings))
 
@@ -179,7 +194,18 @@ class SequenceEstimator(Stored):
         start = usual if self.start is None else one_of("start", self.start, STARTS)
         if isinstance(model, SequenceModel):  # training goes on: the linear part stays
             start = "none"
-        return fit(scaler.transform(train), model, settings, start=start, valid=scaler.transform(valid), scaler=scaler)
+        about = {"start": start, "scaler": scaler, "on_event": self._listener(settings)}
+        return fit(scaler.transform(train), model, settings, valid=scaler.transform(valid), **about)
+
+    def _listener(self, settings: Settings) -> Callable[[Event], None] | None:
+        """Returns what is called during training: the progress bar and the callbacks."""
+        called = [*([ProgressBar(settings.epochs)] if self.verbose else []), *(self.callbacks or ())]
+
+        def listen(event: Event) -> None:
+            for callback in called:
+                callback(event)
+
+        return listen if called else None
 
     def _forecast_fields(self, s: Sequences) -> dict[str, Any]:
         """Returns the fields of the Reading about forecasts."""
@@ -206,7 +232,7 @@ class SequenceEstimator(Stored):
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _training(self, epochs: int, seed: int) -> Settings:
+    def _training(self, epochs: int, seed: int, class_weights: str | list[float] | None) -> Settings:
         own = ("epochs", "batch_size", "learning_rate", "early_stop", "seed", "threads", "accelerator")
         options = {
             "epochs": epochs,
@@ -216,6 +242,7 @@ class SequenceEstimator(Stored):
             "threads": self.n_threads,
             "accelerator": "gpu" if check_device("device", self.device) == "cuda" else "cpu",
             "metric": "loss",
+            "class_weights": class_weights,
             "seed": seed,
         }
         return Settings.from_dict({**options, **self._own("training", self.training, own)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from .._checks import one_of
 from ..data import Sequences, Target
 from ..data._target import number_names
-from ..training import predict
+from ..training import Event, predict
 from ._base import SequenceEstimator
 from ._files import EstimatorFacts
+from ._inputs import series_weights
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -42,7 +44,12 @@ class _Facts(EstimatorFacts):
 class SequenceClassifier(ClassifierMixin, SequenceEstimator):
     """Classifier of series with a recurrent network.
 
-    The arguments are those of `SequenceEstimator`; docs/estimators.md describes X, y, times and groups.
+    docs/estimators.md describes X, y, times and groups.
+
+    Args:
+        model: As for `SequenceEstimator`, like all arguments that are not described here.
+        class_weight: Weights of the classes in the loss: "balanced" (inversely proportional to their frequency), or a
+            mapping label -> weight (1 for labels that it does not contain); None for equal weights.
 
     Attributes:
         classes_: The labels, sorted.
@@ -67,6 +74,55 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
 
     classes_: NDArray[Any]
 
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        hidden_size: int = 64,
+        num_layers: int = 1,
+        epochs: int = 50,
+        batch_size: int = 16,
+        learning_rate: float = 5e-3,
+        validation: float = 0.15,
+        early_stop: int = 20,
+        order: str = "NDT",
+        missing: bool | None = None,
+        settings: dict[str, Any] | None = None,
+        training: dict[str, Any] | None = None,
+        start: str | None = None,
+        class_weight: str | dict[Any, float] | None = None,
+        categorical: str = "error",
+        ignore: Sequence[str] | None = None,
+        verbose: bool | int = False,
+        callbacks: Sequence[Callable[[Event], None]] | None = None,
+        n_threads: int | None = None,
+        device: str = "cpu",
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        super().__init__(
+            model,
+            hidden_size=hidden_size,
+            num_layers=num_layers,
+            epochs=epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            validation=validation,
+            early_stop=early_stop,
+            order=order,
+            missing=missing,
+            settings=settings,
+            training=training,
+            start=start,
+            categorical=categorical,
+            ignore=ignore,
+            verbose=verbose,
+            callbacks=callbacks,
+            n_threads=n_threads,
+            device=device,
+            random_state=random_state,
+        )
+        self.class_weight = class_weight
+
     def fit(
         self,
         X: Any,
@@ -74,6 +130,7 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         times: Any = None,
         groups: Any = None,
         *,
+        sample_weight: Any = None,
         id: str | None = None,
         time: str | None = None,
     ) -> Self:
@@ -85,6 +142,7 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
             y: One label per series; the column of a frame; None: the target of Sequences.
             times: `(n, time)`, `(time,)` or a list of arrays. None: the steps are counted.
             groups: One per series (or the column of a frame): validation does not divide groups.
+            sample_weight: Weight of each series in the loss; of a frame, in the order of the sorted ids.
             id: Column of a long frame that identifies the series.
             time: Column of times; by default the index, if it holds dates.
         """
@@ -93,7 +151,9 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         classes = np.unique(labels)
         if len(classes) < 2:
             raise ValueError(f"y has only one class ({classes[0]!r}): at least two are needed.")
-        self._train(_with_codes(s, labels, classes), self._roles(X, id, time), classes_=classes)
+        weights = self._class_weights(classes)
+        s = _with_codes(s, labels, classes, series_weights(sample_weight, s))
+        self._train(s, self._roles(X, id, time), weights, classes_=classes)
         return self
 
     def continue_fit(
@@ -103,6 +163,7 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         times: Any = None,
         groups: Any = None,
         *,
+        sample_weight: Any = None,
         id: str | None = None,
         time: str | None = None,
         epochs: int | None = None,
@@ -114,6 +175,7 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
             y: As for `fit`; labels that did not occur in training are rejected.
             times: As for `fit`.
             groups: As for `fit`.
+            sample_weight: As for `fit`.
             id: As for `fit`.
             time: As for `fit`.
             epochs: Passes over these series; by default the argument of the estimator.
@@ -124,7 +186,9 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         if len(fresh):
             problem = f"y has classes that did not occur in training: {fresh.tolist()}"
             raise ValueError(f"{problem}; training had {self.classes_.tolist()}. Fit again with all of them.")
-        self._train_on(_with_codes(self._like_training(s), labels, self.classes_), epochs)
+        weights = series_weights(sample_weight, s)
+        s = _with_codes(self._like_training(s), labels, self.classes_, weights)
+        self._train_on(s, epochs, self._class_weights(self.classes_))
         return self
 
     def predict_proba(
@@ -158,6 +222,15 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         labels = self._labels(s, y)
         return float(accuracy_score(labels, self.predict(s), sample_weight=sample_weight))
 
+    def _class_weights(self, classes: NDArray[Any]) -> str | list[float] | None:
+        """Returns the setting `class_weights` of the training."""
+        if self.class_weight is None or isinstance(self.class_weight, str):
+            return self.class_weight
+        fresh = [label for label in self.class_weight if label not in classes.tolist()]
+        if fresh:
+            raise ValueError(f"class_weight has {fresh}, which are not classes; the classes are {classes.tolist()}.")
+        return [self.class_weight.get(label, 1.0) for label in classes.tolist()]
+
     def _labels(self, s: Sequences, y: Any) -> NDArray[Any]:
         """Returns one known label per series."""
         if y is None:
@@ -169,21 +242,25 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         return labels
 
     def _facts(self) -> dict[str, Any]:
+        facts = super()._facts()
+        if isinstance(self.class_weight, dict):  # names of JSON are text
+            facts["arguments"]["class_weight"] = {str(label): weight for label, weight in self.class_weight.items()}
         kind = self.classes_.dtype.str.lstrip("|")
-        return {
-            **super()._facts(),
-            "classes": self.classes_.tolist(),
-            "label_type": kind,
-        }
+        return {**facts, "classes": self.classes_.tolist(), "label_type": kind}
 
     def _restore(self, facts: _Facts) -> None:
         super()._restore(facts)
         self.classes_ = facts.labels()
+        if isinstance(self.class_weight, dict):
+            labels = {str(label): label for label in self.classes_.tolist()}
+            self.class_weight = {labels.get(name, name): weight for name, weight in self.class_weight.items()}
 
     def _num_outputs(self) -> int:
         return len(self.classes_)
 
 
-def _with_codes(s: Sequences, labels: NDArray[Any], classes: NDArray[Any]) -> Sequences:
+def _with_codes(
+    s: Sequences, labels: NDArray[Any], classes: NDArray[Any], weights: NDArray[np.float32] | None
+) -> Sequences:
     codes = np.searchsorted(classes, labels).astype(np.int32)
-    return replace(s, target=Target(codes, classes=tuple(number_names(classes))))
+    return replace(s, target=Target(codes, classes=tuple(number_names(classes)), weights=weights))

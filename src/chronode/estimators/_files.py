@@ -72,7 +72,7 @@ class Stored(BaseEstimator):
     def save(self, folder: str | Path) -> Path:
         """Writes the fitted estimator into `folder`: model.safetensors, model.json and estimator.json.
 
-        A `random_state` that is a generator is stored as None.
+        Callbacks, and a `random_state` that is a generator, are stored as None.
         """
         check_is_fitted(self, "model_")
         folder = Path(folder)
@@ -123,6 +123,7 @@ class Stored(BaseEstimator):
     def _facts(self) -> dict[str, Any]:
         """Returns everything except the weights as plain data for JSON."""
         arguments = self.get_params(deep=False)
+        arguments["callbacks"] = None
         if isinstance(arguments["random_state"], np.random.RandomState):
             arguments["random_state"] = None
         return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from sklearn.metrics import r2_score
 from .._checks import number, percents, whole
 from ..data import Reading, Scaler, Sequences, forecast_windows
 from ..data._names import known_column
-from ..training import predict
+from ..training import Event, predict
 from ..training._calibration import USUAL_INTERVALS, margins_of
 from ..training._forecasting import default_window, forecast_parts, forecast_scaler
 from ._base import SequenceEstimator
@@ -34,6 +34,7 @@ class SequenceForecaster(SequenceEstimator):
         horizon: Number of steps ahead.
         channels: Channels to forecast, by name or number; None: all channels.
         window: Number of steps that a forecast looks back; None: a number that suits the horizon and the season.
+        stride: Steps from one training window to the next; None: 1, or more for very long series.
         start: "linear", or "none" for the network alone.
         intervals: Levels of the prediction intervals of `predict_intervals`, in percent.
 
@@ -64,6 +65,7 @@ class SequenceForecaster(SequenceEstimator):
         horizon: int = 1,
         channels: Sequence[str | int] | None = None,
         window: int | None = None,
+        stride: int | None = None,
         hidden_size: int = 64,
         num_layers: int = 1,
         epochs: int = 50,
@@ -77,6 +79,10 @@ class SequenceForecaster(SequenceEstimator):
         training: dict[str, Any] | None = None,
         start: str = "linear",
         intervals: Sequence[float] = USUAL_INTERVALS,
+        categorical: str = "error",
+        ignore: Sequence[str] | None = None,
+        verbose: bool | int = False,
+        callbacks: Sequence[Callable[[Event], None]] | None = None,
         n_threads: int | None = None,
         device: str = "cpu",
         random_state: int | np.random.RandomState | None = None,
@@ -95,6 +101,10 @@ class SequenceForecaster(SequenceEstimator):
             settings=settings,
             training=training,
             start=start,
+            categorical=categorical,
+            ignore=ignore,
+            verbose=verbose,
+            callbacks=callbacks,
             n_threads=n_threads,
             device=device,
             random_state=random_state,
@@ -102,6 +112,7 @@ class SequenceForecaster(SequenceEstimator):
         self.horizon = horizon
         self.channels = channels
         self.window = window
+        self.stride = stride
         self.intervals = intervals
 
     def fit(
@@ -227,17 +238,21 @@ class SequenceForecaster(SequenceEstimator):
     def _forecast_fields(self, s: Sequences) -> dict[str, Any]:
         horizon, names = whole("horizon", self.horizon, at_least=1), self._chosen(s)
         suits = default_window(s, horizon, names) if self.window is None else self.window
-        return {"horizon": horizon, "forecast_channels": names, "window": whole("window", suits, at_least=1)}
+        sizes = {"horizon": horizon, "window": whole("window", suits, at_least=1)}
+        if self.stride is not None:
+            sizes["stride"] = whole("stride", self.stride, at_least=1)
+        return {**sizes, "forecast_channels": names}
 
     def _divide(self, s: Sequences, reading: Reading, seed: int) -> tuple[Sequences, Sequences]:
         """Windows to learn from and to choose by; of fewer than two groups, those that come later."""
         share = number("validation", self.validation, at_least=0, below=1)
         horizon, names = reading.horizon, reading.forecast_channels
         if share and (len(s) > 1 or s.lengths.max() >= 3 * horizon + 2):
-            options = {"window": reading.window, "by_time": len(np.unique(s.groups)) < 2, "seed": seed}
-            train, valid = forecast_parts(s, horizon, names, (1 - share, share), **options)
+            options = {"window": reading.window, "stride": reading.stride, "seed": seed}
+            by_time = len(np.unique(s.groups)) < 2
+            train, valid = forecast_parts(s, horizon, names, (1 - share, share), by_time=by_time, **options)
             return train, valid
-        train = forecast_windows(s, horizon, names, window=reading.window)
+        train = forecast_windows(s, horizon, names, window=reading.window, stride=reading.stride or 1)
         return train, train
 
     def _fit_scaler(self, train: Sequences, reading: Reading) -> Scaler:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_consistent_length
 
 from .._checks import one_of
 from ..data import Reading, Sequences, Series, Target, from_list, from_long, from_numpy
@@ -36,11 +36,15 @@ class Reader:
             the N.
         kind: Kind of target: "class" or "value".
         reading: What the training data mean, to read others in the same way; None before training.
+        categorical: What to do with text in a frame before training: "error", "codes" or "onehot".
+        ignore: Columns of a frame to leave out before training.
     """
 
     order: str
     kind: str
     reading: Reading | None = None
+    categorical: str = "error"
+    ignore: Sequence[str] = ()
 
     def read(
         self,
@@ -114,6 +118,8 @@ class Reader:
             self._refuse_roles(*(roles.get(name) for name in ROLES))
         if is_frame(X):
             X = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+        elif self.ignore:
+            raise ValueError("ignore names columns of a long frame, but X is not one: omit ignore.")
         elif _is_one_series(X):
             X, times = [X], None if times is None else [times]
         like = {} if self.reading is None else self.reading.options
@@ -156,7 +162,9 @@ class Reader:
             if column is not None and not isinstance(column, str):
                 raise TypeError(f"X is a frame: {name} must be the name of a column, got {type(column).__name__}.")
         options: dict[str, Any] = {**roles, "group": groups, "target": target, "kind": self.kind, "per_step": False}
-        return from_long(X, **options) if self.reading is None else self.reading.series(X, **options)
+        if self.reading is not None:
+            return self.reading.series(X, **options)
+        return from_long(X, categorical=self.categorical, ignore=self.ignore, **options)
 
     def _ordered(self) -> str:
         return f"order={self.order!r}. Did you mean order={OTHER_ORDER[self.order]!r}?"
@@ -166,6 +174,21 @@ def _numbers(given: Any, name: str, **options: Any) -> NDArray[Any]:
     """Returns an array of numbers, NaN where missing."""
     options |= {"ensure_all_finite": "allow-nan", "input_name": name}
     return check_array(given, dtype="numeric", **options)
+
+
+def series_weights(given: Any, s: Sequences) -> NDArray[np.float32] | None:
+    """Returns one weight per series; None for equal weights."""
+    if given is None:
+        return None
+    weights = check_array(given, dtype=np.float32, ensure_2d=False, input_name="sample_weight")
+    if weights.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar: sample_weight has {weights.ndim} axes.")
+    check_consistent_length(s, weights)
+    if (weights < 0).any():
+        raise ValueError("sample_weight has negative weights.")
+    if not weights.any():
+        raise ValueError("sample_weight: every weight is zero.")
+    return weights
 
 
 def _level_of_caller() -> int:

@@ -16,6 +16,7 @@ from ..data._target import array_target
 from ..training import predict
 from ._base import SequenceEstimator
 from ._files import EstimatorFacts
+from ._inputs import series_weights
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -65,6 +66,7 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator):
         times: Any = None,
         groups: Any = None,
         *,
+        sample_weight: Any = None,
         id: str | None = None,
         time: str | None = None,
     ) -> Self:
@@ -76,12 +78,14 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator):
             y: `(n,)` or `(n, targets)`; the column of a frame; None: the target of Sequences.
             times: `(n, time)`, `(time,)` or a list of arrays. None: the steps are counted.
             groups: One per series (or the column of a frame): validation does not divide groups.
+            sample_weight: Weight of each series in the loss; of a frame, in the order of the sorted ids.
             id: Column of a long frame that identifies the series.
             time: Column of times; by default the index, if it holds dates.
         """
         s, y = self._new_reader().read(X, y, times=times, groups=groups, id=id, time=time)
         values = self._values(s, y)
-        self._train(_with_values(s, values), self._roles(X, id, time), flat_=values.ndim == 1)
+        s = _with_values(s, values, series_weights(sample_weight, s))
+        self._train(s, self._roles(X, id, time), flat_=values.ndim == 1)
         return self
 
     def continue_fit(
@@ -91,6 +95,7 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator):
         times: Any = None,
         groups: Any = None,
         *,
+        sample_weight: Any = None,
         id: str | None = None,
         time: str | None = None,
         epochs: int | None = None,
@@ -102,6 +107,7 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator):
             y: As for `fit`.
             times: As for `fit`.
             groups: As for `fit`.
+            sample_weight: As for `fit`.
             id: As for `fit`.
             time: As for `fit`.
             epochs: Passes over these series; by default the argument of the estimator.
@@ -111,7 +117,7 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator):
         known, here = len(self.scaler_.targets), 1 if values.ndim == 1 else values.shape[1]
         if here != known:
             raise ValueError(f"y has {here} targets, but in training it had {known}.")
-        self._train_on(_with_values(self._like_training(s), values), epochs)
+        self._train_on(_with_values(self._like_training(s), values, series_weights(sample_weight, s)), epochs)
         return self
 
     def predict(
@@ -156,5 +162,5 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator):
         return len(self.scaler_.targets)
 
 
-def _with_values(s: Sequences, values: NDArray[np.float64]) -> Sequences:
-    return replace(s, target=array_target(values, kind="value"))
+def _with_values(s: Sequences, values: NDArray[np.float64], weights: NDArray[np.float32] | None) -> Sequences:
+    return replace(s, target=replace(array_target(values, kind="value"), weights=weights))

@@ -104,7 +104,8 @@ def subsample(batch: Batch, keep: float, rng: torch.Generator, *, per_step: bool
     target = batch.target
     if target is not None and per_step:
         target = taken(target, float("nan") if target.dtype.is_floating_point else UNKNOWN)
-    return Batch(x, lengths, dt.masked_fill(padding, 0), taken(batch.observed, 0), target, batch.rows)
+    dt, observed = dt.masked_fill(padding, 0), taken(batch.observed, 0)
+    return Batch(x, lengths, dt, observed, target, batch.rows, batch.weights)
 
 
 def pieces(batch: Batch, steps: int, *, per_step: bool) -> Iterator[tuple[Batch, Tensor, Tensor]]:
@@ -126,7 +127,9 @@ def pieces(batch: Batch, steps: int, *, per_step: bool) -> Iterator[tuple[Batch,
             empty = float("nan") if batch.target.dtype.is_floating_point else UNKNOWN
             target = batch.target[now].clone()
             target[batch.lengths[now] > end] = empty
-        yield Batch(batch.x[now, start:end], lengths, dt, observed, target, batch.rows[now]), alive, target
+        weights = None if batch.weights is None else batch.weights[now]
+        piece = Batch(batch.x[now, start:end], lengths, dt, observed, target, batch.rows[now], weights)
+        yield piece, alive, target
 
 
 def evaluation_batches(data: Sequences, most_steps: int) -> Iterator[Batch]:

@@ -111,7 +111,7 @@ class Training:
             assert batch.target is not None
             output = self.model(batch.x, **batch.times, **self._given(batch))
             unit = self.model.unit(batch.x, **batch.times)
-            loss = self._learn(self.objective.loss_of(output, batch.target, unit), batch)
+            loss = self._learn(self.objective.loss_of(output, batch.target, unit, batch.weights), batch)
         place.batch += 1
         self._tick()
         if time.perf_counter() - self._saved >= self.hooks.save_seconds:
@@ -233,7 +233,7 @@ class Training:
             with torch.set_grad_enabled(known):
                 output, state = self.model.run(piece.x, state, **piece.times)
                 if known and piece.target is not None:
-                    mean = self._learn(self.objective.loss_of(output, piece.target), piece)
+                    mean = self._learn(self.objective.loss_of(output, piece.target, None, piece.weights), piece)
         return mean
 
     def decide(self) -> str | None:

@@ -118,27 +118,33 @@ class Objective:
         weights = _balanced(train, self.num_outputs) if class_weights == "balanced" else tuple(class_weights)
         return replace(changed, class_weights=weights)
 
-    def loss_of(self, output: Tensor, target: Tensor, unit: Tensor | None = None) -> Loss:
+    def loss_of(
+        self, output: Tensor, target: Tensor, unit: Tensor | None = None, weights: Tensor | None = None
+    ) -> Loss:
         """Returns the loss of `output (..., num_outputs)`; unknown targets (-100, NaN) and padding are ignored.
 
         Args:
             output: Logits or values.
             target: True classes or values.
             unit: Unit in which errors of values are measured; None: 1 everywhere.
+            weights: Weight of each series, `(B,)`; None: 1.
         """
+        if weights is not None:  # the same weight for every step and every target of a series
+            weights = weights.to(output).reshape(-1, *[1] * (target.dim() - 1)).expand(target.shape)
         if self.kind == "value":
             known = ~target.isnan()
             gap = torch.where(known, output - target.to(output.dtype), torch.zeros_like(output))
             if unit is not None:
                 gap = gap / unit.to(gap)
-            return Loss(gap.square().sum(), known.sum().to(output.dtype))
+            return _weighted(gap.square(), known, weights)
         output, target = output.reshape(-1, self.num_outputs), target.reshape(-1)
-        weights = None if self.class_weights is None else output.new_tensor(self.class_weights)
-        total = nn.functional.cross_entropy(output, target, weights, ignore_index=UNKNOWN, reduction="sum")
+        by_class = None if self.class_weights is None else output.new_tensor(self.class_weights)
+        how = "sum" if weights is None else "none"
+        losses = nn.functional.cross_entropy(output, target, by_class, ignore_index=UNKNOWN, reduction=how)
         known = target != UNKNOWN
-        # Not weights[target[known]]: on a GPU, the host would wait for the number of known targets.
-        each = known if weights is None else torch.where(known, weights[target.clamp(min=0)], 0)
-        return Loss(total, each.sum().to(output.dtype))
+        # Not by_class[target[known]]: on a GPU, the host would wait for the number of known targets.
+        each = known if by_class is None else torch.where(known, by_class[target.clamp(min=0)], 0)
+        return _weighted(losses, each, None if weights is None else weights.reshape(-1))
 
     def scores(self) -> Scores:
         """Returns empty metrics; add batches with `measure`."""
@@ -174,6 +180,13 @@ class Objective:
         if than is None or value != value:
             return value == value
         return value < than if self.metric in LOWER_IS_BETTER else value > than
+
+
+def _weighted(losses: Tensor, counts: Tensor, weights: Tensor | None) -> Loss:
+    """Returns the sum of the losses and of what they count, each times its weight."""
+    if weights is not None:
+        losses, counts = losses * weights, counts * weights
+    return Loss(losses.sum(), counts.sum().to(losses.dtype))
 
 
 def _target(data: Sequences) -> Target:

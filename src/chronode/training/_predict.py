@@ -79,8 +79,8 @@ def evaluate(model: SequenceModel, objective: Objective, data: Sequences) -> dic
     for batch, output in outputs(model, data):
         if batch.target is None:
             raise ValueError("these series have no target to compare with.")
-        target = batch.target.to(output.device)
-        loss = objective.loss_of(output, target, model.unit(batch.x, **batch.times))
+        target, weights = batch.target.to(output.device), batch.weights
+        loss = objective.loss_of(output, target, model.unit(batch.x, **batch.times), weights)
         total, weight = total + float(loss.sum), weight + float(loss.weight)
         objective.measure(scores, output, target)
     return {"loss": total / weight if weight else float("nan"), **scores.compute()}
