@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from .._version import __version__
-from . import compare, export, predict, runs, share, stream, sweep, train
+from . import backtest, compare, export, predict, runs, share, stream, sweep, train
 from .analyze import analyze_app
 from .data import data_app
 from .flags import words
@@ -246,5 +246,5 @@ def results(
     print(f"{output}: {filled} cells of the tables are filled")
 
 
-for _module in (train, predict, stream, export, share, runs, compare, sweep):
+for _module in (train, predict, backtest, stream, export, share, runs, compare, sweep):
     _module.attach(app)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +17,13 @@ from ..data._names import known_column
 from ..training import Event, predict
 from ..training._calibration import USUAL_INTERVALS, margins_of
 from ..training._forecasting import default_window, forecast_parts, forecast_scaler
+from ._backtest import Backtest, backtest
 from ._base import SequenceEstimator
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from ..engine import Engine
 
 
 class SequenceForecaster(SequenceEstimator):
@@ -224,6 +228,39 @@ class SequenceForecaster(SequenceEstimator):
         if not each:
             raise ValueError("R² needs at least two known values of a channel, but there are none.")
         return float(np.mean(each))
+
+    def backtest(
+        self,
+        X: Any,
+        times: Any = None,
+        *,
+        origins: int = 5,
+        stride: int | None = None,
+        refit: bool = True,
+        season: int | None = None,
+        id: str | None = None,
+        time: str | None = None,
+        engine: Engine | None = None,
+        folder: str | Path | None = None,
+    ) -> Backtest:
+        """Forecasts the last steps of series from several origins, beside simple baselines; the estimator is unchanged.
+
+        Args:
+            X: As for `fit`.
+            times: As for `fit`.
+            origins: Number of origins; the last one is `horizon` steps before the end of each series.
+            stride: Steps from one origin to the next; None: the horizon.
+            refit: Whether to train anew at every origin, on all steps before it; False: once, before the first origin.
+            season: Season of the seasonal naive forecast in steps; None: it is looked for.
+            id: As for `fit`.
+            time: As for `fit`.
+            engine: Where to train (`chronode.engine.Engine`); by default in this process.
+            folder: Keeps the forecasts of finished trainings, so that the same call resumes after an interruption.
+        """
+        s = replace(self._new_reader().series(X, times=times, id=id, time=time), target=None).compact()
+        settings = {"origins": origins, "stride": stride, "refit": refit, "season": season, "engine": engine}
+        place = None if folder is None else Path(folder)
+        return backtest(self, s, self._chosen(s), **settings, folder=place)
 
     # ---- inside -----------------------------------------------------------------------------------------
 

@@ -1,0 +1,132 @@
+"""`chronode backtest`: forecasts from several origins in the past, beside simple baselines."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from . import flags
+from .plugins import with_plugins
+from .tables import Table
+from .workers import Address, EngineName, Workers, engine_for
+
+if TYPE_CHECKING:
+    from ..estimators import Backtest, SequenceForecaster
+    from ..runs._config import Config
+
+# Arguments of the estimator that are settings of a training by another name, or that a backtest decides itself.
+_OWN = {"epochs", "batch_size", "learning_rate", "early_stop", "seed", "threads", "accelerator", "metric"}
+
+
+def attach(app: typer.Typer) -> None:
+    """Adds the command to `app`."""
+    app.command(cls=flags.PanelCommand)(with_plugins(flags.with_settings(backtest, without=("target", "stride"))))
+
+
+def backtest(
+    data: Annotated[str | None, typer.Argument(metavar="DATA", help="File with series, as for `train`.")] = None,
+    origins: Annotated[int, typer.Option(min=1, help="Number of origins to forecast from.")] = 5,
+    stride: Annotated[
+        int, typer.Option(min=0, help="Steps from one origin to the next; 0: the number of steps ahead.")
+    ] = 0,
+    refit: Annotated[
+        bool, typer.Option("--refit/--no-refit", help="Train at every origin, or once before the first origin.")
+    ] = True,
+    season: Annotated[
+        int, typer.Option(min=0, help="Season of the seasonal naive forecast in steps; 0: it is looked for.")
+    ] = 0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder of the results; by default runs/backtest-NAME.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="YAML file with settings, as for `train`.")] = None,
+    workers: Workers = 0,
+    engine: EngineName = "local",
+    address: Address = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    **given: Any,
+) -> None:
+    """Forecast the past: train before each of several origins, and compare the forecasts with what came.
+
+    The table shows the errors of the model beside those of its linear start, the last value, the drift and the
+    seasonal naive forecast. Writes backtest.html, backtest.csv and backtest.json. Finished trainings are kept: the same
+    command resumes after an interruption.
+
+    Example: chronode backtest sales.csv --forecast 4 --id shop --time week --origins 5
+    """
+    from ..report.backtest_page import write_backtest
+    from ..runs._source import read_source
+    from ..runs._tables import write_table
+    from .many import folder_for, this_command
+    from .outcome import say
+    from .train import effective
+
+    place = engine_for(engine, workers, address)
+    asked, _ = effective(data, config, given)
+    if not asked.data.forecast:
+        raise ValueError("a backtest needs the number of steps ahead: pass --forecast STEPS.")
+    if not Path(asked.data.source).is_file():
+        raise ValueError(f"{asked.data.source or 'DATA'}: no such file; a backtest needs a file with series.")
+    folder = folder_for("backtest", asked.data.source, output)
+    series = read_source(asked.data)
+    console = Console(stderr=json)
+    for note in series.notes:
+        say(console, f"note: {note}")
+    about = {"origins": origins, "stride": stride or None, "refit": refit, "season": season or None}
+    found = forecaster_for(asked).backtest(series, **about, engine=place, folder=folder / "trainings")
+    summary = {"data": asked.data.source, **found.as_dict(), "refit": refit}
+    write_table(found.columns(), folder / "backtest.csv")
+    title = f"Backtest of {Path(asked.data.source).name}"
+    summary["report"] = str(write_backtest(found, folder / "backtest.html", title=title, command=this_command()))
+    (folder / "backtest.json").write_text(jsonlib.dumps(summary, indent=1))
+    if json:
+        print(jsonlib.dumps(summary, indent=1))
+    else:
+        console.print(_table(found))
+        say(console, f"report: {summary['report']}   forecasts: {folder / 'backtest.csv'}")
+
+
+def forecaster_for(asked: Config) -> SequenceForecaster:
+    """Returns the estimator that is trained as `chronode train` would with this config."""
+    from ..estimators import SequenceForecaster
+
+    data, model, training = asked.data, asked.model, asked.training
+    more = {own.name: getattr(training, own.name) for own in fields(training) if own.name not in _OWN}
+    plain = type(training)()
+    return SequenceForecaster(
+        model.model,
+        horizon=data.forecast,
+        channels=data.channels or None,
+        window=data.window or None,
+        hidden_size=model.hidden,
+        num_layers=model.layers,
+        epochs=training.epochs,
+        batch_size=training.batch_size,
+        learning_rate=training.learning_rate,
+        validation=data.split[1] / (data.split[0] + data.split[1]),
+        early_stop=training.early_stop,
+        missing=model.missing,
+        settings=dict(model.settings) or None,
+        training={name: value for name, value in more.items() if value != getattr(plain, name)} or None,
+        start=model.start or "linear",
+        n_threads=training.threads,
+        random_state=training.seed,
+    )
+
+
+def _table(found: Backtest) -> Table:
+    origins, series = found.true.shape[:2]
+    title = f"{origins} origins, {series:,} series, {found.true.shape[2]} steps ahead"
+    table = Table("forecast", title=title, caption="errors over all origins, series, steps and channels; best first")
+    for name in ("mae", "rmse", "mae / last value"):
+        table.add_column(name, justify="right", no_wrap=True)
+    squared, last = found.errors("rmse"), found.errors()["last value"]
+    for name, error in found.errors().items():
+        label = f"{name} ({found.season})" if name == "seasonal naive" else name
+        ratio = f"{error / last:.2f}" if last > 0 else ""
+        table.add_row(label, f"{error:.4g}", f"{squared[name]:.4g}", ratio)
+    return table

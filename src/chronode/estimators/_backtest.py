@@ -1,0 +1,243 @@
+"""Backtest: forecasts from several origins in the past, beside those of simple baselines."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from .._checks import whole
+from .._files import replacing
+from .._plugins import load_plugin, plugins
+from ..baselines import drift, find_season, last_value, seasonal_naive
+from ..baselines._naive import histories
+from ..baselines._start import outputs_of
+from ..data import Sequences
+from ..data._names import counted
+from ..engine import Engine, carry_out
+
+if TYPE_CHECKING:
+    from ._forecaster import SequenceForecaster
+
+MODEL, LINEAR = "model", "linear start"
+_MOST_SHOWN = 400
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """Forecasts from several origins, with what came.
+
+    Attributes:
+        channels: Channels that are forecast.
+        ids: Ids of the series.
+        season: Season of the seasonal naive forecast; 1 if there is none.
+        true: `(origins, series, horizon, channels)` what came, NaN where unknown.
+        forecasts: By name, arrays of the same shape: "model", "linear start", "last value", "drift" and, if there is
+            a season, "seasonal naive".
+        histories: `(series)` arrays of values `(time, channels)` before the last origin, for plots.
+
+    Example:
+        >>> from chronode.estimators import SequenceForecaster
+        >>> waves = np.sin(0.5 * np.arange(60) + np.arange(4)[:, None])
+        >>> found = SequenceForecaster("gru", horizon=3, epochs=1, random_state=0).backtest(waves, origins=2)
+        >>> found.true.shape, found.errors()["model"] < found.errors()["last value"]
+        ((2, 4, 3, 1), True)
+    """
+
+    channels: tuple[str, ...]
+    ids: tuple[str, ...]
+    season: int
+    true: NDArray[np.float64]
+    forecasts: dict[str, NDArray[np.float64]]
+    histories: tuple[NDArray[np.float64], ...] = ()
+
+    def errors(self, metric: str = "mae") -> dict[str, float]:
+        """Returns the mean absolute error ("mae") or the root mean squared error ("rmse") by name, best first."""
+        found = {name: _error(values - self.true, metric) for name, values in self.forecasts.items()}
+        return dict(sorted(found.items(), key=lambda pair: pair[1]))
+
+    def by_origin(self, metric: str = "mae") -> dict[str, list[float]]:
+        """Returns the error of each origin, the earliest first, by name."""
+        return {
+            name: [_error(own - came, metric) for own, came in zip(values, self.true, strict=True)]
+            for name, values in self.forecasts.items()
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns errors and settings as plain data for JSON."""
+        about = {"origins": len(self.true), "series": len(self.ids), "horizon": self.true.shape[2]}
+        errors = {metric: self.errors(metric) for metric in ("mae", "rmse")}
+        return {
+            **about,
+            "season": self.season,
+            "channels": list(self.channels),
+            **errors,
+            "by_origin": self.by_origin(),
+        }
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Returns a table with a row per origin, series, step ahead and channel."""
+        places = np.indices(self.true.shape).reshape(4, -1)
+        table: dict[str, list[Any]] = {
+            "origin": (places[0] + 1).tolist(),
+            "series": [self.ids[row] for row in places[1]],
+            "ahead": (places[2] + 1).tolist(),
+            "channel": [self.channels[row] for row in places[3]],
+        }
+        for name, values in {"true": self.true, **self.forecasts}.items():
+            table[name] = [None if value != value else value for value in values.ravel().tolist()]
+        return table
+
+
+@dataclass(frozen=True)
+class OriginJob:
+    """Training on what comes before an origin, and forecasts from this origin, or from several.
+
+    Attributes:
+        forecaster: Not fitted.
+        series: All steps.
+        ends: Number of steps after each origin, the earliest origin first; the model is trained before that one.
+        plugins: Plugins that register the model.
+    """
+
+    forecaster: SequenceForecaster
+    series: Sequences
+    ends: tuple[int, ...]
+    plugins: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """A hash of the settings, the series and the origin."""
+        settings = json.dumps(self.forecaster.get_params(), sort_keys=True, default=str)
+        text = hashlib.sha256(f"{settings} {self.ends} {self.series.channels}".encode())
+        text.update(np.ascontiguousarray(self.series.values).tobytes())
+        text.update(np.ascontiguousarray(self.series.times).tobytes())
+        return text.hexdigest()[:16]
+
+    def execute(self, state: Path | None, report: Any) -> dict[str, list[Any]]:
+        """Returns the forecasts of the model and of its linear start, `(origins, series, horizon, channels)`."""
+        for name in self.plugins:
+            load_plugin(name)
+        fitted = clone(self.forecaster).fit(_shortened(self.series, self.ends[0]))
+        found: dict[str, list[Any]] = {}
+        for end in self.ends:
+            past = _shortened(self.series, end)
+            found.setdefault(MODEL, []).append(fitted.predict(past).tolist())
+            if fitted.model_.start is not None:
+                inputs = fitted.reading_.inputs(past.compact())
+                with torch.no_grad():
+                    output = outputs_of(fitted.model_.start, inputs, fitted.model_.relative)
+                values = fitted.scaler_.inverse_target(output).numpy().reshape(len(past), fitted.horizon, -1)
+                found.setdefault(LINEAR, []).append(values.tolist())
+        return found
+
+
+def backtest(
+    forecaster: SequenceForecaster,
+    s: Sequences,
+    channels: Sequence[str],
+    *,
+    origins: int,
+    stride: int | None,
+    refit: bool,
+    season: int | None,
+    engine: Engine | None = None,
+    folder: Path | None = None,
+) -> Backtest:
+    """Forecasts from several origins; see `SequenceForecaster.backtest`.
+
+    Args:
+        forecaster: Not fitted.
+        s: The series, unscaled.
+        channels: Channels that it forecasts.
+        origins: Number of origins.
+        stride: Steps from one origin to the next; None: the horizon.
+        refit: Whether to train anew at every origin.
+        season: Season of the seasonal naive forecast; None: it is looked for.
+        engine: Where to train.
+        folder: Keeps the forecasts of finished trainings, which are not repeated; None keeps nothing.
+    """
+    horizon = whole("horizon", forecaster.horizon, at_least=1)
+    count = whole("origins", origins, at_least=1)
+    apart = horizon if stride is None else whole("stride", stride, at_least=1)
+    ends = tuple(horizon + apart * number for number in range(count))[::-1]
+    least = ends[0] + 3 * horizon + 2
+    if s.lengths.min() < least:
+        at = int(s.lengths.argmin())
+        raise ValueError(
+            f"series {s.ids[at]!s} has {counted(int(s.lengths[at]), 'step')}, but origins={count}, stride={apart} and "
+            f"horizon={horizon} need {least}: use fewer origins or a shorter stride or horizon."
+        )
+    trainings = [(end,) for end in ends] if refit else [ends]
+    jobs = [OriginJob(forecaster, s, own, tuple(plugins())) for own in trainings]
+    found = list(_results(jobs, engine or Engine(), folder))
+    forecasts = {name: np.concatenate([np.asarray(one[name]) for one in found]) for name in found[0]}
+    at = [s.channels.index(name) for name in channels]
+    season = _season(_shortened(s, ends[0]), at) if season is None else whole("season", season, at_least=1)
+    naive = [_naive(_shortened(s, end), at, horizon, season) for end in ends]
+    forecasts |= {name: np.stack([one[name] for one in naive]) for name in naive[0]}
+    true = np.stack([_following(s, at, end, horizon) for end in ends])
+    past = _shortened(s, ends[-1])
+    shown = tuple(series.values[-_MOST_SHOWN:, at].astype(np.float64) for series in past)
+    return Backtest(tuple(channels), tuple(map(str, s.ids)), season, true, forecasts, shown)
+
+
+def _results(jobs: Sequence[OriginJob], engine: Engine, folder: Path | None) -> Iterator[dict[str, list[Any]]]:
+    """Yields the forecasts of all jobs in order; those that are in the folder are not made again."""
+    known: dict[str, dict[str, list[Any]]] = {}
+    keys = [job.key for job in jobs]
+    places = {key: None if folder is None else folder / f"origin-{key}.json" for key in keys}
+    for key, place in places.items():
+        if place is not None and place.is_file():
+            known[key] = json.loads(place.read_text())
+    waiting = iter([job for job, key in zip(jobs, keys, strict=True) if key not in known])
+    for done in carry_out(lambda: next(waiting, None), engine):
+        if done.how != "result":
+            raise ValueError(f"a training of the backtest failed: {done.fault or 'its process was lost'}")
+        key = done.job.key
+        known[key] = done.result
+        place = places[key]
+        if place is not None:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(place) as draft:
+                draft.write_text(json.dumps(done.result))
+    yield from (known[key] for key in keys)
+
+
+def _shortened(s: Sequences, steps: int) -> Sequences:
+    """Returns the series without their last steps."""
+    return replace(s, lengths=s.lengths - steps)
+
+
+def _following(s: Sequences, at: Sequence[int], end: int, horizon: int) -> NDArray[np.float64]:
+    """Returns the `horizon` steps after an origin, `(series, horizon, channels)`."""
+    rows = (s.starts + s.lengths - end)[:, None] + np.arange(horizon)
+    return s.base_values[rows][..., at].astype(np.float64)
+
+
+def _naive(past: Sequences, at: list[int], horizon: int, season: int) -> dict[str, NDArray[np.float64]]:
+    """Returns the forecasts that need no training."""
+    history, lengths = histories(past, at, past.median_gap())
+    found = {"last value": last_value(history, lengths, horizon), "drift": drift(history, lengths, horizon)}
+    if season > 1:
+        found["seasonal naive"] = seasonal_naive(history, lengths, horizon, season)
+    return {name: values.numpy() for name, values in found.items()}
+
+
+def _season(past: Sequences, at: Sequence[int]) -> int:
+    longest = past[int(past.lengths.argmax())].values
+    return max(find_season(longest[:, channel]) for channel in at)
+
+
+def _error(gaps: NDArray[np.float64], metric: str) -> float:
+    squared = metric == "rmse"
+    mean = float(np.nanmean(gaps**2 if squared else np.abs(gaps)))
+    return mean**0.5 if squared else mean
