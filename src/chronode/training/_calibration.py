@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._model import SequenceModel
-from ..baselines import LEVELS
+from ..baselines._margins import LEVELS
 from ..data import Scaler, Sequences
 from ..tasks._task import Parts
 from ._predict import outputs
