@@ -34,6 +34,7 @@ CASES = {
     "not scaled": ["--target", "outcome", "--model", "lstm-dt", "--no-scale"],
     "linear start": ["--target", "outcome", "--model", "gru-d", "--start", "summaries"],
     "linear start per step": ["--forecast", 1, "--per-step", "--ignore", "outcome", "--start", "summaries"],
+    "windows": ["--forecast", 1, "--channels", "hr", "--window", 3, "--ignore", "outcome", "--model", "gru"],
     "longest gap": ["--target", "outcome", "--model", "rnn-decay", "--set", "max_gap=1.5"],
 }
 
@@ -132,9 +133,10 @@ def test_a_linear_start_that_needs_whole_series_is_refused_with_the_start_to_tra
     assert not (tmp_path / "none").exists()
 
 
-def test_a_forecast_from_windows_is_refused_with_the_option_to_train_with(tmp_path, vitals):
-    run = trained(tmp_path, vitals, "--forecast", 1, "--window", 2, "--ignore", "outcome", "--model", "gru")
-    assert "Train it with --per-step" in chronode("export", run, code=2).err
+def test_a_forecast_from_windows_needs_its_run(tmp_path):
+    model = package.SequenceModel.build(package.ModelSpec("gru", 2, 2, hidden_size=4, relative=(0, 1)))
+    with pytest.raises(ValueError, match="exported from its run, which knows the length of the windows"):
+        package.export(model, tmp_path)
 
 
 WRONG = [

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ._grid import on_grid
+from ._recent import Recent, recent_readings, recent_values
 from ._running import RunningSummaries
 from ._summaries import OVERALL, PER_CHANNEL, summaries
 
@@ -51,6 +52,10 @@ class Values(nn.Module):
         self.channels, self.steps, self.gap = channels, steps, gap
         self.size = channels * steps
 
+    def of_window(self, recent: Recent, *, regular: bool) -> tuple[Tensor, Tensor]:
+        """Returns the features of the last steps, and whether each is known."""
+        return recent_values(recent, self.steps, self.gap, regular=regular)
+
     def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
         """Returns `(B, F)`; the last `steps` of longer series, NaN before the start of shorter ones."""
         values, lengths = on_grid(x, **times, gap=self.gap)
@@ -70,6 +75,10 @@ class Readings(nn.Module):
         super().__init__()
         self.channels, self.steps, self.gap = channels, steps, gap
         self.size = (channels + 1) * steps
+
+    def of_window(self, recent: Recent, *, regular: bool) -> tuple[Tensor, Tensor]:
+        """Returns the features of the last steps, and whether each is known."""
+        return recent_readings(recent, self.steps, self.gap)
 
     def forward(
         self, x: Tensor, lengths: Tensor | None = None, dt: Tensor | None = None, observed: Tensor | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-_MOST_TIMES_THE_STEPS = 4
+MOST_TIMES_THE_STEPS = 4
 
 
 def on_grid(
@@ -19,8 +19,8 @@ def on_grid(
     """Returns values every `gap` units of time, ending at each series' last step: `(B, G, D)` and lengths `(B,)`.
 
     Values are interpolated linearly between two readings of a channel and constant before the first and after the
-    last reading; a channel without any reading is NaN. Series with more than four times the number of steps are cut
-    at the beginning.
+    last reading; a channel without any reading is NaN. A series whose grid has more than four times its number of steps
+    is cut at the beginning.
 
     Example:
         >>> x, dt = torch.tensor([[[0.0], [1.0], [4.0]]]), torch.tensor([[0.0, 1.0, 3.0]])
@@ -41,7 +41,7 @@ def on_grid(
     gaps = torch.where(valid, gaps, torch.zeros_like(gaps))
     times = (gaps.cumsum(1) - gaps[:, :1]) / gap  # padding repeats the last time
     ends = times[:, -1]
-    counts = (ends.round().long() + 1).clamp(max=_MOST_TIMES_THE_STEPS * steps)
+    counts = torch.minimum(ends.round().long() + 1, MOST_TIMES_THE_STEPS * lengths)
     place = torch.arange(int(counts.max()), device=x.device)
     grid = (ends - (counts - 1))[:, None] + place
     at = torch.searchsorted(times, grid.clamp(max=ends[:, None]) + 1e-6, right=True).sub(1).clamp(min=0)

@@ -47,26 +47,42 @@ class Relative(nn.Module):
         valid = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
         if lengths is not None:
             valid = torch.arange(x.shape[1], device=x.device) < lengths.to(x.device)[:, None]
-        own = x[..., self.channels]
-        seen = valid[..., None].expand_as(own)
-        if observed is not None:
-            seen = seen & observed[..., self.channels]
-        place = torch.arange(x.shape[1], device=x.device)[None, :, None].expand_as(own)
-        last = place.masked_fill(~seen, 0).amax(1, keepdim=True)
-        count = seen.sum(1).clamp(min=1)
-        level = torch.where(seen.any(1), own.gather(1, last)[:, 0], torch.zeros_like(own[:, 0]))
-        moves = torch.where(seen, own - level[:, None], torch.zeros_like(own))
+        seen = valid[..., None].expand_as(x) if observed is None else observed & valid[..., None]
+        level, scale = self.measure(x, seen)
+        return View(self.seen_from(x, seen, level, scale), level, scale)
+
+    # These three also run step by step, in exported models: their operations are those that the compiler has rules for.
+
+    def measure(self, x: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the level and the scale `(B, C)` of windows `x (B, T, D)`, of which some values were seen."""
+        nothing = torch.zeros_like(x)
+        place = torch.arange(x.shape[1], dtype=x.dtype, device=x.device)[None, :, None]
+        last = torch.where(seen, place, nothing - 1).amax(1, keepdim=True)
+        level = torch.where(seen & (place == last), x, nothing).sum(1)
+        count = torch.where(seen, nothing + 1, nothing).sum(1).clamp(min=1)
+        moves = torch.where(seen, x - level[:, None], nothing)
         mean = moves.sum(1) / count
         spread = (moves.square().sum(1) / count - mean.square()).clamp(min=0).sqrt()
-        scale = torch.maximum(spread, self.get_buffer("floor").to(spread))
-        x = x.clone()
-        x[..., self.channels] = moves / scale[:, None]
-        return View(x, level, scale)
+        level, spread = (torch.cat([v[:, c : c + 1] for c in self.channels], dim=1) for v in (level, spread))
+        return level, torch.maximum(spread, self.get_buffer("floor").to(spread))
+
+    def seen_from(self, x: Tensor, seen: Tensor, level: Tensor, scale: Tensor) -> Tensor:
+        """Returns `x (B, T, D)` relative to a level and a scale, 0 where nothing was seen."""
+        columns = [self.channels.index(c) if c in self.channels else None for c in range(x.shape[2])]
+        levels, scales = (
+            torch.cat([other if c is None else v[:, c : c + 1] for c in columns], dim=1)[:, None]
+            for v, other in ((level, torch.zeros_like(level[:, :1])), (scale, torch.ones_like(scale[:, :1])))
+        )
+        return torch.where(seen, (x - levels) / scales, torch.zeros_like(x))
+
+    def at(self, output: Tensor, level: Tensor, scale: Tensor) -> Tensor:
+        """Returns outputs `(B, horizon * C)`, step by step, at a level and a scale `(B, C)`."""
+        steps = output.reshape(len(output), -1, len(self.channels))
+        return (steps * scale[:, None] + level[:, None]).reshape(output.shape)
 
     def back(self, output: Tensor, view: View) -> Tensor:
         """Converts outputs `(B, horizon * C)`, step by step, to the units of x."""
-        ahead = output.shape[-1] // len(self.channels)
-        return output * view.scale.to(output).repeat(1, ahead) + view.level.to(output).repeat(1, ahead)
+        return self.at(output, view.level.to(output), view.scale.to(output))
 
     def there(self, target: Tensor, view: View) -> Tensor:
         """Converts targets `(B, horizon * C)` from the units of x to those of the model: the inverse of `back`."""

@@ -51,9 +51,10 @@ class LinearStart(nn.Module):
     def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
         """Returns `(B, K)`, or `(B, T, K)` for a target per step."""
         features = self.features(x, **times)
-        return self._of(features, ~features.isnan())
+        return self.of(features, ~features.isnan())
 
-    def _of(self, features: Tensor, known: Tensor) -> Tensor:
+    def of(self, features: Tensor, known: Tensor) -> Tensor:
+        """Returns the outputs `(..., K)` of features `(..., F)`, of which some are known."""
         about = [self.get_buffer(name) for name in ("mean", "std", "low", "high")]
         return standardized(features, known, *about) @ self.get_buffer("weight") + self.get_buffer("bias")
 
@@ -80,7 +81,7 @@ class LinearStart(nn.Module):
     def step(self, x: Tensor, seen: Tensor, dt: Tensor, state: State) -> tuple[Tensor, State]:
         """Returns the output `(B, K)` and the state after `x (B, D)`, `seen (B, D)` and `dt (B, 1)`."""
         state = self.running.step(x, seen, dt, state)
-        return self._of(*self.running.columns(state)), state
+        return self.of(*self.running.columns(state)), state
 
     def run(
         self,

@@ -72,9 +72,9 @@ class CRunner:
     def run(self, graph: StepGraph, series: Series) -> NDArray[np.float32]:
         """Returns the predictions `(B, T, K)` after each step."""
         batch, steps, _ = series.x.shape
-        state = (ctypes.c_float * sum(graph.traced.states))()
+        state = (ctypes.c_float * sum(graph.states))()
         x, seen = np.ascontiguousarray(series.x), np.ascontiguousarray(series.observed, np.uint8)
-        y = np.zeros((batch, steps, graph.cell.output_size), np.float32)
+        y = np.zeros((batch, steps, graph.outputs), np.float32)
         for b in range(batch):
             self._init(state)
             for t in range(steps):

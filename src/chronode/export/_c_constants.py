@@ -78,9 +78,18 @@ class Constants:
         nodes: The nodes that read them.
         int8: Whether to store matrices in 8 bits and vectors in 16.
         exact: Parameters that are not rounded.
+        prefix: Beginning of all names.
     """
 
-    def __init__(self, tensors: Sequence[NDArray[Any]], nodes: Sequence[Node], int8: bool, exact: Collection[int] = ()):
+    def __init__(
+        self,
+        tensors: Sequence[NDArray[Any]],
+        nodes: Sequence[Node],
+        int8: bool,
+        exact: Collection[int] = (),
+        prefix: str = "",
+    ):
+        self.prefix = prefix
         self.tensors = [np.asarray(t, np.float32) if t.dtype.kind in "fb" else t for t in tensors]
         nodes = nodes if int8 else []
         axes = {index: axis for index, axis in _row_axes(self.tensors, nodes).items() if index not in exact}
@@ -153,6 +162,7 @@ class Constants:
 
     def _define(self, key: object, kind: str, name: str, size: int, array: NDArray[Any]) -> str:
         if key not in self._known:
+            name = self.prefix + name
             self._known[key] = name
             items = [number(float(value)) if kind == "float" else str(value) for value in array.reshape(-1)]
             self.definitions[name] = table(f"static const {kind}", name, items)

@@ -92,10 +92,12 @@ class StepWriter:
     Args:
         graph: The step.
         int8: Whether to store matrices in 8 bits.
+        prefix: Beginning of the names of its constants.
     """
 
     graph: StepGraph
     int8: bool = False
+    prefix: str = ""
     costs: Costs = field(default_factory=Costs)
 
     def __post_init__(self) -> None:
@@ -105,7 +107,8 @@ class StepWriter:
         targets += [Target(f"next{i}", view) for i, view in enumerate(step.outputs[1:])]
         self.scheduler = Scheduler(targets, [], set(), [])
         self.program = self.scheduler.run()
-        self.constants = Constants(self.graph.tensors, self.scheduler.needed, self.int8, self.graph.scaling())
+        exact = self.graph.scaling()
+        self.constants = Constants(self.graph.tensors, self.scheduler.needed, self.int8, exact, self.prefix)
         self.scratch = Scratch()
         self.names: dict[Node | str, str] = {"y": "y"}
         self.names |= {n: _INPUTS.get(n.detail, f"state->{n.detail}") for n in step.nodes if n.op == "input"}

@@ -18,6 +18,7 @@ from ._onnx import OnnxRunner, write_onnx
 from ._pipeline import Deployment
 from ._pt2 import Pt2Runner, write_pt2
 from ._verify import Comparison, Runner, verify
+from ._window import WindowGraph
 
 FORMATS = ("c", "onnx", "pt2")
 _RUNNERS = {"c": CRunner, "onnx": OnnxRunner, "pt2": Pt2Runner}
@@ -41,7 +42,7 @@ class Exported:
     format: str
     files: tuple[str, ...]
     costs: dict[str, str]
-    graph: StepGraph
+    graph: StepGraph | WindowGraph
 
     def runner(self) -> Runner:
         """Returns an object that runs the written files."""
@@ -105,7 +106,7 @@ def export(
     folder = check_new_folder(Path(folder), "folder", force=force)
     given = {"channels": channels, "classes": classes, "scaler": scaler}
     deployment = _deployment(model, {name: value for name, value in given.items() if value is not None}, unit)
-    graph = StepGraph.of(deployment)
+    graph = WindowGraph.of(deployment) if deployment.window else StepGraph.of(deployment)
     if format != "c":
         write = write_onnx if format == "onnx" else write_pt2
         return Exported(folder, format, write(graph, folder), {}, graph)

@@ -11,10 +11,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..baselines._relative import Relative
+from ..baselines._start import LinearStart
 from ..compiler._lower import Step, lower
 from ..compiler._trace import Traced, Unsupported, trace
 from ..kernels import backend
-from ._pipeline import Deployment, ObservationCell
+from ..nn._cell import Cell
+from ._pipeline import Deployment, ObservationCell, Scaling
 from ._reference import Series
 
 
@@ -30,14 +33,14 @@ class StepGraph:
     """
 
     deployment: Deployment
-    cell: ObservationCell
+    cell: Cell
     traced: Traced
     step: Step
 
     @classmethod
-    def of(cls, deployment: Deployment) -> StepGraph:
-        """Traces the step."""
-        cell = deployment.cell()
+    def of(cls, deployment: Deployment, cell: Cell | None = None) -> StepGraph:
+        """Traces the step, or another cell of the deployment."""
+        cell = ObservationCell(deployment) if cell is None else cell
         try:
             with backend("torch"):
                 traced = trace(cell, cell.input_size, backward=False)
@@ -48,7 +51,17 @@ class StepGraph:
     @property
     def inputs(self) -> int:
         """Channels."""
-        return self.cell.features
+        return len(self.deployment.channels)
+
+    @property
+    def outputs(self) -> int:
+        """Numbers of an answer."""
+        return self.traced.y
+
+    @property
+    def states(self) -> list[int]:
+        """Sizes of the parts of the state."""
+        return self.traced.states
 
     @cached_property
     def tensors(self) -> list[NDArray[Any]]:
@@ -62,22 +75,19 @@ class StepGraph:
         return [part.detach().float().numpy().reshape(-1) for part in parts]
 
     def scaling(self) -> list[int]:
-        """Parameters with the scaling of inputs and outputs; channels may have very different units."""
-        own = [buffer.numpy() for buffer in self.cell.scaling()]
+        """Parameters with the scaling of inputs, features and outputs; channels may have very different units."""
+        own = [
+            buffer.numpy()
+            for module in self.cell.modules()
+            if isinstance(module, (Scaling, LinearStart, Relative))
+            for name, buffer in module.named_buffers(recurse=False)
+            if name not in ("weight", "bias")
+        ]
         return [i for i, tensor in enumerate(self.tensors) if any(np.array_equal(tensor, one) for one in own)]
 
     def facts(self) -> dict[str, Any]:
         """Names, units and the initial state, for the metadata of a file."""
-        deployment = self.deployment
-        return {
-            "inputs": list(deployment.channels),
-            "outputs": list(deployment.outputs),
-            "classes": deployment.classes,
-            "missing": deployment.missing,
-            "time_unit": deployment.unit,
-            "initial_state": [part.tolist() for part in self.initial_state],
-            **(deployment.about or {}),
-        }
+        return facts(self.deployment, self.initial_state)
 
     def run(self, series: Series, tensors: Sequence[NDArray[Any]] | None = None) -> NDArray[np.float32]:
         """Returns the predictions `(B, T, K)` after each step, computed with the traced operations.
@@ -101,3 +111,16 @@ class StepGraph:
                     outputs.append(y)
                 found.append(torch.stack(outputs, dim=1))
         return torch.cat(found)[: len(rows)].numpy()
+
+
+def facts(deployment: Deployment, initial_state: Sequence[NDArray[np.float32]]) -> dict[str, Any]:
+    """Returns names, units and the first state, for the metadata of a file."""
+    return {
+        "inputs": list(deployment.channels),
+        "outputs": list(deployment.outputs),
+        "classes": deployment.classes,
+        "missing": deployment.missing,
+        "time_unit": deployment.unit,
+        "initial_state": [part.tolist() for part in initial_state],
+        **(deployment.about or {}),
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +9,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._files import replacing
-from .._version import __version__
 from ._graph import StepGraph
+from ._onnx_model import observation, onnx_model, value
 from ._onnx_step import OnnxWriter, StepEmitter
+from ._onnx_window import window_sequence_model, window_step_model
 from ._reference import Series
+from ._window import WindowGraph
 
 STEP, SEQUENCE = "step.onnx", "sequence.onnx"
-NEWEST_OPSET = 26
-"""The newest operator set version that a released onnxruntime supports."""
 
 
-def write_onnx(graph: StepGraph, folder: Path) -> tuple[str, ...]:
+def write_onnx(graph: StepGraph | WindowGraph, folder: Path) -> tuple[str, ...]:
     """Writes both models; returns the names of the files."""
     try:
         import onnx  # noqa: F401
     except ImportError as error:
         raise ImportError("the export to ONNX needs onnx: pip install 'chronode[export]'.") from error
-    for name, model in ((STEP, step_model(graph)), (SEQUENCE, sequence_model(graph))):
+    if isinstance(graph, WindowGraph):
+        models = (window_step_model(graph), window_sequence_model(graph))
+    else:
+        models = (step_model(graph), sequence_model(graph))
+    for name, model in zip((STEP, SEQUENCE), models, strict=True):
         with replacing(folder / name) as draft:
             draft.write_bytes(model.SerializeToString())
     return STEP, SEQUENCE
@@ -42,10 +45,10 @@ def step_model(graph: StepGraph) -> Any:
     outputs = ["y", *(f"next{i}" for i in range(_states(graph)))]
     for made, name in zip(names, outputs, strict=True):
         writer.node("Identity", made, name=name)
-    sizes = [graph.cell.output_size, *graph.traced.states]
-    states = [_value(f"state{i}", "B", size) for i, size in enumerate(graph.traced.states)]
-    results = [_value(name, "B", size) for name, size in zip(outputs, sizes, strict=True)]
-    return _model(graph, "step", writer, [*_observation(graph, "B"), *states], results)
+    sizes = [graph.outputs, *graph.states]
+    states = [value(f"state{i}", "B", size) for i, size in enumerate(graph.states)]
+    results = [value(name, "B", size) for name, size in zip(outputs, sizes, strict=True)]
+    return onnx_model(graph, "step", writer, [*observation(graph, "B"), *states], results)
 
 
 def sequence_model(graph: StepGraph) -> Any:
@@ -56,7 +59,7 @@ def sequence_model(graph: StepGraph) -> Any:
     """
     from onnx import TensorProto
 
-    writer, count, size = OnnxWriter(), _states(graph), graph.cell.output_size
+    writer, count, size = OnnxWriter(), _states(graph), graph.outputs
     batch = writer.node("Shape", "x", start=0, end=1)
     starts = [*graph.initial_state, np.zeros(size, np.float32)]
     begin = []
@@ -69,17 +72,17 @@ def sequence_model(graph: StepGraph) -> Any:
     valid = writer.node("Less", places, writer.node("Unsqueeze", "lengths", writer.sizes(1)))
     outputs = [f"state{i}" for i in range(count)] + ["last", "y"]
     _scan(writer, _body(graph), [*begin, "x", "observed", "dt", valid], outputs)
-    results = [_value("y", "B", "T", size), _value("last", "B", size)]
-    results += [_value(f"state{i}", "B", part) for i, part in enumerate(graph.traced.states)]
-    lengths = _value("lengths", "B", kind=TensorProto.INT64)
-    return _model(graph, "sequence", writer, [*_observation(graph, "B", "T"), lengths], results)
+    results = [value("y", "B", "T", size), value("last", "B", size)]
+    results += [value(f"state{i}", "B", part) for i, part in enumerate(graph.states)]
+    lengths = value("lengths", "B", kind=TensorProto.INT64)
+    return onnx_model(graph, "sequence", writer, [*observation(graph, "B", "T"), lengths], results)
 
 
 def _body(graph: StepGraph) -> Any:
     """Returns the body of the Scan: states do not change at padding."""
     from onnx import TensorProto, helper
 
-    writer, count, size = OnnxWriter("step_"), _states(graph), graph.cell.output_size
+    writer, count, size = OnnxWriter("step_"), _states(graph), graph.outputs
     before = [*(f"before{i}" for i in range(count)), "before_last"]
     y, *after = _run_step(writer, graph, "x_t", "observed_t", "dt_t", before[:count])
     valid = writer.node("Unsqueeze", "valid_t", writer.sizes(1))
@@ -87,11 +90,11 @@ def _body(graph: StepGraph) -> Any:
     for new, old, name in zip([*after, y], before, names, strict=True):
         writer.node("Where", valid, new, old, name=name)
     writer.node("Where", valid, y, writer.number(0.0), name="y_t")
-    sizes = [*graph.traced.states, size]
-    carried = [_value(name, "B", width) for name, width in zip(before, sizes, strict=True)]
-    seen = [_value("x_t", "B", graph.inputs), _value("observed_t", "B", graph.inputs, kind=TensorProto.BOOL)]
-    seen += [_value("dt_t", "B"), _value("valid_t", "B", kind=TensorProto.BOOL)]
-    made = [_value(name, "B", width) for name, width in zip([*names, "y_t"], [*sizes, size], strict=True)]
+    sizes = [*graph.states, size]
+    carried = [value(name, "B", width) for name, width in zip(before, sizes, strict=True)]
+    seen = [value("x_t", "B", graph.inputs), value("observed_t", "B", graph.inputs, kind=TensorProto.BOOL)]
+    seen += [value("dt_t", "B"), value("valid_t", "B", kind=TensorProto.BOOL)]
+    made = [value(name, "B", width) for name, width in zip([*names, "y_t"], [*sizes, size], strict=True)]
     return helper.make_graph(writer.nodes, "one_step", [*carried, *seen], made, writer.initializers)
 
 
@@ -114,33 +117,7 @@ def _run_step(writer: OnnxWriter, graph: StepGraph, x: str, observed: str, dt: s
 
 
 def _states(graph: StepGraph) -> int:
-    return len(graph.traced.states)
-
-
-def _value(name: str, *shape: int | str, kind: int | None = None) -> Any:
-    from onnx import TensorProto, helper
-
-    return helper.make_tensor_value_info(name, TensorProto.FLOAT if kind is None else kind, shape)
-
-
-def _observation(graph: StepGraph, *axes: str) -> list[Any]:
-    from onnx import TensorProto
-
-    size = graph.inputs
-    return [_value("x", *axes, size), _value("observed", *axes, size, kind=TensorProto.BOOL), _value("dt", *axes)]
-
-
-def _model(graph: StepGraph, name: str, writer: OnnxWriter, inputs: list[Any], outputs: list[Any]) -> Any:
-    import onnx
-    from onnx import helper
-
-    made = helper.make_graph(writer.nodes, name, inputs, outputs, writer.initializers)
-    opset = helper.make_opsetid("", min(NEWEST_OPSET, onnx.defs.onnx_opset_version()))
-    model = helper.make_model(made, opset_imports=[opset], producer_name="chronode", producer_version=__version__)
-    model.ir_version = helper.find_min_ir_version_for([opset])
-    helper.set_model_props(model, {key: json.dumps(value) for key, value in graph.facts().items()})
-    onnx.checker.check_model(model, full_check=True)
-    return model
+    return len(graph.states)
 
 
 class OnnxRunner:

@@ -13,6 +13,7 @@ from .._model import SequenceModel
 from ..data import Scaler
 from ..nn._cell import Cell, State
 from ..nn._changes import remake_weights
+from ..nn._layer import Layer
 from ..nn._solvers import ADAPTIVE, Solver
 from ..runs import Trained
 
@@ -30,6 +31,7 @@ class Deployment:
         target_scaler: Scaling of the target; None if it is not scaled.
         unit: Unit of dt: "hour", "10 milliseconds"; "step" for series without times.
         gap: Typical time between observations, in that unit.
+        window: Number of steps that a forecast from windows uses; 0 for other models.
         about: Further facts for readers of the export, by name.
     """
 
@@ -41,6 +43,7 @@ class Deployment:
     target_scaler: Scaler | None = None
     unit: str = "step"
     gap: float = 1.0
+    window: int = 0
     about: dict[str, Any] | None = None
 
     @classmethod
@@ -54,6 +57,8 @@ class Deployment:
         unit: str = "step",
     ) -> Deployment:
         """Returns the deployment of a model without a run folder."""
+        if model.relative is not None:
+            raise ValueError("a forecast from windows is exported from its run, which knows the length of the windows.")
         inputs, count = model.layer.input_size, model.head.out_features
         names = channels or (scaler.channels if scaler is not None else tuple(f"x{i}" for i in range(inputs)))
         for what, given, wanted in (("channels", names, inputs), ("classes", classes, count)):
@@ -87,6 +92,7 @@ class Deployment:
             target_scaler=trained.scaler if objective.kind == "value" else None,
             unit="step" if reading is None else reading.unit,
             gap=1.0 if reading is None or reading.gap is None else reading.gap,
+            window=0 if reading is None or model.relative is None else reading.window,
             about={"run": trained.path.name, "source": trained.config.data.source},
         )
 
@@ -94,10 +100,6 @@ class Deployment:
     def missing(self) -> bool:
         """Whether values may be missing."""
         return self.model.layer.missing
-
-    def cell(self) -> ObservationCell:
-        """Returns the path as a cell."""
-        return ObservationCell(self)
 
 
 def _float32(model: SequenceModel) -> SequenceModel:
@@ -108,12 +110,7 @@ def _float32(model: SequenceModel) -> SequenceModel:
             "a bidirectional model cannot be exported: at each step it would need the future. "
             "Train it without bidirectional=true."
         )
-    if model.relative is not None:
-        raise ValueError(
-            "a forecast from windows cannot be exported: it needs the whole window at once. "
-            "Train it with --per-step: a forecast at every step."
-        )
-    if model.start is not None:
+    if model.start is not None and model.relative is None:
         _ = model.start.running  # refuses features that need whole series
     if model.embedding is not None:
         raise ValueError("a model of symbols (text) cannot be exported yet. Train one on numbers.")
@@ -130,25 +127,14 @@ def _float32(model: SequenceModel) -> SequenceModel:
     return made
 
 
-class ObservationCell(Cell):
-    """Turns a raw observation into a prediction.
+class Scaling(nn.Module):
+    """Scaling of inputs, gaps and answers.
 
-        x  = (values, observed);  values (x - mean) / std where observed, else 0
-        dt = dt / unit, at most max_gap
-        y  = head(layers(x, dt)) + start(x, dt): probabilities of classes, or values in the target's own units
-
-    Its input is `(values, observed)`, `2 D` features, as the layer's door gives them. State: those of the encoder and
-    of all layers, then that of the linear start.
+    values (x - mean) / std;  gaps dt / unit;  answers: probabilities, or values in the target's own units
     """
 
     def __init__(self, deployment: Deployment):
-        model = deployment.model
-        layer = model.layer
-        super().__init__(2 * layer.input_size, layer.hidden_size)
-        self.head, self.layer = model.head, layer
-        self.start = None if model.start is None else copy.deepcopy(model.start).float()
-        self.features = layer.input_size
-        self.output_size = model.head.out_features
+        super().__init__()
         self.classes = deployment.classes
         scaler, target = deployment.scaler, deployment.target_scaler
         self.scales = scaler is not None
@@ -163,23 +149,41 @@ class ObservationCell(Cell):
         if target is not None and target.targets:
             self.register_buffer("target_mean", torch.tensor(target.target_mean))
             self.register_buffer("target_std", torch.tensor(target.target_std))
-        self.cells: list[Cell] = layer.all_cells()
-        self.counts = [len(cell.initial_state(1, self._like())) for cell in self.cells]
 
-    def _like(self) -> Tensor:
-        return self.head.weight.detach()
+    def values(self, x: Tensor) -> Tensor:
+        """Returns raw values as the network sees them."""
+        return ((x - self.mean) - self.mean_rest) / self.std if self.scales else x
+
+    def gaps(self, dt: Tensor) -> Tensor:
+        """Returns times in the network's unit."""
+        return dt if self.time_scale == 1.0 else dt / self.time_scale
+
+    def answer(self, output: Tensor) -> Tensor:
+        """Returns outputs of the network as an answer."""
+        if self.classes:
+            return nn.functional.softmax(output, dim=-1)
+        return output * self.target_std + self.target_mean if self.scales_target else output
+
+
+class LayerSteps(nn.Module):
+    """All cells of a layer, one after the other; the state is that of the encoder and of all layers."""
+
+    def __init__(self, layer: Layer):
+        super().__init__()
+        self.layer = layer
+        self.cells: list[Cell] = layer.all_cells()
+        self.counts = [len(cell.initial_state(1, next(layer.parameters()).detach())) for cell in self.cells]
 
     def initial_state(self, batch: int, like: Tensor) -> State:
-        """Those of all cells, one after the other, and that of the linear start."""
-        start = () if self.start is None else self.start.running.initial_state(batch, like)
-        return tuple(part.contiguous() for cell in self.cells for part in cell.initial_state(batch, like)) + start
+        """Returns the states of all cells, one after the other."""
+        return tuple(part.contiguous() for cell in self.cells for part in cell.initial_state(batch, like))
 
-    def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """Performs one step."""
-        values, seen = self._scaled(x)
-        y, after, parts = torch.cat([values, seen], dim=-1) if self.layer.missing else values, [], iter(state)
-        elapsed = dt if self.time_scale == 1.0 else dt / self.time_scale
-        dt = elapsed if self.layer.max_gap is None else elapsed.clamp(max=self.layer.max_gap)
+    def forward(self, values: Tensor, observed: Tensor, dt: Tensor, state: State) -> tuple[Tensor, State]:
+        """Performs one step; values that were not observed are not read if the layer knows of missing ones."""
+        y, after, parts = values, [], iter(state)
+        if self.layer.missing:
+            y = torch.cat([torch.where(observed > 0, values, torch.zeros_like(values)), observed], dim=-1)
+        dt = dt if self.layer.max_gap is None else dt.clamp(max=self.layer.max_gap)
         levels: list[Tensor] = []
         for index, cell in enumerate(self.cells, start=-len(self.layer.encoders)):
             if index >= 0:
@@ -189,27 +193,39 @@ class ObservationCell(Cell):
             own = tuple(next(parts) for _ in range(self.counts[index + len(self.layer.encoders)]))
             y, new = cell.prepare()(cell.project(y), own, dt)
             after.extend(new)
+        return y, tuple(after)
+
+
+class ObservationCell(Cell):
+    """A raw observation in, an answer out.
+
+        y = answer(head(layers(values, gaps)) + start(values, gaps))
+
+    Its input is `(x, observed)`, `2 D` features, as the layer's door gives them. State: those of the encoder and of all
+    layers, then that of the linear start.
+    """
+
+    def __init__(self, deployment: Deployment):
+        model = deployment.model
+        layer = model.layer
+        super().__init__(2 * layer.input_size, layer.hidden_size)
+        self.head, self.steps, self.scaling = model.head, LayerSteps(layer), Scaling(deployment)
+        self.start = None if model.start is None else copy.deepcopy(model.start).float()
+        self.features, self.output_size = layer.input_size, model.head.out_features
+
+    def initial_state(self, batch: int, like: Tensor) -> State:
+        """Those of all cells, one after the other, and that of the linear start."""
+        start = () if self.start is None else self.start.running.initial_state(batch, like)
+        return self.steps.initial_state(batch, like) + start
+
+    def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
+        """Performs one step."""
+        raw, observed = x.chunk(2, dim=-1)
+        values, dt = self.scaling.values(raw), self.scaling.gaps(dt)
+        count = sum(self.steps.counts)
+        y, after = self.steps(values, observed, dt, state[:count])
         output = self.head(y)
         if self.start is not None:
-            started, new = self.start.step(values, seen > 0, elapsed, tuple(parts))
-            output, after = output + started, [*after, *new]
-        return self._answer(output), tuple(after)
-
-    def scaling(self) -> list[Tensor]:
-        """Returns the numbers that bring values, features of the linear start and answers to other units."""
-        start = () if self.start is None else (self.start.get_buffer(name) for name in ("mean", "std", "low", "high"))
-        return [*self.buffers(recurse=False), *start]
-
-    def _scaled(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the scaled values, 0 where they are missing, and whether they were observed."""
-        values, observed = x.chunk(2, dim=-1)
-        if self.scales:
-            values = ((values - self.mean) - self.mean_rest) / self.std
-        if not self.layer.missing:
-            return values, observed
-        return torch.where(observed > 0, values, torch.zeros_like(values)), observed
-
-    def _answer(self, y: Tensor) -> Tensor:
-        if self.classes:
-            return nn.functional.softmax(y, dim=-1)
-        return y * self.target_std + self.target_mean if self.scales_target else y
+            started, new = self.start.step(values, observed > 0, dt, state[count:])
+            output, after = output + started, (*after, *new)
+        return self.scaling.answer(output), after

@@ -65,15 +65,28 @@ def answers(deployment: Deployment, series: Series, *, double: bool = False) -> 
     scaled = torch.where(observed, values, 0).to(dtype)
     gaps = (dt.double() / (1.0 if scaler is None else scaler.dt)).to(dtype)
     with torch.no_grad():
-        y = model(scaled, dt=gaps, **({"observed": observed} if deployment.missing else {}))
+        times = {"dt": gaps, **({"observed": observed} if deployment.missing else {})}
+        y = _window_outputs(model, deployment.window, scaled, times) if deployment.window else model(scaled, **times)
     if deployment.classes:
         return y.softmax(-1).numpy()
     return (y if target is None else target.inverse_target(y)).numpy()
 
 
+def _window_outputs(model: SequenceModel, window: int, x: torch.Tensor, times: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Returns the outputs `(B, T, K)` for the windows that end at each step."""
+    outputs = []
+    for end in range(1, x.shape[1] + 1):
+        part = slice(max(0, end - window), end)
+        own = {name: values[:, part].clone() for name, values in times.items()}
+        own["dt"][:, 0] = 0  # a window begins at its first step
+        outputs.append(model(x[:, part], **own))
+    return torch.stack(outputs, dim=1)
+
+
 def _answering_every_step(model: SequenceModel) -> SequenceModel:
     model = copy.deepcopy(model)
-    model.layer.outputs = "all"
+    if model.relative is None:
+        model.layer.outputs = "all"
     if model.start is not None and isinstance(model.start.features, Summaries):
         model.start.features.every_step = True
     return model

@@ -1,0 +1,74 @@
+"""Forecasts from windows by torch.export: the windows that end at all steps are the rows of one batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ._pt2_part import Part
+from ._window import WindowGraph
+
+
+class WindowSequence(nn.Module):
+    """(x, observed, dt, lengths) to (y, last, state), as `Sequence`.
+
+    Args:
+        graph: The parts of a step.
+        tensors: Other parameters than the model's, by the name of the part.
+    """
+
+    def __init__(self, graph: WindowGraph, tensors: dict[str, list[NDArray[Any]]] | None = None):
+        super().__init__()
+        self.parts = nn.ModuleDict(
+            {name: Part(part, None if tensors is None else tensors[name]) for name, part in graph.parts.items()}
+        )
+        self.window, self.outputs, self.hidden = graph.window, graph.outputs, graph.network.outputs
+        self.view = graph.network.cell.input_size - 2 * graph.inputs
+
+    def forward(self, x: Tensor, observed: Tensor, dt: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
+        """Runs the series."""
+        batch, steps = x.shape[0], x.shape[1]
+        size = self.window
+        seen = observed.to(x.dtype)
+        values, flags, gaps = (
+            nn.functional.pad(part, (0, 0, size - 1, 0)).unfold(1, size, 1).transpose(2, 3).flatten(0, 1)
+            for part in (torch.where(observed, x, torch.zeros_like(x)), seen, dt.unsqueeze(-1))
+        )
+        gaps = gaps.squeeze(-1)
+        ages = gaps.flip(1).cumsum(1).flip(1) - gaps
+        count = torch.arange(1, steps + 1, device=x.device).clamp(max=size).to(x.dtype)
+        count = count.unsqueeze(0).expand(batch, steps).reshape(-1, 1)
+        window = torch.cat([values.flatten(1), flags.flatten(1), gaps, ages, count], dim=1)
+        y = self._answer(window, values, flags, gaps, count).reshape(batch, steps, self.outputs)
+        valid = (torch.arange(steps, device=x.device) < lengths.unsqueeze(1)).unsqueeze(-1)
+        y = torch.where(valid, y, torch.zeros_like(y))
+        at = (lengths - 1).reshape(-1, 1, 1)
+        windows = window.reshape(batch, steps, window.shape[1])
+        last, state = (part.gather(1, at.expand(-1, 1, part.shape[2])).squeeze(1) for part in (y, windows))
+        return y, last, [state]
+
+    def _answer(self, window: Tensor, values: Tensor, flags: Tensor, gaps: Tensor, count: Tensor) -> Tensor:
+        from torch._higher_order_ops.scan import scan
+
+        nothing = torch.zeros_like(count)
+        measured = self.parts["measure"](window, nothing)[0]
+        place = torch.arange(self.window, device=window.device).to(window.dtype)
+        first = self.window - count
+        valid, gaps = place >= first, torch.where(place > first, gaps, torch.zeros_like(gaps))
+        view = measured[:, : self.view].unsqueeze(1).expand(-1, self.window, -1)
+        rows = torch.cat([values, flags, view], dim=-1).transpose(0, 1)
+        network = self.parts["network"]
+        constants = network.values()
+        begin = [*network.initial_state(window.shape[0]), window.new_zeros(window.shape[0], self.hidden)]
+
+        def advance(carried: list[Tensor], now: tuple[Tensor, ...]) -> tuple[list[Tensor], Tensor]:
+            row, gap, is_valid = now
+            y, *state = network.step(row, gap, *carried[:-1], *constants)
+            kept = [torch.where(is_valid, new, old) for new, old in zip([*state, y], carried, strict=True)]
+            return kept, y
+
+        (*_, y), _ = scan(advance, begin, (rows, gaps.T.unsqueeze(-1), valid.T.unsqueeze(-1)))
+        return self.parts["answer"](torch.cat([y, measured], dim=1), nothing)[0]
