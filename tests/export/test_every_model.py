@@ -13,6 +13,7 @@ from chronode.export._graph import StepGraph
 from chronode.export._onnx import OnnxRunner, write_onnx
 from chronode.export._pt2 import Pt2Runner, write_pt2
 from chronode.export._reference import answers, irregular
+from chronode.kernels import backend
 
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic"]
 
@@ -55,8 +56,9 @@ def test_pt2_gives_the_answers_of_chronode(name, tmp_path):
 def test_ten_thousand_steps(name, tmp_path):
     """Where float32 itself is further than 1e-5 from float64 by then, an export is no further than twice that.
 
-    Norm-preserving and slowly contracting models (urnn, exprnn, antisymmetric, ...) add up the rounding of all steps,
-    in chronode as in an export.
+    Norm-preserving models (urnn, exprnn, unicornn) add up the rounding of all steps, expanding ones (antisymmetric,
+    gated-antisymmetric) multiply it, in chronode as in an export; docs/edge.md has their numbers. The untrained
+    lipschitz diverges: its answers are not numbers after some steps, in chronode as in an export.
     """
     deployment = deployed(name)
     graph = StepGraph.of(deployment)
@@ -65,8 +67,12 @@ def test_ten_thousand_steps(name, tmp_path):
     runners = [compiled(graph, tmp_path), OnnxRunner(tmp_path), Pt2Runner(tmp_path)]
     series = irregular(deployment, 1, 10_000, seed=1)
     found = differences(deployment, graph, runners, series)
-    if max(found.values()) > 1e-5:
-        exact = answers(deployment, series, double=True)
-        own = np.abs(answers(deployment, series) - exact).max()
-        away = {type(runner).__name__: np.abs(runner.run(graph, series) - exact).max() for runner in runners}
-        assert max(away.values()) <= 1e-5 + 2 * own, (found, own, away)
+    if not max(found.values()) <= 1e-5:
+        exact, own = answers(deployment, series, double=True), [answers(deployment, series)]
+        with backend("torch"):
+            own.append(answers(deployment, series))
+        known = np.isfinite(exact).all(-1)
+        known &= np.minimum.accumulate(np.stack([np.isfinite(one).all(-1) for one in own]).all(0), axis=1)
+        rounding = max(np.abs(one - exact)[known].max() for one in own)
+        away = {type(one).__name__: np.abs(one.run(graph, series) - exact)[known].max() for one in runners}
+        assert max(away.values()) <= 1e-5 + 2 * rounding, (found, rounding, away)

@@ -8,6 +8,14 @@ from torch import Tensor
 MOST_TIMES_THE_STEPS = 4
 
 
+def oldest_point(ends: Tensor) -> Tensor:
+    """Returns the age of the oldest grid point of series that began at the ages `ends`, in steps of the grid.
+
+    Halves are common (three steps of 30 minutes on a grid of 60), so that no rounding of float32 may decide over them.
+    """
+    return (ends + 0.499).floor()
+
+
 def on_grid(
     x: Tensor,
     lengths: Tensor | None = None,
@@ -41,7 +49,7 @@ def on_grid(
     gaps = torch.where(valid, gaps, torch.zeros_like(gaps))
     times = (gaps.cumsum(1) - gaps[:, :1]) / gap  # padding repeats the last time
     ends = times[:, -1]
-    counts = torch.minimum(ends.round().long() + 1, MOST_TIMES_THE_STEPS * lengths)
+    counts = torch.minimum(oldest_point(ends).long() + 1, MOST_TIMES_THE_STEPS * lengths)
     place = torch.arange(int(counts.max()), device=x.device)
     grid = (ends - (counts - 1))[:, None] + place
     at = torch.searchsorted(times, grid.clamp(max=ends[:, None]) + 1e-6, right=True).sub(1).clamp(min=0)

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from .._files import replacing
 from ._c_check import MAKEFILE, check_source
 from ._c_files import NAME, CModel
-from ._graph import StepGraph
 from ._reference import Series, answers, irregular, tolerances
+from ._window import Graph
 
 _SERIES, _STEPS = 10, 100  # of check.c
 
 
-def write_c(graph: StepGraph, folder: Path, *, int8: bool, math: str) -> CModel:
+def write_c(graph: Graph, folder: Path, *, int8: bool, math: str) -> CModel:
     """Writes the files of a model."""
     model, deployment = CModel(graph, int8=int8, math=math), graph.deployment
     series = irregular(deployment, _SERIES, _STEPS)
@@ -39,7 +39,7 @@ def write_c(graph: StepGraph, folder: Path, *, int8: bool, math: str) -> CModel:
     return model
 
 
-def rounded_answers(graph: StepGraph, model: CModel, series: Series) -> NDArray[np.float32]:
+def rounded_answers(graph: Graph, model: CModel, series: Series) -> NDArray[np.float32]:
     """Returns the predictions with the parameters of the generated code."""
     return graph.run(series, model.tensors)
 
@@ -69,7 +69,7 @@ class CRunner:
         self._init, self._step = getattr(loaded, f"{NAME}_init"), getattr(loaded, f"{NAME}_step")
         self._step.argtypes = [*[ctypes.c_void_p] * 3, ctypes.c_float, ctypes.c_void_p]
 
-    def run(self, graph: StepGraph, series: Series) -> NDArray[np.float32]:
+    def run(self, graph: Graph, series: Series) -> NDArray[np.float32]:
         """Returns the predictions `(B, T, K)` after each step."""
         batch, steps, _ = series.x.shape
         state = (ctypes.c_float * sum(graph.states))()

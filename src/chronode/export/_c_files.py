@@ -6,8 +6,7 @@ from ._c_math import functions
 from ._c_parts import Written, initial, write_step, write_window
 from ._c_step import PRODUCT, PRODUCT_INT8
 from ._c_text import comment, string, table
-from ._graph import StepGraph
-from ._window import WindowGraph
+from ._window import Graph, WindowGraph
 
 NAME = "chronode_model"
 
@@ -28,7 +27,7 @@ class CModel:
         files: Names of the written files.
     """
 
-    def __init__(self, graph: StepGraph | WindowGraph, *, int8: bool = False, math: str = "library"):
+    def __init__(self, graph: Graph, *, int8: bool = False, math: str = "library"):
         self.graph, self.math, self.int8 = graph, math, int8
         self.files: tuple[str, ...] = ()
         written = write_window(graph, int8) if isinstance(graph, WindowGraph) else write_step(graph, int8)

@@ -18,7 +18,7 @@ from ._onnx import OnnxRunner, write_onnx
 from ._pipeline import Deployment
 from ._pt2 import Pt2Runner, write_pt2
 from ._verify import Comparison, Runner, verify
-from ._window import WindowGraph
+from ._window import Graph, WindowGraph
 
 FORMATS = ("c", "onnx", "pt2")
 _RUNNERS = {"c": CRunner, "onnx": OnnxRunner, "pt2": Pt2Runner}
@@ -42,7 +42,7 @@ class Exported:
     format: str
     files: tuple[str, ...]
     costs: dict[str, str]
-    graph: StepGraph | WindowGraph
+    graph: Graph
 
     def runner(self) -> Runner:
         """Returns an object that runs the written files."""

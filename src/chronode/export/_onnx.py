@@ -14,12 +14,12 @@ from ._onnx_model import observation, onnx_model, value
 from ._onnx_step import OnnxWriter, StepEmitter
 from ._onnx_window import window_sequence_model, window_step_model
 from ._reference import Series
-from ._window import WindowGraph
+from ._window import Graph, WindowGraph
 
 STEP, SEQUENCE = "step.onnx", "sequence.onnx"
 
 
-def write_onnx(graph: StepGraph | WindowGraph, folder: Path) -> tuple[str, ...]:
+def write_onnx(graph: Graph, folder: Path) -> tuple[str, ...]:
     """Writes both models; returns the names of the files."""
     try:
         import onnx  # noqa: F401
@@ -134,7 +134,7 @@ class OnnxRunner:
             str(folder / SEQUENCE), options, providers=["CPUExecutionProvider"]
         )
 
-    def run(self, graph: StepGraph, series: Series) -> NDArray[np.float32]:
+    def run(self, graph: Graph, series: Series) -> NDArray[np.float32]:
         """Returns the predictions `(B, T, K)` after each step."""
         batch, steps, _ = series.x.shape
         feed = {**series._asdict(), "lengths": np.full(batch, steps, np.int64)}

@@ -6,9 +6,8 @@ import json
 from typing import Any
 
 from .._version import __version__
-from ._graph import StepGraph
 from ._onnx_step import OnnxWriter
-from ._window import WindowGraph
+from ._window import Graph
 
 NEWEST_OPSET = 26
 """The newest version of the operators that a released onnxruntime runs."""
@@ -21,7 +20,7 @@ def value(name: str, *shape: int | str, kind: int | None = None) -> Any:
     return helper.make_tensor_value_info(name, TensorProto.FLOAT if kind is None else kind, shape)
 
 
-def observation(graph: StepGraph | WindowGraph, *axes: str) -> list[Any]:
+def observation(graph: Graph, *axes: str) -> list[Any]:
     """Describes the inputs of an observation."""
     from onnx import TensorProto
 
@@ -29,9 +28,7 @@ def observation(graph: StepGraph | WindowGraph, *axes: str) -> list[Any]:
     return [value("x", *axes, size), value("observed", *axes, size, kind=TensorProto.BOOL), value("dt", *axes)]
 
 
-def onnx_model(
-    graph: StepGraph | WindowGraph, name: str, writer: OnnxWriter, inputs: list[Any], outputs: list[Any]
-) -> Any:
+def onnx_model(graph: Graph, name: str, writer: OnnxWriter, inputs: list[Any], outputs: list[Any]) -> Any:
     """Returns a checked model with names and units in its metadata."""
     import onnx
     from onnx import helper

@@ -15,7 +15,7 @@ from ._graph import StepGraph
 from ._pt2_part import Part
 from ._pt2_window import WindowSequence
 from ._reference import Series
-from ._window import WindowGraph
+from ._window import Graph, WindowGraph
 
 FILE = "sequence.pt2"
 FACTS = "chronode.json"
@@ -56,7 +56,7 @@ class Sequence(nn.Module):
         return outputs.transpose(0, 1), last, state
 
 
-def write_pt2(graph: StepGraph | WindowGraph, folder: Path) -> tuple[str, ...]:
+def write_pt2(graph: Graph, folder: Path) -> tuple[str, ...]:
     """Writes the program; returns the names of the files."""
     batch, steps = torch.export.Dim("batch"), torch.export.Dim("steps")
     size = graph.inputs
@@ -77,7 +77,7 @@ class Pt2Runner:
     def __init__(self, folder: Path):
         self._run = torch.export.load(folder / FILE).module()
 
-    def run(self, graph: StepGraph, series: Series) -> NDArray[np.float32]:
+    def run(self, graph: Graph, series: Series) -> NDArray[np.float32]:
         """Returns the predictions `(B, T, K)` after each step."""
         x, observed, dt = map(torch.from_numpy, series)
         with torch.no_grad():

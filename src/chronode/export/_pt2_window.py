@@ -22,9 +22,10 @@ class WindowSequence(nn.Module):
 
     def __init__(self, graph: WindowGraph, tensors: dict[str, list[NDArray[Any]]] | None = None):
         super().__init__()
-        self.parts = nn.ModuleDict(
-            {name: Part(part, None if tensors is None else tensors[name]) for name, part in graph.parts.items()}
-        )
+        own = tensors or dict.fromkeys(graph.parts)
+        self.measure = Part(graph.measure, own["measure"])
+        self.network = Part(graph.network, own["network"])
+        self.answer = Part(graph.answer, own["answer"])
         self.window, self.outputs, self.hidden = graph.window, graph.outputs, graph.network.outputs
         self.view = graph.network.cell.input_size - 2 * graph.inputs
 
@@ -54,21 +55,20 @@ class WindowSequence(nn.Module):
         from torch._higher_order_ops.scan import scan
 
         nothing = torch.zeros_like(count)
-        measured = self.parts["measure"](window, nothing)[0]
+        measured = self.measure(window, nothing)[0]
         place = torch.arange(self.window, device=window.device).to(window.dtype)
         first = self.window - count
         valid, gaps = place >= first, torch.where(place > first, gaps, torch.zeros_like(gaps))
         view = measured[:, : self.view].unsqueeze(1).expand(-1, self.window, -1)
         rows = torch.cat([values, flags, view], dim=-1).transpose(0, 1)
-        network = self.parts["network"]
-        constants = network.values()
-        begin = [*network.initial_state(window.shape[0]), window.new_zeros(window.shape[0], self.hidden)]
+        step, constants = self.network.step, self.network.values()
+        begin = [*self.network.initial_state(window.shape[0]), window.new_zeros(window.shape[0], self.hidden)]
 
         def advance(carried: list[Tensor], now: tuple[Tensor, ...]) -> tuple[list[Tensor], Tensor]:
             row, gap, is_valid = now
-            y, *state = network.step(row, gap, *carried[:-1], *constants)
+            y, *state = step(row, gap, *carried[:-1], *constants)
             kept = [torch.where(is_valid, new, old) for new, old in zip([*state, y], carried, strict=True)]
             return kept, y
 
         (*_, y), _ = scan(advance, begin, (rows, gaps.T.unsqueeze(-1), valid.T.unsqueeze(-1)))
-        return self.parts["answer"](torch.cat([y, measured], dim=1), nothing)[0]
+        return self.answer(torch.cat([y, measured], dim=1), nothing)[0]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ..data import Sequences
 from ..runs import Trained
 from ..training._loaders import evaluation_batches
-from ._graph import StepGraph
 from ._reference import Series
+from ._window import Graph
 
 _MOST_STEPS = 2**18
 
@@ -20,7 +20,7 @@ _MOST_STEPS = 2**18
 class Runner(Protocol):
     """Runs an export."""
 
-    def run(self, graph: StepGraph, series: Series) -> NDArray[np.float32]:
+    def run(self, graph: Graph, series: Series) -> NDArray[np.float32]:
         """Returns the predictions `(B, T, K)` after each step."""
         ...
 
@@ -49,7 +49,7 @@ class Comparison:
         )
 
 
-def verify(graph: StepGraph, runner: Runner, trained: Trained, source: str) -> Comparison:
+def verify(graph: Graph, runner: Runner, trained: Trained, source: str) -> Comparison:
     """Compares an export, on the raw values of a file, with `trained.predict`."""
     raw, scaled = _raw(trained, source), trained.series(source, labelled=False, anyway=True)
     expected = trained.predict(scaled).values

@@ -184,3 +184,7 @@ class WindowGraph:
         with torch.no_grad():
             lengths = torch.full((len(x),), x.shape[1])
             return WindowSequence(self, tensors)(x, observed, dt, lengths)[0].numpy()
+
+
+Graph = StepGraph | WindowGraph
+"""A step of any model."""
