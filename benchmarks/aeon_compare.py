@@ -1,4 +1,4 @@
-"""SequenceClassifier against aeon's 1-NN with dynamic time warping, on the two data sets that aeon brings.
+"""SequenceClassifier against aeon's 1-NN with dynamic time warping, on the two data sets that ship with aeon.
 
     python benchmarks/aeon_compare.py [--choose]
 
@@ -89,7 +89,7 @@ def write(rows: list[tuple[str, str, float, float, float]]) -> None:
     lines = [
         "# SequenceClassifier and aeon's 1-NN DTW",
         "",
-        "Both on the training and test parts that aeon brings; one choice of settings for both data sets, made by",
+        "Both use the training and test parts that ship with aeon. Both data sets have the same settings, chosen by",
         "cross-validation on the training parts (`--choose`). Made by `python benchmarks/aeon_compare.py`.",
         "",
         f"Settings: `SequenceClassifier({arguments()})`.",

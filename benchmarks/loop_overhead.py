@@ -4,7 +4,7 @@
 
 Event-coded bit streams, mmRNN, H = 64, batch 256, one thread. The bare loop has its batches ready and does nothing
 but forward, loss, backward and step; `fit` also makes the batches, clips, checks that all is finite, counts and
-reports. Both take the same batches, by turns, in process CPU time (a busy machine counts little); the least of all
+reports. Both take the same batches, interleaved, in process CPU time (a busy machine matters little); the least of all
 rounds is reported.
 """
 
@@ -56,7 +56,7 @@ def main():
     torch.set_num_threads(1)
     data, valid = bitstream(BATCHES * 256, seed=0), bitstream(64, seed=1)
     lines = [f"mmRNN and LSTM, H = 64, batches of 256 event-coded bit streams, one thread, torch {torch.__version__};"]
-    lines += [f"process CPU time, the least of {ROUNDS} rounds by turns.", ""]
+    lines += [f"process CPU time, the least of {ROUNDS} interleaved rounds.", ""]
     lines += ["| model | optimiser | bare loop, ms/batch | `fit`, ms/batch | ratio |"]
     lines.append("| --- | --- | ---: | ---: | ---: |")
     for model, optimizer in CASES:

@@ -134,7 +134,7 @@ def test_a_change_that_keeps_size_and_time_is_found_by_hashing_anew(published):
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert download.folder("numbers") == path.parent  # remembered: nothing is hashed
     with pytest.raises(download.DataError, match="combined sha256"):
-        download.present("numbers", anew=True)
+        download.present("numbers", rehash=True)
 
 
 def test_a_wrong_file_put_into_the_downloads_is_set_aside(published, cache, capsys):

@@ -24,7 +24,7 @@ from ._study import StudySetup
 Progress = Callable[[int, int], None]
 
 
-# ---- single trainings ------------------------------------------------------------------------------------
+# ---- single runs -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def stacking(
         layers: Numbers of layers L; residual stacking needs more than `skip`.
         kinds: Any of "plain", "residual" and "single-scale" (c is not trained).
         skip: Number S of layers that a residual connection skips.
-        progress: Called with (finished trainings, total trainings).
+        progress: Called with (finished runs, all runs).
 
     Example:
         >>> from chronode.training import Settings

@@ -1,4 +1,4 @@
-"""Trial: a training of UnICORNN that studies repeat with changes."""
+"""StudySetup: a training of UnICORNN that studies repeat with changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class StudySetup:
         num_layers: Number of layers.
         settings: Settings of UnICORNN and its layer: delta_t, alpha, dropout, ...
         training: Training settings; the seed is that of the first run.
-        runs: Number of trainings of each kind with different seeds; the data are the same.
+        runs: Number of runs of each kind with different seeds; the data are the same.
     """
 
     task: str | Task = "digits-seq"

@@ -11,11 +11,11 @@ from ..training import BatchDone, EpochDone, Event, Note
 
 
 class Bars:
-    """Display of the events of one or several consecutive trainings.
+    """Display of the events of one or several consecutive runs.
 
     Args:
         console: Console for the output.
-        labels: Labels of the trainings.
+        labels: Labels of the runs.
         epochs: Maximum number of epochs of each training.
 
     Example:

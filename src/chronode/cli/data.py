@@ -180,7 +180,7 @@ def _where(name: str) -> str | None:
 
 def _verified(name: str) -> dict[str, str | None]:
     try:
-        copy = present(name, anew=True)
+        copy = present(name, rehash=True)
     except DataError as error:
         return {"name": name, "state": "refused", "folder": None, "notes": str(error)}
     if copy is None:

@@ -1,4 +1,4 @@
-"""Shared code of commands with many trainings: their folder, and one progress bar."""
+"""Shared code of commands with many runs: their folder, and one progress bar."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def this_command() -> str:
     return shlex.join(["chronode", *sys.argv[1:]])
 
 
-class Trainings:
-    """One progress bar for many trainings, with the state of the current ones and the total remaining time.
+class RunsBar:
+    """One progress bar for many runs, with the state of the current ones and the total remaining time.
 
     Args:
         console: Console for the output.
-        total: Number of trainings, including finished ones.
+        total: Number of runs, including finished ones.
         epochs: Maximum number of epochs of each training.
-        done: Number of trainings that were already finished.
+        done: Number of runs that were already finished.
 
     Example:
         >>> import io
         >>> output = io.StringIO()
-        >>> with Trainings(Console(file=output), total=2, epochs=5) as bar:
+        >>> with RunsBar(Console(file=output), total=2, epochs=5) as bar:
         ...     bar.begin("gru")
         ...     bar.event("gru", BatchDone(1, 3, 4, 3, 0.5))
         ...     bar.end("gru", "gru: accuracy 0.9")
@@ -53,7 +53,7 @@ class Trainings:
         self.console, self.total, self.epochs, self.done = console, total, epochs, done
         self.shares: dict[str, float] = {}
         columns = (TextColumn("{task.fields[count]}"), BarColumn(24), TextColumn("{task.fields[text]}"))
-        # Trainings differ in speed, so the last half minute is not representative.
+        # Runs differ in speed, so the last half minute is not representative.
         self.progress = Progress(
             *(*columns, TimeRemainingColumn(elapsed_when_finished=True)),
             console=console,
@@ -62,7 +62,7 @@ class Trainings:
         )
         self.bar = self.progress.add_task("", total=total, completed=done, text="", count=f"{done}/{total}")
 
-    def __enter__(self) -> Trainings:
+    def __enter__(self) -> RunsBar:
         self.progress.start()
         return self
 
@@ -70,12 +70,12 @@ class Trainings:
         self.progress.stop()
 
     def begin(self, label: str) -> None:
-        """Starts a training."""
+        """Starts a run."""
         self.shares[label] = 0.0
         self.progress.update(self.bar, text=label)
 
     def event(self, label: str, event: Event) -> None:
-        """Shows an event of a training."""
+        """Shows an event of a run."""
         if isinstance(event, Note):
             say(self.console, f"note: {event.text}")
         elif isinstance(event, BatchDone):
@@ -84,7 +84,7 @@ class Trainings:
             self.progress.update(self.bar, completed=self.done + sum(self.shares.values()), text=text)
 
     def end(self, label: str, line: str) -> None:
-        """Ends a training and prints a permanent line."""
+        """Ends a run and prints a permanent line."""
         self.shares.pop(label, None)
         self.done += 1
         count = f"{self.done}/{self.total}"

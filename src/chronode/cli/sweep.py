@@ -134,12 +134,12 @@ def _carry_out(search: Search, trials: int, timeout: float | None, engine: Engin
     """Searches, then trains and tests the best settings; None if another process will."""
     from ..report.run_page import draw_run
     from .bars import Bars
-    from .many import Trainings
+    from .many import RunsBar
     from .outcome import say
 
     epochs = search.config.training.epochs
     try:
-        with Trainings(console, trials, epochs, done=search.count()) as bar:
+        with RunsBar(console, trials, epochs, done=search.count()) as bar:
 
             def show(trial: Trial) -> None:
                 if trial.state == "running":

@@ -58,7 +58,7 @@ class Processes(Pool[JobType]):
         return [done for worker in ready if (done := self._message(worker)) is not None]
 
     def close(self) -> None:
-        """Asks all processes to end and waits for them, so that trainings can save their state."""
+        """Asks all processes to end and waits for them, so that runs can save their state."""
         workers = [*self.busy.values(), *self.idle]
         for worker in self.busy.values():
             worker.process.terminate()

@@ -192,7 +192,7 @@ class SequenceEstimator(Stored):
         assert scaler is not None
         usual = "linear" if self.model is None and train.base_values.dtype.kind == "f" else "none"
         start = usual if self.start is None else one_of("start", self.start, STARTS)
-        if isinstance(model, SequenceModel):  # training goes on: the linear part stays
+        if isinstance(model, SequenceModel):  # training continues: the linear part does not change
             start = "none"
         about = {"start": start, "scaler": scaler, "on_event": self._listener(settings)}
         return fit(scaler.transform(train), model, settings, valid=scaler.transform(valid), **about)

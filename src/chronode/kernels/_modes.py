@@ -62,7 +62,7 @@ def _has_triton() -> bool:
 
 
 def why_not(x: Tensor, has_gpu_kernel: bool = False) -> str | None:
-    """Returns why no kernel, C++ or Triton, can take `x` now, in words; None if one can."""
+    """Returns the reason why no kernel, C++ or Triton, can run on `x`; None if one can."""
     if chosen() == "torch":
         return "the torch backend is chosen"
     if transformed():

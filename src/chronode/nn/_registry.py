@@ -39,7 +39,7 @@ class Model:
     layer: type[ModelLayer] | None = None
 
     def kernel(self) -> str:
-        """Returns the settings of this model that have a native kernel, in words; "" if the default ones have none."""
+        """Describes the settings of this model that have a native kernel; "" if the default settings have none."""
         kernel = cast(Cell, self._example().cells[0]).kernel()
         return kernel.words() if kernel is not None and kernel.native else ""
 

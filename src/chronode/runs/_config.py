@@ -1,4 +1,4 @@
-"""Configuration of a training as plain data: sections for data, model and training."""
+"""Configuration of a run as plain data: sections for data, model and training."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class Config:
-    """Complete configuration of a training.
+    """Complete configuration of a run.
 
     Attributes:
         data: Section of the data.

@@ -1,4 +1,4 @@
-"""The run folder: configuration, environment, progress and checkpoints of a training."""
+"""The run folder: configuration, environment, progress and checkpoints."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ Numbers = Mapping[str, float | None]
 
 
 class Logger(Protocol):
-    """Takes the numbers of a training.
+    """Receives the numbers of a run.
 
     `log` is called after every epoch; `finish` once, with the test metrics of a run that was tested.
     """
@@ -37,7 +37,7 @@ class CsvLogger:
         self.path, self.rows = run.path / "metrics.csv", run.metrics()
 
     def log(self, epoch: int, numbers: Numbers) -> None:
-        """Writes the file anew, so that it is whole at any time."""
+        """Writes the whole file again, so that it is complete at any time."""
         self.rows = [row for row in self.rows if row["epoch"] < epoch] + [{"epoch": epoch, **numbers}]
         text = io.StringIO()
         names = dict.fromkeys(name for row in self.rows for name in row)

@@ -119,7 +119,7 @@ _kept: dict[str, Prepared] = {}
 
 
 def prepared_for(config: Config) -> Prepared:
-    """Returns `prepare(config)`, cached until other series are requested, because many trainings use the same series.
+    """Returns `prepare(config)`, cached until other series are requested, because many runs use the same series.
 
     Example:
         >>> asked = {"data": {"source": "bitstream", "options": {"train": 20, "valid": 5, "test": 5}}}

@@ -40,7 +40,7 @@ Draw = Callable[[Run, Prepared, Fitted, Predictions | None], None]
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a training.
+    """Result of a run.
 
     Attributes:
         run: The run folder.

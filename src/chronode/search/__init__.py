@@ -1,4 +1,4 @@
-"""Many trainings: comparison of models over seeds, and search for good settings."""
+"""Many runs: comparison of models over seeds, and search for good settings."""
 
 from typing import TYPE_CHECKING
 

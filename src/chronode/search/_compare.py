@@ -224,7 +224,7 @@ def file_of(config: Config) -> dict[str, Any] | None:
 
 
 def identity(config: Config, file: dict[str, Any] | None) -> dict[str, Any]:
-    """Returns everything that determines the result of a training as plain data, independent of the location of the
+    """Returns everything that determines the result of a run as plain data, independent of the location of the
     file.
     """
     description = config.as_dict()

@@ -1,4 +1,4 @@
-"""assemble: the one way from a task or series to a training: series, objective and network, checked once."""
+"""`assemble`: prepares a run from a task or series: series, objective and network, checked once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ._start import add_start, refit_start
 
 @dataclass(frozen=True)
 class Assembly:
-    """A training that can begin.
+    """A run that is ready to start.
 
     Attributes:
         parts: Training, validation and test series.
@@ -36,7 +36,7 @@ class Assembly:
         settings: How to train.
         notes: What the user should know about the data and the settings.
         linear: The linear start, as it was fitted; None for a network alone.
-        random: State of the random numbers after the network was drawn, with which training goes on.
+        random: State of the random numbers after initializing the network, used by the training loop.
     """
 
     parts: Parts
@@ -66,7 +66,7 @@ class Assembly:
             if on_event is not None:
                 for note in self.notes:
                     on_event(Note(note))
-            # Outputs of the linear start belong to certain series, not to those drawn anew in every epoch.
+            # Outputs of the linear start belong to certain series, not to those drawn again in every epoch.
             held_out = None if self.linear is None or self.parts.fresh is not None else self.linear.held_out
             about = {"resume": resume, "notes": self.notes, "started": held_out}
             fitted = train(self.network, self.objective, self.settings, self.parts, hooks, **about)

@@ -115,7 +115,7 @@ def notes_on(goal: Objective, parts: Parts, settings: Settings) -> tuple[str, ..
 
 
 def optimizer_steps(parts: Parts, settings: Settings) -> int:
-    """Returns the number of optimizer steps of a training that does not stop early.
+    """Returns the number of optimizer steps of a run that does not stop early.
 
     Example:
         >>> from chronode.tasks import tasks

@@ -24,7 +24,7 @@ def bootstrap_intervals(
     draws: int = 400,
     seed: int = 0,
 ) -> dict[str, tuple[float, float]]:
-    """95% intervals of metrics: how they vary if the groups of the test part are drawn anew, with replacement.
+    """95% intervals of metrics: how they vary if the groups of the test part are resampled with replacement.
 
     Rows of one group (the steps of a series, the series of a patient) are drawn together, because they are alike.
 

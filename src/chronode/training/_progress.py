@@ -14,7 +14,7 @@ _SECONDS_BETWEEN = 0.2
 
 
 class ProgressBar:
-    """Shows a training as it goes on: give it as `on_event` to `fit` or `chronode.runs.train_run`.
+    """Shows the progress of training: pass it as `on_event` to `fit` or `chronode.runs.train_run`.
 
     In a notebook, a bar with the time left and the learning curves, which stay in the output; in a terminal, one line
     that is written over; elsewhere, one line per epoch.

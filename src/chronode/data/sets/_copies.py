@@ -80,14 +80,14 @@ def tree_hash(hashes: Mapping[str, str]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def checked(data_set: DataSet, folder: Path, memory: Path, *, anew: bool = False) -> Variant | None:
+def checked(data_set: DataSet, folder: Path, memory: Path, *, rehash: bool = False) -> Variant | None:
     """Returns the variant that matches the files in `folder`; None if there are no files; otherwise raises an error.
 
     Args:
         data_set: The data set whose files are expected.
         folder: Folder with the files; nothing is written there.
         memory: JSON file with earlier hashes, which are valid while the sizes and times of all files are unchanged.
-        anew: Whether to hash everything again.
+        rehash: Whether to hash everything again.
     """
     files = wanted_files(data_set, folder)
     if not files:
@@ -95,7 +95,7 @@ def checked(data_set: DataSet, folder: Path, memory: Path, *, anew: bool = False
     variants = [*data_set.variants, *_sealed(folder)]
     stamp, known = _stamp(files), _remembered(memory)
     for variant in variants:
-        if not anew and known.get(str(folder)) == [stamp, _key(variant)]:
+        if not rehash and known.get(str(folder)) == [stamp, _key(variant)]:
             return variant
     hashes = {path: hash_of(file) for path, file in files.items()}
     match = next((variant for variant in variants if not _differences(variant, hashes, files)), None)

@@ -58,12 +58,12 @@ def mirror_folder() -> Path | None:
     return path
 
 
-def present(name: str, *, anew: bool = False) -> Copy | None:
+def present(name: str, *, rehash: bool = False) -> Copy | None:
     """Returns the verified local copy, or None; nothing is downloaded.
 
     Args:
         name: Name of the data set.
-        anew: Whether to hash every file again.
+        rehash: Whether to hash every file again.
     """
     known = data_set(name)
     for origin, top in (("mirror", mirror_folder()), ("cache", cache_folder())):
@@ -71,7 +71,7 @@ def present(name: str, *, anew: bool = False) -> Copy | None:
         if top is None or (origin == "mirror" and _mirrored(known)):
             continue
         try:
-            variant = checked(known, top / name, cache_folder() / "checked.json", anew=anew)
+            variant = checked(known, top / name, cache_folder() / "checked.json", rehash=rehash)
         except DataError as error:
             raise DataError(f"{error} {_cure(known, origin)}") from None
         if variant is not None:
