@@ -4,10 +4,11 @@ A window `v` of K values is relative to its last value. Every forecast here has 
 
     v @ base + (v @ features) @ w + b,
 
-where `base` repeats the last value, the last season, or the last season moved by its latest change, and `features` are
-what these forecasts take for constant: differences, changes since one season ago, or differences of such changes. The
-weights `w` are those of a ridge regression, so a large penalty gives the naive forecast back. A *direct* map has
-weights of its own for every step ahead; a *recursive* one is fitted one step ahead and applied to its own forecasts.
+where `base` repeats the last value, the last season, or the last season shifted by its latest change, and `features`
+are the quantities that these forecasts assume to be constant: differences, changes since one season ago, or
+differences of such changes. The weights `w` are those of a ridge regression, so a large penalty gives the naive
+forecast. A *direct* map has separate weights for every step ahead; a *recursive* map is fitted one step ahead and
+applied to its own forecasts.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from torch import Tensor
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 _LAGS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256)
 _FEWEST_ROWS = 3
-# An average has at most so many maps, none with a loss above so many times the lowest; the share of a map is
-# (lowest loss / its loss) to this power.
+# Maximum number of maps in an average; maximum loss of a map, as a multiple of the lowest; and the power p in the
+# share of a map, (lowest loss / its loss)^p.
 _MOST_MEMBERS, _WORSE, _POWER = 8, 1.1, 8
 
 
@@ -36,13 +37,13 @@ class Map(NamedTuple):
 
 @dataclass(frozen=True)
 class Family:
-    """What a ridge regression starts from and sees.
+    """The naive forecast and the features of a ridge regression.
 
     Attributes:
-        name: For the reader of a report.
+        name: Name in reports.
         base: `(F, H)` the naive forecast.
         features: `(F, M)`, the newest first.
-        channel: The channel whose values it sees, F = K; None for the values of all channels, step by step.
+        channel: The channel whose values are used, F = K; None for the values of all channels, step by step.
         recursive: Whether the map one step ahead can be applied to its own forecasts.
         width: Columns of `features` that belong to one lag.
     """
@@ -55,11 +56,11 @@ class Family:
     width: int = 1
 
     def seen(self, x: Tensor) -> Tensor:
-        """Returns what it sees of windows `(N, K, C)`: `(N, F)`."""
+        """Returns the values of windows `(N, K, C)` that are used: `(N, F)`."""
         return x.flatten(1) if self.channel is None else x[:, :, self.channel]
 
     def of_all(self, weight: Tensor, channels: int) -> Tensor:
-        """Returns weights `(F, H)` as those of all values of a window, `(K, C, H)`."""
+        """Returns weights `(F, H)` as weights of all values of a window, `(K, C, H)`."""
         if self.channel is None:
             return weight.reshape(-1, channels, weight.shape[1])
         every = weight.new_zeros(len(weight), channels, weight.shape[1])
@@ -79,7 +80,7 @@ class Member(NamedTuple):
 
 
 def families(steps: int, horizon: int, seasons: Sequence[int], channel: int = 0) -> list[Family]:
-    """Returns the families that see one channel, which they continue.
+    """Returns the families that continue one channel from its own values.
 
     Example:
         >>> [family.name for family in families(20, 3, seasons=[7])]
@@ -104,7 +105,7 @@ def families(steps: int, horizon: int, seasons: Sequence[int], channel: int = 0)
 
 
 def joint_family(steps: int, channels: int, own: int, horizon: int) -> Family:
-    """Returns the family that sees the differences of all channels, and the last values of the others.
+    """Returns the family that uses the differences of all channels and the last values of the other channels.
 
     Windows are flattened step by step; `own` is the channel to continue.
     """
@@ -142,7 +143,7 @@ def choose(x: Tensor, y: Tensor, folds: Sequence[tuple[Tensor, Tensor]], known: 
     rows = sum(int(judge.sum()) for _, judge in folds)
     best: dict[tuple[str, str, int], tuple[float, Member]] = {}
     for member, own in losses.items():
-        # The first folds may have too few rows to fit a map: there, it is the naive forecast that it starts from.
+        # The first folds may have too few rows to fit a map; it is then the naive forecast.
         before = naive[member.family][: len(folds) - len(own)]
         key, loss = (member.family, member.method, member.lags), sum(before + own) / rows
         if loss == loss and (key not in best or loss < best[key][0]):

@@ -1,4 +1,4 @@
-"""The linear start of a forecast: an average of linear maps of the last values, chosen by rolling origins."""
+"""The linear start of a forecast: an average of linear maps of the last values, chosen with rolling origins."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ class MapsFit(StartFit):
 
 @dataclass(frozen=True)
 class Rows:
-    """Windows as a linear model sees them.
+    """Windows as inputs and targets of a linear model.
 
     Attributes:
-        x: `(N, steps, channels)` relative values, 0 before the first step of a series and where nothing is known.
-        y: `(N, H, C)` relative values that follow; between known ones on a straight line.
+        x: `(N, steps, channels)` relative values, 0 before the first step of a series and where unknown.
+        y: `(N, H, C)` relative values that follow; unknown values are interpolated.
         ends: `(N,)` time of the last step of each window.
     """
 
@@ -98,14 +98,14 @@ class Rows:
 def choose_maps(train: Sequences, valid: Sequences, relative: Sequence[int], seed: int = 0) -> ForecastMaps:
     """Chooses the maps that continue these channels best.
 
-    If the validation windows belong to the series of training, the maps are fitted before, and judged after, several
-    origins in the later half of all windows; otherwise they are judged on series that they were not fitted to.
+    If the validation windows belong to the training series, the maps are fitted before, and judged after, several
+    origins in the later half of all windows; otherwise they are judged on held-out series.
 
     Args:
-        train: Windows with what follows them as target.
-        valid: Such windows.
+        train: Windows with the following values as target.
+        valid: Validation windows, likewise.
         relative: Numbers of the channels to continue.
-        seed: Of the folds of series.
+        seed: Random seed of the folds of series.
     """
     gap, steps = train.median_gap() or 1.0, int(train.lengths.max())
     description = {"kind": "values", "channels": train.num_channels, "steps": steps, "gap": gap}
@@ -127,13 +127,13 @@ def choose_maps(train: Sequences, valid: Sequences, relative: Sequence[int], see
 
 
 def fit_forecast(train: Sequences, valid: Sequences, relative: Sequence[int], *, seed: int = 0) -> StartFit:
-    """Returns the linear model of what follows windows with the lowest error on windows that it was not fitted to.
+    """Returns the linear forecast with the lowest error on windows that it was not fitted to.
 
     Args:
-        train: Windows with what follows them as target.
-        valid: Such windows, to choose by.
+        train: Windows with the following values as target.
+        valid: Validation windows, likewise.
         relative: Numbers of the channels that the target continues.
-        seed: Of the folds.
+        seed: Random seed of the folds.
 
     Example:
         >>> from chronode.data import forecast_windows, from_list
@@ -171,13 +171,13 @@ def _reading_kinds(s: Sequences) -> list[dict[str, Any]]:
 
 
 def _error(fitted: StartFit, s: Sequences) -> float:
-    """Returns the mean absolute error of what is known."""
+    """Returns the mean absolute error over known targets."""
     assert s.target is not None
     return float((fitted.outputs(s) - torch.tensor(s.target.values)).abs().nanmean())
 
 
 def fit_maps(maps: ForecastMaps, train: Sequences) -> tuple[LinearStart, Tensor]:
-    """Returns the maps fitted to all windows, and outputs `(N, K)` of maps that did not see their fold."""
+    """Returns the maps fitted to all windows, and out-of-fold outputs `(N, K)`."""
     rows = rows_of(train, maps.description, maps.relative)
     inputs = rows.x.flatten(1)
     held_out = torch.zeros(len(inputs), rows.y[0].numel(), dtype=torch.float64)
@@ -190,7 +190,7 @@ def fit_maps(maps: ForecastMaps, train: Sequences) -> tuple[LinearStart, Tensor]
 
 
 def rows_of(s: Sequences, description: dict[str, Any], relative: Relative) -> Rows:
-    """Returns the windows of `s` with what follows them."""
+    """Returns the windows of `s` with the values that follow them."""
     assert s.target is not None
     features = build_features(description)
     channels = len(relative.channels)
@@ -217,7 +217,7 @@ def _families(train: Sequences, steps: int, channel: int, horizon: int) -> list[
 
 
 def _stretch(train: Sequences, channel: int) -> np.ndarray:
-    """Returns the values of the longest series of training, from its first window to its last."""
+    """Returns the values of the longest training series, from its first window to its last."""
     first, last = train.starts, train.starts + train.lengths
     groups, member = np.unique(train.groups, return_inverse=True)
     low = np.full(len(groups), first.max())
@@ -240,7 +240,7 @@ def _ends(s: Sequences) -> np.ndarray:
 
 
 def _rolling(ends: Tensor, ahead: float) -> list[tuple[Tensor, Tensor]]:
-    """Returns rows to fit, all that is known at an origin, and rows to judge by, what comes until the next origin."""
+    """Returns rows to fit (known at an origin) and rows to judge by (from there to the next origin)."""
     low, high = float(ends.min()), float(ends.max())
     origins = torch.linspace((low + high) / 2, high, ORIGINS + 1, dtype=torch.float64).tolist()
     origins[-1] = torch.inf
@@ -249,13 +249,13 @@ def _rolling(ends: Tensor, ahead: float) -> list[tuple[Tensor, Tensor]]:
 
 
 def _by_group(parts: Sequence[Sequences], seed: int) -> list[tuple[Tensor, Tensor]]:
-    """Returns folds of whole series; every part has folds of its own."""
+    """Returns folds of whole series; every part has its own folds."""
     number = torch.cat([torch.tensor(folds_of(part, _FOLDS, seed=seed)) for part in parts])
     return [(number != fold, number == fold) for fold in number.unique().tolist()]
 
 
 def _some(mask: Tensor, most: int) -> Tensor:
-    """Returns at most so many of the chosen rows, spread over all of them."""
+    """Returns a limited number of the chosen rows, evenly spaced."""
     at = mask.nonzero()[:, 0]
     if len(at) <= most:
         return mask
@@ -265,7 +265,7 @@ def _some(mask: Tensor, most: int) -> Tensor:
 
 
 def _filled(y: Tensor) -> Tensor:
-    """Fills holes in `(N, H, C)`: on a line between known values, from the last value (0) on; held after the last."""
+    """Fills gaps in `(N, H, C)`: linear between known values, starting from 0, and constant after the last."""
     if not y.isnan().any():
         return y
     found = y.clone()

@@ -1,4 +1,4 @@
-"""How far forecasts are off: margins by confidence level, from residuals of windows that were not learnt from."""
+"""Margins of forecasts by confidence level, from residuals of windows that were not used for fitting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEVELS = tuple(percent / 100 for percent in range(1, 100))
 
 
 class Margins(nn.Module):
-    """Half widths of prediction intervals of every output, in units of a window's own scale.
+    """Half-widths of the prediction intervals of every output, in units of a window's own scale.
 
     They are quantiles of absolute residuals with the correction of split conformal prediction: with `n` residuals, the
     interval of level `p` reaches to the `ceil((n + 1) p)`-th smallest one.
@@ -36,16 +36,16 @@ class Margins(nn.Module):
 
     @property
     def known(self) -> bool:
-        """Whether there were residuals."""
+        """Whether the margins have been fitted."""
         return not bool(self.get_buffer("table").isnan().all())
 
     def fit(self, residuals: Tensor) -> None:
-        """Takes the margins from residuals `(n, outputs)`, NaN where unknown."""
+        """Computes the margins from residuals `(n, outputs)`, NaN where unknown."""
         table = torch.stack([_quantiles(column[~column.isnan()]) for column in residuals.abs().double().T], dim=1)
         self.get_buffer("table").copy_(table)
 
     def at(self, levels: Sequence[float]) -> Tensor:
-        """Returns `(levels, outputs)` margins of levels in percent, from 1 to 99; between whole ones on a line."""
+        """Returns margins `(levels, outputs)` of levels from 1 to 99 percent; fractions are interpolated linearly."""
         table, found = self.get_buffer("table"), []
         for level in levels:
             place = min(max(level - 1, 0), len(LEVELS) - 1)
@@ -55,12 +55,12 @@ class Margins(nn.Module):
 
 
 def _allow_none(module: nn.Module, tensors: dict[str, Any], prefix: str, *rest: Any) -> None:
-    """Models of earlier versions have no margins."""
+    """Accepts models of earlier versions, which have no margins."""
     tensors.setdefault(f"{prefix}table", torch.full_like(module.get_buffer("table"), torch.nan))
 
 
 def _quantiles(residuals: Tensor) -> Tensor:
-    """Returns the margins of all levels from `(n,)` residuals; beyond the largest, they grow as for normal errors."""
+    """Returns the margins of all levels from `(n,)` residuals; beyond the largest, as for normal errors."""
     count = len(residuals)
     if not count:
         return torch.full((len(LEVELS),), torch.nan, dtype=torch.float64)

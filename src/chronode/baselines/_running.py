@@ -17,11 +17,11 @@ _STEP_SUMS = ("duration",)
 
 
 class RunningSummaries:
-    """The numbers of `summaries`, from a state that has a few numbers per channel.
+    """Computes `summaries` step by step, from a state with a few numbers per channel.
 
-    Means and sums of squares are updated as by Welford (1962). Each has two parts, the second of which collects what
-    rounding takes from the first, so that float32 is enough for long series. The state is a tuple of `(B, D)` for the
-    channels and `(B, 1)` for the steps; at first, all of it is 0.
+    Means and sums of squares are updated as in Welford (1962). Each has two parts, the second of which collects the
+    rounding errors of the first, so float32 is enough for long series. The state is a tuple of `(B, D)` tensors for
+    the channels and `(B, 1)` for the steps; it starts at 0.
 
     Args:
         channels: Number of channels.
@@ -46,11 +46,11 @@ class RunningSummaries:
         return tuple(like.new_zeros(batch, size) for size in sizes)
 
     def step(self, x: Tensor, seen: Tensor, dt: Tensor, state: State) -> State:
-        """Returns the state after the values `x (B, D)`, of which those that were `seen` count, `dt (B, 1)` later."""
+        """Returns the state after the values `x (B, D)` at a gap of `dt (B, 1)`; only values that were `seen` count."""
         parts, sums, steps, clocks = _split(state)
         count, first, last, low, high, span, age = parts
         since, mean, mean_time, squares, time_squares, products = sums
-        later = torch.where(steps[0] > 0, dt, torch.zeros_like(dt))  # the time before the first step counts for nothing
+        later = torch.where(steps[0] > 0, dt, torch.zeros_like(dt))  # the gap before the first step does not count
         begun, new = count > 0, seen & (count < 1)
         nothing = torch.zeros_like(x)
         first = torch.where(new, x, first)
@@ -103,7 +103,7 @@ def _pairs(parts: State) -> list[Pair]:
 
 
 def _plus(total: Pair, term: Tensor) -> Pair:
-    """Adds to a sum; what the first part loses by rounding goes to the second (Knuth's exact sum)."""
+    """Adds to a sum; the rounding error of the first part goes to the second (Knuth's exact sum)."""
     large, small = total
     new = large + term
     moved = new - large
