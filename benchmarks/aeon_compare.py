@@ -123,8 +123,8 @@ def write(rows: list[tuple[str, str, float, float, float]]) -> None:
 
 
 def arguments() -> str:
-    told = {**CANDIDATES[CHOSEN], **COMMON}
-    return ", ".join(f"{name}={value!r}" for name, value in told.items())
+    settings = {**CANDIDATES[CHOSEN], **COMMON}
+    return ", ".join(f"{name}={value!r}" for name, value in settings.items())
 
 
 if __name__ == "__main__":

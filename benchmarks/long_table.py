@@ -67,14 +67,14 @@ def make(folder: Path, rows: int) -> None:
     import pyarrow.csv
     import pyarrow.parquet
 
-    dice = np.random.default_rng(0)
-    who = dice.integers(SERIES, size=rows)
-    when = np.datetime64("2024-01-01", "ms") + dice.integers(0, 300 * 86_400_000, size=rows).astype("m8[ms]")
+    rng = np.random.default_rng(0)
+    who = rng.integers(SERIES, size=rows)
+    when = np.datetime64("2024-01-01", "ms") + rng.integers(0, 300 * 86_400_000, size=rows).astype("m8[ms]")
     names = pa.array([f"patient-{i:05d}" for i in range(SERIES)])
     columns = {"patient": names.take(pa.array(who)), "charted_at": pa.array(when)}
     for i in range(CHANNELS):
-        missing = dice.random(rows) < 0.1
-        columns[f"channel{i}"] = pa.array(dice.normal(size=rows).round(4), mask=missing)
+        missing = rng.random(rows) < 0.1
+        columns[f"channel{i}"] = pa.array(rng.normal(size=rows).round(4), mask=missing)
     columns["outcome"] = pa.array(["well", "ill"]).take(pa.array(who % 2))
     table = pa.table(columns)
     pyarrow.parquet.write_table(table, folder / "long.parquet")
