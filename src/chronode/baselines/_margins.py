@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 LEVELS = tuple(percent / 100 for percent in range(1, 100))
+"""Confidence levels of the stored margins, from 0.01 to 0.99."""
 
 
 class Margins(nn.Module):
