@@ -13,13 +13,13 @@ from rich.console import Console
 from . import flags
 from .plugins import with_plugins
 from .tables import Table
-from .workers import Address, EngineName, Workers, engine_for
+from .workers import Address, ConfigFile, EngineName, Workers, engine_for
 
 if TYPE_CHECKING:
     from ..estimators import Backtest, SequenceForecaster
     from ..runs._config import Config
 
-# Arguments of the estimator that are settings of a training by another name, or that a backtest decides itself.
+# Arguments of the estimator that are training settings under another name, or that a backtest sets itself.
 _OWN = {"epochs", "batch_size", "learning_rate", "early_stop", "seed", "threads", "accelerator", "metric"}
 
 
@@ -30,30 +30,48 @@ def attach(app: typer.Typer) -> None:
 
 def backtest(
     data: Annotated[str | None, typer.Argument(metavar="DATA", help="File with series, as for `train`.")] = None,
-    origins: Annotated[int, typer.Option(min=1, help="Number of origins to forecast from.")] = 5,
+    origins: Annotated[
+        int, typer.Option(min=1, help="Number of origins to forecast from.", rich_help_panel="Search")
+    ] = 5,
     stride: Annotated[
-        int, typer.Option(min=0, help="Steps from one origin to the next; 0: the number of steps ahead.")
+        int,
+        typer.Option(
+            min=0, help="Steps from one origin to the next; 0 for the number of steps ahead.", rich_help_panel="Search"
+        ),
     ] = 0,
     refit: Annotated[
-        bool, typer.Option("--refit/--no-refit", help="Train at every origin, or once before the first origin.")
+        bool,
+        typer.Option(
+            "--refit/--no-refit",
+            help="Train at every origin, or once before the first origin.",
+            rich_help_panel="Search",
+        ),
     ] = True,
     season: Annotated[
-        int, typer.Option(min=0, help="Season of the seasonal naive forecast in steps; 0: it is looked for.")
+        int,
+        typer.Option(
+            min=0,
+            help="Season of the seasonal naive forecast in steps; 0 to detect it.",
+            rich_help_panel="Search",
+        ),
     ] = 0,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder of the results; by default runs/backtest-NAME.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Folder of the results; by default runs/backtest-NAME. [example: runs/backtest]"
+        ),
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="YAML file with settings, as for `train`.")] = None,
+    config: ConfigFile = None,
     workers: Workers = 0,
     engine: EngineName = "local",
     address: Address = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     **given: Any,
 ) -> None:
-    """Forecast the past: train before each of several origins, and compare the forecasts with what came.
+    """Forecast the past: train before each of several origins, and compare the forecasts with the actual values.
 
     The table shows the errors of the model beside those of its linear start, the last value, the drift and the
-    seasonal naive forecast. Writes backtest.html, backtest.csv and backtest.json. Finished trainings are kept: the same
+    seasonal naive forecast. Writes backtest.html, backtest.csv and backtest.json. Finished runs are kept: the same
     command resumes after an interruption.
 
     Example: chronode backtest sales.csv --forecast 4 --id shop --time week --origins 5
@@ -77,7 +95,7 @@ def backtest(
     for note in series.notes:
         say(console, f"note: {note}")
     about = {"origins": origins, "stride": stride or None, "refit": refit, "season": season or None}
-    found = forecaster_for(asked).backtest(series, **about, engine=place, folder=folder / "trainings")
+    found = forecaster_for(asked).backtest(series, **about, engine=place, folder=folder / "forecasts")
     summary = {"data": asked.data.source, **found.as_dict(), "refit": refit}
     write_table(found.columns(), folder / "backtest.csv")
     title = f"Backtest of {Path(asked.data.source).name}"
@@ -91,7 +109,7 @@ def backtest(
 
 
 def forecaster_for(asked: Config) -> SequenceForecaster:
-    """Returns the estimator that is trained as `chronode train` would with this config."""
+    """Returns an estimator that trains as `chronode train` does with this config."""
     from ..estimators import SequenceForecaster
 
     data, model, training = asked.data, asked.model, asked.training

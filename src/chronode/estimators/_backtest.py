@@ -33,16 +33,16 @@ _MOST_SHOWN = 400
 
 @dataclass(frozen=True)
 class Backtest:
-    """Forecasts from several origins, with what came.
+    """Forecasts from several origins, and the actual values.
 
     Attributes:
         channels: Channels that are forecast.
         ids: Ids of the series.
         season: Season of the seasonal naive forecast; 1 if there is none.
-        true: `(origins, series, horizon, channels)` what came, NaN where unknown.
-        forecasts: By name, arrays of the same shape: "model", "linear start", "last value", "drift" and, if there is
+        true: `(origins, series, horizon, channels)` actual values, NaN where unknown.
+        forecasts: Arrays of the same shape by name: "model", "linear start", "last value", "drift" and, if there is
             a season, "seasonal naive".
-        histories: `(series)` arrays of values `(time, channels)` before the last origin, for plots.
+        histories: Values `(time, channels)` of each series before the last origin, for plots.
 
     Example:
         >>> from chronode.estimators import SequenceForecaster
@@ -84,7 +84,7 @@ class Backtest:
         }
 
     def columns(self) -> dict[str, list[Any]]:
-        """Returns a table with a row per origin, series, step ahead and channel."""
+        """Returns a table with one row per origin, series, step ahead and channel."""
         places = np.indices(self.true.shape).reshape(4, -1)
         table: dict[str, list[Any]] = {
             "origin": (places[0] + 1).tolist(),
@@ -99,12 +99,12 @@ class Backtest:
 
 @dataclass(frozen=True)
 class OriginJob:
-    """Training on what comes before an origin, and forecasts from this origin, or from several.
+    """Trains on the steps before an origin, and forecasts from this origin or from several.
 
     Attributes:
-        forecaster: Not fitted.
-        series: All steps.
-        ends: Number of steps after each origin, the earliest origin first; the model is trained before that one.
+        forecaster: The estimator, not fitted.
+        series: The series with all steps.
+        ends: Number of steps after each origin, earliest first; the model is trained before the earliest.
         plugins: Plugins that register the model.
     """
 
@@ -155,15 +155,15 @@ def backtest(
     """Forecasts from several origins; see `SequenceForecaster.backtest`.
 
     Args:
-        forecaster: Not fitted.
+        forecaster: The estimator, not fitted.
         s: The series, unscaled.
-        channels: Channels that it forecasts.
+        channels: Channels to forecast.
         origins: Number of origins.
-        stride: Steps from one origin to the next; None: the horizon.
-        refit: Whether to train anew at every origin.
-        season: Season of the seasonal naive forecast; None: it is looked for.
+        stride: Steps from one origin to the next; the horizon by default.
+        refit: Whether to train again at every origin.
+        season: Season of the seasonal naive forecast; detected by default.
         engine: Where to train.
-        folder: Keeps the forecasts of finished trainings, which are not repeated; None keeps nothing.
+        folder: Folder for the forecasts of finished runs, which are not repeated; None stores nothing.
     """
     horizon = whole("horizon", forecaster.horizon, at_least=1)
     count = whole("origins", origins, at_least=1)
@@ -176,8 +176,8 @@ def backtest(
             f"series {s.ids[at]!s} has {counted(int(s.lengths[at]), 'step')}, but origins={count}, stride={apart} and "
             f"horizon={horizon} need {least}: use fewer origins or a shorter stride or horizon."
         )
-    trainings = [(end,) for end in ends] if refit else [ends]
-    jobs = [OriginJob(forecaster, s, own, tuple(plugins())) for own in trainings]
+    parts = [(end,) for end in ends] if refit else [ends]
+    jobs = [OriginJob(forecaster, s, own, tuple(plugins())) for own in parts]
     found = list(_results(jobs, engine or Engine(), folder))
     forecasts = {name: np.concatenate([np.asarray(one[name]) for one in found]) for name in found[0]}
     at = [s.channels.index(name) for name in channels]
@@ -191,7 +191,7 @@ def backtest(
 
 
 def _results(jobs: Sequence[OriginJob], engine: Engine, folder: Path | None) -> Iterator[dict[str, list[Any]]]:
-    """Yields the forecasts of all jobs in order; those that are in the folder are not made again."""
+    """Yields the forecasts of all jobs in order; those in the folder are not computed again."""
     known: dict[str, dict[str, list[Any]]] = {}
     keys = [job.key for job in jobs]
     places = {key: None if folder is None else folder / f"origin-{key}.json" for key in keys}
@@ -201,7 +201,7 @@ def _results(jobs: Sequence[OriginJob], engine: Engine, folder: Path | None) -> 
     waiting = iter([job for job, key in zip(jobs, keys, strict=True) if key not in known])
     for done in carry_out(lambda: next(waiting, None), engine):
         if done.how != "result":
-            raise ValueError(f"a training of the backtest failed: {done.fault or 'its process was lost'}")
+            raise ValueError(f"a run of the backtest failed: {done.fault or 'its process was lost'}")
         key = done.job.key
         known[key] = done.result
         place = places[key]

@@ -249,13 +249,13 @@ class SequenceForecaster(SequenceEstimator):
             X: As for `fit`.
             times: As for `fit`.
             origins: Number of origins; the last one is `horizon` steps before the end of each series.
-            stride: Steps from one origin to the next; None: the horizon.
-            refit: Whether to train anew at every origin, on all steps before it; False: once, before the first origin.
-            season: Season of the seasonal naive forecast in steps; None: it is looked for.
+            stride: Steps from one origin to the next; the horizon by default.
+            refit: Whether to train again at every origin, on all steps before it, or only once before the first.
+            season: Season of the seasonal naive forecast in steps; detected by default.
             id: As for `fit`.
             time: As for `fit`.
             engine: Where to train (`chronode.engine.Engine`); by default in this process.
-            folder: Keeps the forecasts of finished trainings, so that the same call resumes after an interruption.
+            folder: Folder for the forecasts of finished runs, so that the same call resumes after an interruption.
         """
         s = replace(self._new_reader().series(X, times=times, id=id, time=time), target=None).compact()
         settings = {"origins": origins, "stride": stride, "refit": refit, "season": season, "engine": engine}

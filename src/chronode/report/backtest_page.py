@@ -1,4 +1,4 @@
-"""Page of a backtest: errors by origin, and forecasts beside what came."""
+"""Page of a backtest: errors by origin, and forecasts beside the actual values."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def write_backtest(found: Backtest, path: str | Path, *, title: str, command: st
     sections = {
         "Errors": [
             table(columns, rows, numeric=columns[1:], sortable=True),
-            paragraph("Over all origins, series, steps ahead and channels; the best first.", "small"),
+            paragraph("Over all origins, series, steps ahead and channels; best first.", "small"),
             grid(_by_origin(found), _by_step(found)),
         ],
         "Forecasts": [grid(*(_forecasts(found, row) for row in range(min(series, _MOST_SERIES))))],
@@ -74,7 +74,7 @@ def _lines(lines: dict[str, list[float]], places: range, title: str, label: str)
 
 
 def _forecasts(found: Backtest, row: int) -> str:
-    """Returns the history of a series with the forecasts from the last origin, and what came."""
+    """Plots the history of a series with the forecasts from the last origin and the actual values."""
     true = found.true[-1, row, :, 0]
     past = found.histories[row][-max(24, 4 * len(true)) :, 0]
     before, after = np.arange(1 - len(past), 1), np.arange(1, len(true) + 1)
