@@ -1,7 +1,7 @@
-"""The last values of windows step by step, from the operations that the compiler has rules for.
+"""The features of windows step by step, with operations for which the compiler has rules.
 
-An exported forecast keeps the last W steps, the newest last. What a linear start sees of them is the same as `Values`
-and `Readings` give for the padded windows of training; a test compares them.
+An exported forecast keeps the last W steps, newest last. Its features are the same as those of `Values` and `Readings`
+for the padded windows of training; a test compares them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _CLOSE = 1e-6
 
 
 class Recent(NamedTuple):
-    """The last W steps of B series, the newest last.
+    """The last W steps of B series, newest last.
 
     Attributes:
         x: `(B, W, D)` values.
         seen: `(B, W, D)` bool.
-        gaps: `(B, W)` time since the step before; 0 at the first one.
+        gaps: `(B, W)` time since the previous step; 0 at the first step.
         ages: `(B, W)` time until the newest step.
-        inside: `(B, W)` bool: whether there was such a step.
+        inside: `(B, W)` bool: whether the step exists.
         count: `(B, 1)` number of steps.
     """
 
@@ -43,7 +43,7 @@ def recent_values(recent: Recent, steps: int, gap: float, *, regular: bool) -> t
         recent: The last steps.
         steps: Number of grid points.
         gap: Time between grid points.
-        regular: Whether the steps are the grid points: there are no times, and nothing is missing.
+        regular: Whether the steps are the grid points, because there are no times and no missing values.
     """
     x, inside = recent.x, recent.inside
     if regular:
@@ -59,7 +59,7 @@ def recent_values(recent: Recent, steps: int, gap: float, *, regular: bool) -> t
 
 
 def _interpolated(x: Tensor, seen: Tensor, ages: Tensor, grid: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns `(B, G, D)` values at the ages of the grid, on lines between readings, and whether there are any."""
+    """Returns values `(B, G, D)` at the ages of the grid, interpolated linearly, and whether there are any."""
     size = x.shape[1]
     place = torch.arange(1, size + 1, dtype=x.dtype, device=x.device)[:, None]  # from 1: 0 is none
     point = grid[:, None, None]

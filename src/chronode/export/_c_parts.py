@@ -1,4 +1,4 @@
-"""The C99 of a step: of a model that has a state, or of a forecast from windows, which is made of three parts."""
+"""The C99 code of a step: of a model with a state, or of a forecast from windows, which consists of three parts."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Written:
 
     Attributes:
         constants: Definitions of arrays.
-        body: What a step does with `in`, `dt`, `state` and `y`, after the checks.
-        variables: Other variables of a step beside `in`, as they are declared.
-        costs: What a step takes.
-        tensors: The parameters as the code has them; of a forecast from windows, by the name of the part.
+        body: Code of a step that uses `in`, `dt`, `state` and `y`, after the checks.
+        variables: Declarations of the other variables of a step.
+        costs: Memory and operations of a step.
+        tensors: The parameters of the generated code; for a forecast from windows, by the name of the part.
         functions: Functions that the body calls.
     """
 
@@ -37,7 +37,7 @@ class Written:
 
 
 def write_step(graph: StepGraph, int8: bool) -> Written:
-    """Writes a model that has a state."""
+    """Writes a model with a state."""
     writer = StepWriter(graph, int8)
     body = writer.text()
     gap = "    const float gap[1] = {dt};\n" if "gap[" in body else ""
@@ -65,7 +65,7 @@ def write_window(graph: WindowGraph, int8: bool) -> Written:
 
 
 def initial(kind: str, name: str, state: str, parts: Sequence[NDArray[np.float32]]) -> str:
-    """Returns a function that begins a series."""
+    """Returns a function that starts a new series."""
     lines = []
     for i, part in enumerate(parts):
         value = number(part[0])
@@ -129,7 +129,7 @@ def _window_body(graph: WindowGraph) -> str:
 
 
 def _costs(graph: WindowGraph, writers: dict[str, StepWriter]) -> Costs:
-    """Returns the sum of the parts, of which the network runs once for each step of the window."""
+    """Returns the total of the parts; the network runs once for each step of the window."""
     costs = Costs(state=4 * sum(graph.states))
     for name, writer in writers.items():
         times = graph.window if name == "network" else 1

@@ -10,7 +10,7 @@ from ._onnx_step import OnnxWriter
 from ._window import Graph
 
 NEWEST_OPSET = 26
-"""The newest version of the operators that a released onnxruntime runs."""
+"""The newest operator set version that a released onnxruntime supports."""
 
 
 def value(name: str, *shape: int | str, kind: int | None = None) -> Any:

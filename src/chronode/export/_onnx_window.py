@@ -1,4 +1,4 @@
-"""Forecasts from windows as ONNX: a Scan through the window; in sequences, the windows are the rows of one batch."""
+"""Forecasts from windows as ONNX: a Scan over the window; in sequences, the windows are the rows of one batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._window import WindowGraph
 
 
 def window_step_model(graph: WindowGraph) -> Any:
-    """Returns (x, observed, dt, state0) to (y, next0); the state is the window."""
+    """Returns the model (x, observed, dt, state0) -> (y, next0); the state is the window."""
     from onnx import TensorProto
 
     writer, size = OnnxWriter(), graph.inputs
@@ -36,7 +36,7 @@ def window_step_model(graph: WindowGraph) -> Any:
 
 
 def window_sequence_model(graph: WindowGraph) -> Any:
-    """Returns (x, observed, dt, lengths) to (y, last, state0), as `sequence_model`."""
+    """Returns the model (x, observed, dt, lengths) -> (y, last, state0), like `sequence_model`."""
     from onnx import TensorProto
 
     writer, window, size, (total,) = OnnxWriter(), graph.window, graph.inputs, graph.states
@@ -87,7 +87,7 @@ def _windows(writer: OnnxWriter, part: str, index: str, batch: str, width: int) 
 
 
 def _answer(writer: OnnxWriter, graph: WindowGraph, state: str) -> str:
-    """Returns the answers `(N, K)` for windows `(N, S)`."""
+    """Returns the predictions `(N, K)` for windows `(N, S)`."""
     from onnx import helper
 
     window, size = graph.window, graph.inputs
@@ -116,7 +116,7 @@ def _answer(writer: OnnxWriter, graph: WindowGraph, state: str) -> str:
 
 
 def _body(graph: StepGraph) -> Any:
-    """Returns a step of the Scan: before the first observation, states keep their values."""
+    """Returns the body of the Scan: before the first observation, states do not change."""
     from onnx import TensorProto, helper
 
     writer, sizes = OnnxWriter("network_"), [*graph.states, graph.outputs]
