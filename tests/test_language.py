@@ -11,20 +11,26 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
-SOURCES = sorted((ROOT / "src").rglob("*.py"))
+SOURCES = [path for folder in ("src", "benchmarks", "docs") for path in sorted((ROOT / folder).rglob("*.py"))]
 
 # As whole words, in code as well as in text; parts of names are divided at underscores.
 NAMES = {
     "dice": "rng",
     "told": "description, text or options",
+    "anew": "again",
     "ears": "receiver",
     "mouth": "sender",
+    "trainings": "runs",
+    "whoever": "the caller, the user",
 }
 
 # As whole phrases, in text and in strings.
 PHRASES = {
     "a line each": "one line each, or a list",
     "a step each": "per step",
+    "and the like": "such as",
+    "at hand": "available",
+    "by turns": "interleaved",
     "brings its own": "has its own",
     "does not suffice": "is not enough",
     "goes on where": "resumes where",
