@@ -163,6 +163,28 @@ def test_intervals_are_columns_around_the_forecast(wave):
     assert [row["x_upper_80"] for row in wide] == [row["upper_80"] for row in rows]
 
 
+def test_forecasts_at_given_times_lie_between_the_steps(wave):
+    steps = table(chronode("predict", wave / "run", wave / "wave.csv", "--intervals", "80").out)
+    asked = ("--intervals", "80", "--at", "11.5,12,12.25")
+    rows = table(chronode("predict", wave / "run", wave / "wave.csv", *asked).out)
+    assert [float(row["t"]) for row in rows[:3]] == [11.5, 12.0, 12.25]
+    first, second = (float(row["forecast"]) for row in steps[:2])
+    last = round(float(np.sin(11.0)), 4)
+    expected = [(last + first) / 2, first, 0.75 * first + 0.25 * second]
+    assert [float(row["forecast"]) for row in rows[:3]] == pytest.approx(expected, abs=1e-5)
+    assert float(rows[1]["upper_80"]) == pytest.approx(float(steps[0]["upper_80"]), abs=1e-5)
+
+
+def test_times_that_cannot_be_forecast_are_refused(home, wave):
+    for times, message in (
+        ("11", "its last step is at 11"),
+        ("14", "2 steps ahead reach to 13"),
+        ("soon", "such as 0"),
+    ):
+        assert message in chronode("predict", wave / "run", wave / "wave.csv", "--at", times, code=2).err
+    assert "--at needs a file" in chronode("predict", home / "run", home / "vitals.csv", "--at", "3", code=2).err
+
+
 def test_evaluate_reports_how_good_the_intervals_are(wave):
     told = json.loads(chronode("evaluate", wave / "run", "--json").out)["metrics"]
     assert {"coverage 80%", "coverage 95%", "pinball", "crps"} <= set(told) and 0 <= told["coverage 80%"] <= 1

@@ -204,3 +204,29 @@ def test_time_is_not_needed():
     made = from_long({"id": ["a", "b", "a"], "x": [1, 2, 3]}, id="id")
     assert made.batch().dt is None
     assert made[0].values[:, 0].tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("clock", "times"),
+    [
+        (Clock("step", 1.0, 0), [0.0, 2.5]),
+        (Clock("3", 3.0, 10), [0.0, 1.0, 7.0]),
+        (Clock("minute", 60.0, 0, "elapsed"), [0.0, 90.25]),
+        (Clock("day", 86400.0, "2024-01-31T00:00:00"), [0.0, 1.5, 30.0]),
+        (Clock("hour", 3600.0, "2024-01-31T12:00:00Z"), [0.0, 1.0, 100.0]),
+        (Clock("day", 86400.0, "2024-01-31T00:00:00", "%d/%m/%Y"), [0.0, 29.0]),
+        (Clock("day", 86400.0, "2024-01-01T00:00:00", "quarter"), [0.0, 91.0]),
+        (Clock("day", 86400.0, "2024-01-01T00:00:00", "week"), [0.0, 7.0]),
+        (Clock("second", 1.0, "2024-01-31T00:00:00", "epoch s"), [0.0, 17.0]),
+        (Clock("second", 1.0, "2024-01-31T00:00:00", "epoch ms"), [0.0, 17.25]),
+    ],
+)
+def test_times_are_parsed_as_they_are_written(clock, times):
+    texts = [str(text) for text in clock.written(np.array(times))]
+    np.testing.assert_allclose(clock.parsed(texts), times, atol=1e-9)
+
+
+@pytest.mark.parametrize("clock", [Clock(), Clock("day", 86400.0, "2024-01-31T00:00:00", "%d/%m/%Y")])
+def test_texts_that_are_not_times_are_refused_with_an_example(clock):
+    with pytest.raises(ValueError, match=f"such as {clock.written(np.zeros(1))[0]}"):
+        clock.parsed(["later"])

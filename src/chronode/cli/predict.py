@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from .._files import check_new
+from .flags import words
 from .plugins import with_plugins
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or a file written by `chronode pack`.")]
@@ -80,6 +81,14 @@ def predict(
         bool, typer.Option("--wide", help="For forecasts, write a column per channel instead of a row per channel.")
     ] = False,
     intervals: Intervals = "",
+    at: Annotated[
+        str,
+        typer.Option(
+            "--at",
+            metavar="TIMES",
+            help="For forecasts, these times instead of the next steps: written as in the data, separated by commas.",
+        ),
+    ] = "",
     anyway: Anyway = False,
     json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
@@ -108,7 +117,10 @@ def predict(
     reading, answers = trained.reading, trained.predict(series)
     if data is not None and reading is not None and reading.relative is not None:
         margins = trained.margins(series, trained.levels(_levels(intervals)))
-        columns = forecast_columns(answers, series, reading.forecast_channels, **names, wide=wide, margins=margins)
+        options = {"wide": wide, "margins": margins, "at": words(at), "last": trained.last_values(series)}
+        columns = forecast_columns(answers, series, reading.forecast_channels, **names, **options)
+    elif at:
+        raise ValueError("--at needs a file to forecast from, and a run that was trained with --forecast.")
     elif intervals:
         raise ValueError("--intervals needs a file to forecast from, and a run that was trained with --forecast.")
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -105,6 +106,34 @@ class Clock:
         whole = (instants == instants.astype("M8[s]")).all()
         zone = "Z" if self.origin.endswith("Z") else ""
         return [f"{text}{zone}" for text in np.datetime_as_string(instants, "s" if whole else "ms").tolist()]
+
+    def parsed(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Returns times that are written as in the source; the inverse of `written`.
+
+        Example:
+            >>> Clock("hour", 3600.0, "2024-01-31T12:00:00").parsed(["2024-01-31T13:30", "2024-02-01"]).tolist()
+            [1.5, 12.0]
+        """
+        try:
+            if not isinstance(self.origin, str):
+                from ._dates import parse_elapsed
+
+                numbers = parse_elapsed(texts) / 1e6 if self.format else np.array([float(text) for text in texts])
+                return (numbers - self.origin) / self.scale
+            if self.format:
+                from ._dates import EPOCHS, parse_dates
+
+                if self.format in EPOCHS:
+                    ticks, rate = np.array([float(text) for text in texts]), EPOCHS[self.format]
+                else:
+                    ticks, rate, _ = parse_dates(texts, self.format)
+                instants = np.round(ticks / (rate / 1e6)).astype(np.int64).astype("M8[us]")
+            else:
+                instants = np.array([_instant(text) for text in texts]).astype("M8[us]")
+            return (instants - _instant(self.origin)) / np.timedelta64(1, "us") * 1e-6 / self.scale
+        except ValueError as error:
+            example = self.written(np.zeros(1))[0]
+            raise ValueError(f"{', '.join(texts)}: times must be written as in the data, such as {example}.") from error
 
     def offset(self, other: Clock) -> tuple[float, float]:
         """Returns (factor, shift) that convert times of `other` to this clock: `t * factor + shift`."""

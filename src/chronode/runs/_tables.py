@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .._files import replacing
 from ..data import UNKNOWN, Sequences
-from ..training._forecasting import future_times
+from ..training._forecasting import forecast_at, future_times
 from ..training._predict import Predictions
 
 Columns = dict[str, list[Any]]
@@ -82,6 +82,8 @@ def forecast_columns(
     time: str | None = None,
     wide: bool = False,
     margins: Mapping[float, NDArray[np.float64]] | None = None,
+    at: Sequence[str] = (),
+    last: NDArray[np.float64] | None = None,
 ) -> Columns:
     """Returns a table of what follows each series: a row per series, future time and channel.
 
@@ -94,6 +96,8 @@ def forecast_columns(
         wide: Whether there is a column per channel instead of a row.
         margins: By confidence level in percent, the half widths `(series, outputs)` of prediction intervals; they add
             columns such as "lower_80" and "upper_80".
+        at: Times to forecast instead of the next steps, written as in the source.
+        last: With `at`, the values `(series, channels)` at the last step of each series.
 
     Example:
         >>> from chronode.data import from_list
@@ -103,8 +107,15 @@ def forecast_columns(
         {'series': ['a', 'a'], 'day': [6.0, 9.0], 'channel': ['x', 'x'], 'forecast': [3.0, 4.0]}
     """
     values = np.stack(answers.values).reshape(len(data), -1, len(channels))
+    halves = {level: margin.reshape(values.shape) for level, margin in (margins or {}).items()}
+    times = future_times(data, values.shape[1])
+    if at:
+        assert last is not None
+        wanted = data.clock.parsed(at)
+        halves = {level: forecast_at(half, np.zeros_like(last), data, wanted) for level, half in halves.items()}
+        values = forecast_at(values, last, data, wanted).astype(values.dtype)
+        times = np.broadcast_to(wanted, (len(data), len(wanted)))
     horizon, width = values.shape[1:]
-    times = future_times(data, horizon)
     repeated = 1 if wide else width
     table: Columns = {id: np.repeat(data.ids, horizon * repeated).tolist()}
     ahead = np.repeat(times.ravel(), repeated)
@@ -113,8 +124,7 @@ def forecast_columns(
     else:
         table[time or "time"] = _like_before(data, data.clock.written(ahead))
     ends = {"forecast": values}
-    for level, margin in (margins or {}).items():
-        half = margin.reshape(values.shape)
+    for level, half in halves.items():
         ends |= {f"lower_{level:g}": values - half, f"upper_{level:g}": values + half}
     if not wide:
         table["channel"] = list(channels) * (len(data) * horizon)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .._checks import percents
 from .._model import SequenceModel
+from ..baselines._relative import Relative
 from ..data import Reading, Scaler, Sequences
 from ..training._calibration import USUAL_INTERVALS, interval_scores, margins_of
 from ..training._objective import Objective
@@ -115,6 +116,17 @@ class Trained:
         if not levels:
             return {}
         return dict(zip(levels, margins_of(self.model, data, levels, self.scaler), strict=True))
+
+    def last_values(self, data: Sequences) -> NDArray[np.float64]:
+        """Returns the last known value of every channel to forecast, `(N, channels)`, in its own units."""
+        assert self.reading is not None and self.reading.relative is not None
+        view = Relative(self.reading.relative)
+        batch = data.batch()
+        level = view.view(batch.x, batch.lengths, batch.observed).level.double().numpy()
+        if self.scaler is None:
+            return level
+        at = list(self.reading.relative)
+        return level * np.asarray(self.scaler.std)[at] + np.asarray(self.scaler.mean)[at]
 
     def interval_scores(self, data: Sequences, levels: Sequence[float] = ()) -> dict[str, float]:
         """Returns coverage, pinball loss and CRPS of a forecast; {} for other models without `levels`."""

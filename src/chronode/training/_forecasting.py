@@ -112,6 +112,40 @@ def future_times(s: Sequences, horizon: int) -> NDArray[np.float64]:
     return np.array(found)
 
 
+def forecast_at(
+    path: NDArray[np.float64], last: NDArray[np.float64], s: Sequences, wanted: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Returns forecasts at given times, `(N, times, C)`: on straight lines between the steps of a forecast.
+
+    Args:
+        path: `(N, horizon, C)` forecasts of the next steps.
+        last: `(N, C)` values at the last step of each series.
+        s: The series.
+        wanted: Times on the clock of `s`.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> s = from_list([[1.0, 2.0]], times=[[0.0, 2.0]])
+        >>> forecast_at(np.array([[[4.0], [8.0]]]), np.array([[2.0]]), s, np.array([3.0, 6.0])).ravel().tolist()
+        [3.0, 8.0]
+    """
+    future = future_times(s, path.shape[1])
+    ends = s.times[np.cumsum(s.lengths) - 1]
+    found = np.empty((len(s), len(wanted), path.shape[2]))
+    for row, (end, times) in enumerate(zip(ends, future, strict=True)):
+        late = wanted[(wanted <= end) | (wanted > times[-1] + 1e-9)]
+        if len(late):
+            first, most, wrong = s.clock.written(np.array([end, times[-1], late[0]]))
+            raise ValueError(
+                f"{wrong} cannot be forecast for series {s.ids[row]!s}: its last step is at {first}, and "
+                f"{counted(path.shape[1], 'step')} ahead reach to {most}. Train with a larger horizon (--forecast)."
+            )
+        for channel in range(path.shape[2]):
+            known = np.concatenate([last[row, channel : channel + 1], path[row, :, channel]])
+            found[row, :, channel] = np.interp(wanted, np.concatenate([[end], times]), known)
+    return found
+
+
 def _instants(clock: Clock, times: NDArray[np.float64]) -> NDArray[np.datetime64]:
     origin = np.datetime64(str(clock.origin).rstrip("Z"), "us")
     return origin + np.round(times * clock.scale * 1e6).astype("m8[us]")
