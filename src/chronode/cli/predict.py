@@ -86,7 +86,8 @@ def predict(
         typer.Option(
             "--at",
             metavar="TIMES",
-            help="For forecasts, these times instead of the next steps: written as in the data, separated by commas.",
+            help="For forecasts, these times instead of the next steps, written as in the data. "
+            "[example: 2024-05-01,2024-05-03]",
         ),
     ] = "",
     anyway: Anyway = False,
