@@ -113,7 +113,7 @@ def forecast_columns(
         assert last is not None
         wanted = data.clock.parsed(at)
         halves = {level: forecast_at(half, np.zeros_like(last), data, wanted) for level, half in halves.items()}
-        values = forecast_at(values, last, data, wanted).astype(values.dtype)
+        values = forecast_at(values.astype(np.float64), last, data, wanted).astype(values.dtype)
         times = np.broadcast_to(wanted, (len(data), len(wanted)))
     horizon, width = values.shape[1:]
     repeated = 1 if wide else width
