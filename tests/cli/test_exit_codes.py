@@ -53,6 +53,14 @@ def test_importing_the_command_line_imports_nothing_large(module, large):
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
 
 
+@pytest.mark.parametrize("words", [["--help"], ["train", "--help"], ["train", "--no-such-option"]])
+def test_help_and_usage_errors_import_nothing_large(words):
+    large = {"torch", "numpy", "pandas", "pydantic"}
+    code = f"import atexit, sys; atexit.register(lambda: print('large:', *{large!r} & sys.modules.keys())); {MAIN}"
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+    assert done.stdout.endswith("large:\n"), done.stdout[-200:] + done.stderr[-200:]
+
+
 def test_predicting_imports_neither_torch_dynamo_nor_matplotlib(here, vitals):
     chronode("train", vitals, *VITALS, *QUICK, "--epochs", 1, "-o", "run")
     code = "import sys; from chronode.runs import Trained; t = Trained.load('run'); "

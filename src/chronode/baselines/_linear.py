@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .._optimizers import without_compiler
+
 RIDGE_PENALTIES = tuple(10.0**power for power in range(-7, 4))
 LOGISTIC_PENALTIES = (1.0, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4)
 _ITERATIONS = 40
@@ -182,7 +184,7 @@ def _logistic_path(x: Tensor, y: Tensor, penalties: Sequence[float], classes: in
 
 
 def _minimise(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, penalty: float) -> None:
-    optimizer = torch.optim.LBFGS([weight, bias], max_iter=_ITERATIONS, line_search_fn="strong_wolfe")
+    optimizer = without_compiler(torch.optim.LBFGS)([weight, bias], max_iter=_ITERATIONS, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:
         optimizer.zero_grad()

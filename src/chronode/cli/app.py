@@ -23,6 +23,8 @@ app = typer.Typer(
     "setting or file.",
     no_args_is_help=True,
     add_completion=False,
+    # A value of its own for --help: without one, Typer imports Pydantic to convert it.
+    context_settings={"default_map": {"help": False}},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

@@ -13,6 +13,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from .._model import SequenceModel
+from .._optimizers import without_compiler
 from ..data import UNKNOWN, Batch, Sequences
 from . import _faults as faults
 from ._events import BatchDone, Epoch, EpochDone, Event, Hooks, Interrupted, SavedFacts
@@ -76,7 +77,7 @@ class Training:
             options["alpha"] = s.smoothing
         makers = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
         makers |= {"sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop}
-        return makers[s.optimizer](parameters, **options)
+        return without_compiler(makers[s.optimizer])(parameters, **options)
 
     def begin(
         self, optimizer: torch.optim.Optimizer, device: torch.device, backward: Callable[[Tensor], object]
