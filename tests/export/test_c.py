@@ -39,6 +39,7 @@ def test_the_folder_checks_itself_where_there_is_only_a_compiler(tmp_path, optio
     exported(tmp_path / "here", **options)
     there = shutil.copytree(tmp_path / "here", tmp_path / "there")
     shutil.rmtree(tmp_path / "here")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["there"]
     done = subprocess.run(
         ["make", "check"],
         cwd=there,

@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from commands import MAIN, chronode
@@ -176,6 +178,38 @@ def test_sigterm_writes_the_states(home):
     stream = Stream(home / "run")
     stream.load(state)
     assert len(stream) == 1
+
+
+def test_the_commands_of_the_readme_run_as_they_stand(home, tmp_path):
+    """By a shell, in a folder that has the run and the events."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text().splitlines()
+    commands = [line for line in readme if line.startswith(("chronode stream", "chronode pack"))]
+    assert len(commands) == 2
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "chronode"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{MAIN}" "$@"\n')
+    program.chmod(0o755)
+    shutil.copytree(home / "run", tmp_path / "runs" / "charts")
+    lines = as_lines(events(home / "new.csv"))
+    (tmp_path / "events.jsonl").write_text("\n".join(lines) + "\n")
+    environment = {**os.environ, "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
+    for command in commands:
+        done = subprocess.run(command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "predictions.jsonl").read_text() == answered(Stream(home / "run"), lines)[0]
+    row = events(home / "new.csv")[0]
+    given = row["charted_at"], {name: row[name] for name in ("hr", "temp")}
+    packed, whole = Stream(tmp_path / "charts.chronode"), Stream(home / "run")
+    assert packed.observe("a", *given) == whole.observe("a", *given)
+
+
+def test_the_rate_is_measured_both_ways():
+    from chronode.stream._bench import as_markdown, time_stream
+
+    timings = time_stream(1, ids=200, batch=64)
+    assert [one.way for one in timings] == ["observe_many", "lines"]
+    assert all(one.per_minute > 0 and (one.ids, one.batch) == (200, 64) for one in timings)
+    assert as_markdown(timings).count("1,000,000") == 2
 
 
 def test_wrong_options(home, tmp_path):

@@ -137,8 +137,10 @@ class StepEmitter:
             u = write("Add", *args, one)
             exact = write("Mul", write("Log", u), write("Div", *args, write("Sub", u, one)))
             made = write("Where", write("Equal", u, one), *args, exact)
-        elif node.op == "remainder":
-            made = write("Sub", args[0], write("Mul", write("Floor", write("Div", *args)), args[1]))
+        elif node.op == "remainder":  # fmod is exact; the remainder has the sign of the divisor
+            rest, zero = write("Mod", *args, fmod=1), self.writer.number(0.0)
+            opposite = write("Less", write("Mul", rest, args[1]), zero)
+            made = write("Where", opposite, write("Add", rest, args[1]), rest)
         else:
             raise ValueError(f"this model cannot be exported to ONNX: its step uses {node.op}.")
         wide = [any(_wide(arg)[axis] for arg in node.args) for axis in range(len(node.shape))]
