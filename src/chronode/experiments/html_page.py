@@ -41,7 +41,7 @@ def write_index(tables: Sequence[Table], papers: Mapping[str, str], path: Path) 
     }
     if drawn:
         sections = {"Paper against ours": [grid(*drawn)], **sections}
-    foot = "Written by `make results` from the ledger (results/*.jsonl). RESULTS.md tells how the numbers were made."
+    foot = "Written by `make results` from the ledger (results/*.jsonl). RESULTS.md explains how the numbers were obtained."
     return write_page(path, page("Results of chronode", cards(facts), sections, script=True, foot=foot))
 
 

@@ -1,4 +1,4 @@
-"""Reasons why a number of ours is worse than that of the paper, each with the experiment that shows it."""
+"""Reasons why a number is worse than that of the paper, each with the experiment that shows it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COLUMNS = ("recipe", "column", "model", "reason")
 
 
 class Reasons:
-    """The lines of `results/reasons.csv`; an empty column or model stands for all of them.
+    """The lines of `results/reasons.csv`; an empty column or model matches all.
 
     Args:
         path: The file; without it there are no reasons.
@@ -31,7 +31,7 @@ class Reasons:
                 raise ValueError(f"{path}, line {number}: needs the columns {', '.join(COLUMNS)}, got {line}.")
 
     def find(self, recipe: Recipe, row: TableRow) -> str | None:
-        """Returns the reason for a row; the first line that fits it."""
+        """Returns the reason for a row, from the first line that matches it."""
         wanted = {"recipe": recipe.name, "column": row.number.column, "model": row.number.label}
         for line in self._lines:
             if all(line[name] in ("", value) for name, value in wanted.items()):

@@ -50,12 +50,12 @@ class StepGraph:
 
     @property
     def inputs(self) -> int:
-        """Channels."""
+        """Number of input channels."""
         return len(self.deployment.channels)
 
     @property
     def outputs(self) -> int:
-        """Numbers of an answer."""
+        """Number of outputs."""
         return self.traced.y
 
     @property

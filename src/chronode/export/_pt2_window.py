@@ -1,4 +1,4 @@
-"""Forecasts from windows by torch.export: the windows that end at all steps are the rows of one batch."""
+"""Forecasts from windows with torch.export: the windows that end at each step are the rows of one batch."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ._window import WindowGraph
 
 
 class WindowSequence(nn.Module):
-    """(x, observed, dt, lengths) to (y, last, state), as `Sequence`.
+    """Maps (x, observed, dt, lengths) to (y, last, state), like `Sequence`.
 
     Args:
         graph: The parts of a step.
-        tensors: Other parameters than the model's, by the name of the part.
+        tensors: Parameters that replace those of the model, by the name of the part.
     """
 
     def __init__(self, graph: WindowGraph, tensors: dict[str, list[NDArray[Any]]] | None = None):

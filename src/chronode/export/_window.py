@@ -1,8 +1,8 @@
-"""Forecasts from windows: the parts of a step that sees the last observations, as cells.
+"""Forecasts from windows: the parts of a step that reads the last observations, as cells.
 
-window: the last W observations -> level and scale of the window, and what the linear start gives
-network: one step of the layers through the window, relative to its level and scale
-answer: head, linear start, and back to the units of the target
+window: the last W observations -> level and scale of the window, and the output of the linear start
+network: one step of the layers over the window, relative to its level and scale
+answer: head, linear start, and conversion to the units of the target
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from ._reference import Series
 
 
 class WindowCell(Cell):
-    """A window in, `(level, scale, start)` out: `2 C + K` numbers; the window is `values, observed, gaps, ages, count`.
+    """Maps a window `values, observed, gaps, ages, count` to `(level, scale, start)`: `2 C + K` numbers.
 
-    Values and flags are `(W, D)`, the newest last; an age is the time from an observation to the newest.
+    Values and flags are `(W, D)`, newest last; an age is the time from an observation to the newest.
     """
 
     def __init__(self, deployment: Deployment):
@@ -67,7 +67,7 @@ class WindowCell(Cell):
 
 
 class NetworkCell(Cell):
-    """One step of the layers: `(values, observed, level, scale)` in, their output out."""
+    """One step of the layers: maps `(values, observed, level, scale)` to their output."""
 
     def __init__(self, deployment: Deployment):
         model = deployment.model
@@ -78,7 +78,7 @@ class NetworkCell(Cell):
         self.channels, self.output_size = model.layer.input_size, model.layer.output_size
 
     def initial_state(self, batch: int, like: Tensor) -> State:
-        """That of all layers."""
+        """Returns the state of all layers."""
         return self.steps.initial_state(batch, like)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
@@ -91,7 +91,7 @@ class NetworkCell(Cell):
 
 
 class AnswerCell(Cell):
-    """`(output of the layers, level, scale, start)` in, the forecast out."""
+    """Maps `(output of the layers, level, scale, start)` to the forecast."""
 
     def __init__(self, deployment: Deployment):
         model = deployment.model
@@ -115,12 +115,12 @@ class AnswerCell(Cell):
 
 @dataclass(frozen=True)
 class WindowGraph:
-    """A step of a forecast from windows: the window is pushed on, measured, run through the layers, and answered.
+    """A step of a forecast from windows: the window is shifted, measured and run through the layers and the head.
 
     The state is the window, in one part: `values, observed, gaps, ages, count`.
 
     Attributes:
-        deployment: What is exported.
+        deployment: The model to export.
         measure: A `WindowCell`.
         network: A `NetworkCell`.
         answer: An `AnswerCell`.
@@ -149,12 +149,12 @@ class WindowGraph:
 
     @property
     def inputs(self) -> int:
-        """Channels."""
+        """Number of input channels."""
         return len(self.deployment.channels)
 
     @property
     def outputs(self) -> int:
-        """Numbers of an answer."""
+        """Number of outputs."""
         return self.answer.outputs
 
     @property
@@ -168,15 +168,15 @@ class WindowGraph:
         return [np.zeros(size, np.float32) for size in self.states]
 
     def facts(self) -> dict[str, Any]:
-        """Names, units and the first state, for the metadata of a file."""
+        """Names, units and the initial state, for the metadata of a file."""
         return facts(self.deployment, self.initial_state)
 
     def run(self, series: Series, tensors: dict[str, list[NDArray[Any]]] | None = None) -> NDArray[np.float32]:
-        """`(B, T, K)` the answers after each step, by the traced operations.
+        """Returns the predictions `(B, T, K)` after each step, computed with the traced operations.
 
         Args:
-            series: What is observed.
-            tensors: Other parameters than the model's, by the name of the part.
+            series: The observations.
+            tensors: Parameters that replace those of the model, by the name of the part.
         """
         from ._pt2_window import WindowSequence  # which is made of this graph
 
