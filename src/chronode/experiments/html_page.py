@@ -40,8 +40,8 @@ def write_index(tables: Sequence[Table], papers: Mapping[str, str], path: Path) 
         "All numbers": [paragraph(note, "small"), table(columns, rows, numeric=_NUMERIC, sortable=True)],
     }
     if drawn:
-        sections = {"Paper against ours": [grid(*drawn)], **sections}
-    foot = "Written by `make results` from the ledger (results/*.jsonl). RESULTS.md explains how the numbers were obtained."
+        sections = {"Papers and chronode": [grid(*drawn)], **sections}
+    foot = "Written by `make results` from the ledger (results/*.jsonl). RESULTS.md explains how to reproduce them."
     return write_page(path, page("Results of chronode", cards(facts), sections, script=True, foot=foot))
 
 
