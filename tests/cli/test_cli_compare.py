@@ -59,9 +59,9 @@ def test_compare_takes_a_file(tmp_path):
 def test_sweep_searches_tests_the_best_and_writes_a_config_for_train(tmp_path):
     folder = tmp_path / "sweep"
     command = ("sweep", "bitstream", "--model", "unicornn", *SMALL, "--range", "layers=1,2", "--fix", "dropout=0.1")
-    command = (*command, "--batch-size", "32", "-o", str(folder))
+    command = (*command, "--range", "lr=1e-3:1e-2:log", "--batch-size", "32", "-o", str(folder))
     told = run(*command, "--trials", "2").stdout
-    assert "searching unicornn: learning_rate 0.0001:0.032:log, layers 1,2, delta_t 0.01:0.5:log, alpha 0:31" in told
+    assert "searching unicornn: learning_rate 0.001:0.01:log, layers 1,2, delta_t 0.01:0.5:log, alpha 0:31" in told
     assert "2/2  trial 1: accuracy" in told
     assert f"next: chronode train --config {folder / 'best.yaml'}" in told
     found = json.loads(run(*command, "--trials", "3", "--json").stdout)

@@ -136,3 +136,22 @@ def test_a_row_per_series_and_an_index_of_pandas(here):
     assert "1 channel (x)" in out
     assert "note: column 'Unnamed: 0' holds row numbers (an unnamed index): dropped." in out
     assert table(chronode("predict", "other", "b.csv").out)[0]["channel"] == "x"
+
+
+def test_times_that_go_back_are_sorted_with_a_note_on_the_screen(here):
+    rows = [f"p{i:02d},{5 - t},{t + i % 2},{'ab'[i % 2]}" for i in range(20) for t in range(5)]
+    (here / "a.csv").write_text("\n".join(["who,t,x,y", *rows]))
+    done = chronode("train", "a.csv", "--id", "who", "--time", "t", "--target", "y", *QUICK, "--epochs", 1, "-o", "run")
+    assert "80 times went back within one id (first at row 2): the rows were sorted by time." in done.out + done.err
+    assert "80 times went back" in chronode("predict", "run", "a.csv").err
+
+
+def test_errors_name_options_and_related_columns_only(here):
+    rows = [f"p{i:02d},{t},{'red' if t % 2 else 'blue'},{'ab'[i % 2]}" for i in range(20) for t in range(5)]
+    (here / "a.csv").write_text("\n".join(["who,t,colour,y", *rows]))
+    asked = ("train", "a.csv", "--id", "who", "--time", "t")
+    error = chronode(*asked, "--target", "y", code=2).err
+    assert "--categorical codes" in error and "categorical=" not in error
+    error = chronode(*asked, "--target", "pulse", code=2).err
+    assert "--target pulse is not a column" in error and "Did you mean" not in error
+    assert "Did you mean 'colour'?" in chronode(*asked, "--target", "color", code=2).err
