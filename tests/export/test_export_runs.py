@@ -9,7 +9,7 @@ from commands import QUICK, chronode, write_vitals
 
 import chronode as package
 from chronode.export import export
-from chronode.export._reference import answers, irregular
+from chronode.export._reference import Series, answers, irregular
 from chronode.runs import Trained
 
 needs_compiler = pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="needs a C compiler")
@@ -133,10 +133,25 @@ def test_a_linear_start_that_needs_whole_series_is_refused_with_the_start_to_tra
     assert not (tmp_path / "none").exists()
 
 
-def test_a_forecast_from_windows_needs_its_run(tmp_path):
+def test_a_forecast_from_windows_needs_their_length(tmp_path):
     model = package.SequenceModel.build(package.ModelSpec("gru", 2, 2, hidden_size=4, relative=(0, 1)))
-    with pytest.raises(ValueError, match="exported from its run, which knows the length of the windows"):
+    with pytest.raises(ValueError, match="this is a forecast from windows: pass window="):
         package.export(model, tmp_path)
+    other = package.SequenceModel.build(package.ModelSpec("gru", 2, 2, hidden_size=4))
+    with pytest.raises(ValueError, match="this is not a forecast from windows: leave window out"):
+        package.export(other, tmp_path, window=3)
+
+
+@needs_compiler
+def test_a_forecaster_exports_its_model(tmp_path):
+    waves = np.sin(0.5 * np.arange(40) + np.arange(12)[:, None]).astype(np.float32)
+    fitted = package.SequenceForecaster("gru", horizon=2, hidden_size=4, window=6, epochs=1, random_state=0)
+    fitted.fit(waves)
+    done = package.export(fitted.model_, tmp_path, scaler=fitted.scaler_, window=fitted.window_)
+    x = waves[:, :, None]
+    series = Series(x, np.ones(x.shape, bool), np.ones(waves.shape, np.float32))
+    found = done.runner().run(done.graph, series)[:, -1]
+    np.testing.assert_allclose(found, fitted.predict(waves)[..., 0], atol=1e-5)
 
 
 WRONG = [

@@ -69,6 +69,7 @@ def export(
     classes: Sequence[str] | None = None,
     scaler: Scaler | None = None,
     unit: str = "step",
+    window: int | None = None,
     force: bool = False,
 ) -> Exported:
     """Writes a trained model as files that do not require Python.
@@ -83,10 +84,11 @@ def export(
             of any length).
         weights: "float32", or for C also "int8": 8 bits and a scale per row.
         math: For C: "library" calls math.h, "builtin" needs no library.
-        channels: Names of the inputs. This and the next three arguments are only for models without a run folder.
+        channels: Names of the inputs. This and the next four arguments are only for models without a run folder.
         classes: Names of the classes, if the outputs are logits.
         scaler: Scaling of inputs, dt and numeric targets.
-        unit: Unit of dt.
+        unit: Unit of dt; "step" for series without times.
+        window: Number of steps that a forecast from windows uses, such as `SequenceForecaster.window_`.
         force: Whether files in the folder may be overwritten.
 
     Example:
@@ -104,7 +106,7 @@ def export(
         name = "weights" if weights != "float32" else "math"
         raise ValueError(f"{name} requires format='c'.")
     folder = check_new_folder(Path(folder), "folder", force=force)
-    given = {"channels": channels, "classes": classes, "scaler": scaler}
+    given = {"channels": channels, "classes": classes, "scaler": scaler, "window": window}
     deployment = _deployment(model, {name: value for name, value in given.items() if value is not None}, unit)
     graph = WindowGraph.of(deployment) if deployment.window else StepGraph.of(deployment)
     if format != "c":

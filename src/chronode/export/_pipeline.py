@@ -55,10 +55,12 @@ class Deployment:
         classes: tuple[str, ...] | None = None,
         scaler: Scaler | None = None,
         unit: str = "step",
+        window: int = 0,
     ) -> Deployment:
         """Returns the deployment of a model without a run folder."""
-        if model.relative is not None:
-            raise ValueError("a forecast from windows is exported from its run, which knows the length of the windows.")
+        if (model.relative is None) != (window == 0):
+            cure = "pass window=...: the number of its steps" if window == 0 else "leave window out"
+            raise ValueError(f"this is {'not ' if window else ''}a forecast from windows: {cure}.")
         inputs, count = model.layer.input_size, model.head.out_features
         names = channels or (scaler.channels if scaler is not None else tuple(f"x{i}" for i in range(inputs)))
         for what, given, wanted in (("channels", names, inputs), ("classes", classes, count)):
@@ -75,6 +77,7 @@ class Deployment:
             target_scaler,
             unit,
             1.0 if scaler is None else scaler.dt,
+            window,
         )
 
     @classmethod
