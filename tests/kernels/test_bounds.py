@@ -103,7 +103,7 @@ COMPILED = ("mmrnn", "unicornn", "ltc", "irnn", "sru", "indrnn", "ernn")
 
 
 def check_compiled(name, export):
-    """A compiled or exported layer refuses wrong lengths in the kernel: its door no longer looks at values."""
+    """A compiled or exported layer refuses wrong lengths in the kernel: its checks no longer look at values."""
     layer = chronode.create(name, 3, 6)
     x, dt = torch.randn(4, STEPS, 3), torch.rand(4, STEPS)
     right = torch.tensor([3, STEPS, 1, 4])

@@ -1,12 +1,11 @@
-"""`check_cell` catches faults of the driver, the door and the layer too, so that a sound cell shows them."""
+"""`check_cell` catches faults of the driver, the input checks and the layer too, so that a sound cell shows them."""
 
 import pytest
 import torch
 from leaky_cell import Leaky, check_only, register_mine
 from torch import nn
 
-from chronode.nn import Layer
-from chronode.nn import _door as door
+from chronode.nn import Layer, _inputs
 from chronode.nn import _driver as driver
 
 register = pytest.fixture(register_mine)
@@ -40,15 +39,15 @@ FAULTY_MACHINERY = {
         ("low_memory",),
     ),
     "t is ignored": (
-        (door, "_gaps", lambda gaps: lambda call, dt, t, *rest: gaps(call, dt, None, *rest)),
+        (_inputs, "_gaps", lambda gaps: lambda call, dt, t, *rest: gaps(call, dt, None, *rest)),
         ("times_are_gaps",),
     ),
     "a number for dt is ignored": (
-        (door, "_per_step", lambda f: lambda name, v, *rest: f(name, v if isinstance(v, torch.Tensor) else 1.0, *rest)),
+        (_inputs, "_per_step", lambda f: lambda n, v, *rest: f(n, v if isinstance(v, torch.Tensor) else 1.0, *rest)),
         ("gaps_in_every_shape",),
     ),
     "batch_first is ignored": (
-        (door, "_time_major", lambda _: lambda x, call, unbatched: x.unsqueeze(1) if unbatched else x.transpose(0, 1)),
+        (_inputs, "_time_major", lambda _: lambda x, call, one: x.unsqueeze(1) if one else x.transpose(0, 1)),
         ("time_first",),
     ),
     "the carried state is ignored": (

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from .._checks import whole
 from .._model import SequenceModel
-from ..nn import _door as door
 from ..nn import _driver as driver
 from ..nn._cell import Cell, State, Step
+from ..nn._inputs import Call, check_inputs
 from ..nn._layer import Layer
 from ..nn._registry import create
 
@@ -109,9 +109,9 @@ class Instrumented:
     ) -> Inputs:
         """Checks the arguments of a layer; missing values are filled in by its encoder."""
         layer = self.layer
-        call = door.Call(layer.input_size, layer.batch_first, torch.float64, layer.missing)
+        call = Call(layer.input_size, layer.batch_first, torch.float64, layer.missing)
         x = x.double() if isinstance(x, Tensor) and x.dtype.is_floating_point else x
-        batch = door.enter(call, x, dt, t, lengths, observed, has_state=False)
+        batch = check_inputs(call, x, dt, t, lengths, observed, has_state=False)
         values = batch.x
         for encoder in cast(list[Cell], list(layer.encoders)):
             start = encoder.initial_state(values.shape[1], values)

@@ -204,7 +204,7 @@ class ObservationCell(Cell):
 
         y = answer(head(layers(values, gaps)) + start(values, gaps))
 
-    Its input is `(x, observed)`, `2 D` features, as the layer's door gives them. State: those of the encoder and of all
+    Its input is `(x, observed)`, `2 D` features, as the layer receives them. State: those of the encoder and of all
     layers, then that of the linear start.
     """
 

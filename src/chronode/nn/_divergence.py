@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from torch import Tensor
 
 from ..kernels._modes import may_look
-from ._door import LayerInput
+from ._inputs import LayerInput
 
 LONG_GAP = 30.0
 """Gaps up to this length count as short: then only the final states are checked, which is cheap."""

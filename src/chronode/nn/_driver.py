@@ -1,6 +1,6 @@
 """The loop over time, the only one in the package.
 
-Everything here is time-major, `x (T, B, D)` and `dt (T, B, 1)`, and trusts its arguments: `_door.py` has checked
+Everything here is time-major, `x (T, B, D)` and `dt (T, B, 1)`, and trusts its arguments: `_inputs.py` has checked
 them, set padded inputs to 0 and padded `dt` to 0.
 """
 

@@ -14,9 +14,9 @@ from .. import kernels
 from .._checks import flag, number, one_of, whole
 from . import _changes as changes
 from . import _divergence as divergence
-from . import _door as door
 from . import _driver as driver
 from ._cell import Cell, State
+from ._inputs import Call, LayerInput, check_inputs
 from ._missing import ForwardFill
 from ._settings import LAYER_SETTINGS, cell_settings
 from ._step_cache import StepCache
@@ -141,7 +141,7 @@ class Layer(nn.Module):
             differ in size, smaller states are padded with zeros).
         """
         unbatched = isinstance(x, Tensor) and x.dim() == 2
-        batch = door.enter(self.call(), x, dt, t, lengths, observed, state is not None)
+        batch = check_inputs(self.call(), x, dt, t, lengths, observed, state is not None)
         y, states = self._run(batch, self.unpack(state, batch.x, unbatched))
         if unbatched:
             return y.squeeze(0 if self.outputs == "last" else 1), self.pack(states, unbatched)
@@ -149,7 +149,7 @@ class Layer(nn.Module):
             y = y.transpose(0, 1)
         return y, self.pack(states, unbatched)
 
-    def _run(self, batch: door.LayerInput, states: list[State]) -> tuple[Tensor, list[State]]:
+    def _run(self, batch: LayerInput, states: list[State]) -> tuple[Tensor, list[State]]:
         y, states = self._run_stack(batch, states)
         divergence.warn(self.cell_class.__name__, y, states, batch)
         return y, states
@@ -198,7 +198,7 @@ class Layer(nn.Module):
 
     # ---- the stack ------------------------------------------------------------------------------------
 
-    def _run_stack(self, batch: door.LayerInput, states: list[State]) -> tuple[Tensor, list[State]]:
+    def _run_stack(self, batch: LayerInput, states: list[State]) -> tuple[Tensor, list[State]]:
         directions = 2 if self.bidirectional else 1
         masks = self._dropout_masks(batch.x)
         plan = driver.Plan(batch.lengths, memory=self.memory)
@@ -231,9 +231,7 @@ class Layer(nn.Module):
             levels.append([y] * directions)
         return levels[-1][0], after
 
-    def _encode(
-        self, batch: door.LayerInput, states: list[State], plan: driver.Plan
-    ) -> tuple[list[Tensor], list[State]]:
+    def _encode(self, batch: LayerInput, states: list[State], plan: driver.Plan) -> tuple[list[Tensor], list[State]]:
         """Returns the input of the first cell of each direction, and the states of the encoders."""
         if not self.encoders:
             return [batch.x] * (2 if self.bidirectional else 1), []
@@ -332,10 +330,10 @@ class Layer(nn.Module):
         described = cell_settings(self.cell_class, self.settings, 0, self.num_layers, defaults=True)
         return own | {key: value for key, value in described.items() if key not in buffers}
 
-    def call(self) -> door.Call:
+    def call(self) -> Call:
         """Returns the properties of this layer that the argument checks need."""
         dtype = next(self.parameters()).dtype
-        return door.Call(self.input_size, self.batch_first, dtype, self.missing, max_gap=self.max_gap)
+        return Call(self.input_size, self.batch_first, dtype, self.missing, max_gap=self.max_gap)
 
     def extra_repr(self) -> str:
         """Returns the sizes and every setting that differs from its default."""

@@ -12,8 +12,8 @@ from torch import Tensor
 from .. import kernels
 from .._checks import whole
 from . import _changes as changes
-from . import _door as door
 from ._cell import Cell, State
+from ._inputs import LayerInput, check_inputs, shape
 
 if TYPE_CHECKING:
     from ._layer import Layer
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 def enter_step(
     layer: Layer, x: Tensor, dt: Tensor | float, observed: Tensor | None, has_state: bool = True
-) -> door.LayerInput:
+) -> LayerInput:
     """Checks the arguments of a step, `x (B, D)` or `(D,)`, and converts them to the form that the driver uses."""
     if layer.bidirectional:
         raise ValueError("step does not support a bidirectional layer, which needs the whole sequence; use forward.")
     if not isinstance(x, Tensor) or x.dim() not in (1, 2):
-        raise ValueError(f"x must have shape (batch, features) or (features,), got {door.shape(x)}.")
+        raise ValueError(f"x must have shape (batch, features) or (features,), got {shape(x)}.")
     axis = 0 if x.dim() == 1 or not layer.batch_first else 1
     if isinstance(dt, Tensor) and dt.dim() > 0:
         if tuple(dt.shape) not in ((x[..., 0].shape), (*x.shape[:-1], 1)):
-            raise ValueError(f"dt must be a number or have shape {(*x.shape[:-1], 1)}, got {door.shape(dt)}.")
+            raise ValueError(f"dt must be a number or have shape {(*x.shape[:-1], 1)}, got {shape(dt)}.")
         dt = dt.reshape(x.shape[:-1]).unsqueeze(axis)
     seen = observed.unsqueeze(axis) if isinstance(observed, Tensor) else observed
     call = layer.call()._replace(one_step=True)
-    return door.enter(call, x.unsqueeze(axis), dt, None, None, seen, has_state)
+    return check_inputs(call, x.unsqueeze(axis), dt, None, None, seen, has_state)
 
 
 class Stepper:
@@ -132,9 +132,7 @@ class Stepper:
         else:
             entered = enter_step(self.layer, x, dt, observed)
             if x.shape != self._shape:
-                raise ValueError(
-                    f"x must have shape {self._shape}, for which this stepper was made; got {door.shape(x)}."
-                )
+                raise ValueError(f"x must have shape {self._shape}, for which this stepper was made; got {shape(x)}.")
             seen, self._gap = entered.x[0], math.nan
             self._dt.copy_(entered.dt[0])
         y = self._run(seen.view(self._dt.shape[0], -1))

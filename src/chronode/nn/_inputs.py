@@ -45,7 +45,7 @@ class Call(NamedTuple):
         return "(batch, time, features)" if self.batch_first else "(time, batch, features)"
 
 
-def enter(
+def check_inputs(
     call: Call,
     x: Tensor,
     dt: Times | None,
