@@ -3,18 +3,20 @@
     python benchmarks/defaults.py [NAME ...] [--seeds 3]
 
 Every figure is stored in benchmarks/defaults.json as soon as it is known; what is there is not computed again.
-benchmarks/defaults.md is the table.
+benchmarks/defaults.md is the table. The data set physionet-2012 (five random splits of set a) is downloaded and takes
+hours; it is only measured if it is named.
 """
 
 import argparse
 import json
-import time
+import tempfile
 import warnings
 from pathlib import Path
 
 import numpy as np
 
-from chronode.baselines import find_season
+from chronode.baselines import find_season, summaries
+from chronode.data import from_list
 from chronode.estimators import SequenceClassifier, SequenceForecaster, SequenceRegressor
 
 HERE = Path(__file__).parent
@@ -24,6 +26,7 @@ VALUES = ["Covid3Month", "CardanoSentiment", "diabetes"]
 SERIES = {"co2": 52, "sunspots": 20, "elnino": 24, "nile": 10, "realgdp": 8, "unemp": 8, "cpi": 8}
 SERIES |= {"airline": 12, "lynx": 10, "shampoo": 6}
 ORIGINS = 3
+STAYS = "physionet-2012"
 
 
 def parts(name):
@@ -71,24 +74,69 @@ def holes(X, share=0.3):
     return made
 
 
-def classify(name, seeds):
-    """Accuracies, or R² of numbers."""
+def irregular(X, share=0.3):
+    """The same series without a share of their steps, and the times of the others."""
+    rng = np.random.default_rng(0)
+    kept = [np.flatnonzero(rng.random(np.shape(x)[1]) >= share) for x in X]
+    kept = [steps if len(steps) > 1 else np.arange(2) for steps in kept]
+    return [np.asarray(x)[:, steps] for x, steps in zip(X, kept, strict=True)], [steps.astype(float) for steps in kept]
+
+
+def features(X):
+    """Summaries of each series, for scikit-learn."""
+    batch = from_list([np.asarray(x, dtype=float).T for x in X]).batch()
+    return np.nan_to_num(summaries(batch.x, **batch.times).numpy())
+
+
+def classify(name, column, seed):
+    """Accuracy, or R² of numbers; None where a method cannot be used."""
+    X, y, test, truth = parts(name)
+    numbers = name in VALUES
+    kind = SequenceRegressor if numbers else SequenceClassifier
+    if column == "chronode":
+        return kind(random_state=seed).fit(list(X), y).score(list(test), truth)
+    if column == "chronode, 30% missing":
+        return kind(random_state=seed, missing=True).fit(holes(X), y).score(holes(test), truth)
+    if column == "chronode, irregular":
+        (X, times), (test, later) = irregular(X), irregular(test)
+        return kind(random_state=seed).fit(X, y, times=times).score(test, truth, times=later)
+    if column == "1-NN DTW":
+        from aeon.classification.distance_based import KNeighborsTimeSeriesClassifier
+
+        return KNeighborsTimeSeriesClassifier(distance="dtw").fit(X, y).score(test, truth)
+    if column == "ridge":
+        from sklearn.linear_model import RidgeClassifierCV, RidgeCV
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        model = (RidgeCV if numbers else RidgeClassifierCV)(alphas=np.logspace(-3, 3, 13))
+        return make_pipeline(StandardScaler(), model).fit(features(X), y).score(features(test), truth)
     from aeon.classification.convolution_based import MiniRocketClassifier
-    from aeon.classification.distance_based import KNeighborsTimeSeriesClassifier
     from aeon.regression.convolution_based import MiniRocketRegressor
 
-    X, y, test, truth = parts(name)
-    kind = SequenceRegressor if name in VALUES else SequenceClassifier
-    yield "chronode", [kind(random_state=seed).fit(list(X), y).score(list(test), truth) for seed in range(seeds)]
-    if name not in VALUES:
-        missing = kind(random_state=0, missing=True).fit(holes(X), y)
-        yield "chronode, 30% missing", [missing.score(holes(test), truth)]
-        yield "1-NN DTW", [KNeighborsTimeSeriesClassifier(distance="dtw").fit(X, y).score(test, truth)]
-    rocket = MiniRocketRegressor if name in VALUES else MiniRocketClassifier
     try:
-        yield "MiniRocket", [rocket(random_state=seed).fit(X, y).score(test, truth) for seed in range(seeds)]
-    except ValueError as error:  # unequal lengths, or too short
-        print(f"{name}: MiniRocket: {error}")
+        return (
+            (MiniRocketRegressor if numbers else MiniRocketClassifier)(random_state=seed).fit(X, y).score(test, truth)
+        )
+    except ValueError:  # unequal lengths, or fewer than nine steps
+        return None
+
+
+def columns_of(name):
+    """Column -> whether it depends on the seed."""
+    if name in VALUES:
+        return {"chronode": True, "ridge": False, "MiniRocket": True}
+    more = {"chronode, 30% missing": False, "chronode, irregular": False, "1-NN DTW": False, "ridge": False}
+    return {"chronode": True, **more, "MiniRocket": True}
+
+
+def stays(name, column, seed):
+    """AUROC of a random split of the stays of set a, with `chronode train`'s defaults; the best baseline's."""
+    from chronode.runs import Config, train_run
+
+    config = Config.from_dict({"data": {"source": name, "protocol": "paper"}, "training": {"seed": seed}})
+    summary = train_run(config, Path(tempfile.mkdtemp()) / "run").summary
+    return summary["test"]["auroc"]
 
 
 def forecast(name, seeds):
@@ -128,7 +176,9 @@ def table(found):
         "`python benchmarks/defaults.py`; see there for the data sets.",
         "",
     ]
+    found = {name: {key: own for key, own in row.items() if None not in own} for name, row in found.items()}
     groups = {"Classes: accuracy": CLASSES, "Numbers: R²": VALUES, "Forecasts: mean absolute error": list(SERIES)}
+    groups["Stays in intensive care: AUROC of five random splits"] = [STAYS]
     for title, names in groups.items():
         rows = {name: found[name] for name in names if name in found}
         columns = list(dict.fromkeys(key for row in rows.values() for key in row if key != "seconds"))
@@ -154,11 +204,25 @@ def summary(title, rows):
             f"{np.mean(ar):.3f}; worse than the last value: {worse} of {len(mean)}."
         ]
     found = []
-    for other in ("1-NN DTW", "MiniRocket", "chronode, 30% missing"):
+    for other in ("1-NN DTW", "ridge", "MiniRocket", "chronode, 30% missing", "chronode, irregular"):
         gaps = [100 * (r["chronode"] - r[other]) for r in mean.values() if other in r]
-        if gaps:
+        if gaps and not title.startswith("Stays"):
             found.append(f"chronode minus {other}: {np.mean(gaps):+.1f} points over {len(gaps)} data sets.")
     return found
+
+
+def measure(found, seeds, names, save):
+    """Measures what is missing: the first seed of all data sets before the second of any."""
+    for name in [name for name in names if name in SERIES and name not in found]:
+        save(name, dict(forecast(name, seeds)))
+    for seed in range(5 if STAYS in names else seeds):
+        for name in [name for name in names if name not in SERIES]:
+            for column, varies in ({"chronode": True} if name == STAYS else columns_of(name)).items():
+                known = found.get(name, {}).get(column, [])
+                if len(known) > seed or (seed and not varies) or (seed >= seeds and name != STAYS):
+                    continue
+                value = (stays if name == STAYS else classify)(name, column, seed)
+                save(name, {**found.get(name, {}), column: [*known, value]})
 
 
 def main():
@@ -169,16 +233,14 @@ def main():
     asked = options.parse_args()
     path = HERE / "defaults.json"
     found = json.loads(path.read_text()) if path.is_file() else {}
-    for name in asked.names or [*SERIES, *CLASSES, *VALUES]:
-        if name in found:
-            continue
-        begun = time.perf_counter()
-        measure = forecast if name in SERIES else classify
-        row = dict(measure(name, asked.seeds))
-        found[name] = {**row, "seconds": [round(time.perf_counter() - begun, 1)]}
+
+    def save(name, row):
+        found[name] = row
         path.write_text(json.dumps(found, indent=1) + "\n")
-        print(name, {key: round(float(np.mean(value)), 4) for key, value in found[name].items()}, flush=True)
         (HERE / "defaults.md").write_text(table(found))
+        print(name, row, flush=True)
+
+    measure(found, asked.seeds, asked.names or [*SERIES, *CLASSES, *VALUES], save)
 
 
 if __name__ == "__main__":

@@ -91,4 +91,4 @@ def write_vitals(path: Path, patients: int = 40, seed: int = 0, **columns: objec
 
 MAIN = "from chronode.cli import main; main()"
 VITALS = ("--target", "outcome", "--id", "patient", "--time", "charted_at")
-QUICK = ("--hidden", "8", "--batch-size", "8", "--threads", "1", "--lr", "0.02")
+QUICK = ("--model", "mmrnn", "--hidden", "8", "--batch-size", "8", "--threads", "1", "--lr", "0.02")

@@ -6,8 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronode.baselines import on_grid, summaries, summary_names
-from chronode.baselines._features import _PATTERNS, Patterns, Values, dilations_for
+from chronode.baselines import fit_start, on_grid, summaries, summary_names
+from chronode.baselines._features import _PATTERNS, BentSummaries, Patterns, Values, dilations_for
+from chronode.data import from_list
 
 
 def random_batch(seed, size=4, steps=7, channels=2, holes=0.4):
@@ -112,6 +113,30 @@ def test_values_are_the_last_steps_and_unknown_before_the_first():
     assert features[1, 1:].tolist() == [4.0, 5.0]
 
 
+def test_bent_summaries_are_summaries_with_a_bend_at_the_median_and_whether_they_are_known():
+    x, observed = torch.randn(9, 6, 2), torch.rand(9, 6, 2) < 0.3
+    features = BentSummaries(2)
+    features.fit(x, observed=observed)
+    plain = summaries(x, observed=observed).numpy()
+    found = features(x, observed=observed).numpy()
+    assert found.shape == (9, features.size) == (9, 3 * plain.shape[1])
+    for column in range(plain.shape[1]):
+        own = plain[:, column]
+        known = np.sort(own[~np.isnan(own)])
+        middle = known[(len(known) - 1) // 2] if len(known) else 0.0
+        bent = np.where(np.isnan(own), np.nan, np.maximum(own - middle, 0))
+        np.testing.assert_allclose(found[:, plain.shape[1] + column], bent)
+        np.testing.assert_array_equal(found[:, 2 * plain.shape[1] + column], ~np.isnan(own))
+
+
+def test_a_linear_model_of_bent_summaries_learns_that_both_extremes_matter():
+    x = np.random.default_rng(0).normal(size=400)
+    s = from_list([[value, value] for value in x], target=[float(abs(value)) for value in x])
+    plain, bent = (fit_start(s, s[:0], kinds=(kind,)) for kind in ("summaries", "bent summaries"))
+    assert bent.losses["bent summaries"] < 0.1 * plain.losses["summaries"]
+    assert fit_start(s, s[:0]).description["kind"] == "bent summaries"
+
+
 @pytest.mark.parametrize("channels", [1, 3])
 def test_patterns_count_what_their_definition_says(channels):
     x = torch.randn(5, 30, channels)
@@ -133,6 +158,7 @@ def test_patterns_of_a_padded_series_are_those_of_the_series():
     x = torch.randn(2, 30, 1)
     features = Patterns(1, (1, 2))
     features.fit(x)
+    assert Patterns(1, (1, 2), levels=6).size == 3 * features.size
     padded = torch.cat([x, torch.zeros(2, 8, 1)], dim=1)
     torch.testing.assert_close(features(padded, lengths=torch.tensor([30, 30])), features(x))
 

@@ -78,6 +78,18 @@ def test_evaluate_measures_a_labelled_file_as_counting_does(home, tmp_path):
     assert "accuracy" in chronode("evaluate", home / "run", new).out
 
 
+def test_evaluate_shows_baselines_of_the_training_part(home, tmp_path):
+    new = write_vitals(tmp_path / "new.csv", patients=20, seed=5)
+    told = json.loads(chronode("evaluate", home / "run", new, "--json").out)["baselines"]
+    assert {"majority", "linear (summaries)", "nearest by DTW"} <= told.keys()
+    # Most patients in training are well.
+    outcomes = {row["patient"]: row["outcome"] for row in csv.DictReader(new.open())}
+    assert told["majority"]["accuracy"] == pytest.approx(np.mean([name == "well" for name in outcomes.values()]))
+    assert "nearest by DTW" in chronode("evaluate", home / "run", new).out
+    own = json.loads(chronode("evaluate", home / "run", "--json").out)["baselines"]
+    assert own == json.loads((home / "run/summary.json").read_text())["baselines"]
+
+
 def test_evaluate_without_a_file_gives_the_test_scores_of_the_run(home):
     scores = json.loads(chronode("evaluate", home / "run", "--json").out)["metrics"]
     kept = json.loads((home / "run/summary.json").read_text())["test"]

@@ -32,7 +32,7 @@ def test_it_tells_the_facts_the_split_the_model_and_the_scores(finished):
     assert '2 classes (class "well": 65%)' in out
     assert "time unit: hours" in out
     assert "split by patient 70/15/15 (28/6/6 series)" in out
-    assert "model: mmrnn H=8 (default: irregular times, missing values; see `chronode models`)" in out
+    assert "model: mmrnn H=8" in out
     assert "mmrnn  epoch 4/4  loss" in out
     assert "majority" in out
     assert f"next: chronode show {home / 'run'} --open" in out

@@ -29,7 +29,7 @@ ESTIMATORS = [
         SequenceClassifier("rnn", hidden_size=8, epochs=8, batch_size=32, learning_rate=0.05),
         {**ALL, **WEIGHTS, "check_classifiers_train": LENGTHS},
     ),
-    (SequenceRegressor("rnn", hidden_size=8, epochs=8, batch_size=32, learning_rate=0.05), {**ALL, **WEIGHTS}),
+    (SequenceRegressor("rnn", hidden_size=8, epochs=16, batch_size=32, learning_rate=0.05), {**ALL, **WEIGHTS}),
     (
         SequenceForecaster("rnn", hidden_size=8, epochs=2, batch_size=32),
         {

@@ -42,7 +42,11 @@ def with_script(page, script, folder):
 def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("chromium")
     options = {"train": 48, "valid": 16, "test": 16}
-    config = {"data": {"source": "bitstream", "options": options}, "model": {"hidden": 4}, "training": {"epochs": 2}}
+    config = {
+        "data": {"source": "bitstream", "options": options},
+        "model": {"model": "mmrnn", "hidden": 4},
+        "training": {"epochs": 2},
+    }
     return train_run(Config.from_dict(config), folder / "run", draw=draw_run).run.path / "report.html"
 
 

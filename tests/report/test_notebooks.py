@@ -14,7 +14,10 @@ from chronode.runs import Config, Run, train_run
 from chronode.search import Between, Search
 from chronode.training import BatchDone, Epoch, EpochDone, Note, ProgressBar, fit
 
-SMALL = {"data": {"source": "bitstream", "options": {"train": 24, "valid": 8, "test": 8}}, "model": {"hidden": 4}}
+SMALL = {
+    "data": {"source": "bitstream", "options": {"train": 24, "valid": 8, "test": 8}},
+    "model": {"model": "mmrnn", "hidden": 4},
+}
 
 
 @pytest.mark.parametrize("channels", [1, 3, 20])

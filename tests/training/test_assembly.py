@@ -14,7 +14,11 @@ from chronode.training._assembly import assemble
 
 FEW = {"train": 64, "valid": 16, "test": 16}
 SMALL = [word for name, value in FEW.items() for word in ("--option", f"{name}={value}")]
-ASKED = {"data": {"source": "bitstream", "options": FEW}, "model": {"hidden": 4}, "training": {"epochs": 1}}
+ASKED = {
+    "data": {"source": "bitstream", "options": FEW},
+    "model": {"model": "mmrnn", "hidden": 4},
+    "training": {"epochs": 1},
+}
 
 
 def counted(monkeypatch):

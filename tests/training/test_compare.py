@@ -12,7 +12,7 @@ from chronode.training._inputs import spec_for
 
 ASKED = {
     "data": {"source": "bitstream", "options": {"train": 64, "valid": 32, "test": 32}},
-    "model": {"hidden": 4},
+    "model": {"model": "mmrnn", "hidden": 4},
     "training": {"epochs": 2, "batch_size": 32, "learning_rate": 0.02},
 }
 NOT_FINITE = {"model": {"settings": {"unicornn.delta_t": 1e30}}}

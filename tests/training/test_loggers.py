@@ -9,7 +9,10 @@ from commands import QUICK, VITALS, chronode, write_vitals
 
 from chronode.runs import Config, resume_run, train_run
 
-SMALL = {"data": {"source": "bitstream", "options": {"train": 24, "valid": 8, "test": 8}}, "model": {"hidden": 4}}
+SMALL = {
+    "data": {"source": "bitstream", "options": {"train": 24, "valid": 8, "test": 8}},
+    "model": {"model": "mmrnn", "hidden": 4},
+}
 
 
 def asked(epochs=2):

@@ -17,7 +17,6 @@ from ._summaries import OVERALL, PER_CHANNEL, summaries
 _TAPS = 9
 _PATTERNS = torch.tensor([[2.0 if i in high else -1.0 for i in range(_TAPS)] for high in combinations(range(_TAPS), 3)])
 _MOST_DILATIONS = 6
-_LEVELS = 2
 # The fractional parts of its multiples are spread evenly.
 _GOLDEN = 0.6180339887498949
 
@@ -39,6 +38,32 @@ class Summaries(nn.Module):
 
     def fit(self, x: Tensor, **times: Tensor | None) -> None:
         """Nothing to learn."""
+
+
+class BentSummaries(nn.Module):
+    """Summaries, each with a bend at the median of the training series, and whether it is known.
+
+    A linear model of `z`, `max(z - median, 0)` and `z is known` is a sum of broken lines: a risk can rise with high and
+    with low values.
+    """
+
+    kind = "bent summaries"
+    clip = True
+
+    def __init__(self, channels: int):
+        super().__init__()
+        self.summaries = Summaries(channels)
+        self.size = 3 * self.summaries.size
+        self.register_buffer("middle", torch.zeros(self.summaries.size, dtype=torch.float64))
+
+    def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
+        """Returns `(B, F)`."""
+        found = self.summaries(x, **times)
+        return torch.cat([found, (found - self.get_buffer("middle")).relu(), (~found.isnan()).double()], dim=1)
+
+    def fit(self, x: Tensor, **times: Tensor | None) -> None:
+        """Takes the medians of these series."""
+        self.get_buffer("middle").copy_(self.summaries(x, **times).nanmedian(0).values.nan_to_num(nan=0.0))
 
 
 class Values(nn.Module):
@@ -101,17 +126,23 @@ class Patterns(nn.Module):
     A pattern's response is a sum over nine values `dilation` steps apart, weighted by 2 (three of them) and -1; the
     feature is the share of steps where it exceeds a level. With several channels, each pattern uses the sum of some
     of them. The patterns are those of MiniRocket (Dempster et al. 2021).
+
+    Args:
+        channels: Number of channels.
+        dilations: Steps between the values of a pattern.
+        gap: Time between two steps.
+        levels: Number of levels of each pattern.
     """
 
     kind = "patterns"
     clip = False
 
-    def __init__(self, channels: int, dilations: tuple[int, ...], gap: float = 1.0):
+    def __init__(self, channels: int, dilations: tuple[int, ...], gap: float = 1.0, levels: int = 2):
         super().__init__()
         self.channels, self.dilations, self.gap = channels, tuple(dilations), gap
-        self.size = len(self.dilations) * len(_PATTERNS) * _LEVELS
+        self.size = len(self.dilations) * len(_PATTERNS) * levels
         self.register_buffer("mix", torch.ones(len(self.dilations), len(_PATTERNS), channels))
-        self.register_buffer("levels", torch.zeros(len(self.dilations), len(_PATTERNS), _LEVELS))
+        self.register_buffer("levels", torch.zeros(len(self.dilations), len(_PATTERNS), levels))
 
     def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
         """Returns the shares `(B, F)`."""
@@ -133,9 +164,10 @@ class Patterns(nn.Module):
         for place, response in enumerate(self._responses(values)):
             seen = response.transpose(1, 2)[valid]
             seen = seen[:: max(1, len(seen) // 20_000)].sort(dim=0).values
-            numbers = torch.arange(1, len(_PATTERNS) * _LEVELS + 1).reshape(len(_PATTERNS), _LEVELS)
+            levels = self._buffer("levels")[place]
+            numbers = torch.arange(1, levels.numel() + 1).reshape(levels.shape)
             rows = ((numbers + place) * _GOLDEN % 1 * (len(seen) - 1)).round().long()
-            self._buffer("levels")[place] = seen.gather(0, rows.T).T
+            levels.copy_(seen.gather(0, rows.T).T)
 
     def _regular(self, x: Tensor, **times: Tensor | None) -> tuple[Tensor, Tensor]:
         """Returns values `(B, D, G)` on a regular grid, and lengths."""
@@ -183,7 +215,7 @@ def dilations_for(steps: int) -> tuple[int, ...]:
     return tuple(powers[i] for i in np.linspace(0, len(powers) - 1, _MOST_DILATIONS).round().astype(int))
 
 
-def build_features(description: dict[str, Any]) -> Summaries | Values | Readings | Patterns:
+def build_features(description: dict[str, Any]) -> Summaries | BentSummaries | Values | Readings | Patterns:
     """Builds features from their stored description: kind, channels and the sizes of that kind.
 
     Example:
@@ -193,7 +225,7 @@ def build_features(description: dict[str, Any]) -> Summaries | Values | Readings
     own = {name: value for name, value in description.items() if name != "kind"}
     if "dilations" in own:
         own["dilations"] = tuple(own["dilations"])
-    kinds = {kind.kind: kind for kind in (Summaries, Values, Readings, Patterns)}
+    kinds = {kind.kind: kind for kind in (Summaries, BentSummaries, Values, Readings, Patterns)}
     return kinds[description["kind"]](**own)
 
 

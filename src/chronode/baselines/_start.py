@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ..data import Batch, Sequences
 from ..data._split import folds_of
-from ._features import Summaries, build_features, dilations_for
+from ._features import BentSummaries, Summaries, build_features, dilations_for
 from ._linear import LOGISTIC_PENALTIES, Choice, Linear, fit_linear, loss_of, standardized
 from ._relative import Relative
 from ._running import RunningSummaries, State
@@ -23,6 +23,9 @@ _MOST_SERIES = 20_000
 _MOST_NUMBERS = 40_000_000
 _MOST_PATTERN_NUMBERS = 3_000_000
 _WIDE = 1_500
+_LEVELS, _MOST_SERIES_OF_MANY_LEVELS = 6, 2_000
+# With fewer series, three times as many features rarely help.
+_FEWEST_FOR_BENDS = 300
 _BATCH_NUMBERS = 2**21
 
 
@@ -188,7 +191,7 @@ def fit_features(
         features, goal, fold = _rows(start, few, folds, view)
         judge = _rows(start, valid, None, view)[:2] if len(valid) else None
         # Values and patterns are numerous and correlated: ridge is as good for them, and much faster.
-        about = {"clip": start.features.clip, "logistic": description["kind"] == "summaries"}
+        about = {"clip": start.features.clip, "logistic": description["kind"].endswith("summaries")}
         choice = _best(features, goal, fold, classes, judge=judge, weight=0.5 if view is None else 1.0, **about)
         start.take(choice.linear)
         candidates.append((choice, start, description))
@@ -210,6 +213,8 @@ def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict
     if s.target.per_step:
         return [{"kind": "summaries", "channels": s.num_channels, "every_step": True}]
     found: list[dict[str, Any]] = [{"kind": "summaries", "channels": s.num_channels}]
+    if len(s) >= _FEWEST_FOR_BENDS and BentSummaries(s.num_channels).size <= _WIDE:
+        found.append({"kind": "bent summaries", "channels": s.num_channels})
     spans = s.lengths if s.base_times is None else _spans(s) / gap + 1
     steps = round(float(np.median(spans)))
     fits = len(s) * steps * s.num_channels <= _MOST_NUMBERS
@@ -220,6 +225,7 @@ def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict
             "kind": "patterns",
             "channels": s.num_channels,
             "dilations": list(dilations_for(steps)),
+            "levels": _LEVELS if len(s) <= _MOST_SERIES_OF_MANY_LEVELS else 2,
             "gap": gap,
         }
         found.append(description)

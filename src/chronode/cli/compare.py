@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def attach(app: typer.Typer) -> None:
     """Adds the command to `app`."""
-    app.command(cls=flags.PanelCommand)(with_plugins(flags.with_settings(compare, without=("model",))))
+    app.command(cls=flags.PanelCommand)(with_plugins(flags.with_settings(compare, without=("model", "budget"))))
 
 
 def compare(

@@ -13,6 +13,8 @@ from ..data._names import counted
 from ..runs._config import Config
 from ..runs._prepare import Prepared
 from ..runs._train import Outcome
+from ..training._auto import Race
+from ..training._settings import AUTO
 from .tables import Table
 
 _FEW_STEPS = 4
@@ -23,15 +25,30 @@ def say(console: Console, line: str, **style: Any) -> None:
     console.print(line, markup=False, highlight=False, soft_wrap=True, **style)
 
 
-def show_prepared(console: Console, config: Config, prepared: Prepared, *, chosen: bool) -> None:
-    """Prints the summary of the data, the time unit, the split, and the model with the reason for it."""
+def show_prepared(console: Console, config: Config, prepared: Prepared) -> None:
+    """Prints the summary of the data, the time unit, the split and the model."""
     say(console, f"{config.data.source}: {prepared.facts}")
     own = config.model
-    size = f"H={own.hidden}" + (f", {own.layers} layers" if own.layers > 1 else "")
-    why = "" if chosen else f" (default: {reason(prepared.parts.train)}; see `chronode models`)"
-    say(console, f"{prepared.facts.time}.  {prepared.divided}.  model: {own.model} {size}{why}")
-    for note in (*prepared.notes, *_few_steps(config, prepared)):
+    size = f" H={own.hidden}" + (f", {own.layers} layers" if own.layers > 1 else "")
+    model = "chosen by a race" if own.model == AUTO else f"{own.model}{size}"
+    say(console, f"{prepared.facts.time}.  {prepared.divided}.  model: {model}")
+    for note in (*prepared.notes, *(_few_steps(config, prepared) if own.model != AUTO else ())):
         say(console, f"note: {note}")
+
+
+def show_race(console: Console, config: Config, prepared: Prepared, race: Race | None) -> None:
+    """Prints the results of a race and the choice; without a race, the usual model with the reason for it."""
+    own = config.model
+    if race is None:
+        why = f"default: {reason(prepared.parts.train)}; see `chronode models`"
+        return say(console, f"model: {own.model} H={own.hidden} ({why})")
+    shown_metrics = list(dict.fromkeys((race.metric, "loss", *prepared.objective.metrics[:1])))
+    rows = {
+        entry.name: {name: entry.metrics.get(name) for name in shown_metrics} | {"epochs": entry.epochs}
+        for entry in race.entries
+    }
+    console.print(scores_table(f"race, {race.judged}", rows))
+    say(console, f"model: {race.reason}")
 
 
 def _few_steps(config: Config, prepared: Prepared) -> list[str]:
@@ -84,10 +101,10 @@ def shown(value: float | None) -> str:
 def show_outcome(console: Console, outcome: Outcome) -> None:
     """Prints the test metrics with the baselines, the folder, and the next commands."""
     summary, folder = outcome.summary, outcome.run.path
-    say(
-        console,
-        f"{describe_end(summary)}: best epoch {summary['best_epoch']} of {summary['epochs']} by {summary['metric']}",
-    )
+    by = f"best epoch {summary['best_epoch']} of {summary['epochs']} by {summary['metric']}"
+    if outcome.run.config["training"].get("refit"):
+        by = f"{counted(summary['epochs'], 'epoch')} on the training and validation series together"
+    say(console, f"{describe_end(summary)}: {by}")
     console.print(scores_table("test", {outcome.run.config["model"]["model"]: summary["test"], **summary["baselines"]}))
     start, last = summary.get("start"), summary["notes"][-1:]
     if start:

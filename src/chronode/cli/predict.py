@@ -60,12 +60,16 @@ def evaluate(
     for note in series.notes if data else ():
         say(console, f"note: {note}")
     scores = trained.evaluate(series) | trained.interval_scores(series, trained.levels(_levels(intervals)))
+    simple = trained.baselines(series if data else None)
     name = data or "test part"
     if json:
-        metrics = {metric: None if value != value else value for metric, value in scores.items()}
-        print(jsonlib.dumps({"run": str(run), "data": name, "series": len(series), "metrics": metrics}, indent=1))
+        plain = {
+            row: {m: None if v != v else v for m, v in own.items()} for row, own in {name: scores, **simple}.items()
+        }
+        about = {"run": str(run), "data": name, "series": len(series), "metrics": plain.pop(name), "baselines": plain}
+        print(jsonlib.dumps(about, indent=1))
     else:
-        console.print(scores_table(f"{len(series):,} series", {name: scores}))
+        console.print(scores_table(f"{len(series):,} series", {name: scores, **simple}))
 
 
 def predict(

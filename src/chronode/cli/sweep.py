@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def attach(app: typer.Typer) -> None:
     """Adds the command to `app`."""
-    app.command(cls=flags.PanelCommand)(with_plugins(flags.with_settings(sweep)))
+    app.command(cls=flags.PanelCommand)(with_plugins(flags.with_settings(sweep, without=("budget",))))
 
 
 def sweep(
@@ -84,6 +84,7 @@ def sweep(
 
     Example: chronode sweep vitals.csv --target outcome --id patient --range hidden=16,32 --fix dropout=0
     """
+    from ..runs._choose import with_named_model
     from ..search._ranges import source_of_ranges
     from .many import folder_for
     from .outcome import say
@@ -91,7 +92,7 @@ def sweep(
 
     place = engine_for(engine, workers, address)
     asked, _ = effective(data, config, given)
-    asked, searched = _space(asked, given, ranges or [], fix or [])
+    asked, searched = _space(with_named_model(asked), given, ranges or [], fix or [])
     folder = folder_for("sweep", asked.data.source, output, asked.model.model)
     search = _open(asked, searched, folder, pruner)
     console = Console(stderr=json)

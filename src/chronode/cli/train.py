@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as jsonlib
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,27 +74,28 @@ def train(
         if resume is not None:
             _refuse_with_resume({"--output": output, "--config": config, "--baseline": baseline or None}, given)
             return _resume(resume, data, flags.values(Settings, given), loggers, console, json)
-        asked, chosen = effective(data, config, given)
+        asked, free = effective(data, config, given)
         if print_config:
             return print(as_yaml(asked), end="")
         if is_pipe(asked.data.source):
             asked = asked.with_values({"data": {"source": str(keep(asked.data.source, RUNS))}})
-        _new(asked, chosen, output, baseline, loggers, console, json)
+        _new(asked, free, output, baseline, loggers, console, json)
     except KeyboardInterrupt as error:  # before there is anything to resume
         typer.echo("stopped", err=True)
         raise typer.Exit(1) from error
 
 
-def effective(data: str | None, file: Path | None, given: dict[str, Any]) -> tuple[Config, bool]:
-    """Returns (the config: defaults, then the file, then the flags; whether the user chose the model)."""
-    asked, chosen = Config(), given.get("model") is not None
+def effective(data: str | None, file: Path | None, given: dict[str, Any]) -> tuple[Config, set[str]]:
+    """Returns (the config: defaults, then the file, then the flags; the settings of model and training that neither
+    gives).
+    """
+    asked, content = Config(), {}
     if file is not None:
         content = read_config(file)
         try:
             asked = asked.with_values(content)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{file}: {error}") from error
-        chosen = chosen or "model" in (content.get("model") or {})
     source = data or asked.data.source
     sections = {name: flags.values(section, given) for name, section in flags.SECTIONS.items()}
     if given.get("options"):
@@ -101,7 +103,9 @@ def effective(data: str | None, file: Path | None, given: dict[str, Any]) -> tup
     if given.get("settings"):
         sections["model"]["settings"] = {**asked.model.settings, **sections["model"]["settings"]}
     sections["data"]["source"] = source
-    return asked.with_values(sections), chosen
+    known = {f.name for name in ("model", "training") for f in fields(flags.SECTIONS[name])}
+    named = {own for name in ("model", "training") for own in (*sections[name], *(content.get(name) or {}))}
+    return asked.with_values(sections), known - named
 
 
 def _task_options(source: str, given: list[str]) -> dict[str, Any]:
@@ -139,7 +143,7 @@ def _loggers(given: str) -> tuple[str, ...]:
 
 def _new(
     asked: Config,
-    chosen: bool,
+    free: set[str],
     output: Path | None,
     baseline: bool,
     loggers: tuple[str, ...],
@@ -147,18 +151,23 @@ def _new(
     as_json: bool,
 ) -> None:
     from ..report.run_page import draw_run
+    from ..runs._choose import choose, leaves_choice
     from ..runs._folder import next_folder
     from ..runs._prepare import prepare
     from ..runs._train import STRONG_BASELINE, assemble_run, train_run
     from .bars import Bars
-    from .outcome import show_prepared
+    from .outcome import show_prepared, show_race
 
     prepared = prepare(asked)
-    show_prepared(console, asked, prepared, chosen=chosen)
+    show_prepared(console, asked, prepared)
+    found = None
+    if leaves_choice(asked):
+        asked, found = choose(asked, prepared, free=free)
+        show_race(console, asked, prepared, found)
     assembly = assemble_run(asked, prepared)  # refuses what cannot be trained before a folder is created
     folder = output or next_folder(RUNS, Path(asked.data.source).name.split(".")[0])
     content: dict[str, Any] = {"prepared": prepared, "assembly": assembly, "baseline": baseline, "draw": draw_run}
-    content["loggers"] = loggers
+    content |= {"loggers": loggers, "race": found}
     bars = Bars(console, [asked.model.model, STRONG_BASELINE], asked.training.epochs)
     _run(lambda: train_run(asked, folder, command=sys.argv[1:], on_event=bars, **content), bars, folder, as_json)
 

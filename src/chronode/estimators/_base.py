@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,8 +15,11 @@ from .._checks import number, one_of, whole
 from .._machine import check_device
 from .._model import ModelSpec, SequenceModel
 from ..data import Reading, Scaler, Sequences, options_like, split
-from ..training import Event, Fitted, ProgressBar, Settings, fit
-from ..training._settings import STARTS
+from ..tasks._task import Parts
+from ..training import Event, Fitted, Objective, ProgressBar, Settings, fit
+from ..training._auto import Candidate, Race, auto_settings, can_race, candidates_for, race
+from ..training._inputs import together
+from ..training._settings import AUTO, STARTS
 from ._files import Stored
 from ._inputs import OTHER_ORDER, Reader, is_frame
 
@@ -28,11 +31,12 @@ class SequenceEstimator(Stored):
     """Base class of SequenceClassifier, SequenceRegressor and SequenceForecaster.
 
     Args:
-        model: Name of a registered model (`chronode.models()`); None for mmrnn with a linear start.
-        hidden_size: Units of each layer.
-        num_layers: Number of stacked layers.
+        model: Name of a registered model (`chronode.models()`); None or "auto": a short race of a few models chooses
+            one (docs/choosing.md).
+        hidden_size: Units of each layer; by default 64, or chosen by the race.
+        num_layers: Number of stacked layers; by default 1.
         epochs: Maximum number of passes over the training series.
-        batch_size: Series per optimizer step.
+        batch_size: Series per optimizer step; by default 16, or 64 if no model is named and there are 1,000 series.
         learning_rate: Learning rate.
         validation: Share of the groups that is held out; the weights of the epoch with the lowest loss on it are
             kept. 0: nothing is held out, and the loss on the training series decides.
@@ -45,6 +49,9 @@ class SequenceEstimator(Stored):
         start: "linear": a linear model is fitted first, and the network learns what it leaves; "summaries": the same
             with features that can be updated step by step, for live data and export; "none": the network alone. By
             default "linear" if no model is named.
+        budget: Approximate time of the race of models, such as "90s" or "2m".
+        refit: Whether to choose the number of epochs by cross-validation and then train on all series. By default if
+            no model is named and there are fewer than 500 series.
         categorical: What to do with text in a long frame: "error", "codes" or "onehot".
         ignore: Columns of a long frame to leave out.
         verbose: Whether to show a progress bar during training.
@@ -56,15 +63,18 @@ class SequenceEstimator(Stored):
     """
 
     _kind: ClassVar[str]
+    _races: ClassVar[bool] = True
+
+    race_: Race | None
 
     def __init__(
         self,
         model: str | None = None,
         *,
-        hidden_size: int = 64,
-        num_layers: int = 1,
+        hidden_size: int | None = None,
+        num_layers: int | None = None,
         epochs: int = 50,
-        batch_size: int = 16,
+        batch_size: int | None = None,
         learning_rate: float = 5e-3,
         validation: float = 0.15,
         early_stop: int = 20,
@@ -73,6 +83,8 @@ class SequenceEstimator(Stored):
         settings: dict[str, Any] | None = None,
         training: dict[str, Any] | None = None,
         start: str | None = None,
+        budget: str | float = "1m",
+        refit: bool | None = None,
         categorical: str = "error",
         ignore: Sequence[str] | None = None,
         verbose: bool | int = False,
@@ -94,6 +106,8 @@ class SequenceEstimator(Stored):
         self.settings = settings
         self.training = training
         self.start = start
+        self.budget = budget
+        self.refit = refit
         self.categorical = categorical
         self.ignore = ignore
         self.verbose = verbose
@@ -163,14 +177,21 @@ class SequenceEstimator(Stored):
         options = {**options_like(s), **roles}
         reading = Reading.of(s, options=options, target=(), missing=missing, **self._forecast_fields(s))
         train, valid = self._divide(s, reading, seed)
-        reading = replace(reading, scaler=self._fit_scaler(train, reading))
-        own = self._own("settings", self.settings, ("model", "hidden_size", "num_layers", "missing"))
-        # A grid search passes NumPy numbers, but a spec is stored as JSON.
-        sizes = [whole(name, getattr(self, name), at_least=1) for name in ("hidden_size", "num_layers")]
-        known_fields = {"missing": missing, "relative": reading.relative}
-        spec = ModelSpec.for_data(train, self.model or USUAL_MODEL, *sizes, **known_fields, **own)
-        fitted = self._run(train, valid, spec, reading, self._training(self.epochs, seed, class_weights))
-        self.notes_ = (*s.notes, *fitted.notes)
+        settings, auto = self._training(self.epochs, seed, class_weights), self._is_auto(train, valid)
+        if auto:
+            settings = auto_settings(settings, self._free(), len(s))
+        reading = replace(
+            reading, scaler=self._fit_scaler(together(train, valid) if settings.refit else train, reading)
+        )
+        chosen = Candidate(self._name() or USUAL_MODEL, self._network())
+        self.race_ = None
+        if auto or settings.refit:
+            self.race_ = self._race(train, valid, reading, settings, None if auto else chosen)
+            chosen, settings = self.race_.winner, self.race_.settings
+        fields_of_spec: dict[str, Any] = {"missing": missing, "relative": reading.relative, **chosen.network}
+        fitted = self._run(train, valid, ModelSpec.for_data(train, chosen.model, **fields_of_spec), reading, settings)
+        found = () if self.race_ is None else (f"model: {self.race_.reason}",)
+        self.notes_ = (*s.notes, *fitted.notes, *found)
         for name, value in known.items():
             setattr(self, name, value)
         self.history_ = ()
@@ -190,10 +211,8 @@ class SequenceEstimator(Stored):
     ) -> Fitted:
         scaler = reading.scaler
         assert scaler is not None
-        usual = "linear" if self.model is None and train.base_values.dtype.kind == "f" else "none"
-        start = usual if self.start is None else one_of("start", self.start, STARTS)
-        if isinstance(model, SequenceModel):  # training continues: the linear part does not change
-            start = "none"
+        # When training goes on, the linear part stays as it is.
+        start = "none" if isinstance(model, SequenceModel) else self._start(train)
         about = {"start": start, "scaler": scaler, "on_event": self._listener(settings)}
         return fit(scaler.transform(train), model, settings, valid=scaler.transform(valid), **about)
 
@@ -206,6 +225,45 @@ class SequenceEstimator(Stored):
                 callback(event)
 
         return listen if called else None
+
+    def _race(
+        self, train: Sequences, valid: Sequences, reading: Reading, settings: Settings, only: Candidate | None
+    ) -> Race:
+        """Chooses a model and its number of epochs; of `only` one, the number of epochs."""
+        scaler = reading.scaler
+        assert scaler is not None
+        scaled = scaler.transform(valid)
+        parts = Parts(scaler.transform(train), scaled, scaled, scaler)
+        candidates = [only] if only else candidates_for(parts.train, self._network(), small=bool(settings.refit))
+        options = {"budget": self.budget, "start": self._start(train), "free": self._free(), "missing": reading.missing}
+        return race(parts, Objective.for_data(parts.train, scaler=scaler), settings, candidates, **options)
+
+    def _name(self) -> str | None:
+        """Returns the model, if one is named."""
+        return None if self.model == AUTO else self.model
+
+    def _network(self) -> dict[str, Any]:
+        """Returns the sizes and settings of the model that are given."""
+        network = self._own("settings", self.settings, ("model", "hidden_size", "num_layers", "missing"))
+        for name in ("hidden_size", "num_layers"):
+            if (size := getattr(self, name)) is not None:
+                # A grid search passes NumPy numbers, but a spec is stored as JSON.
+                network[name] = whole(name, size, at_least=1)
+        return network
+
+    def _start(self, train: Sequences) -> str:
+        usual = "linear" if self._name() is None and train.base_values.dtype.kind == "f" else "none"
+        return usual if self.start is None else one_of("start", self.start, STARTS)
+
+    def _is_auto(self, train: Sequences, valid: Sequences) -> bool:
+        """Returns whether a race chooses the model."""
+        return self._races and self._name() is None and train is not valid and can_race(train, valid)
+
+    def _free(self) -> set[str]:
+        """Returns the training settings that a race may choose."""
+        given = {name for name in ("batch_size", "refit") if getattr(self, name) is not None}
+        given |= {"epochs", "early_stop", *(self.training or {})}
+        return {field.name for field in fields(Settings)} - given
 
     def _forecast_fields(self, s: Sequences) -> dict[str, Any]:
         """Returns the fields of the Reading about forecasts."""
@@ -230,18 +288,21 @@ class SequenceEstimator(Stored):
         return train, valid
 
     def _seed(self) -> int:
+        if isinstance(self.random_state, (int, np.integer)):  # the same seed as --seed of the command line
+            return whole("random_state", self.random_state, at_least=0)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _training(self, epochs: int, seed: int, class_weights: str | list[float] | None) -> Settings:
-        own = ("epochs", "batch_size", "learning_rate", "early_stop", "seed", "threads", "accelerator")
+        own = ("epochs", "batch_size", "learning_rate", "early_stop", "refit", "seed", "threads", "accelerator")
         options = {
             "epochs": epochs,
-            "batch_size": self.batch_size,
+            "batch_size": 16 if self.batch_size is None else self.batch_size,
             "learning_rate": self.learning_rate,
             "early_stop": self.early_stop,
             "threads": self.n_threads,
             "accelerator": "gpu" if check_device("device", self.device) == "cuda" else "cpu",
-            "metric": "loss",
+            "metric": None if self._races and self._name() is None else "loss",
+            "refit": self.refit,
             "class_weights": class_weights,
             "seed": seed,
         }

@@ -61,6 +61,7 @@ class SequenceForecaster(SequenceEstimator):
     """
 
     _kind = "value"
+    _races = False
 
     def __init__(
         self,

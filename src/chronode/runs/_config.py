@@ -11,7 +11,7 @@ from .._checks import flag, near, one_of, percents, whole
 from .._options import about, option
 from .._schema import parse
 from ..data._defaults import PARTS
-from ..training._settings import STARTS, Settings
+from ..training._settings import AUTO, STARTS, Settings, seconds_of
 
 Section = TypeVar("Section")
 
@@ -136,31 +136,36 @@ class ModelConfig:
     """Model and its size.
 
     Attributes:
-        model: Name of the model (`chronode models` lists them).
+        model: Name of the model (`chronode models` lists them), or "auto": a short race of a few models on the
+            validation part chooses one.
         hidden: Units per layer.
         layers: Number of layers.
         missing: Whether values may be missing; by default if some are missing in the data.
         settings: Settings of the layer (dropout, bidirectional, residual, memory) and of the model: NAME=VALUE.
         start: "linear" (a linear model is fitted first, and the network learns what it leaves), "summaries" (the same
-            with features that live data and exports update step by step) or "none"; linear by default for forecasts.
+            with features that live data and exports update step by step) or "none"; linear by default for forecasts
+            and with model auto.
+        budget: Approximate time of the race of models, such as "90s" or "2m".
 
     Example:
         >>> ModelConfig("ltc", hidden=32).hidden
         32
     """
 
-    model: str = option("mmrnn", "Model", "ltc")
+    model: str = option(AUTO, "Model", "ltc")
     hidden: int = option(64, "Model", 128)
     layers: int = option(1, "Model", 2)
     missing: bool | None = option(None, "Model", "--allow-missing", "--allow-missing/--no-allow-missing")
     settings: dict[str, Any] = field(default_factory=dict, metadata=about("Model", "dropout=0.1", "--set"))
     start: str | None = option(None, "Model", "linear")
+    budget: str = option("1m", "Model", "2m")
 
     def __post_init__(self) -> None:
         for name in ("hidden", "layers"):
             whole(name, getattr(self, name), at_least=1)
         if self.start is not None:
             one_of("start", self.start, STARTS)
+        seconds_of(self.budget)
         if self.missing is not None:
             flag("missing", self.missing)
 

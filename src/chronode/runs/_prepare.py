@@ -18,8 +18,11 @@ from ..data._names import counted
 from ..data.sets._copies import hash_of
 from ..tasks import find_task, tasks
 from ..tasks._task import Parts
+from ..training._auto import SMALL, can_race
 from ..training._forecasting import default_window, forecast_parts, forecast_scaler
+from ..training._inputs import together
 from ..training._objective import Objective
+from ..training._settings import AUTO
 from ._config import Config, DataConfig
 from ._source import read_source, reading_of
 
@@ -129,7 +132,8 @@ def prepared_for(config: Config) -> Prepared:
     """
     path = Path(config.data.source)
     file = (path.stat().st_mtime_ns, path.stat().st_size) if path.is_file() else None
-    source = [config.as_dict()["data"], config.training.seed, config.model.missing, file]
+    refit = config.training.refit, config.model.model == AUTO
+    source = [config.as_dict()["data"], config.training.seed, config.model.missing, refit, file]
     key = json.dumps(source)
     if key not in _kept:
         _kept.clear()
@@ -213,7 +217,8 @@ def _from_file(config: Config) -> Prepared:
         raw, divided = _divided(known, data, config.training.seed)
         raw, fit_scaler = [_cut(part, data) for part in raw], Scaler.fit
     notes += [note for part in raw for note in part.notes]
-    scaler = fit_scaler(raw[0], dt=data.scale_time) if data.scale else None
+    fitted_on = together(*raw[:2]) if _refits(config, raw) else raw[0]
+    scaler = fit_scaler(fitted_on, dt=data.scale_time) if data.scale else None
     train, valid, test = raw if scaler is None else [scaler.transform(part) for part in raw]
     missing = config.model.missing if config.model.missing is not None else series.has_missing
     per_step = train.target is not None and train.target.per_step
@@ -226,6 +231,13 @@ def _from_file(config: Config) -> Prepared:
         divided=divided,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _refits(config: Config, raw: list[Sequences]) -> bool:
+    """Returns whether training and validation series are trained on together, and so scaled together."""
+    if config.training.refit is not None or config.model.model != AUTO or config.data.forecast:
+        return bool(config.training.refit)
+    return can_race(*raw[:2]) and len(raw[0]) + len(raw[1]) < SMALL
 
 
 def _divided(series: Sequences, data: DataConfig, seed: int) -> tuple[list[Sequences], str]:

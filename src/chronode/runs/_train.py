@@ -14,12 +14,14 @@ from .._schema import parse
 from ..data import Scaler, Sequences
 from ..nn._registry import models
 from ..training._assembly import Assembly, assemble
+from ..training._auto import Race
 from ..training._baselines import baselines
 from ..training._events import Epoch, EpochDone, Event, Note, TrainingStopped
 from ..training._fitted import Fitted
 from ..training._inputs import spec_for
 from ..training._objective import Objective
 from ..training._predict import Predictions
+from ._choose import choose, leaves_choice
 from ._config import Config
 from ._environment import differences, environment
 from ._folder import Run
@@ -67,6 +69,7 @@ def train_run(
     on_event: Listener | None = None,
     draw: Draw | None = None,
     loggers: Sequence[str] = (),
+    race: Race | None = None,
 ) -> Outcome:
     """Trains according to the config in a new run folder.
 
@@ -81,6 +84,7 @@ def train_run(
         draw: Called at the end with the run, the series, the model and its predictions for the test part, to write a
             report to the folder.
         loggers: Where the numbers of every epoch go besides metrics.jsonl: "csv", "tensorboard", "wandb", "mlflow".
+        race: Result of `choose(config, prepared)`, which completed the config; None: it is called if needed.
 
     Raises:
         TrainingStopped: The loss is not finite or has exploded, or memory is exhausted; the best weights are in the
@@ -96,8 +100,12 @@ def train_run(
     """
     check_loggers(loggers)
     prepared = prepared or prepare(config)
+    if race is None and assembly is None and leaves_choice(config):
+        config, race = choose(config, prepared)
     assembly = assembly or assemble_run(config, prepared)
     run = Run.create(folder, {**config.as_dict(), "baseline": baseline}, command=command)
+    if race is not None:
+        run.save_json("race.json", race.as_dict())
     return _go(run, config, prepared, assembly, on_event, draw, loggers)
 
 
@@ -208,7 +216,7 @@ def _go(
             summary = _summary(fitted, prepared, "interrupted")
         else:
             answers = _predictions(run, config, prepared, fitted)
-            summary = _summary(fitted, prepared, "finished")
+            summary = {**_summary(fitted, prepared, "finished"), **_race_summary(run)}
             summary["test"] = fitted.evaluate(prepared.parts.test)
             summary["baselines"] = _baselines(config, prepared, fitted.model, _with_baseline(run), on_event)
             note = verdict(
@@ -283,6 +291,14 @@ def _summary(fitted: Fitted, prepared: Prepared, status: str) -> dict[str, Any]:
         "fault": "",
         **_start_summary(fitted),
     }
+
+
+def _race_summary(run: Run) -> dict[str, Any]:
+    """The race that chose the model; of a refit, its metrics are those on held-out series."""
+    if not (run.path / "race.json").is_file():
+        return {}
+    found = run.load_json("race.json", dict[str, Any])
+    return {"race": found} | ({"valid": found["chosen"]} if run.config["training"].get("refit") else {})
 
 
 def _start_summary(fitted: Fitted) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from .._checks import percents
 from .._model import SequenceModel
 from ..baselines._relative import Relative
 from ..data import Reading, Scaler, Sequences
+from ..training._baselines import baselines as measure_baselines
 from ..training._calibration import USUAL_INTERVALS, interval_scores, margins_of
 from ..training._objective import Objective
 from ..training._predict import Predictions, evaluate, predict
@@ -102,6 +103,25 @@ class Trained:
         """Returns loss and metrics."""
         return evaluate(self.model, self.objective, data)
 
+    def baselines(self, data: Sequences | None = None) -> dict[str, dict[str, float]]:
+        """Returns the metrics of simple baselines, fitted to the training part; empty without the training data.
+
+        Args:
+            data: Series with targets; None: the test part of the run, whose baselines training has measured.
+        """
+        if data is None and self.path.is_dir():
+            summary = Run.open(self.path).summary()
+            return {} if summary is None else {name: _numbers(found) for name, found in summary.baselines.items()}
+        source = Path(self.config.data.source)
+        if not self.path.is_dir() or (self.reading is not None and not source.is_file()):
+            return {}
+        check_unchanged(source, DataFacts.load(self.path).source, self.path)
+        parts = prepare(self.config).parts
+        channels = () if self.reading is None else self.reading.forecast_channels
+        return measure_baselines(
+            self.objective, parts if data is None else replace(parts, test=data), channels=channels, model=self.model
+        )
+
     def predict(self, data: Sequences) -> Predictions:
         """Returns probabilities or values of every series."""
         answers = predict(self.model, data, classes=self.objective.classes, scaler=self.scaler)
@@ -155,6 +175,10 @@ def load(path: str | Path) -> Trained:
         ValueError: The folder or file is damaged; the message names the file and the field.
     """
     return Trained.load(path)
+
+
+def _numbers(found: dict[str, float | None]) -> dict[str, float]:
+    return {name: float("nan") if value is None else value for name, value in found.items()}
 
 
 def _check_sizes(places: dict[str, str], model: SequenceModel, learned: Learnt, reading: Reading | None) -> None:

@@ -19,13 +19,26 @@ def unbeaten(summary: Mapping[str, Any]) -> tuple[str, float] | None:
         >>> unbeaten(summary), unbeaten({**summary, "test": {"accuracy": 0.9}})
         (('linear', 0.8), None)
     """
-    tests = summary.get("test") or {}
-    metric = summary["metric"] if summary["metric"] in tests else "loss"
+    tests, metric = summary.get("test") or {}, headline(summary)
     own, best = tests.get(metric), best_baseline(metric, summary.get("baselines") or {})
     if own is None or best is None:
         return None
     beats = own < best[1] if metric in LOWER_IS_BETTER else own > best[1]
     return None if beats else best
+
+
+def headline(summary: Mapping[str, Any]) -> str:
+    """Returns the metric by which results are compared: the selection metric, or the first one if that is the loss,
+    which baselines do not have.
+
+    Example:
+        >>> headline({"metric": "loss", "test": {"loss": 0.4, "accuracy": 0.8}})
+        'accuracy'
+    """
+    tests = summary.get("test") or {}
+    if summary["metric"] in tests and summary["metric"] != "loss":
+        return summary["metric"]
+    return next((name for name in tests if name != "loss"), "loss")
 
 
 def verdict(summary: Mapping[str, Any], *, series: int, start: str, forecast: bool) -> str | None:
@@ -48,7 +61,7 @@ def verdict(summary: Mapping[str, Any], *, series: int, start: str, forecast: bo
     best = unbeaten(summary)
     if best is None:
         return None
-    metric = summary["metric"] if summary["metric"] in summary["test"] else "loss"
+    metric = headline(summary)
     own = summary["test"][metric]
     if best[0].startswith("linear") and start != "none" and own == best[1]:
         found = f'Training did not improve on the linear start ({metric} {own:.4g}), so the model is "{best[0]}".'

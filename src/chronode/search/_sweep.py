@@ -21,6 +21,7 @@ from .._documents import read_json
 from .._files import replacing
 from .._plugins import plugins
 from ..engine import Done, Engine, StopJob, carry_out
+from ..runs._choose import with_named_model
 from ..runs._config import Config
 from ..runs._lock import FolderLock
 from ..runs._prepare import prepared_for
@@ -68,6 +69,7 @@ class Search:
         if not ranges:
             raise ValueError("there is nothing to search: every setting is fixed.")
         one_of("pruner", pruner, PRUNERS)
+        config = with_named_model(config)
         self.config, self.ranges, self.folder = config, dict(ranges), Path(folder)
         self.prepared = prepared_for(config)
         goal = self.prepared.objective.with_settings(config.training.metric, None, self.prepared.parts.train)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..tasks._task import Parts, Task
 from ._calibration import calibrate
 from ._events import Event, Hooks, Note, Saves
 from ._fitted import Fitted
-from ._inputs import check_fits, network_for, notes_on, parts_of
+from ._inputs import check_fits, network_for, notes_on, parts_of, together
 from ._objective import Objective
 from ._settings import STARTS, Settings
 from ._start import add_start, refit_start
@@ -83,7 +83,7 @@ def assemble(
     settings: Settings | None = None,
     *,
     network: Mapping[str, Any] | None = None,
-    start: str = "none",
+    start: str | StartFit = "none",
     valid: Sequences | None = None,
     objective: Objective | None = None,
     scaler: Scaler | None = None,
@@ -93,7 +93,7 @@ def assemble(
     """Loads the series, builds the network and checks that they fit each other; nothing is trained yet.
 
     The arguments are those of `chronode.training.fit`; `network` has the sizes and settings of a model that is given by
-    its name, as for `ModelSpec.for_data`.
+    its name, as for `ModelSpec.for_data`, and `start` may be a linear model that was fitted to these series before.
 
     Example:
         >>> few = {"train": 64, "valid": 16, "test": 16}
@@ -103,8 +103,11 @@ def assemble(
         (True, ['accuracy', 'loss'])
     """
     settings = settings or Settings()
-    one_of("start", start, STARTS)
+    if isinstance(start, str):
+        one_of("start", start, STARTS)
     parts, usual = gather(data, settings.seed, valid=valid, scaler=scaler, protocol=protocol, options=options)
+    if settings.refit:
+        parts = replace(parts, train=together(parts.train, parts.valid))
     goal = (objective or usual()).with_settings(settings.metric, settings.class_weights, parts.train)
     with _own_random_numbers(settings.seed):
         built = network_for(model, parts, network or {})

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from .._machine import device_for
 from .._model import ModelSpec, SequenceModel, check_symbols, count_symbols
-from ..data import Scaler, Sequences, split
+from ..data import Scaler, Sequences, concat, split
 from ..tasks import find_task
 from ..tasks._task import Parts, Task
 from ._objective import Objective, class_counts
@@ -50,6 +53,25 @@ def parts_of(
     if not len(valid):
         raise ValueError("no validation series has a target, so the best epoch cannot be chosen.")
     return None, Parts(train, valid, valid, scaler)
+
+
+def together(train: Sequences, valid: Sequences) -> Sequences:
+    """Returns the training and validation series as one, ordered by id: however they were divided, the result is the
+    same.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> together(from_list([[1.0], [3.0]], ids=[1, 3]), from_list([[2.0]], ids=[2])).values[:, 0].tolist()
+        [1.0, 2.0, 3.0]
+    """
+    whole = concat([train, valid])
+    whole = whole[np.argsort(whole.ids, kind="stable")]
+    steps, target = whole.steps, whole.target
+    times = None if whole.base_times is None else whole.base_times[steps]
+    if target is not None and target.per_step:
+        target = target.take(steps)
+    starts = np.cumsum(whole.lengths) - whole.lengths
+    return replace(whole, base_values=whole.base_values[steps], base_times=times, starts=starts, target=target)
 
 
 def network_for(model: str | ModelSpec | SequenceModel, parts: Parts, sizes: Mapping[str, Any]) -> SequenceModel:
@@ -132,7 +154,7 @@ def optimizer_steps(parts: Parts, settings: Settings) -> int:
 
 def _few_steps(parts: Parts, settings: Settings) -> tuple[str, ...]:
     steps = optimizer_steps(parts, settings)
-    if steps >= FEW_STEPS:
+    if steps >= FEW_STEPS or settings.refit:  # then the number of epochs was chosen by cross-validation
         return ()
     cure = "more epochs" if settings.batch_size == 1 else "more epochs or a smaller batch_size"
     counted = f"{steps} optimizer step{'s' if steps != 1 else ''}"

@@ -133,7 +133,7 @@ class Training:
         rate = self._rate(self.place.batch - 1)
         epoch = Epoch(number, loss / weight if weight else float("nan"), valid_loss, found, rate, self.epoch_seconds)
         value = valid_loss if self.objective.metric == "loss" else found[self.objective.metric]
-        better = self._is_better(value, valid_loss)
+        better = bool(s.refit) or self._is_better(value, valid_loss)
         if better or not self.best:
             self.best_epoch, self.best_value = number, value if better else None
             self.best = {name: tensor.clone() for name, tensor in self.candidate().state_dict().items()}

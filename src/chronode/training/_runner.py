@@ -164,7 +164,8 @@ def _place(hooks: Hooks) -> str:
 
 def _check_same(there: dict[str, Any], here: dict[str, Any] | None) -> None:
     here = here or {}
-    differing = [name for name in {**there, **here} if there.get(name) != here.get(name)]
+    known = Settings().as_dict() | there  # a setting that did not exist then had the effect of its default
+    differing = [name for name in {**there, **here} if known.get(name) != here.get(name)]
     if differing:
         changes = "; ".join(f"{name}: saved {there.get(name)!r}, now {here.get(name)!r}" for name in differing)
         raise ValueError(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .._checks import number, one_of, whole
+from .._checks import flag, number, one_of, whole
 from .._options import option
 from .._schema import parse
 
@@ -17,6 +18,10 @@ ACCELERATORS = ("cpu", "gpu", "auto")
 STRATEGIES = ("auto", "ddp", "ddp_find_unused_parameters_true")
 PRECISIONS = ("32", "bf16")
 STARTS = ("none", "linear", "summaries")
+AUTO = "auto"
+"""Stands for an automatic choice in place of the name of a model."""
+
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,9 @@ class Settings:
         early_stop: Epochs without improvement on the validation part before training stops; 0 for never.
         metric: Metric on the validation part that chooses the best epoch, or "loss"; by default that of the task or of
             the kind of target. Among equal epochs the one with the lower loss is chosen.
+        refit: Whether to train on the training and validation series together and keep the weights of the last epoch;
+            `chronode train` and the estimators choose the number of epochs by cross-validation first. By default if
+            the model is chosen automatically and there are fewer than 500 series.
         seed: Random seed for data, weights, batch order, dropout and sub-sampling.
         tbptt: Steps per piece for truncated backpropagation through time: gradients end at the cuts, the state is
             carried over, and each piece is an optimizer step. 0 for whole series.
@@ -84,6 +92,7 @@ class Settings:
     average_start: int = option(1, "Training", 10)
     early_stop: int = option(0, "Training", 5)
     metric: str | None = option(None, "Training", "auroc")
+    refit: bool | None = option(None, "Training", "--refit")
     seed: int = option(0, "Training", 1)
     tbptt: int = option(0, "Training", 100)
     subsample: float = option(1.0, "Training", 0.5)
@@ -96,13 +105,21 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name, least in (
-            *(("epochs", 1), ("batch_size", 1), ("plateau_patience", 1), ("average_start", 1), ("devices", 1)),
+            *(
+                ("epochs", 0 if self.refit else 1),
+                ("batch_size", 1),
+                ("plateau_patience", 1),
+                ("average_start", 1),
+                ("devices", 1),
+            ),
             *(("early_stop", 0), ("seed", 0), ("tbptt", 0)),
         ):
             whole(name, getattr(self, name), at_least=least)
         for name in ("steps", "threads"):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), at_least=1)
+        if self.refit is not None:
+            flag("refit", self.refit)
         number("learning_rate", self.learning_rate, above=0, below=1e6)
         for name in ("weight_decay", "clip", "warmup_epochs"):
             number(name, getattr(self, name), at_least=0)
@@ -158,3 +175,18 @@ _CHOICES = {
     "strategy": STRATEGIES,
     "precision": PRECISIONS,
 }
+
+
+def seconds_of(budget: str | float) -> float:
+    """Returns a budget such as "90s", "2m" or "1h" in seconds.
+
+    Example:
+        >>> seconds_of("2m"), seconds_of("1.5h"), seconds_of(30)
+        (120.0, 5400.0, 30.0)
+    """
+    if not isinstance(budget, str):
+        return number("budget", budget, above=0)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([smh]?)\s*", budget)
+    if found is None or not float(found[1]):
+        raise ValueError(f"budget={budget!r} is not a duration such as 90s, 2m or 1h.")
+    return float(found[1]) * _SECONDS[found[2]]

@@ -14,7 +14,7 @@ from ..tasks._task import Parts
 from ._settings import Settings
 
 
-def add_start(network: SequenceModel, parts: Parts, settings: Settings, start: str = "linear") -> StartFit:
+def add_start(network: SequenceModel, parts: Parts, settings: Settings, start: str | StartFit = "linear") -> StartFit:
     """Puts the network behind a linear model, and returns how that model was fitted.
 
     Its held-out outputs are those of models that did not see the series, so that the network does not learn to trust a
@@ -24,22 +24,31 @@ def add_start(network: SequenceModel, parts: Parts, settings: Settings, start: s
         network: Built from a spec; changed in place.
         parts: Series to train and to choose by.
         settings: How to train; the seed divides the series into folds.
-        start: "linear": the features that validate best; "summaries": those that can be updated step by step.
+        start: "linear": the features that validate best; "summaries": those that can be updated step by step; or a
+            linear model that was fitted to the same training series before.
     """
     spec = network.spec
     if spec is None:
         raise ValueError(f"start={start!r} needs a model that is built from a spec or a name.")
     if spec.symbols is not None:
         raise ValueError(f"start={start!r} needs numbers: symbols have no linear start.")
+    if isinstance(start, StartFit):
+        put_start(network, start)
+        return start
     if start == "summaries" and spec.relative is not None:
         raise ValueError("a forecast from windows starts from their last values: use start='linear'.")
+    valid = parts.valid[:0] if settings.refit else parts.valid  # with a refit, they are training series too
     if spec.relative is None:
-        kinds = ("summaries",) if start == "summaries" else None
-        fitted = fit_start(parts.train, parts.valid, kinds=kinds, seed=settings.seed)
+        fitted = fit_start(parts.train, valid, kinds=kinds_of(start), seed=settings.seed)
     else:
-        fitted = fit_forecast(parts.train, parts.valid, spec.relative, seed=settings.seed)
+        fitted = fit_forecast(parts.train, valid, spec.relative, seed=settings.seed)
     put_start(network, fitted)
     return fitted
+
+
+def kinds_of(start: str) -> tuple[str, ...] | None:
+    """Returns the kinds of features to choose from; None for all that suit the series."""
+    return ("summaries",) if start == "summaries" else None
 
 
 def refit_start(model: SequenceModel, fitted: StartFit, parts: Parts) -> None:
