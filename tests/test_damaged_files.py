@@ -33,7 +33,7 @@ def originals(tmp_path_factory):
     """A folder with whole files of every kind."""
     home = tmp_path_factory.mktemp("originals")
     table = write_vitals(home / "vitals.csv", patients=20)
-    quick = ("--hidden", 4, "--epochs", 2, "--batch-size", 8, "--threads", 1)
+    quick = ("--model", "mmrnn", "--hidden", 4, "--epochs", 2, "--batch-size", 8, "--threads", 1)
     chronode("train", table, *VITALS, *quick, "--output", home / "run")
     series = [np.arange(5.0), -np.arange(4.0)] * 4
     estimator = SequenceClassifier("gru", hidden_size=3, epochs=1, random_state=0)

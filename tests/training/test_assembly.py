@@ -40,7 +40,7 @@ def counted(monkeypatch):
 
 def test_the_command_line_builds_one_network(monkeypatch, tmp_path):
     counts = counted(monkeypatch)
-    run("train", "bitstream", *SMALL, "--hidden", "4", "--epochs", "1", "-o", str(tmp_path / "run"))
+    run("train", "bitstream", *SMALL, "--model", "mmrnn", "--hidden", "4", "--epochs", "1", "-o", str(tmp_path / "run"))
     assert counts == {"load": 1, "build": 1, "check": 1}
 
 

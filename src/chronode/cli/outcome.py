@@ -111,6 +111,10 @@ def show_outcome(console: Console, outcome: Outcome) -> None:
         alone, whole = f"{start['valid']:.4g}", summary["valid"].get(start["metric"], float("nan"))
         about = f"validation {start['metric']} {alone} alone, {whole:.4g} with the network"
         say(console, f"linear start ({start['features']}): {about}")
+    if linear := summary.get("linear"):
+        own = summary["valid"].get(linear["metric"], float("nan"))
+        about = f"{linear['metric']} {shown(linear['valid'])} on the validation part; this model: {shown(own)}"
+        say(console, f"a linear start (--start linear) would begin at {about}")
     if last and "Most likely to help" in last[0]:
         say(console, last[0])
     say(console, f"run: {folder}   report.html  predictions.csv  model.safetensors")

@@ -164,7 +164,7 @@ def _new(
     if leaves_choice(asked):
         asked, found = choose(asked, prepared, free=free)
         show_race(console, asked, prepared, found)
-    assembly = assemble_run(asked, prepared)  # refuses what cannot be trained before a folder is created
+    assembly = assemble_run(asked, prepared, race=found)  # refuses what cannot be trained before a folder is created
     folder = output or next_folder(RUNS, Path(asked.data.source).name.split(".")[0])
     content: dict[str, Any] = {"prepared": prepared, "assembly": assembly, "baseline": baseline, "draw": draw_run}
     content |= {"loggers": loggers, "race": found}

@@ -65,7 +65,7 @@ class SequenceEstimator(Stored):
     _kind: ClassVar[str]
     _races: ClassVar[bool] = True
 
-    race_: Race | None
+    race_: Race | None = None
 
     def __init__(
         self,
@@ -211,8 +211,9 @@ class SequenceEstimator(Stored):
     ) -> Fitted:
         scaler = reading.scaler
         assert scaler is not None
-        # When training goes on, the linear part stays as it is.
-        start = "none" if isinstance(model, SequenceModel) else self._start(train)
+        # When training goes on, the linear part stays as it is; a race has fitted it already.
+        linear = None if self.race_ is None else self.race_.linear
+        start = "none" if isinstance(model, SequenceModel) else linear or self._start(train)
         about = {"start": start, "scaler": scaler, "on_event": self._listener(settings)}
         return fit(scaler.transform(train), model, settings, valid=scaler.transform(valid), **about)
 

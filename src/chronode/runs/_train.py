@@ -15,7 +15,7 @@ from ..data import Scaler, Sequences
 from ..nn._registry import models
 from ..training._assembly import Assembly, assemble
 from ..training._auto import Race
-from ..training._baselines import baselines
+from ..training._baselines import baselines, linear_validation
 from ..training._events import Epoch, EpochDone, Event, Note, TrainingStopped
 from ..training._fitted import Fitted
 from ..training._inputs import spec_for
@@ -102,7 +102,7 @@ def train_run(
     prepared = prepared or prepare(config)
     if race is None and assembly is None and leaves_choice(config):
         config, race = choose(config, prepared)
-    assembly = assembly or assemble_run(config, prepared)
+    assembly = assembly or assemble_run(config, prepared, race=race)
     run = Run.create(folder, {**config.as_dict(), "baseline": baseline}, command=command)
     if race is not None:
         run.save_json("race.json", race.as_dict())
@@ -219,6 +219,7 @@ def _go(
             summary = {**_summary(fitted, prepared, "finished"), **_race_summary(run)}
             summary["test"] = fitted.evaluate(prepared.parts.test)
             summary["baselines"] = _baselines(config, prepared, fitted.model, _with_baseline(run), on_event)
+            summary |= _linear_summary(config, prepared, fitted)
             note = verdict(
                 summary,
                 series=len(prepared.parts.train),
@@ -254,12 +255,14 @@ def start_of(config: Config, prepared: Prepared) -> str:
     return "linear" if windows and not config.training.tbptt else "none"
 
 
-def assemble_run(config: Config, prepared: Prepared, model: str | None = None) -> Assembly:
-    """Assembles the training of the config, or that of another model; rejects an invalid configuration."""
+def assemble_run(config: Config, prepared: Prepared, model: str | None = None, *, race: Race | None = None) -> Assembly:
+    """Assembles the training of the config, or that of another model; rejects an invalid configuration.
+
+    The linear start of a race is not fitted again.
+    """
     spec = spec_of(config, prepared, model or config.model.model)
-    return assemble(
-        prepared.parts, spec, config.training, start=start_of(config, prepared), objective=prepared.objective
-    )
+    start = race.linear if race is not None and race.linear is not None else start_of(config, prepared)
+    return assemble(prepared.parts, spec, config.training, start=start, objective=prepared.objective)
 
 
 def _with_baseline(run: Run) -> bool:
@@ -308,6 +311,17 @@ def _start_summary(fitted: Fitted) -> dict[str, Any]:
     metric, alone = fitted.objective.metric, fitted.start
     value = alone.valid_loss if metric == "loss" else alone.metrics[metric]
     return {"start": {"features": fitted.model.start.features.kind, "metric": metric, "valid": value}}
+
+
+def _linear_summary(config: Config, prepared: Prepared, fitted: Fitted) -> dict[str, Any]:
+    """What a linear start would have validated at, for a network that has none."""
+    windows = prepared.reading is not None and prepared.reading.horizon
+    if fitted.model.start is not None or windows or config.training.refit:
+        return {}
+    objective = fitted.objective
+    found = linear_validation(objective, prepared.parts)
+    metric = objective.metric if objective.metric in found else next(iter(found), "")
+    return {"linear": {"metric": metric, "valid": found[metric]}} if found else {}
 
 
 def _baselines(

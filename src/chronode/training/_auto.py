@@ -93,6 +93,7 @@ class Race:
         metric: Metric that decided.
         judged: How it was measured: "3-fold cross-validation" or "validation".
         reason: The choice in a sentence, with the numbers that decided.
+        linear: The linear start of all candidates on the training part; None with a refit, which fits another one.
     """
 
     winner: Candidate
@@ -101,6 +102,7 @@ class Race:
     metric: str
     judged: str
     reason: str
+    linear: StartFit | None = field(default=None, compare=False)
 
     @property
     def chosen(self) -> Entry:
@@ -249,7 +251,7 @@ def race(
         if starts[0] is not None and not any(own is None for _, own in found):
             found.append((_entry(LINEAR, curve[:1], objective), None))
         found.append((_entry(str(candidate), curve[1:] if starts[0] is not None else curve, objective), candidate))
-    return _decided(found, objective, settings, free, judged)
+    return replace(_decided(found, objective, settings, free, judged), linear=None if settings.refit else starts[0])
 
 
 def _affordable(

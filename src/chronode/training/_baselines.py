@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._model import SequenceModel
-from ..baselines import drift, find_season, fit_forecast, fit_start, last_value, nearest_by_warping, seasonal_naive
+from ..baselines import (
+    StartFit,
+    drift,
+    find_season,
+    fit_forecast,
+    fit_start,
+    last_value,
+    nearest_by_warping,
+    seasonal_naive,
+)
 from ..baselines._naive import histories
 from ..baselines._start import outputs_of
 from ..data import Sequences
@@ -22,6 +31,7 @@ Metrics = dict[str, float]
 
 _MOST_NUMBERS = 20_000_000
 _MOST_CLASSES = 50
+_last: list[tuple[Sequences, Sequences, StartFit]] = []  # the linear model of the last data, which takes seconds
 
 
 def baselines(
@@ -80,23 +90,44 @@ def best_baseline(metric: str, found: dict[str, Metrics]) -> tuple[str, float] |
     return pick(known, key=lambda pair: pair[1])
 
 
+def linear_validation(objective: Objective, parts: Parts) -> Metrics:
+    """Returns the validation metrics of the linear model that a network could start from; empty if there is none.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> s = from_list([[1.0, 2.0], [3.0, 1.0]] * 20, target=["up", "down"] * 20)
+        >>> linear_validation(Objective.for_data(s), Parts(s[:30], s[30:], s[30:]))["accuracy"]
+        1.0
+    """
+    fitted = _fitted_linear(parts, objective, ())
+    return {} if fitted is None else _measured(objective, fitted.outputs(parts.valid), parts.valid)
+
+
 def _linear(
     parts: Parts, objective: Objective, channels: Sequence[str], model: SequenceModel | None
 ) -> dict[str, Tensor]:
     """Outputs of the linear start, or of the one that there could be."""
-    train, test = parts.train, parts.test
     if model is not None and model.start is not None:
-        outputs = outputs_of(model.start, test, model.relative)
+        outputs = outputs_of(model.start, parts.test, model.relative)
         return {f"linear ({model.start.features.kind})": outputs}
+    fitted = _fitted_linear(parts, objective, channels)
+    return {} if fitted is None else {f"linear ({fitted.description['kind']})": fitted.outputs(parts.test)}
+
+
+def _fitted_linear(parts: Parts, objective: Objective, channels: Sequence[str]) -> StartFit | None:
+    """Returns the linear model of the training part; None if there are too many numbers or classes."""
+    train = parts.train
     large = int(train.lengths.sum()) * train.num_channels > _MOST_NUMBERS or objective.num_outputs > _MOST_CLASSES
     if train.base_values.dtype.kind != "f" or large:
-        return {}
-    windows = bool(channels) and train.target is not None and not train.target.per_step
-    if windows:
+        return None
+    if _last and _last[0][0] is train and _last[0][1] is parts.valid:
+        return _last[0][2]
+    if channels and train.target is not None and not train.target.per_step:
         fitted = fit_forecast(train, parts.valid, [train.channels.index(name) for name in channels])
     else:
         fitted = fit_start(train, parts.valid.with_classes(train.classes))
-    return {f"linear ({fitted.description['kind']})": fitted.outputs(test)}
+    _last[:] = [(train, parts.valid, fitted)]
+    return fitted
 
 
 def _forecasts(parts: Parts, channels: Sequence[str], objective: Objective) -> dict[str, Tensor]:

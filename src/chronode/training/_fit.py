@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .._model import ModelSpec, SequenceModel
+from ..baselines import StartFit
 from ..data import Scaler, Sequences
 from ..tasks._task import Parts, Task
 from ._assembly import assemble
@@ -20,7 +21,7 @@ def fit(
     model: str | ModelSpec | SequenceModel = "mmrnn",
     settings: Settings | None = None,
     *,
-    start: str = "none",
+    start: str | StartFit = "none",
     valid: Sequences | None = None,
     objective: Objective | None = None,
     scaler: Scaler | None = None,
