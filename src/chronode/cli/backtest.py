@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from ..runs._config import Config
 
 # Arguments of the estimator that are training settings under another name, or that a backtest sets itself.
-_OWN = {"epochs", "batch_size", "learning_rate", "early_stop", "seed", "threads", "accelerator", "metric"}
+_OWN = {"epochs", "batch_size", "learning_rate", "early_stop", "refit", "seed", "threads", "accelerator", "metric"}
 
 
 def attach(app: typer.Typer) -> None:
     """Adds the command to `app`."""
-    app.command(cls=flags.PanelCommand)(with_plugins(flags.with_settings(backtest, without=("target", "stride"))))
+    app.command(cls=flags.PanelCommand)(
+        with_plugins(flags.with_settings(backtest, without=("target", "stride", "budget", "refit")))
+    )
 
 
 def backtest(

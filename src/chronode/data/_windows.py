@@ -193,4 +193,9 @@ def _targets(parts: Sequence[Sequences]) -> Target | None:
         targets = [t.with_classes(classes) for t in targets]
     exact = all(t.source is None for t in targets)
     source = None if exact else np.concatenate([t.given for t in targets])
-    return replace(targets[0], values=np.concatenate([t.values for t in targets]), source=source)
+    weights = None
+    if any(t.weights is not None for t in targets):
+        weights = np.concatenate(
+            [np.ones(len(t.values), np.float32) if t.weights is None else t.weights for t in targets]
+        )
+    return replace(targets[0], values=np.concatenate([t.values for t in targets]), source=source, weights=weights)

@@ -211,7 +211,7 @@ class SequenceEstimator(Stored):
     ) -> Fitted:
         scaler = reading.scaler
         assert scaler is not None
-        # When training goes on, the linear part stays as it is; a race has fitted it already.
+        # When training continues, the linear part does not change; a race has fitted it already.
         linear = None if self.race_ is None else self.race_.linear
         start = "none" if isinstance(model, SequenceModel) else linear or self._start(train)
         about = {"start": start, "scaler": scaler, "on_event": self._listener(settings)}
