@@ -42,6 +42,17 @@ def test_models_are_ordered_by_their_mean_and_the_spread_is_that_of_a_sample(met
         assert row.score(metric) == pytest.approx((np.mean(scores[row.model]), np.std(scores[row.model], ddof=1)))
 
 
+@pytest.mark.parametrize(("metric", "best"), [("accuracy", ("linear", 0.85)), ("rmse", ("majority", 0.5))])
+def test_the_best_baseline_is_shown_by_its_mean_over_the_seeds(metric, best):
+    simple = [
+        {"majority": {metric: 0.4}, "linear": {metric: 0.8}},
+        {"majority": {metric: 0.6}, "linear": {metric: 0.9}},
+    ]
+    results = [RunResult("a", seed, "", metric, {metric: 0.7}, baselines=own) for seed, own in enumerate(simple)]
+    name, value = Comparison.of(results).baseline
+    assert (name, pytest.approx(value)) == best
+
+
 def test_one_run_has_no_spread_and_a_model_without_a_result_comes_last():
     failed = RunResult("a", 0, "", fault="the loss is not finite")
     comparison = Comparison.of([failed, *made_up("b", [0.2])])

@@ -19,6 +19,7 @@ from ..runs._folder import Run, Summary
 from ..runs._prepare import prepared_for, source_of
 from ..runs._train import Draw, Listener, assemble_run, resume_run, train_run
 from ..runs._transfer import pack, unpack
+from ..training._baselines import best_baseline
 from ..training._events import Event, TrainingStopped, paced
 from ..training._metrics import LOWER_IS_BETTER, mean_and_std
 
@@ -136,7 +137,7 @@ class Comparison:
         metric: Metric of the order.
         metrics: All metrics, with that one first.
         rows: One row per model; models without a result last.
-        baseline: Name and mean test metric of the baseline without training.
+        baseline: Name and mean test metric of the best baseline.
     """
 
     metric: str
@@ -345,6 +346,10 @@ def _ignore(*about: Any) -> None:
 
 
 def _baseline(results: Sequence[RunResult], metric: str) -> tuple[str, float] | None:
-    found = [(name, scores.get(metric)) for one in results for name, scores in (one.baselines or {}).items()]
-    values = [value for _, value in found if value is not None]
-    return (found[0][0], statistics.fmean(values)) if values else None
+    """Returns the best baseline by its mean over the runs."""
+    found: dict[str, list[float]] = {}
+    for one in results:
+        for name, scores in (one.baselines or {}).items():
+            if (value := scores.get(metric)) is not None:
+                found.setdefault(name, []).append(value)
+    return best_baseline(metric, {name: {metric: statistics.fmean(values)} for name, values in found.items()})
