@@ -63,6 +63,8 @@ def write_pt2(graph: Graph, folder: Path) -> tuple[str, ...]:
     values = torch.zeros(3, 5, size)
     inputs = (values, torch.ones(3, 5, size, dtype=torch.bool), torch.ones(3, 5), torch.full((3,), 5))
     both = {0: batch, 1: steps}
+    # A scan that ran before has left compiled code, whose guards would exclude its number of steps.
+    torch.compiler.reset()
     with torch.no_grad():
         sequence = WindowSequence(graph) if isinstance(graph, WindowGraph) else Sequence(graph)
         program = torch.export.export(sequence, inputs, dynamic_shapes=(both, both, both, {0: batch}))
