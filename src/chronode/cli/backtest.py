@@ -78,6 +78,7 @@ def backtest(
 
     Example: chronode backtest sales.csv --forecast 4 --id shop --time week --origins 5
     """
+    from .._files import replacing
     from ..report.backtest_page import write_backtest
     from ..runs._source import read_source
     from ..runs._tables import write_table
@@ -102,7 +103,8 @@ def backtest(
     write_table(found.columns(), folder / "backtest.csv")
     title = f"Backtest of {Path(asked.data.source).name}"
     summary["report"] = str(write_backtest(found, folder / "backtest.html", title=title, command=this_command()))
-    (folder / "backtest.json").write_text(jsonlib.dumps(summary, indent=1))
+    with replacing(folder / "backtest.json") as draft:
+        draft.write_text(jsonlib.dumps(summary, indent=1), encoding="utf-8")
     if json:
         print(jsonlib.dumps(summary, indent=1))
     else:
