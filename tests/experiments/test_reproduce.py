@@ -155,7 +155,7 @@ def test_a_figure_is_drawn(tmp_path):
     [
         (("mmrnn/table33",), "Did you mean 'mmrnn/table3'"),
         ((), "pass a recipe"),
-        (("mmrnn/table3", "--budget", "huge"), "budget='huge'"),
+        (("mmrnn/table3", "--budget", "huge"), "--budget huge"),
         (("mmrnn/table3", "--engine", "slurm"), "--engine='slurm'"),
         (("mmrnn/table3", "--only", "evnt"), "Did you mean 'event'"),
         (("mmrnn/table3", "--models", "mmrnn,lstm-d"), "Did you mean 'lstm-dt'"),
