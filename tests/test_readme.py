@@ -1,5 +1,6 @@
 """The README stays true: its commands run, and its numbers are measured. tests/test_docs.py runs its Python."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -72,3 +73,12 @@ def test_demo_gives_the_figures_of_the_readme(tmp_path):
     for name, percent in rows:
         assert 100 * outcomes[name].test_accuracy == pytest.approx(float(percent), abs=5)
     assert outcomes["mmrnn"].test_accuracy > outcomes["lstm-dt"].test_accuracy + 0.05
+
+
+def test_figures_of_compiled_cells_are_those_of_the_benchmark():
+    found = json.loads((README.parent / "benchmarks" / "compiled.json").read_text())
+    lstm, packed, leaky = (other["theirs"] / other["ours"] for other in found["others"])
+    mean = found["summary"]["geometric mean, loop / compiled"]
+    text = " ".join(README.read_text().split())
+    assert f"{mean:.1f} times faster than the loop on average, {leaky:.1f} times for a small cell" in text
+    assert f"LSTM takes {lstm:.1f} times as long as ours, and {packed:.0f} times on packed sequences" in text
