@@ -21,7 +21,14 @@ _MOST_DILATIONS = 6
 _GOLDEN = 0.6180339887498949
 
 
-class Summaries(nn.Module):
+class Features(nn.Module):
+    """Base class of features; by default they learn nothing from the training series."""
+
+    def fit(self, x: Tensor, **times: Tensor | None) -> None:
+        """Learns from these series."""
+
+
+class Summaries(Features):
     """Summaries of each channel and of the times; for a target per step, they cover all steps so far."""
 
     kind = "summaries"
@@ -36,11 +43,8 @@ class Summaries(nn.Module):
         """Returns `(B, F)`, or `(B, T, F)`."""
         return summaries(x, **times, every_step=self.every_step)
 
-    def fit(self, x: Tensor, **times: Tensor | None) -> None:
-        """Nothing to learn."""
 
-
-class BentSummaries(nn.Module):
+class BentSummaries(Features):
     """Summaries, each with a bend at the median of the training series, and whether it is known.
 
     A linear model of `z`, `max(z - median, 0)` and `z is known` is a sum of broken lines: a risk can rise with high and
@@ -66,7 +70,7 @@ class BentSummaries(nn.Module):
         self.get_buffer("middle").copy_(self.summaries(x, **times).nanmedian(0).values.nan_to_num(nan=0.0))
 
 
-class Values(nn.Module):
+class Values(Features):
     """All values of series of equal length, step by step; on a regular grid if some are missing."""
 
     kind = "values"
@@ -86,11 +90,8 @@ class Values(nn.Module):
         values, lengths = on_grid(x, **times, gap=self.gap)
         return last_steps(values.double(), lengths, self.steps).flatten(1)
 
-    def fit(self, x: Tensor, **times: Tensor | None) -> None:
-        """Nothing to learn."""
 
-
-class Readings(nn.Module):
+class Readings(Features):
     """The last readings of a series, step by step, with the gaps between them and without interpolation."""
 
     kind = "readings"
@@ -116,11 +117,8 @@ class Readings(nn.Module):
         rows = torch.cat([values, (gaps / self.gap).log1p()[..., None]], dim=-1)
         return last_steps(rows, lengths, self.steps).flatten(1)
 
-    def fit(self, x: Tensor, **times: Tensor | None) -> None:
-        """Nothing to learn."""
 
-
-class Patterns(nn.Module):
+class Patterns(Features):
     """How often short patterns occur: 84 fixed, dilated patterns of nine values, compared with learned levels.
 
     A pattern's response is a sum over nine values `dilation` steps apart, weighted by 2 (three of them) and -1; the

@@ -73,7 +73,7 @@ class LinearStart(nn.Module):
         if not isinstance(self.features, Summaries):
             raise ValueError(
                 f"a linear start that sees {self.features.kind} needs whole series. "
-                "Train with --start summaries (start='summaries' in Python)."
+                "Train with --start summaries (in Python: the argument start)."
             )
         return self.features.running
 

@@ -37,22 +37,11 @@ class Sequence(nn.Module):
 
     def forward(self, x: Tensor, observed: Tensor, dt: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
         """Runs the series."""
-        from torch._higher_order_ops.scan import scan
-
         seen = observed.to(x.dtype)
         rows = torch.cat([torch.where(observed, x, torch.zeros_like(x)), seen], dim=-1).transpose(0, 1)
         gaps = dt.transpose(0, 1).unsqueeze(-1)
         valid = (torch.arange(x.shape[1], device=x.device)[:, None] < lengths).unsqueeze(-1)
-        step, constants = self.part.step, self.part.values()
-        first = [*self.part.initial_state(x.shape[0]), x.new_zeros(x.shape[0], self.outputs)]
-
-        def advance(carried: list[Tensor], now: tuple[Tensor, ...]) -> tuple[list[Tensor], Tensor]:
-            row, gap, is_valid = now
-            y, *state = step(row, gap, *carried[:-1], *constants)
-            kept = [torch.where(is_valid, new, old) for new, old in zip([*state, y], carried, strict=True)]
-            return kept, torch.where(is_valid, y, torch.zeros_like(y))
-
-        (*state, last), outputs = scan(advance, first, (rows, gaps, valid))
+        outputs, last, state = self.part.over_time(rows, gaps, valid, self.outputs)
         return outputs.transpose(0, 1), last, state
 
 

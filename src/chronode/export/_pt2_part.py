@@ -47,6 +47,27 @@ class Part(nn.Module):
         """Performs one step."""
         return self.step(x, dt, *state, *self.values())
 
+    def over_time(self, rows: Tensor, gaps: Tensor, valid: Tensor, outputs: int) -> tuple[Tensor, Tensor, list[Tensor]]:
+        """Performs the steps `rows (T, B, D)`, `gaps (T, B, 1)` from the initial state; steps that are not
+        `valid (T, B, 1)` change nothing.
+
+        Returns:
+            The outputs `(T, B, outputs)`, 0 where not valid, the last valid ones `(B, outputs)`, and the last state.
+        """
+        from torch._higher_order_ops.scan import scan
+
+        step, constants = self.step, self.values()
+        first = [*self.initial_state(rows.shape[1]), rows.new_zeros(rows.shape[1], outputs)]
+
+        def advance(carried: list[Tensor], now: tuple[Tensor, ...]) -> tuple[list[Tensor], Tensor]:
+            row, gap, is_valid = now
+            y, *state = step(row, gap, *carried[:-1], *constants)
+            kept = [torch.where(is_valid, new, old) for new, old in zip([*state, y], carried, strict=True)]
+            return kept, torch.where(is_valid, y, torch.zeros_like(y))
+
+        (*state, last), found = scan(advance, first, (rows, gaps, valid))
+        return found, last, state
+
 
 def _any_batch(graph: StepGraph) -> fx.GraphModule:
     """Returns the traced step for any number of rows: where it names the number that it was traced with, that of x."""

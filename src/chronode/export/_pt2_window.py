@@ -52,8 +52,6 @@ class WindowSequence(nn.Module):
         return y, last, [state]
 
     def _answer(self, window: Tensor, values: Tensor, flags: Tensor, gaps: Tensor, count: Tensor) -> Tensor:
-        from torch._higher_order_ops.scan import scan
-
         nothing = torch.zeros_like(count)
         measured = self.measure(window, nothing)[0]
         place = torch.arange(self.window, device=window.device).to(window.dtype)
@@ -61,14 +59,5 @@ class WindowSequence(nn.Module):
         valid, gaps = place >= first, torch.where(place > first, gaps, torch.zeros_like(gaps))
         view = measured[:, : self.view].unsqueeze(1).expand(-1, self.window, -1)
         rows = torch.cat([values, flags, view], dim=-1).transpose(0, 1)
-        step, constants = self.network.step, self.network.values()
-        begin = [*self.network.initial_state(window.shape[0]), window.new_zeros(window.shape[0], self.hidden)]
-
-        def advance(carried: list[Tensor], now: tuple[Tensor, ...]) -> tuple[list[Tensor], Tensor]:
-            row, gap, is_valid = now
-            y, *state = step(row, gap, *carried[:-1], *constants)
-            kept = [torch.where(is_valid, new, old) for new, old in zip([*state, y], carried, strict=True)]
-            return kept, y
-
-        (*_, y), _ = scan(advance, begin, (rows, gaps.T.unsqueeze(-1), valid.T.unsqueeze(-1)))
+        _, y, _ = self.network.over_time(rows, gaps.T.unsqueeze(-1), valid.T.unsqueeze(-1), self.hidden)
         return self.answer(torch.cat([y, measured], dim=1), nothing)[0]
