@@ -1,11 +1,12 @@
-"""Compare and sweep in processes of this machine, one of which is killed while it works for them."""
+"""Compare, sweep and backtest in processes of this machine, one of which is killed while it works for them."""
 
 import multiprocessing
 import os
 import signal
 
+import numpy as np
 import pytest
-from searches import ASKED, search_in
+from searches import ASKED, backtest_with, search_in
 
 from chronode.engine import Done, Engine
 from chronode.runs import Config
@@ -62,3 +63,12 @@ def test_a_trial_whose_workers_are_lost_again_and_again_counts_as_bad(tmp_path):
     assert (trial.state, trial.fault) == ("pruned", "its process ended with code -9")
     assert search.run(1) == "trials"
     assert len(search.trials()) == 1
+
+
+def test_backtest_has_the_forecasts_of_one_process(kill_a_worker, tmp_path):
+    found, ended = backtest_with(kill_a_worker, engine=Engine(workers=1), folder=tmp_path)
+    here, _ = backtest_with(lambda *about: None)
+    np.testing.assert_allclose(found.forecasts["model"], here.forecasts["model"], rtol=1e-5)
+    assert sorted(ended) == ["origin 1 of 2: trained", "origin 2 of 2: trained"]
+    _, again = backtest_with(pytest.fail, folder=tmp_path)  # nothing is trained again
+    assert again == [f"origin {number} of 2: already in {tmp_path}" for number in (1, 2)]

@@ -1,9 +1,10 @@
-"""Reproduce, compare and sweep on a cluster, whose machine is lost while it works for them."""
+"""Reproduce, compare, sweep and backtest on a cluster, whose machine is lost while it works for them."""
 
 import math
 
+import numpy as np
 import pytest
-from searches import ASKED, search_in
+from searches import ASKED, backtest_with, search_in
 
 from chronode.engine import Engine
 from chronode.experiments.jobs import make_runs, missing
@@ -95,6 +96,14 @@ def test_sweep_asks_for_trials_as_workers_become_free(lose_the_worker, tmp_path)
     one = search_in(tmp_path / "here")
     one.run(3)
     assert [trial.settings for trial in one.trials()] == [trial.settings for trial in trials]
+
+
+def test_backtest_has_the_forecasts_of_one_process(lose_the_worker, tmp_path):
+    found, ended = backtest_with(lose_the_worker, engine=RAY, folder=tmp_path)
+    here, _ = backtest_with(lambda *about: None)
+    np.testing.assert_allclose(found.forecasts["model"], here.forecasts["model"], rtol=1e-5)
+    assert sorted(ended) == ["origin 1 of 2: trained", "origin 2 of 2: trained"]
+    assert len(list(tmp_path.glob("origin-*.json"))) == 2
 
 
 def test_a_fault_is_told_and_the_others_go_on(cluster, tmp_path):

@@ -82,7 +82,7 @@ def backtest(
     from ..report.backtest_page import write_backtest
     from ..runs._source import read_source
     from ..runs._tables import write_table
-    from .many import folder_for, this_command
+    from .many import RunsBar, folder_for, this_command
     from .outcome import say
     from .train import effective
 
@@ -97,8 +97,10 @@ def backtest(
     console = Console(stderr=json)
     for note in series.notes:
         say(console, f"note: {note}")
-    about = {"origins": origins, "stride": stride or None, "refit": refit, "season": season or None}
-    found = forecaster_for(asked).backtest(series, **about, engine=place, folder=folder / "forecasts")
+    about: dict[str, Any] = {"origins": origins, "stride": stride or None, "refit": refit, "season": season or None}
+    with RunsBar(console, origins if refit else 1, asked.training.epochs) as bar:
+        about |= {"engine": place, "folder": folder / "forecasts", "progress": bar}
+        found = forecaster_for(asked).backtest(series, **about)
     summary = {"data": asked.data.source, **found.as_dict(), "refit": refit}
     write_table(found.columns(), folder / "backtest.csv")
     title = f"Backtest of {Path(asked.data.source).name}"

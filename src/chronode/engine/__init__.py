@@ -1,4 +1,4 @@
-"""Execution of many jobs on many workers, with one queue for `reproduce`, `compare` and `sweep`.
+"""Execution of many jobs on many workers, with one queue for `reproduce`, `compare`, `sweep` and `backtest`.
 
 The workers are this process, other processes on this machine, or those of a Ray cluster.
 """

@@ -6,8 +6,9 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -23,6 +24,8 @@ from ..baselines._start import outputs_of
 from ..data import Sequences
 from ..data._names import counted
 from ..engine import Engine, carry_out
+from ..training import Event
+from ..training._events import paced
 
 if TYPE_CHECKING:
     from ._forecaster import SequenceForecaster
@@ -97,6 +100,16 @@ class Backtest:
         return table
 
 
+class Progress(Protocol):
+    """What is called in the process of the caller while runs are trained; `label` names the run."""
+
+    def begin(self, label: str) -> None: ...
+
+    def event(self, label: str, event: Event) -> None: ...
+
+    def end(self, label: str, line: str) -> None: ...
+
+
 @dataclass(frozen=True)
 class OriginJob:
     """Trains on the steps before an origin, and forecasts from this origin or from several.
@@ -105,15 +118,17 @@ class OriginJob:
         forecaster: The estimator, not fitted.
         series: The series with all steps.
         ends: Number of steps after each origin, earliest first; the model is trained before the earliest.
+        label: Name of the run for the user.
         plugins: Plugins that register the model.
     """
 
     forecaster: SequenceForecaster
     series: Sequences
     ends: tuple[int, ...]
+    label: str
     plugins: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def key(self) -> str:
         """A hash of the settings, the series and the origin."""
         settings = json.dumps(self.forecaster.get_params(), sort_keys=True, default=str)
@@ -126,7 +141,8 @@ class OriginJob:
         """Returns the forecasts of the model and of its linear start, `(origins, series, horizon, channels)`."""
         for name in self.plugins:
             load_plugin(name)
-        fitted = clone(self.forecaster).fit(_shortened(self.series, self.ends[0]))
+        callbacks = [*(self.forecaster.callbacks or ()), paced(report)]
+        fitted = clone(self.forecaster).set_params(callbacks=callbacks).fit(_shortened(self.series, self.ends[0]))
         found: dict[str, list[Any]] = {}
         for end in self.ends:
             past = _shortened(self.series, end)
@@ -151,6 +167,7 @@ def backtest(
     season: int | None,
     engine: Engine | None = None,
     folder: Path | None = None,
+    progress: Progress | None = None,
 ) -> Backtest:
     """Forecasts from several origins; see `SequenceForecaster.backtest`.
 
@@ -164,6 +181,7 @@ def backtest(
         season: Season of the seasonal naive forecast; detected by default.
         engine: Where to train.
         folder: Folder for the forecasts of finished runs, which are not repeated; None stores nothing.
+        progress: Called as runs begin, train and end.
     """
     horizon = whole("horizon", forecaster.horizon, at_least=1)
     count = whole("origins", origins, at_least=1)
@@ -176,9 +194,9 @@ def backtest(
             f"series {s.ids[at]!s} has {counted(int(s.lengths[at]), 'step')}, but origins={count}, stride={apart} and "
             f"horizon={horizon} need {least}: use fewer origins or a shorter stride or horizon."
         )
-    parts = [(end,) for end in ends] if refit else [ends]
-    jobs = [OriginJob(forecaster, s, own, tuple(plugins())) for own in parts]
-    found = list(_results(jobs, engine or Engine(), folder))
+    runs = {f"origin {at + 1} of {count}": (end,) for at, end in enumerate(ends)} if refit else {"all origins": ends}
+    jobs = [OriginJob(forecaster, s, own, label, tuple(plugins())) for label, own in runs.items()]
+    found = list(_results(jobs, engine or Engine(), folder, progress))
     forecasts = {name: np.concatenate([np.asarray(one[name]) for one in found]) for name in found[0]}
     at = [s.channels.index(name) for name in channels]
     season = _season(_shortened(s, ends[0]), at) if season is None else whole("season", season, at_least=1)
@@ -190,26 +208,36 @@ def backtest(
     return Backtest(tuple(channels), tuple(map(str, s.ids)), season, true, forecasts, shown)
 
 
-def _results(jobs: Sequence[OriginJob], engine: Engine, folder: Path | None) -> Iterator[dict[str, list[Any]]]:
+def _results(
+    jobs: Sequence[OriginJob], engine: Engine, folder: Path | None, progress: Progress | None
+) -> Iterator[dict[str, list[Any]]]:
     """Yields the forecasts of all jobs in order; those in the folder are not computed again."""
     known: dict[str, dict[str, list[Any]]] = {}
-    keys = [job.key for job in jobs]
-    places = {key: None if folder is None else folder / f"origin-{key}.json" for key in keys}
-    for key, place in places.items():
-        if place is not None and place.is_file():
-            known[key] = json.loads(place.read_text())
-    waiting = iter([job for job, key in zip(jobs, keys, strict=True) if key not in known])
-    for done in carry_out(lambda: next(waiting, None), engine):
+    for job in jobs:
+        if folder is not None and (place := _place(folder, job)).is_file():
+            known[job.key] = json.loads(place.read_text())
+            if progress is not None:
+                progress.end(job.label, f"{job.label}: already in {folder}")
+    waiting = iter([job for job in jobs if job.key not in known])
+    hooks: dict[str, Any] = {}
+    if progress is not None:
+        hooks["on_start"] = lambda job: progress.begin(job.label)
+        hooks["on_report"] = lambda job, event: progress.event(job.label, event)
+    for done in carry_out(lambda: next(waiting, None), engine, **hooks):
         if done.how != "result":
             raise ValueError(f"a run of the backtest failed: {done.fault or 'its process was lost'}")
-        key = done.job.key
-        known[key] = done.result
-        place = places[key]
-        if place is not None:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(place) as draft:
+        known[done.job.key] = done.result
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            with replacing(_place(folder, done.job)) as draft:
                 draft.write_text(json.dumps(done.result))
-    yield from (known[key] for key in keys)
+        if progress is not None:
+            progress.end(done.job.label, f"{done.job.label}: trained")
+    yield from (known[job.key] for job in jobs)
+
+
+def _place(folder: Path, job: OriginJob) -> Path:
+    return folder / f"origin-{job.key}.json"
 
 
 def _shortened(s: Sequences, steps: int) -> Sequences:

@@ -17,7 +17,7 @@ from ..data._names import known_column
 from ..training import Event, predict
 from ..training._calibration import USUAL_INTERVALS, margins_of
 from ..training._forecasting import default_window, forecast_parts, forecast_scaler
-from ._backtest import Backtest, backtest
+from ._backtest import Backtest, Progress, backtest
 from ._base import SequenceEstimator
 
 if TYPE_CHECKING:
@@ -243,6 +243,7 @@ class SequenceForecaster(SequenceEstimator):
         time: str | None = None,
         engine: Engine | None = None,
         folder: str | Path | None = None,
+        progress: Progress | None = None,
     ) -> Backtest:
         """Forecasts the last steps of series from several origins, beside simple baselines; the estimator is unchanged.
 
@@ -255,13 +256,15 @@ class SequenceForecaster(SequenceEstimator):
             season: Season of the seasonal naive forecast in steps; detected by default.
             id: As for `fit`.
             time: As for `fit`.
-            engine: Where to train (`chronode.engine.Engine`); by default in this process.
+            engine: Where to train (`chronode.search.Engine`); by default in this process.
             folder: Folder for the forecasts of finished runs, so that the same call resumes after an interruption.
+            progress: Object with `begin(label)`, `event(label, event)` and `end(label, line)`, which are called as runs
+                begin, train (with events of `chronode.training`) and end.
         """
         s = replace(self._new_reader().series(X, times=times, id=id, time=time), target=None).compact()
         settings = {"origins": origins, "stride": stride, "refit": refit, "season": season, "engine": engine}
         place = None if folder is None else Path(folder)
-        return backtest(self, s, self._chosen(s), **settings, folder=place)
+        return backtest(self, s, self._chosen(s), **settings, folder=place, progress=progress)
 
     # ---- inside -----------------------------------------------------------------------------------------
 

@@ -136,23 +136,6 @@ add(
         options={"noise": "normal"},
     )
 )
-# The learning rate of the authors' code and log; their text gives ten times as much.
-UNICORNN = {
-    "model": "unicornn",
-    "num_layers": 3,
-    "hidden_size": 128,
-    "dropout": 0.1,
-    "batch_size": 30,
-    "delta_t": 0.126,
-    "alpha": 13.0,
-    "optimizer": "adam",
-    "learning_rate": 3.14e-3,
-    "clip": 0.0,
-    "epochs": 500,
-    "schedule": "step",
-    "drop_epochs": (250,),
-    "drop_factor": 0.1,
-}
 add(
     Task(
         name="noisy-cifar",
