@@ -13,7 +13,8 @@ from pathlib import Path
 
 import torch
 
-from chronode._model import ModelSpec, SequenceModel
+from chronode._model import SequenceModel
+from chronode._spec import ModelSpec
 from chronode.data import LengthBatches
 from chronode.tasks.bitstream import bitstream
 from chronode.training import BatchDone, Settings, fit

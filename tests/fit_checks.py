@@ -3,7 +3,8 @@
 import numpy as np
 import torch
 
-from chronode._model import ModelSpec, SequenceModel
+from chronode._model import SequenceModel
+from chronode._spec import ModelSpec
 from chronode.data import LengthBatches, from_list
 from chronode.tasks.bitstream import bitstream
 

@@ -14,7 +14,8 @@ _documents _pages
 kernels data papers engine
 compiler baselines
 nn
-_model bench testing
+_spec bench testing
+_model
 tasks
 training
 runs

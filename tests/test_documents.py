@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from chronode._documents import DEEPEST, parse_json, parse_yaml, read_json, read_json_lines, read_yaml
 from chronode._limits import JSON_BYTES, LAYERS, YAML_BYTES, Limit
-from chronode._model import ModelSpec, SequenceModel
+from chronode._model import SequenceModel
 from chronode._schema import parse
+from chronode._spec import ModelSpec
 
 
 @dataclass(frozen=True)

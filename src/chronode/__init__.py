@@ -29,7 +29,8 @@ if TYPE_CHECKING:
         testing,
         training,
     )
-    from ._model import ModelSpec, SequenceModel
+    from ._model import SequenceModel
+    from ._spec import ModelSpec
     from .estimators import SequenceClassifier, SequenceForecaster, SequenceRegressor
     from .export import export
     from .kernels import backend
@@ -72,7 +73,8 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         **dict.fromkeys((*_MODULES, "hub", "training"), ""),
-        "_model": "ModelSpec SequenceModel",
+        "_model": "SequenceModel",
+        "_spec": "ModelSpec",
         "estimators": "estimators SequenceClassifier SequenceForecaster SequenceRegressor",
         "kernels": "backend",
         "nn._registry": "Model create models register",

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import chronode
-from chronode._model import ModelSpec
+from chronode._spec import ModelSpec
 from chronode.analysis import _oscillator_studies as studies
 from chronode.analysis import _plots_oscillators as plots_oscillators
 from chronode.analysis._study import StudySetup

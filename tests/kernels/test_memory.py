@@ -105,7 +105,7 @@ def test_a_kernel_without_threads_works_alone():
 
 def advice():
     """What a training says that runs out of memory inside a kernel."""
-    from chronode._model import ModelSpec
+    from chronode._spec import ModelSpec
     from chronode.data import from_numpy
     from chronode.training import Settings, TrainingStopped, fit
 

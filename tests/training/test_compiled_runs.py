@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from chronode import compiler
-from chronode._model import ModelSpec
+from chronode._spec import ModelSpec
 from chronode.runs._checkpoints import Store
 from chronode.tasks.bitstream import bitstream
 from chronode.training import Settings, fit

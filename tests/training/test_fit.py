@@ -222,7 +222,7 @@ SHARED = """
 import os, sys
 import torch
 torch.set_num_threads(1)
-from chronode._model import ModelSpec
+from chronode._spec import ModelSpec
 from chronode.tasks.bitstream import bitstream
 from chronode.training import Settings, fit
 data = bitstream(70, seed=0, longest=6)

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 import chronode
-from chronode._model import ModelSpec, SequenceModel
+from chronode._model import SequenceModel
+from chronode._spec import ModelSpec
 from chronode.data import from_list, from_numpy
 from chronode.tasks.bitstream import bitstream
 

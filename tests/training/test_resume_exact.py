@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from chronode._model import ModelSpec
+from chronode._spec import ModelSpec
 from chronode.data import from_list
 from chronode.tasks.bitstream import bitstream
 from chronode.training import BatchDone, Note, Settings, fit
@@ -204,7 +204,7 @@ def test_fit_works_outside_the_main_thread():
 SCRIPT = """
 import sys, torch
 torch.set_num_threads(1)
-from chronode._model import ModelSpec
+from chronode._spec import ModelSpec
 from chronode.tasks.bitstream import bitstream
 from chronode.training import EpochDone, Settings, fit
 from chronode.runs._checkpoints import Store

@@ -5,7 +5,8 @@ import torch
 from device_checks import Looks, as_on_a_gpu  # noqa: F401
 from fit_checks import regression, small, spec_for
 
-from chronode._model import ModelSpec, SequenceModel
+from chronode._model import SequenceModel
+from chronode._spec import ModelSpec
 from chronode.runs._checkpoints import Store
 from chronode.training import Settings, fit
 from chronode.training._faults import LOOK_EVERY, not_finite

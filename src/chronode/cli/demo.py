@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from .._model import ModelSpec
+from .._spec import ModelSpec
 from ..data import Sequences
 from ..kernels._library import status
 from ..nn._registry import find_model

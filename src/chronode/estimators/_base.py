@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks import number, one_of, whole
 from .._machine import check_device
-from .._model import ModelSpec, SequenceModel
+from .._model import SequenceModel
+from .._spec import ModelSpec
 from ..data import Reading, Scaler, Sequences, options_like, split
 from ..tasks._task import Parts
 from ..training import Event, Fitted, Objective, ProgressBar, Settings, fit

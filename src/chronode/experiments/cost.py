@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from .._model import ModelSpec, SequenceModel
+from .._model import SequenceModel
+from .._spec import ModelSpec
 from ..tasks import find_task
 from ..training import Settings
 from .jobs import TableJob

@@ -12,7 +12,8 @@ from torch import Tensor
 from .._documents import parse_json
 from .._files import replacing
 from .._limits import JSON_BYTES
-from .._model import ModelSpec, SequenceModel
+from .._model import SequenceModel
+from .._spec import ModelSpec
 from .._version import __version__
 from ._card import model_card
 from ._config import Config

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from .._checks import one_of
-from .._model import ModelSpec, SequenceModel
+from .._model import SequenceModel
 from .._schema import parse
+from .._spec import ModelSpec
 from ..data import Scaler, Sequences
 from ..nn._registry import models
 from ..training._assembly import Assembly, assemble

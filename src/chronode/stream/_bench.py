@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from .._model import ModelSpec, SequenceModel
+from .._model import SequenceModel
+from .._spec import ModelSpec
 from ..data import Reading, Scaler
 from ..runs import Config, Trained
 from ..training import Objective

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from .._checks import number, one_of
-from .._model import ModelSpec, SequenceModel
+from .._model import SequenceModel
+from .._spec import ModelSpec
 from ..baselines import StartFit
 from ..data import Scaler, Sequences
 from ..tasks._task import Parts, Task

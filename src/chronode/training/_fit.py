@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .._model import ModelSpec, SequenceModel
+from .._model import SequenceModel
+from .._spec import ModelSpec
 from ..baselines import StartFit
 from ..data import Scaler, Sequences
 from ..tasks._task import Parts, Task

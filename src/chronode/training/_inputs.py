@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._machine import device_for
-from .._model import ModelSpec, SequenceModel, check_symbols, count_symbols
+from .._model import SequenceModel, check_symbols
+from .._spec import ModelSpec, count_symbols
 from ..data import Scaler, Sequences, concat, split
 from ..tasks import find_task
 from ..tasks._task import Parts, Task
