@@ -68,7 +68,7 @@ def test_runs(run, columns, monkeypatch):
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_comparisons(width):
     from chronode.cli.compare import _table
-    from chronode.search._compare import Comparison, RunResult
+    from chronode.search._scores import Comparison, RunResult
 
     scores = {"accuracy": 0.91234, "loss": 0.2345, "f1": 0.87654, "auroc": 0.98765, "cross_entropy": 0.23456}
     results = [

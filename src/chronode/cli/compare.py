@@ -16,7 +16,8 @@ from .workers import Address, ConfigFile, EngineName, Workers, engine_for
 
 if TYPE_CHECKING:
     from ..engine import Engine
-    from ..search._compare import Comparison, PlannedRun, RunResult
+    from ..search._plan import PlannedRun
+    from ..search._scores import Comparison, RunResult
 
 
 def attach(app: typer.Typer) -> None:
@@ -54,7 +55,8 @@ def compare(
     Example: chronode compare bitstream --models mmrnn,unicornn,lstm --seeds 3 --epochs 5 --set unicornn.delta_t=0.2
     """
     from ..report.many_pages import write_comparison
-    from ..search._compare import Comparison, plan
+    from ..search._plan import plan
+    from ..search._scores import Comparison
     from .many import folder_for, this_command
     from .train import effective
 

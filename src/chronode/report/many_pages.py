@@ -11,7 +11,7 @@ from .._version import __version__
 from ..search._pictures import comparison_pictures, comparison_table, search_pictures, trial_table
 
 if TYPE_CHECKING:
-    from ..search._compare import Comparison
+    from ..search._scores import Comparison
     from ..search._study import Trial
 
 

@@ -6,8 +6,10 @@ from .._lazy import lazy
 
 if TYPE_CHECKING:
     from ..engine import Engine
-    from ._compare import Comparison, RunResult, compare, plan
+    from ._compare import compare
+    from ._plan import plan
     from ._ranges import Between, OneOf, ranges_for
+    from ._scores import Comparison, RunResult
     from ._study import Trial
     from ._sweep import Search
 
@@ -16,8 +18,10 @@ __all__ = ["Between", "Comparison", "Engine", "OneOf", "RunResult", "Search", "T
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "_compare": "Comparison Engine RunResult compare plan",
+        "_compare": "Engine compare",
+        "_plan": "plan",
         "_ranges": "Between OneOf ranges_for",
+        "_scores": "Comparison RunResult",
         "_study": "Trial",
         "_sweep": "Search",
     },

@@ -12,7 +12,7 @@ from .._pages import GREY, Html, Plot, bar_chart, dot_chart, figure, grid, numbe
 from ..training._metrics import LOWER_IS_BETTER
 
 if TYPE_CHECKING:
-    from ._compare import Comparison, ModelScores
+    from ._scores import Comparison, ModelScores
     from ._study import Trial
 
 

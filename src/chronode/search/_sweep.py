@@ -28,7 +28,7 @@ from ..runs._prepare import prepared_for
 from ..runs._train import Draw, Listener, Outcome, assemble_run, resume_run, train_run
 from ..training._events import Epoch, EpochDone, Event
 from ..training._metrics import LOWER_IS_BETTER
-from ._compare import file_of, identity
+from ._plan import file_of, identity
 from ._ranges import Range, applied
 from ._study import PRUNERS, Trial, as_trial, importances, open_study, sampler_for, suggest
 from ._trial_job import TrialJob, value_of

@@ -1,0 +1,166 @@
+"""Results of finished runs, and the comparison of models made from them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..runs._folder import Run, Summary
+from ..training._baselines import best_baseline
+from ..training._metrics import LOWER_IS_BETTER, mean_and_std
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A finished run.
+
+    Attributes:
+        model: Name of the model.
+        seed: Seed of the run.
+        run: Run folder.
+        metric: Metric that selected the best epoch.
+        test: Metrics on the test part; {} for a failed run.
+        curve: Metric on the validation part after every epoch; None where it is not finite.
+        parameters: Number of trained parameters.
+        seconds: Seconds per epoch.
+        baselines: Test metrics of baselines without training.
+        fault: Reason for a failure.
+    """
+
+    model: str
+    seed: int
+    run: str
+    metric: str = ""
+    test: dict[str, float | None] | None = None
+    curve: tuple[float | None, ...] = ()
+    parameters: int = 0
+    seconds: float = 0.0
+    baselines: dict[str, dict[str, float | None]] | None = None
+    fault: str = ""
+
+    @classmethod
+    def of(cls, run: Run, model: str, seed: int) -> RunResult:
+        """Reads the result from a run folder."""
+        summary, rows = run.summary() or Summary("failed"), run.metrics()
+        metric, test = summary.metric, summary.test
+        key = "valid_loss" if metric == "loss" else metric
+        fault = summary.fault
+        if not fault and test.get(metric) is None:
+            fault = f"{metric} on the test series is NaN."
+        return cls(
+            *(model, seed, str(run.path), metric, test),
+            curve=tuple(row.get(key) for row in rows),
+            parameters=summary.parameters or 0,
+            seconds=statistics.fmean(row.get("seconds") or 0.0 for row in rows) if rows else 0.0,
+            baselines=summary.baselines,
+            fault=fault,
+        )
+
+
+@dataclass(frozen=True)
+class ModelScores:
+    """Runs of a model with all seeds.
+
+    Attributes:
+        model: Name of the model.
+        results: Results of the successful runs.
+        failed: Results of the failed runs.
+    """
+
+    model: str
+    results: tuple[RunResult, ...]
+    failed: tuple[RunResult, ...]
+
+    def values(self, metric: str) -> list[float]:
+        """Returns a test metric of every run that has it."""
+        return [value for one in self.results if (value := (one.test or {}).get(metric)) is not None]
+
+    def score(self, metric: str) -> tuple[float | None, float | None]:
+        """Returns mean and sample standard deviation (None for a single run) of a test metric."""
+        found = self.values(metric)
+        return mean_and_std(found) if found else (None, None)
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds per epoch, averaged over the runs."""
+        return statistics.fmean(one.seconds for one in self.results) if self.results else None
+
+    @property
+    def parameters(self) -> int | None:
+        """The number of trained parameters."""
+        return next((one.parameters for one in (*self.results, *self.failed) if one.parameters), None)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Comparison of models, best first.
+
+    Attributes:
+        metric: Metric of the order.
+        metrics: All metrics, with that one first.
+        rows: One row per model; models without a result last.
+        baseline: Name and mean test metric of the best baseline.
+    """
+
+    metric: str
+    metrics: tuple[str, ...]
+    rows: tuple[ModelScores, ...]
+    baseline: tuple[str, float] | None
+
+    @classmethod
+    def of(cls, results: Sequence[RunResult]) -> Comparison:
+        """Sorts results into a comparison.
+
+        Example:
+            >>> found = [("gru", 0, 0.25), ("gru", 1, 0.75), ("ltc", 0, 0.875)]
+            >>> results = [RunResult(m, seed, "", "accuracy", {"accuracy": score}) for m, seed, score in found]
+            >>> comparison = Comparison.of(results)
+            >>> [(row.model, row.score("accuracy")) for row in comparison.rows]
+            [('ltc', (0.875, None)), ('gru', (0.5, 0.3535533905932738))]
+        """
+        metric = next((one.metric for one in results if one.metric), "")
+        sign = 1.0 if metric in LOWER_IS_BETTER else -1.0
+        rows = []
+        for model in dict.fromkeys(one.model for one in results):
+            own = [one for one in results if one.model == model]
+            rows.append(ModelScores(model, tuple(o for o in own if not o.fault), tuple(o for o in own if o.fault)))
+        rows.sort(key=lambda row: float("inf") if (mean := row.score(metric)[0]) is None else sign * mean)
+        measured = dict.fromkeys(name for one in results for name in one.test or {})
+        return cls(metric, tuple(dict.fromkeys([metric, *measured])), tuple(rows), _baseline(results, metric))
+
+    def _repr_html_(self) -> str:
+        from ._pictures import comparison_html
+
+        return comparison_html(self)
+
+    @property
+    def failed(self) -> list[RunResult]:
+        """The failed runs."""
+        return [one for row in self.rows for one in row.failed]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the comparison as plain data for JSON."""
+        return {
+            "metric": self.metric,
+            "baseline": None if self.baseline is None else dict([self.baseline]),
+            "models": [self._row_as_dict(row) for row in self.rows],
+        }
+
+    def _row_as_dict(self, row: ModelScores) -> dict[str, Any]:
+        mean, spread = row.score(self.metric)
+        scores = {name: dict(zip(("mean", "spread"), row.score(name), strict=True)) for name in self.metrics}
+        about = {"parameters": row.parameters, "seconds_per_epoch": row.seconds, "test": scores}
+        runs = [asdict(one) for one in (*row.results, *row.failed)]
+        return {"model": row.model, "mean": mean, "spread": spread, **about, "runs": runs}
+
+
+def _baseline(results: Sequence[RunResult], metric: str) -> tuple[str, float] | None:
+    """Returns the best baseline by its mean over the runs."""
+    found: dict[str, list[float]] = {}
+    for one in results:
+        for name, scores in (one.baselines or {}).items():
+            if (value := scores.get(metric)) is not None:
+                found.setdefault(name, []).append(value)
+    return best_baseline(metric, {name: {metric: statistics.fmean(values)} for name, values in found.items()})
