@@ -1,12 +1,14 @@
-"""Reading JSON and YAML files with limits: a damaged file costs little and raises a ValueError that names it."""
+"""JSON and YAML files. They are read with limits: a damaged file costs little and raises a ValueError that names it."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ._files import replacing
 from ._limits import JSON_BYTES, YAML_BYTES, Limit
 from ._schema import parse
 
@@ -56,6 +58,30 @@ def parse_json(content: bytes | str, kind: Any, place: str) -> Any:
         return parse(kind, value)
     except ValueError as error:
         raise ValueError(f"{place}: {error}") from error
+
+
+def json_text(value: Any, *, indent: int | None = 1) -> str:
+    """Returns a value as JSON with a line break at the end; numbers that are not finite become null.
+
+    Example:
+        >>> print(json_text({"loss": float("nan"), "epochs": (1, 2)}, indent=None), end="")
+        {"loss": null, "epochs": [1, 2]}
+    """
+    return json.dumps(_finite(value), indent=indent, allow_nan=False) + "\n"
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes a JSON file, which is replaced atomically; numbers that are not finite become null."""
+    with replacing(path) as draft:
+        draft.write_text(json_text(value), encoding="utf-8")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_yaml(path: Path) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ._budget import Budget
-from ._documents import read_json
+from ._documents import read_json, write_json
 from ._files import replacing
 from ._spec import ModelSpec, count_symbols
 from .baselines._margins import Margins
@@ -188,8 +187,7 @@ class SequenceModel(nn.Module):
         with replacing(path) as draft:
             # Written by Python: an error from safetensors would not mention a full disk.
             draft.write_bytes(save({name: tensor.contiguous() for name, tensor in self.state_dict().items()}))
-        with replacing(path.with_suffix(".json")) as draft:
-            draft.write_text(json.dumps(self.spec.as_dict(), indent=1))
+        write_json(path.with_suffix(".json"), self.spec.as_dict())
         return path
 
     @classmethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as jsonlib
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -78,7 +77,7 @@ def backtest(
 
     Example: chronode backtest sales.csv --forecast 4 --id shop --time week --origins 5
     """
-    from .._files import replacing
+    from .._documents import json_text, write_json
     from ..report.backtest_page import write_backtest
     from ..runs._source import read_source
     from ..runs._tables import write_table
@@ -105,10 +104,9 @@ def backtest(
     write_table(found.columns(), folder / "backtest.csv")
     title = f"Backtest of {Path(asked.data.source).name}"
     summary["report"] = str(write_backtest(found, folder / "backtest.html", title=title, command=this_command()))
-    with replacing(folder / "backtest.json") as draft:
-        draft.write_text(jsonlib.dumps(summary, indent=1), encoding="utf-8")
+    write_json(folder / "backtest.json", summary)
     if json:
-        print(jsonlib.dumps(summary, indent=1))
+        print(json_text(summary), end="")
     else:
         console.print(_table(found))
         say(console, f"report: {summary['report']}   forecasts: {folder / 'backtest.csv'}")

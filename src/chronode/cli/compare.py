@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as jsonlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,6 +53,7 @@ def compare(
 
     Example: chronode compare bitstream --models mmrnn,unicornn,lstm --seeds 3 --epochs 5 --set unicornn.delta_t=0.2
     """
+    from .._documents import json_text, write_json
     from ..report.many_pages import write_comparison
     from ..search._plan import plan
     from ..search._scores import Comparison
@@ -70,9 +70,9 @@ def compare(
     title = f"Models on {Path(asked.data.source).name}: {seeds} seed{'s' * (seeds > 1)}"
     report = write_comparison(comparison, folder / "comparison.html", title=title, command=this_command())
     summary["report"] = str(report)
-    _write(folder / "comparison.json", summary)
+    write_json(folder / "comparison.json", summary)
     if json:
-        print(jsonlib.dumps(summary, indent=1))
+        print(json_text(summary), end="")
     else:
         _show(console, comparison, summary, folder)
     if comparison.failed:
@@ -151,10 +151,3 @@ def _mean_and_std(mean: float | None, spread: float | None) -> str:
     if mean is None:
         return ""
     return f"{mean:.4g}" + ("" if spread is None else f" ± {spread:.2g}")
-
-
-def _write(path: Path, summary: dict[str, Any]) -> None:
-    from .._files import replacing
-
-    with replacing(path) as draft:
-        draft.write_text(jsonlib.dumps(summary, indent=1) + "\n", encoding="utf-8")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from .._checks import whole
-from .._files import replacing
+from .._documents import parse_json, write_json
 from .._plugins import load_plugin, plugins
 from ..baselines import drift, find_season, last_value, seasonal_naive
 from ..baselines._naive import histories
@@ -197,7 +197,7 @@ def backtest(
     runs = {f"origin {at + 1} of {count}": (end,) for at, end in enumerate(ends)} if refit else {"all origins": ends}
     jobs = [OriginJob(forecaster, s, own, label, tuple(plugins())) for label, own in runs.items()]
     found = list(_results(jobs, engine or Engine(), folder, progress))
-    forecasts = {name: np.concatenate([np.asarray(one[name]) for one in found]) for name in found[0]}
+    forecasts = {name: np.concatenate([np.asarray(one[name], dtype=np.float64) for one in found]) for name in found[0]}
     at = [s.channels.index(name) for name in channels]
     season = _season(_shortened(s, ends[0]), at) if season is None else whole("season", season, at_least=1)
     naive = [_naive(_shortened(s, end), at, horizon, season) for end in ends]
@@ -215,7 +215,7 @@ def _results(
     known: dict[str, dict[str, list[Any]]] = {}
     for job in jobs:
         if folder is not None and (place := _place(folder, job)).is_file():
-            known[job.key] = json.loads(place.read_text())
+            known[job.key] = parse_json(place.read_bytes(), dict[str, list[Any]], str(place))
             if progress is not None:
                 progress.end(job.label, f"{job.label}: already in {folder}")
     waiting = iter([job for job in jobs if job.key not in known])
@@ -229,8 +229,7 @@ def _results(
         known[done.job.key] = done.result
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
-            with replacing(_place(folder, done.job)) as draft:
-                draft.write_text(json.dumps(done.result))
+            write_json(_place(folder, done.job), done.result)
         if progress is not None:
             progress.end(done.job.label, f"{done.job.label}: trained")
     yield from (known[job.key] for job in jobs)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .._checks import one_of
-from .._documents import read_json, read_json_lines
+from .._documents import json_text, read_json, read_json_lines, write_json
 from .._files import naming_errors, replacing, sweep, sync
 from .._schema import parse
 from ._checkpoints import Store
@@ -140,9 +140,9 @@ class Run:
         with FolderLock(path / "run.lock").held():
             _refuse_used(path)  # again, because another process may have been faster
             _write(path / "config.json", text)
-            _write(path / "environment.json", _json(environment()))
+            write_json(path / "environment.json", environment())
             words = None if command is None else list(command)
-            _write(path / "run.json", _json({"format": FORMAT, "version": VERSION, "command": words}))
+            write_json(path / "run.json", {"format": FORMAT, "version": VERSION, "command": words})
         sync(path.parent)
         return cls(path, words)
 
@@ -201,7 +201,7 @@ class Run:
 
     def append_metrics(self, row: dict[str, Any]) -> None:
         """Adds a line to metrics.jsonl; numbers that are not finite become null."""
-        line = _line(row)
+        line = json_text(row, indent=None)
         self._drop_torn_line()
         with naming_errors(self._metrics_file):
             with self._metrics_file.open("a", encoding="utf-8") as file:
@@ -228,7 +228,7 @@ class Run:
         """Rewrites all lines from a checkpoint: the process may have been killed between the checkpoint and its
         line.
         """
-        _write(self._metrics_file, "".join(map(_line, rows)))
+        _write(self._metrics_file, "".join(json_text(row, indent=None) for row in rows))
 
     def finish(self, summary: dict[str, Any]) -> None:
         """Writes summary.json: "status" is one of OUTCOMES; see `Summary` for the other fields that are read."""
@@ -248,7 +248,7 @@ class Run:
 
     def save_json(self, name: str, value: Any) -> None:
         """Writes a file of the folder atomically; numbers that are not finite become null."""
-        _write(self.path / name, _json(value))
+        write_json(self.path / name, value)
 
     def load_json(self, name: str, kind: Any = Any) -> Any:
         """Reads a file written by `save_json` as the type `kind` (see `chronode._schema.parse`)."""
@@ -312,23 +312,6 @@ def _refuse_used(path: Path) -> None:
         raise ValueError(f"{path} already contains a run: resume it with --resume {path}, or choose another folder.")
     if others := sorted(name for name in names - _MADE_FIRST if not name.startswith(".")):
         raise ValueError(f"{path} is not empty (it contains {others[0]}): choose a new or an empty folder for the run.")
-
-
-def _json(value: Any) -> str:
-    return json.dumps(_finite(value), indent=1, allow_nan=False) + "\n"
-
-
-def _line(row: dict[str, Any]) -> str:
-    return json.dumps(_finite(row), allow_nan=False) + "\n"
-
-
-def _finite(value: Any) -> Any:
-    """Replaces NaN and infinities by None."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _write(path: Path, text: str) -> None:

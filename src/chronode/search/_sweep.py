@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import math
 import time
 import uuid
@@ -17,8 +16,7 @@ import optuna
 from optuna.trial import TrialState
 
 from .._checks import number, one_of, whole
-from .._documents import read_json
-from .._files import replacing
+from .._documents import read_json, write_json
 from .._plugins import plugins
 from ..engine import Done, Engine, StopJob, carry_out
 from ..runs._choose import with_named_model
@@ -245,8 +243,7 @@ class Search:
         ranges = {name: str(values) for name, values in self.ranges.items()}
         here = {**identity(self.config, file_of(self.config)), "ranges": ranges}
         if not file.is_file():
-            with replacing(file) as draft:
-                draft.write_text(json.dumps(here, indent=1) + "\n", encoding="utf-8")
+            write_json(file, here)
             return
         there = read_json(file, dict[str, dict[str, Any]])
         differing = [

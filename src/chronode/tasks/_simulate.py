@@ -7,7 +7,6 @@ roll-out has its own seed: an interrupted build resumes and produces the same fi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from .._checks import one_of, whole
-from .._documents import read_json
+from .._documents import read_json, write_json
 from .._files import replacing
 from ..data.sets._download import cache_folder, keep
 
@@ -238,8 +237,7 @@ def _claim(top: Path, description: dict[str, Any]) -> None:
         return
     if any(top.glob("trace_*.npy")):
         raise ValueError(f"{top} contains roll-outs that were not built by chronode; choose another output.")
-    with replacing(path) as draft:
-        draft.write_text(json.dumps(description, indent=1), encoding="utf-8")
+    write_json(path, description)
 
 
 def _need_libraries() -> None:
