@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from chronode.compiler._compiled import step_of
 from chronode.compiler._graph import Builder
 from chronode.compiler._partition import forward_nodes, is_free, kept
-from chronode.compiler._schedule import Scheduler, Target
+from chronode.compiler._program import Target
+from chronode.compiler._schedule import Scheduler
 from chronode.compiler._views import View, compose
 
 SHAPES = st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple)

@@ -14,7 +14,8 @@ from ._emit_loops import LoopWriter
 from ._graph import Node
 from ._lower import Step
 from ._partition import kept
-from ._schedule import Program, Scheduler, Target
+from ._program import Program, Target
+from ._schedule import Scheduler
 from ._views import View
 
 _TYPES = {"float32": "float", "float64": "double"}

@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 
 from ._graph import Node
-from ._schedule import Loop, Scheduler, Store
+from ._program import Loop, Store
+from ._schedule import Scheduler
 from ._views import View, dense_strides
 from ._writer import SYMBOLS, Writer, visited
 

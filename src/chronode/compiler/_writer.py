@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ._graph import Node
-from ._schedule import Loop, Scheduler
+from ._program import Loop
+from ._schedule import Scheduler
 from ._views import View, dense_strides
 
 SYMBOLS = {

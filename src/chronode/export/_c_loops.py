@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 
 from ..compiler._graph import Node
-from ..compiler._schedule import Loop, Scheduler, Store
+from ..compiler._program import Loop, Store
+from ..compiler._schedule import Scheduler
 from ..compiler._views import View
 from ..compiler._writer import Writer, visited
 from ._c_text import OPERATIONS, literal

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from ..compiler._emit_cpu import Scratch
 from ..compiler._graph import EXPENSIVE, Node
-from ..compiler._schedule import Loop, Scheduler, Target
+from ..compiler._program import Loop, Target
+from ..compiler._schedule import Scheduler
 from ..compiler._views import View
 from ._c_constants import Constants
 from ._c_loops import LoopWriter, operations, reads

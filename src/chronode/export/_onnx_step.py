@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from ..compiler._graph import Node
 from ..compiler._lower import Step
-from ..compiler._schedule import Scheduler, Target
+from ..compiler._program import Target
+from ..compiler._schedule import Scheduler
 from ..compiler._views import View
 from ._c_constants import positions, taken
 
