@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ._emit_loops import LoopWriter
-from ._graph import Node
 from ._lower import Step
+from ._node import Node
 from ._partition import kept
 from ._program import Program, Target
 from ._schedule import Scheduler

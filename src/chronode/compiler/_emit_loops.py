@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from ._graph import Node
+from ._node import Node
 from ._program import Loop, Store
 from ._schedule import Scheduler
 from ._views import View, dense_strides

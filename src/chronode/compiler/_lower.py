@@ -16,7 +16,8 @@ from torch import fx
 
 from . import _rules_elementwise, _rules_shapes, _rules_sums  # noqa: F401 - importing them adds their rules
 from ._arrays import Array, Arrays
-from ._graph import Builder, Node
+from ._graph import Builder
+from ._node import Node
 from ._rules import RULES, RowSum
 from ._trace import VIEWS, Draw, Traced, Unsupported, is_view, operator
 from ._views import View

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from ._graph import EXPENSIVE, Node
 from ._lower import Step
+from ._node import EXPENSIVE, Node
 
 _KEEP = 60  # per element: written once, read once, most often from beyond the second-level cache
 _AGAIN, _AGAIN_EXPENSIVE = 3, 25

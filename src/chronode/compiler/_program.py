@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ._graph import Node
+from ._node import Node
 from ._views import Shape, View
 
 Context = tuple[Shape, tuple[int, ...], str]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ._graph import Node
+from ._node import Node
 
 Number = float | int | bool
 RULES: dict[str, Callable[..., Any]] = {}

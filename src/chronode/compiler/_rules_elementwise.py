@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ._arrays import Array, Arrays
-from ._graph import MASKS
+from ._node import MASKS
 from ._rules import RULES, Number, rule
 from ._trace import Unsupported
 

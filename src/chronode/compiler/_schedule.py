@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
-from ._graph import EXPENSIVE, GRADIENTS, REDUCTIONS, Node
+from ._node import EXPENSIVE, GRADIENTS, REDUCTIONS, Node
 from ._program import Context, Loop, Program, Stage, Store, Target
 from ._views import Shape, View, dense_strides
 

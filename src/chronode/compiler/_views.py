@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ._graph import Node
+    from ._node import Node
 
 Shape = tuple[int, ...]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ._graph import Node
+from ._node import Node
 from ._program import Loop
 from ._schedule import Scheduler
 from ._views import View, dense_strides

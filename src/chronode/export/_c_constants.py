@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiler._graph import Node
+from ..compiler._node import Node
 from ..compiler._views import View
 from ._c_loops import affine
 from ._c_text import number, table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ..compiler._graph import Node
+from ..compiler._node import Node
 from ..compiler._program import Loop, Store
 from ..compiler._schedule import Scheduler
 from ..compiler._views import View

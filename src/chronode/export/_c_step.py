@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from ..compiler._emit_cpu import Scratch
-from ..compiler._graph import EXPENSIVE, Node
+from ..compiler._node import EXPENSIVE, Node
 from ..compiler._program import Loop, Target
 from ..compiler._schedule import Scheduler
 from ..compiler._views import View

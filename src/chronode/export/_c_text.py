@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ..compiler._graph import Node
+from ..compiler._node import Node
 from ..compiler._writer import SYMBOLS
 
 OPERATIONS = {
