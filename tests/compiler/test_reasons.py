@@ -9,7 +9,7 @@ from torch import nn
 import chronode
 from chronode import compiler
 from chronode.compiler._compiled import step_of
-from chronode.compiler._trace import Unsupported
+from chronode.compiler._recorded import Unsupported
 from chronode.nn import Layer
 
 

@@ -9,7 +9,7 @@ import torch
 from .. import compiler
 from .._documents import parse_yaml
 from ..compiler._compiled import kernel_of
-from ..compiler._trace import Unsupported
+from ..compiler._recorded import Unsupported
 from ..nn._registry import create
 
 

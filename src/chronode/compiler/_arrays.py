@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ._graph import Builder
-from ._trace import Unsupported
+from ._recorded import Unsupported
 from ._views import Shape, View
 
 

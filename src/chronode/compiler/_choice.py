@@ -147,7 +147,7 @@ def explain(cell: Any) -> Path:
         return Path("hand-written")
     from . import _build as build
     from ._compiled import step_of
-    from ._trace import Unsupported
+    from ._recorded import Unsupported
 
     try:
         step_of(cell)
@@ -177,7 +177,7 @@ def find(cell: Any, x: Tensor, why_not: str | None = None) -> Compiled | None:
     reason = why_not or _why_not(x)
     if reason is None:
         from ._compiled import kernel_of
-        from ._trace import Unsupported
+        from ._recorded import Unsupported
 
         try:
             return kernel_of(cell)

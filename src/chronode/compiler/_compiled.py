@@ -13,8 +13,9 @@ from . import _build as build
 from ._emit_cpu import emit
 from ._fingerprint import fingerprint
 from ._lower import Step, lower
+from ._recorded import Unsupported
 from ._run import Compiled
-from ._trace import Unsupported, keeping_buffers, trace
+from ._trace import keeping_buffers, trace
 from ._verify import check
 
 _lock = threading.RLock()

@@ -18,8 +18,9 @@ from . import _rules_elementwise, _rules_shapes, _rules_sums  # noqa: F401 - imp
 from ._arrays import Array, Arrays
 from ._graph import Builder
 from ._node import Node
+from ._recorded import VIEWS, Draw, Unsupported, is_view, operator
 from ._rules import RULES, RowSum
-from ._trace import VIEWS, Draw, Traced, Unsupported, is_view, operator
+from ._trace import Traced
 from ._views import View
 
 _LINEAR = VIEWS | {

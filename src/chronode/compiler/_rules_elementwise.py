@@ -9,8 +9,8 @@ import torch
 
 from ._arrays import Array, Arrays
 from ._node import MASKS
+from ._recorded import Unsupported
 from ._rules import RULES, Number, rule
-from ._trace import Unsupported
 
 
 def _unary(name: str) -> Callable[..., Any]:

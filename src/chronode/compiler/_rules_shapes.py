@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ._arrays import Array, Arrays
+from ._recorded import Unsupported
 from ._rules import RULES, Number, rule
-from ._trace import Unsupported
 
 
 @rule("zeros_like", "ones_like", "full_like")

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ._arrays import Array, Arrays
+from ._recorded import Unsupported
 from ._rules import Number, RowSum, rule
-from ._trace import Unsupported
 
 
 @rule("sum")

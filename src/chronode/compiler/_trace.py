@@ -18,29 +18,10 @@ from torch import Tensor, fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from ..kernels import backend
+from ._prefix import divide
+from ._recorded import Draw, Unsupported
 
-VIEWS = frozenset(
-    {
-        *("alias", "detach", "t", "transpose", "permute", "view", "_unsafe_view", "reshape", "expand", "unsqueeze"),
-        *("squeeze", "select", "slice", "split", "split_with_sizes", "unbind"),
-    }
-)
-"""Operations that only look at their argument otherwise."""
-_MAKERS = frozenset(["zeros", "ones", "full", "scalar_tensor", "empty"])
-_DRAWS = {"randn_like": torch.randn, "randn": torch.randn, "rand_like": torch.rand, "rand": torch.rand}
 _SMALLEST_BATCH = 11
-
-
-class Unsupported(Exception):
-    """Raised if a step cannot be compiled; the message gives the reason and continues "the step ..."."""
-
-
-@dataclass(frozen=True)
-class Draw:
-    """A random tensor that each step draws."""
-
-    function: Callable[..., Tensor]
-    shape: tuple[int, ...]
 
 
 @dataclass
@@ -108,7 +89,7 @@ def trace(cell: Any, features: int, with_project: bool = True, backward: bool = 
 
         recorded = _recorded(step, x, dt, *state)
         _name_captured(recorded, cell)
-        captured, prefix, rest, draws = _split(recorded, 2 + len(state), batch)
+        captured, prefix, rest, draws = divide(recorded, 2 + len(state), batch)
         tensors = [tensor.detach() for tensor in prefix(*(_named(cell, name) for name in captured))]
         samples = [draw.function(*(batch, *draw.shape), dtype=x.dtype) for draw in draws]
         joint, y = _joint(rest, [x, dt, *state, *samples], tensors, backward)
@@ -172,116 +153,6 @@ def _name_captured(recorded: fx.GraphModule, cell: Any) -> None:
             node.meta["literal"] = tensor
         else:
             raise Unsupported("reads a tensor that is neither a parameter nor a buffer of the cell: register it there")
-
-
-def operator(node: fx.Node) -> str:
-    """Returns the ATen name of a node, without overload."""
-    return node.target._opname if isinstance(node.target, torch._ops.OpOverload) else str(node.target)
-
-
-def is_view(node: fx.Node) -> bool:
-    """Returns whether a node is a view of its argument."""
-    return node.op == "call_function" and (operator(node) in VIEWS or "getitem" in str(node.target))
-
-
-def _split(
-    recorded: fx.GraphModule, inputs: int, batch: int
-) -> tuple[list[str], fx.GraphModule, fx.GraphModule, list[Draw]]:
-    """Returns what depends on parameters alone, and the rest, which takes that and the draws as inputs."""
-    per_row = _merge_shared(recorded, batch)
-    nodes = list(recorded.graph.nodes)
-    draws: list[tuple[fx.Node, Draw]] = []
-    for node in nodes:
-        if node.op != "call_function":
-            continue
-        if operator(node) in _DRAWS:
-            shape = tuple(node.meta["val"].shape)
-            if not shape or shape[0] != batch:
-                raise Unsupported(f"draws a random tensor of shape {shape} that is not one value per sequence")
-            draws.append((node, Draw(_DRAWS[operator(node)], shape[1:])))
-        elif torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
-            raise Unsupported(f"draws random numbers with {operator(node)}")
-    bases = _bases(nodes, per_row)
-    prefix, captured = _prefix(recorded, nodes, per_row, bases)
-    rest = _rest(recorded, nodes, per_row, bases, draws, inputs)
-    return captured, prefix, rest, [draw for _, draw in draws]
-
-
-def _merge_shared(recorded: fx.GraphModule, batch: int) -> set[fx.Node]:
-    """Merges equal nodes that depend on parameters alone; returns the other nodes."""
-    per_row: set[fx.Node] = set()
-    known: dict[Any, fx.Node] = {}
-    nodes = list(recorded.graph.nodes)
-    writes = any(node.op == "call_function" and operator(node).endswith("_") for node in nodes)
-    for node in nodes:
-        made = node.op == "call_function" and operator(node) in (*_DRAWS, *_MAKERS)
-        per_batch = made and (operator(node) in _DRAWS or batch in node.meta["val"].shape)
-        if node.op == "placeholder" or per_batch or any(arg in per_row for arg in node.all_input_nodes):
-            per_row.add(node)
-        elif node.op == "get_attr" or (node.op == "call_function" and not writes):
-            name = node.meta.get("captured", node.target)
-            key = repr((name if node.op == "get_attr" else str(node.target), node.args, node.kwargs))
-            if key in known:
-                node.replace_all_uses_with(known[key])
-                recorded.graph.erase_node(node)
-            else:
-                known[key] = node
-    return per_row
-
-
-def _bases(nodes: list[fx.Node], per_row: set[fx.Node]) -> list[fx.Node]:
-    """Returns the tensors of parameters alone that the step reads, seen through views."""
-    found: dict[fx.Node, None] = {}
-    for node in nodes:
-        if node in per_row or node.op == "output":
-            for arg in node.all_input_nodes:
-                while arg not in per_row and is_view(arg):
-                    arg = arg.all_input_nodes[0]
-                if arg not in per_row:
-                    found[arg] = None
-    return list(found)
-
-
-def _prefix(
-    recorded: fx.GraphModule, nodes: list[fx.Node], per_row: set[fx.Node], bases: list[fx.Node]
-) -> tuple[fx.GraphModule, list[str]]:
-    graph = fx.Graph()
-    copies: dict[fx.Node, fx.Node] = {}
-    captured: list[str] = []
-    for node in nodes:
-        if "captured" in node.meta:
-            copies[node] = graph.placeholder(f"p{len(captured)}")
-            captured.append(node.meta["captured"])
-    for node in nodes:
-        if node not in per_row and node.op in ("call_function", "get_attr") and node not in copies:
-            copies[node] = graph.node_copy(node, lambda n: copies[n])
-    graph.output(tuple(copies[node] for node in bases))
-    graph.eliminate_dead_code()
-    return fx.GraphModule(recorded, graph), captured
-
-
-def _rest(
-    recorded: fx.GraphModule,
-    nodes: list[fx.Node],
-    per_row: set[fx.Node],
-    bases: list[fx.Node],
-    draws: list[tuple[fx.Node, Draw]],
-    inputs: int,
-) -> fx.GraphModule:
-    graph = fx.Graph()
-    copies: dict[fx.Node, fx.Node] = {}
-    for node in [*(n for n in nodes if n.op == "placeholder"), *(n for n, _ in draws), *bases]:
-        copies[node] = graph.placeholder(node.name)
-    for node in nodes:
-        if node in copies or node.op == "placeholder":
-            continue
-        seen = is_view(node) and all(arg in copies for arg in node.all_input_nodes)
-        if (node in per_row or seen) and node.op != "output":
-            copies[node] = graph.node_copy(node, lambda n: copies[n])
-    output = next(node for node in nodes if node.op == "output")
-    graph.output(fx.node.map_arg(output.args[0], lambda n: copies[n]))
-    graph.eliminate_dead_code()
-    return fx.GraphModule(recorded, graph)
 
 
 def _joint(

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from ._recorded import Unsupported
 from ._run import Compiled
-from ._trace import Unsupported
 
 _TOLERANCE = {torch.float32: 2e-3, torch.float64: 1e-8}
 _BATCH = 3

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from ..baselines._relative import Relative
 from ..baselines._start import LinearStart
 from ..compiler._lower import Step, lower
-from ..compiler._trace import Traced, Unsupported, trace
+from ..compiler._recorded import Unsupported
+from ..compiler._trace import Traced, trace
 from ..kernels import backend
 from ..nn._cell import Cell
 from ._pipeline import Deployment, ObservationCell, Scaling
