@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ._emit_loops import LoopWriter
 from ._lower import Step
+from ._memory import Scratch, laid_out
 from ._node import Node
 from ._partition import kept
 from ._program import Program, Target
@@ -97,24 +98,6 @@ def _table(kind: str, name: str, rows: Iterable[str]) -> str:
 
 def _commas(values: Iterable[object]) -> str:
     return ", ".join(map(str, values))
-
-
-@dataclass
-class Scratch:
-    """Allocates the memory of a pass; values that are never needed at the same time share a place."""
-
-    size: int = 0
-    taken: list[tuple[int, int, int, int]] = field(default_factory=list)  # begin, end, first and last stage
-
-    def place(self, width: int, life: tuple[int, int]) -> int:
-        """Returns the offset of a value with `width` elements per row."""
-        begin = 0
-        for other_begin, other_end, first, last in sorted(self.taken):
-            if last >= life[0] and first <= life[1] and begin < other_end and other_begin < begin + width:
-                begin = other_end
-        self.taken.append((begin, begin + width, *life))
-        self.size = max(self.size, begin + width)
-        return begin
 
 
 class _Pass:
@@ -270,16 +253,6 @@ class _Backward(_Pass):
         kept = view.node in self.kept_at
         place = (self.kept_at if kept else self.chunk_at)[view.node]
         return f"{{{int(kept)}, {place}, {view.node.size}, {view.offset}, {_row_stride(view)}}}"
-
-
-def laid_out(nodes: Iterable[Node]) -> tuple[dict[Node, int], int]:
-    """Lays out nodes one after another; returns the offset of each and the total size."""
-    places: dict[Node, int] = {}
-    size = 0
-    for node in nodes:
-        places[node] = size
-        size += node.size
-    return places, size
 
 
 def _member(name: str) -> str:

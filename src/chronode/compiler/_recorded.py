@@ -14,7 +14,7 @@ VIEWS = frozenset(
         *("squeeze", "select", "slice", "split", "split_with_sizes", "unbind"),
     }
 )
-"""Operations that only look at their argument otherwise."""
+"""Operations whose result is a view of their argument."""
 
 
 class Unsupported(Exception):

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 
-from ..compiler._emit_cpu import Scratch
+from ..compiler._memory import Scratch
 from ..compiler._node import EXPENSIVE, Node
 from ..compiler._program import Loop, Target
 from ..compiler._schedule import Scheduler
