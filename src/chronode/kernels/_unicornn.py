@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from . import _layout as layout
 from . import _ops as ops
 from . import triton as on_gpu
 from ._bound import Bound, BoundCall, State
@@ -114,44 +115,6 @@ def _segment(memory: str, keep: bool, x: Tensor) -> int:
     return longer
 
 
-# ---- memory layout: what is (T, B, ...) here lies in memory as (T, B, ...) or as (B, T, ...) ---------
-
-
-def _dense(x: Tensor) -> Tensor:
-    return x if x.is_contiguous() or x.transpose(0, 1).is_contiguous() else ops.dense(x)
-
-
-def _new(like: Tensor, features: int, zero: bool) -> Tensor:
-    """Returns an empty (or zero) `(T, B, features)` that lies in memory as the dense `like` does."""
-    steps, batch = like.shape[:2]
-    strides = (batch * features, features, 1) if like.is_contiguous() else (features, steps * features, 1)
-    # Not a transposed view: autograd would forbid to write to it.
-    new = like.new_empty_strided((steps, batch, features), strides)
-    return new.zero_() if zero else new
-
-
-def _passed(x: Tensor | None) -> tuple[Tensor | None, int, int]:
-    """Returns a dense tensor as the kernels take it: memory, elements between steps, elements between samples."""
-    if x is None or x.numel() == 0:
-        return None, 0, 0
-    return x if x.is_contiguous() else x.transpose(0, 1), x.stride(0), x.stride(1)
-
-
-def _passed_gradient(grad: Tensor | None) -> tuple[Tensor | None, int, int]:
-    """As `_passed`, of any gradient; one repeated over steps or samples (of a mean or a sum) is not written out."""
-    if grad is None or grad.numel() == 0:
-        return _passed(None)
-    steps, batch = (1 if stride == 0 else size for size, stride in zip(grad.shape[:2], grad.stride()[:2], strict=True))
-    rows, step, sample = _passed(_dense(grad[:steps, :batch]))
-    return rows, step if steps > 1 else 0, sample if batch > 1 else 0
-
-
-def _row(hidden: int, dtype: torch.dtype) -> int:
-    """`hidden` rounded up to whole cache lines of 64 bytes: the row length of what is kept."""
-    line = 64 // dtype.itemsize
-    return -(-hidden // line) * line
-
-
 # ---- the operators -----------------------------------------------------------------------------------
 
 
@@ -178,7 +141,7 @@ def unicornn_forward(
     Unless wanted (`outputs`, `keep`, `anchor_steps` > 0) the first and the last two are empty. x is `(T, B, D)`,
     dt `(T, B, 1)`, states and masks `(L, B, H)`, vt every layer's Vᵀ in one row, b, w, e `(L, H)`.
     """
-    x, dt = _dense(x), _dense(dt)
+    x, dt = layout.dense(x), layout.dense(dt)
     results = _forward_results(x, y0, lengths, outputs, keep, anchor_steps)
     tensors = (x, dt, y0, z0, vt, b, w, e, alpha, masks, lengths)
     ops.call("unicornn_forward", x.dtype, *_forward_arguments(*tensors, residual, results, anchor_steps))
@@ -204,8 +167,8 @@ def _forward_arguments(
     """Returns the arguments of the C function; `results` are those of the operator."""
     ys, yn, zn, kept, anchors = results
     return (
-        *(*_passed(x), *_passed(dt), lengths, y0.contiguous(), z0.contiguous(), vt, b, w, e, alpha, masks),
-        *(*_passed(ys), yn, zn, *_kept(kept), _given(anchors), anchor_steps),
+        *(*layout.passed(x), *layout.passed(dt), lengths, y0.contiguous(), z0.contiguous(), vt, b, w, e, alpha, masks),
+        *(*layout.passed(ys), yn, zn, *_kept(kept), _given(anchors), anchor_steps),
         *(*ops.sizes("x", x, 3), y0.shape[-1], len(y0), residual),
     )
 
@@ -222,10 +185,10 @@ def _forward_results(
     x: Tensor, y0: Tensor, lengths: Tensor | None, outputs: bool, keep: bool, anchor_steps: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     layers, batch, hidden = ops.sizes("y0", y0, 3)
-    ys = _new(x, hidden, zero=lengths is not None) if outputs else x.new_empty(0)
+    ys = layout.new(x, hidden, zero=lengths is not None) if outputs else x.new_empty(0)
     rows = x.shape[0] * batch * layers
     state = {"dtype": ops.state_dtype(x.dtype)}
-    kept = x.new_empty(rows, _row(hidden, state["dtype"]), **state) if keep else x.new_empty(0, **state)
+    kept = x.new_empty(rows, layout.row_length(hidden, state["dtype"]), **state) if keep else x.new_empty(0, **state)
     segments = -(-x.shape[0] // anchor_steps) if anchor_steps else 0
     anchors = x.new_zeros(segments + 1, 2, *y0.shape, **state) if segments else x.new_empty(0, **state)
     return ys, y0.new_empty(y0.shape), y0.new_empty(y0.shape), kept, anchors
@@ -235,7 +198,7 @@ def _forward_results(
 def _forward_on_gpu(x, dt, y0, z0, vt, b, w, e, alpha, masks, lengths, residual, outputs, keep, anchor_steps):
     from .triton import _unicornn as kernels
 
-    results = _forward_results(_dense(x), y0, lengths, outputs, keep, anchor_steps)
+    results = _forward_results(layout.dense(x), y0, lengths, outputs, keep, anchor_steps)
     tensors = (x, dt, y0, z0, vt, b, w, e, alpha, masks, lengths)
     kernels.forward(*tensors, residual, keep, anchor_steps, results)
     return results
@@ -243,7 +206,7 @@ def _forward_on_gpu(x, dt, y0, z0, vt, b, w, e, alpha, masks, lengths, residual,
 
 @unicornn_forward.register_fake
 def _(x, dt, y0, z0, vt, b, w, e, alpha, masks, lengths, residual, outputs, keep, anchor_steps):
-    return _forward_results(_dense(x), y0, lengths, outputs, keep, anchor_steps)
+    return _forward_results(layout.dense(x), y0, lengths, outputs, keep, anchor_steps)
 
 
 @operator("cpu")
@@ -268,16 +231,16 @@ def unicornn_backward(
     wants_dt: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Gradients of x and dt (empty unless wanted), y0, z0, and of (vt, b, w, e) in one row."""
-    x, dt = _dense(x), _dense(dt)
+    x, dt = layout.dense(x), layout.dense(dt)
     dx, d_dt, dy0, dz0, parameters = results = _backward_results(x, dt, anchors, vt, lengths, wants_x, wants_dt)
     ops.call(
         "unicornn_backward",
         x.dtype,
-        *(*_passed(x), *_passed(dt), lengths, vt, b, w, e, alpha, masks),
-        *_passed_gradient(grad_ys),
+        *(*layout.passed(x), *layout.passed(dt), lengths, vt, b, w, e, alpha, masks),
+        *layout.passed_gradient(grad_ys),
         *(None if grad is None else grad.contiguous() for grad in (grad_yn, grad_zn)),
         *(*_kept(kept), anchors, anchor_steps),
-        *(_passed(dx)[0], _passed(d_dt)[0], dy0, dz0, parameters),
+        *(layout.passed(dx)[0], layout.passed(d_dt)[0], dy0, dz0, parameters),
         *(*ops.sizes("x", x, 3), b.shape[1], len(b), residual),
     )
     return results
@@ -287,8 +250,8 @@ def _backward_results(
     x: Tensor, dt: Tensor, anchors: Tensor, vt: Tensor, lengths: Tensor | None, wants_x: bool, wants_dt: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     padded = lengths is not None
-    dx = _new(x, x.shape[-1], padded) if wants_x else x.new_empty(0)
-    d_dt = _new(dt, 1, padded) if wants_dt else x.new_empty(0)
+    dx = layout.new(x, x.shape[-1], padded) if wants_x else x.new_empty(0)
+    d_dt = layout.new(dt, 1, padded) if wants_dt else x.new_empty(0)
     _, _, layers, batch, hidden = anchors.shape
     dy0, dz0 = (x.new_empty(layers, batch, hidden) for _ in "yz")
     return dx, d_dt, dy0, dz0, vt.new_empty(vt.numel() + 3 * layers * hidden)
@@ -299,7 +262,7 @@ def _backward_on_gpu(grad_ys, grad_yn, grad_zn, x, dt, vt, *rest):
     from .triton import _unicornn as kernels
 
     b, w, e, alpha, masks, lengths, kept, anchors, residual, _, wants_x, wants_dt = rest
-    results = _backward_results(_dense(x), _dense(dt), anchors, vt, lengths, wants_x, wants_dt)
+    results = _backward_results(layout.dense(x), layout.dense(dt), anchors, vt, lengths, wants_x, wants_dt)
     tensors = (x, dt, vt, b, w, e, alpha, masks, lengths, kept, anchors)
     kernels.backward(grad_ys, grad_yn, grad_zn, *tensors, residual, results)
     return results
@@ -308,7 +271,7 @@ def _backward_on_gpu(grad_ys, grad_yn, grad_zn, x, dt, vt, *rest):
 @unicornn_backward.register_fake
 def _(grad_ys, grad_yn, grad_zn, x, dt, vt, b, w, e, alpha, masks, lengths, kept, anchors, *rest):
     *_, wants_x, wants_dt = rest
-    return _backward_results(_dense(x), _dense(dt), anchors, vt, lengths, wants_x, wants_dt)
+    return _backward_results(layout.dense(x), layout.dense(dt), anchors, vt, lengths, wants_x, wants_dt)
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
