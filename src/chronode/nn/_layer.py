@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -18,7 +17,8 @@ from . import _driver as driver
 from ._cell import Cell, State
 from ._inputs import Call, LayerInput, check_inputs
 from ._missing import ForwardFill
-from ._settings import LAYER_SETTINGS, cell_settings
+from ._settings import LAYER_SETTINGS, as_bytes, cell_settings, differing
+from ._states import check_state, pack, unpack
 from ._step_cache import StepCache
 from ._stepper import Stepper, enter_step
 
@@ -258,9 +258,7 @@ class Layer(nn.Module):
 
     def pack(self, states: list[State], unbatched: bool) -> State:
         """Stacks the states: one tensor per component, as wide as the widest; first the encoders, then the cells."""
-        groups = [states[: len(self.encoders)], states[len(self.encoders) :]]
-        packed = [_stack(parts) for group in groups if group for parts in zip(*group, strict=True)]
-        return tuple(part.squeeze(1) for part in packed) if unbatched else tuple(packed)
+        return pack(states, len(self.encoders), unbatched)
 
     def unpack(self, state: State | None, x: Tensor, unbatched: bool) -> list[State]:
         """Checks a state passed by the user and splits it by cell; returns the initial state for None."""
@@ -268,36 +266,14 @@ class Layer(nn.Module):
         if state is None:
             return fresh
         name = type(self).__name__ if type(self) is not Layer else self.cell_class.__name__
-        wanted = self.pack(fresh, unbatched)
-        if not isinstance(state, (tuple, list)) or not all(isinstance(part, Tensor) for part in state):
-            raise TypeError(f"state must be the tuple of tensors that {name} returned, got {type(state).__name__}.")
-        shapes, expected = [tuple(p.shape) for p in state], [tuple(p.shape) for p in wanted]
-        if shapes != expected:
-            raise ValueError(
-                f"state does not fit this {name}: it has shapes {shapes}, expected {expected}. "
-                "Pass the state that this same layer returned for the same batch, or None to start from the initial "
-                "state."
-            )
-        for i, part in enumerate(state):
-            if part.dtype != wanted[i].dtype or part.device != x.device:
-                message = f"state[{i}] is {part.dtype} on {part.device}, expected {wanted[i].dtype} on {x.device}"
-                raise TypeError(f"{message}: use state[{i}].to({str(x.device)!r}, {wanted[i].dtype}).")
-        parts = [part.unsqueeze(1) for part in state] if unbatched else list(state)
-        count = len(fresh[0]) if self.encoders else 0
-        states = [*zip(*(part.unbind(0) for part in parts[:count]), strict=True)]
-        states += zip(*(part.unbind(0) for part in parts[count:]), strict=True)
-        return [
-            tuple(part[:, : own.shape[1]] for part, own in zip(state, owns, strict=True))
-            for state, owns in zip(states, fresh, strict=True)
-        ]
+        check_state(state, self.pack(fresh, unbatched), x.device, name)
+        return unpack(state, fresh, len(self.encoders), unbatched)
 
     # ---- what is saved ----------------------------------------------------------------------------------
 
     def get_extra_state(self) -> Tensor:
         """Returns the settings as JSON bytes, so that a state_dict is not loaded into a different model unnoticed."""
-        return torch.frombuffer(
-            bytearray(json.dumps(self._facts(), sort_keys=True, default=str).encode()), dtype=torch.uint8
-        )
+        return as_bytes(self._facts())
 
     def set_extra_state(self, state: Tensor) -> None:
         """Rejects the weights of a layer with other settings (buffers such as Δt are loaded, not compared)."""
@@ -312,15 +288,8 @@ class Layer(nn.Module):
             )
 
     def other_settings(self, state: Tensor) -> dict[str, Any]:
-        """Returns the settings in which saved weights differ from this layer (`state`: their `get_extra_state`).
-
-        A setting that did not exist when the weights were saved has the value from `older_settings` of the cell, or its
-        default.
-        """
-        defaults = cell_settings(self.cell_class, {}, 0, 1, defaults=True)
-        own, younger = _read(self.get_extra_state()), {"max_gap": None} | defaults | self.cell_class.older_settings
-        saved = {name: younger.get(name) for name in own} | _read(state)
-        return {name: saved[name] for name in sorted(saved) if saved[name] != own.get(name)}
+        """Returns the settings in which saved weights differ from this layer (`state`: their `get_extra_state`)."""
+        return differing(self.cell_class, self.get_extra_state(), state)
 
     def _facts(self) -> dict[str, Any]:
         """Returns the settings that determine the meaning of the weights and are not part of the state_dict."""
@@ -344,13 +313,3 @@ class Layer(nn.Module):
         usual = cell_settings(self.cell_class, {}, 0, 1, defaults=True)
         own = {name: value for name, value in self.settings.items() if value != usual[name]}
         return ", ".join([*cell, sizes, *(f"{name}={value!r}" for name, value in {**layer, **own}.items())])
-
-
-def _stack(parts: Sequence[Tensor]) -> Tensor:
-    """Stacks the states `(B, size)` of cells into one tensor; smaller ones are padded with 0."""
-    widest = max(part.shape[1] for part in parts)
-    return torch.stack([nn.functional.pad(p, (0, widest - p.shape[1])) if p.shape[1] < widest else p for p in parts])
-
-
-def _read(extra_state: Tensor) -> dict[str, Any]:
-    return json.loads(bytes(extra_state.tolist()).decode())

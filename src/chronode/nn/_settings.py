@@ -1,9 +1,13 @@
-"""The settings of the cells of a layer."""
+"""The settings of a layer and its cells, also those that are saved with the weights."""
 
 from __future__ import annotations
 
 import inspect
+import json
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from .._checks import near
 from ._cell import Cell
@@ -37,3 +41,22 @@ def cell_settings(
             value = value[index]
         chosen[name] = value
     return chosen
+
+
+def as_bytes(settings: dict[str, Any]) -> Tensor:
+    """Returns settings as JSON in a tensor of bytes."""
+    text = json.dumps(settings, sort_keys=True, default=str)
+    return torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
+
+
+def differing(cell_class: type[Cell], own: Tensor, saved: Tensor) -> dict[str, Any]:
+    """Returns the saved settings that are not those of the layer; both are results of `as_bytes`.
+
+    A setting that did not exist when the weights were saved has the value from `older_settings` of the cell, or its
+    default.
+    """
+    here, there = (json.loads(bytes(settings.tolist()).decode()) for settings in (own, saved))
+    defaults = cell_settings(cell_class, {}, 0, 1, defaults=True)
+    younger = {"max_gap": None} | defaults | cell_class.older_settings
+    there = {name: younger.get(name) for name in here} | there
+    return {name: there[name] for name in sorted(there) if there[name] != here.get(name)}
