@@ -10,7 +10,7 @@ from chronode._spec import ModelSpec
 from chronode.runs._checkpoints import Store
 from chronode.training import Settings, fit
 from chronode.training._faults import LOOK_EVERY, not_finite
-from chronode.training._module import Training
+from chronode.training._loop import Training
 from chronode.training._objective import Objective
 
 TOLD = {

@@ -13,7 +13,7 @@ from ._events import Diverged, TrainingStopped
 from ._settings import Settings
 
 if TYPE_CHECKING:
-    from ._module import Training
+    from ._loop import Training
 
 EXPLODED = 1e4
 """A validation loss of this many times the initial one counts as an explosion; no run recovers from it."""

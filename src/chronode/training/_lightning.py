@@ -11,7 +11,8 @@ import pytorch_lightning as pl
 import torch
 
 from ..data import Batch
-from ._module import Training
+from ._loop import Training
+from ._optimizer import make_optimizer
 
 
 class _Module(pl.LightningModule):
@@ -28,7 +29,7 @@ class _Module(pl.LightningModule):
         )  # Lightning moves them to the devices and reduces their gradients
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        return self.run.make_optimizer()
+        return make_optimizer(self.run.model, self.run.settings)
 
     def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
         return batch  # `Training.step` moves it

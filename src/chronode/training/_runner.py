@@ -22,8 +22,10 @@ from ._events import Hooks, Interrupted, Note, SavedFacts, TrainingStopped
 from ._faults import out_of_memory
 from ._fitted import Fitted
 from ._loaders import Place, TrainingBatches
-from ._module import Training, under
+from ._loop import Training
 from ._objective import Objective
+from ._optimizer import make_optimizer
+from ._saved import restore, under
 from ._settings import Settings
 
 # Settings that a resumed run may change: they affect when or where it trains, not the result up to that point.
@@ -90,7 +92,7 @@ def _learn(run: Training) -> None:
     run.model.to(device).train()
     if run.averaged is not None:
         run.averaged.to(device)
-    run.begin(run.make_optimizer(), device, Tensor.backward)
+    run.begin(make_optimizer(run.model, settings), device, Tensor.backward)
     bf16 = settings.precision == "bf16"
     over = False
     while not over:
@@ -152,7 +154,7 @@ def _facts(hooks: Hooks, saved: dict[str, Any]) -> SavedFacts:
 def _restore(run: Training, tensors: dict[str, Tensor], facts: SavedFacts) -> None:
     """Restores a saved state whose tensors must match the model."""
     try:
-        run.restore(tensors, facts)
+        restore(run, tensors, facts)
     except (KeyError, RuntimeError) as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"{_place(run.hooks)}: the checkpoint does not match the model: {reason}") from error

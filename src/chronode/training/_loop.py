@@ -1,11 +1,10 @@
-"""A training run: batches, ends of epochs, and its complete state as tensors and plain data."""
+"""A training run: batches and ends of epochs."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -13,13 +12,13 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from .._model import SequenceModel
-from .._optimizers import without_compiler
 from ..data import UNKNOWN, Batch, Sequences
 from . import _faults as faults
-from ._events import BatchDone, Epoch, EpochDone, Event, Hooks, Interrupted, SavedFacts
+from ._events import BatchDone, Epoch, EpochDone, Event, Hooks, Interrupted
 from ._loaders import TrainingBatches, batch_seed, pieces
 from ._objective import Loss, Objective
 from ._predict import evaluate
+from ._saved import restore_optimizer, state_of
 from ._schedule import Schedule
 from ._settings import Settings
 
@@ -62,22 +61,10 @@ class Training:
         self.start: Epoch | None = None
         self.stop_wanted = False
         self.seconds = self.cpu_seconds = self.epoch_seconds = 0.0
-        self._pending: dict[str, Tensor] | None = None
+        self.pending: dict[str, Tensor] | None = None
         self._start_clocks()
 
     # ---- batches and epochs -----------------------------------------------------------------------------
-
-    def make_optimizer(self) -> torch.optim.Optimizer:
-        """Creates the optimizer; the model must already be on its device."""
-        s, parameters = self.settings, [p for p in self.model.parameters() if p.requires_grad]
-        options: dict[str, Any] = {"lr": s.learning_rate, "weight_decay": s.weight_decay}
-        if s.optimizer in ("sgd", "rmsprop"):
-            options["momentum"] = s.momentum
-        if s.optimizer == "rmsprop":
-            options["alpha"] = s.smoothing
-        makers = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
-        makers |= {"sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop}
-        return without_compiler(makers[s.optimizer])(parameters, **options)
 
     def begin(
         self, optimizer: torch.optim.Optimizer, device: torch.device, backward: Callable[[Tensor], object]
@@ -85,7 +72,7 @@ class Training:
         """Starts the run, or resumes it from the state passed to `restore`.
 
         Args:
-            optimizer: Optimizer from `make_optimizer`.
+            optimizer: Optimizer of the model's parameters, on the device.
             device: Device of the model.
             backward: Function that computes the gradients of a loss.
         """
@@ -95,9 +82,9 @@ class Training:
         if self.place.step == 0:
             self._measure_untrained()
         self._start_clocks()
-        if self._pending is not None:
-            self._restore_optimizer(self._pending)
-            self._pending = None
+        if self.pending is not None:
+            restore_optimizer(self.optimizer, self.pending)
+            self.pending = None
 
     def step(self, batch: Batch) -> None:
         """Trains on one batch on the CPU: one optimizer step, or one per piece with T-BPTT."""
@@ -279,55 +266,9 @@ class Training:
     def save(self) -> None:
         """Saves the state of the run in the store, if there is one; only the first process does so."""
         if self.hooks.store is not None and not self.rank:
-            self.hooks.store.save(*self.state())
+            self.hooks.store.save(*state_of(self))
         self._saved = time.perf_counter()
-
-    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Returns everything the rest of the run depends on: tensors by name, and plain data for JSON."""
-        tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
-        if self.averaged is not None:
-            tensors |= {f"average.{name}": tensor for name, tensor in self.averaged.state_dict().items()}
-        tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
-        for index, parts in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer.{index}.{name}": part for name, part in parts.items() if part is not None}
-        tensors["sums"] = self.sums
-        facts = {name: getattr(self.place, name) for name in ("epoch", "batch", "step")}
-        facts |= {name: getattr(self, name) for name in ("best_epoch", "best_value", "stopped", "untrained_loss")}
-        if self.start is not None:
-            facts["start"] = self.start.as_dict()
-        facts |= {"schedule": self.schedule.facts(), "history": [epoch.as_dict() for epoch in self.history]}
-        facts |= {name: getattr(self, name) for name in ("seconds", "cpu_seconds", "epoch_seconds")}
-        facts |= {"about": self.hooks.about}
-        return tensors, facts
-
-    def restore(self, tensors: dict[str, Tensor], facts: SavedFacts) -> None:
-        """Resumes from the result of `state`; must be called before `begin`."""
-        self.model.load_state_dict(under("model", tensors))
-        if self.averaged is not None:
-            self.averaged.load_state_dict(under("average", tensors))
-        self.best = under("best", tensors)
-        self.sums.copy_(tensors["sums"])
-        for name in ("epoch", "batch", "step"):
-            setattr(self.place, name, getattr(facts, name))
-        for name in ("best_epoch", "best_value", "stopped", "seconds", "cpu_seconds", "epoch_seconds", "history"):
-            setattr(self, name, getattr(facts, name))
-        self.untrained_loss, self.start = facts.untrained_loss, facts.start
-        self.schedule.restore(asdict(facts.schedule))
-        self._pending = under("optimizer", tensors)
-
-    def _restore_optimizer(self, tensors: dict[str, Tensor]) -> None:
-        parts: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in tensors.items():
-            index, part = name.split(".", 1)
-            parts.setdefault(int(index), {})[part] = tensor
-        groups = self.optimizer.state_dict()["param_groups"]
-        self.optimizer.load_state_dict({"state": parts, "param_groups": groups})
 
 
 def _any_known(target: Tensor) -> bool:
     return bool((~target.isnan()).any() if target.dtype.is_floating_point else (target != UNKNOWN).any())
-
-
-def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Returns the tensors whose names begin with `prefix` and a dot, without the prefix."""
-    return {name[len(prefix) + 1 :]: tensor for name, tensor in tensors.items() if name.startswith(f"{prefix}.")}
