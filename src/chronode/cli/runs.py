@@ -132,7 +132,7 @@ def _open_report(run: Run) -> None:
 
 def facts(run: Run) -> dict[str, Any]:
     """Returns the entries of a run in a list."""
-    from ..runs._folder import Summary
+    from ..runs._summary import Summary
     from ..runs._train import config_of
 
     config, rows = config_of(run), run.metrics()

@@ -13,7 +13,7 @@ from .._model import SequenceModel
 from .._pages import grid, number, paragraph, table
 from ..data import UNKNOWN, Sequences
 from ..runs import Config, Prepared
-from ..runs._folder import Summary
+from ..runs._summary import Summary
 from ..training import Objective, Predictions, predict
 from ..training._intervals import bootstrap_intervals
 from ._cases import case_pieces

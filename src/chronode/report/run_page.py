@@ -11,7 +11,7 @@ from .._model import SequenceModel
 from .._pages import Html, bullets, cards, code, details, grid, number, page, paragraph, table, write_page
 from ..data._pictures import pictures_of
 from ..runs import Config, Prepared, Run, Trained, prepare
-from ..runs._folder import Summary
+from ..runs._summary import Summary
 from ..training import Fitted, Objective, Predictions
 from ..training._metrics import LOWER_IS_BETTER
 from ..training._pictures import learning_pictures

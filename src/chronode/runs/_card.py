@@ -8,8 +8,8 @@ from .._model import SequenceModel
 from .._version import __version__
 from ..data import Reading
 from ._config import Config
-from ._folder import Scores, Summary
 from ._prepare import DataFacts
+from ._summary import Scores, Summary
 
 
 def model_card(config: Config, model: SequenceModel, facts: DataFacts, summary: Summary) -> str:

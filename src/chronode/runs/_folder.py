@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +18,15 @@ from .._schema import parse
 from ._checkpoints import Store
 from ._environment import environment
 from ._lock import FolderLock
+from ._summary import OUTCOMES, Summary
 
 FORMAT = "chronode-run"
 VERSION = 1
-OUTCOMES = ("finished", "stopped", "interrupted", "failed")
 
 # Files that may be left if the creation was killed; "run.json" is written last, so without it nothing was trained.
 _MADE_FIRST = {"config.json", "environment.json", "run.lock"}
 
 Scalar = str | int | float | bool | None
-Scores = dict[str, float | None]
 Row = dict[str, int | float | list[int | float | None] | None]
 
 
@@ -38,42 +37,6 @@ class _Head:
     format: str
     version: int
     command: list[str] | None = None
-
-
-@dataclass(frozen=True)
-class Summary:
-    """Fields of summary.json that chronode reads; a number is None if it is not finite.
-
-    Attributes:
-        status: One of OUTCOMES.
-        stopped: Reason for the end of training.
-        epochs: Number of epochs.
-        best_epoch: Epoch of the weights.
-        metric: Metric by which it was chosen.
-        valid: Metrics on the validation part.
-        test: Metrics on the test part; empty if it was not tested.
-        baselines: Metrics of the baselines on the test part.
-        parameters: Number of trained parameters.
-        seconds: Training time.
-        notes: Remarks for the user.
-        fault: Reason for a failure.
-    """
-
-    status: str
-    stopped: str = ""
-    epochs: int | None = None
-    best_epoch: int | None = None
-    metric: str = ""
-    valid: Scores = field(default_factory=dict)
-    test: Scores = field(default_factory=dict)
-    baselines: dict[str, Scores] = field(default_factory=dict)
-    parameters: int | None = None
-    seconds: float | None = None
-    notes: list[str] = field(default_factory=list)
-    fault: str = ""
-
-    def __post_init__(self) -> None:
-        one_of("status", self.status, OUTCOMES)
 
 
 _SUMMARY = {own.name for own in fields(Summary)}

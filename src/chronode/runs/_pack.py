@@ -17,8 +17,9 @@ from .._spec import ModelSpec
 from .._version import __version__
 from ._card import model_card
 from ._config import Config
-from ._folder import Run, Summary
+from ._folder import Run
 from ._prepare import DataFacts, Learnt
+from ._summary import Summary
 
 SUFFIX = ".chronode"
 FORMAT, VERSION = "chronode-model", "1"

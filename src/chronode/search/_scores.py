@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..runs._folder import Run, Summary
+from ..runs._folder import Run
+from ..runs._summary import Summary
 from ..training._baselines import best_baseline
 from ..training._metrics import LOWER_IS_BETTER, mean_and_std
 
