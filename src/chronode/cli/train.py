@@ -151,10 +151,12 @@ def _new(
     as_json: bool,
 ) -> None:
     from ..report.run_page import draw_run
+    from ..runs._assemble import assemble_run
     from ..runs._choose import choose, leaves_choice
     from ..runs._folder import next_folder
     from ..runs._prepare import prepare
-    from ..runs._train import STRONG_BASELINE, assemble_run, train_run
+    from ..runs._results import STRONG_BASELINE
+    from ..runs._train import train_run
     from .bars import Bars
     from .outcome import show_prepared, show_race
 
@@ -182,7 +184,8 @@ def _resume(
 ) -> None:
     from ..report.run_page import draw_run
     from ..runs._folder import Run
-    from ..runs._train import STRONG_BASELINE, config_of, resume_run
+    from ..runs._results import STRONG_BASELINE
+    from ..runs._train import config_of, resume_run
     from .bars import Bars
     from .outcome import say
 

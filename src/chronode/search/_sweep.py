@@ -19,12 +19,13 @@ from .._checks import number, one_of, whole
 from .._documents import read_json, write_json
 from .._plugins import plugins
 from ..engine import Done, Engine, StopJob, carry_out
+from ..runs._assemble import assemble_run
 from ..runs._choose import with_named_model
 from ..runs._config import Config
 from ..runs._lock import FolderLock
 from ..runs._prepare import prepared_for
-from ..runs._train import Draw, Listener, Outcome, assemble_run, resume_run, train_run
-from ..training._events import Epoch, EpochDone, Event
+from ..runs._train import Draw, Outcome, resume_run, train_run
+from ..training._events import Epoch, EpochDone, Event, Listener
 from ..training._metrics import LOWER_IS_BETTER
 from ._plan import file_of, identity
 from ._ranges import Range, applied

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .._plugins import load_plugin
+from ..runs._assemble import assemble_run
 from ..runs._config import Config
 from ..runs._prepare import prepared_for
-from ..runs._train import Listener, assemble_run
-from ..training._events import Epoch, TrainingStopped, paced
+from ..training._events import Epoch, Listener, TrainingStopped, paced
 
 
 @dataclass(frozen=True)

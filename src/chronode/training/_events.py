@@ -75,6 +75,9 @@ class Note:
 Event = BatchDone | EpochDone | Note
 """The argument of `on_event` of `fit`."""
 
+Listener = Callable[[Event], None]
+"""The type of `on_event`."""
+
 
 def paced(on_event: Callable[[Event], None], seconds: float = 0.2) -> Callable[[Event], None]:
     """Passes all events on, but batches only if the last one was some time ago: for events that go a long way.

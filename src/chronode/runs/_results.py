@@ -1,0 +1,162 @@
+"""What a trained run reports: its summary, baselines, and predictions for the test part."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from typing import Any
+
+from .._model import SequenceModel
+from ..data import Scaler, Sequences
+from ..training._baselines import baselines, linear_validation
+from ..training._events import Listener, Note, TrainingStopped
+from ..training._fitted import Fitted
+from ..training._objective import Objective
+from ..training._predict import Predictions
+from ._assemble import assemble_run, start_of
+from ._config import Config
+from ._folder import Run
+from ._prepare import Prepared
+from ._tables import columns_of, write_table
+from ._verdict import verdict
+
+STRONG_BASELINE = "lstm-dt"
+_measured: dict[Any, dict[str, dict[str, float]]] = {}  # the baselines of the last data
+
+
+def summary_of(fitted: Fitted, prepared: Prepared, status: str) -> dict[str, Any]:
+    """Returns the summary of a training, without the test part."""
+    best = fitted.best
+    return {
+        "status": status,
+        "stopped": fitted.stopped,
+        "epochs": len(fitted.history),
+        "best_epoch": fitted.best_epoch,
+        "metric": fitted.objective.metric,
+        "valid": {} if best is None else {"loss": best.valid_loss, **best.metrics},
+        "parameters": sum(p.numel() for p in fitted.model.parameters()),
+        "seconds": round(fitted.seconds, 2),
+        "notes": [*prepared.notes, *fitted.notes],
+        "fault": "",
+        **_start_summary(fitted),
+    }
+
+
+def finished_summary(
+    run: Run, config: Config, prepared: Prepared, fitted: Fitted, strong: bool, tell: Listener | None
+) -> dict[str, Any]:
+    """Returns the summary of a finished run, with the test metrics of the model and of baselines.
+
+    Args:
+        run: The run folder.
+        config: Its config.
+        prepared: Its series.
+        fitted: The trained model.
+        strong: Whether to train STRONG_BASELINE in the same way.
+        tell: Called during that training.
+    """
+    summary = {**summary_of(fitted, prepared, "finished"), **_race_summary(run)}
+    summary["test"] = fitted.evaluate(prepared.parts.test)
+    summary["baselines"] = _baselines(config, prepared, fitted.model, strong, tell)
+    summary |= _linear_summary(config, prepared, fitted)
+    note = verdict(
+        summary,
+        series=len(prepared.parts.train),
+        start=start_of(config, prepared),
+        forecast=prepared.reading is not None and bool(prepared.reading.horizon),
+    )
+    summary["notes"] += [note] if note else []
+    return summary
+
+
+def keep_model(run: Run, fitted: Fitted) -> None:
+    """Writes the model and its objective to the run folder."""
+    objective = {**asdict(fitted.objective), "scaler": _plain(fitted.objective.scaler)}
+    run.save_json("objective.json", {"objective": objective, "scaler": _plain(fitted.scaler)})
+    fitted.model.save(run.path / "model")
+
+
+def _plain(scaler: Scaler | None) -> dict[str, Any] | None:
+    return None if scaler is None else scaler.as_dict()
+
+
+def _race_summary(run: Run) -> dict[str, Any]:
+    """The race that chose the model; of a refit, its metrics are those on held-out series."""
+    if not (run.path / "race.json").is_file():
+        return {}
+    found = run.load_json("race.json", dict[str, Any])
+    return {"race": found} | ({"valid": found["chosen"]} if run.config["training"].get("refit") else {})
+
+
+def _start_summary(fitted: Fitted) -> dict[str, Any]:
+    """What the linear start does alone on the validation part; its share of the result is the rest of "valid"."""
+    if fitted.start is None or fitted.model.start is None:
+        return {}
+    metric, alone = fitted.objective.metric, fitted.start
+    value = alone.valid_loss if metric == "loss" else alone.metrics[metric]
+    return {"start": {"features": fitted.model.start.features.kind, "metric": metric, "valid": value}}
+
+
+def _linear_summary(config: Config, prepared: Prepared, fitted: Fitted) -> dict[str, Any]:
+    """What a linear start would have validated at, for a network that has none."""
+    windows = prepared.reading is not None and prepared.reading.horizon
+    if fitted.model.start is not None or windows or config.training.refit:
+        return {}
+    objective = fitted.objective
+    found = linear_validation(objective, prepared.parts)
+    metric = objective.metric if objective.metric in found else next(iter(found), "")
+    return {"linear": {"metric": metric, "valid": found[metric]}} if found else {}
+
+
+def _baselines(
+    config: Config, prepared: Prepared, model: SequenceModel, strong: bool, tell: Listener | None
+) -> dict[str, dict[str, float]]:
+    """Returns the metrics of the baselines on the test part."""
+    parts, reading = prepared.parts, prepared.reading
+    channels = reading.forecast_channels if reading is not None else ()
+    objective = prepared.objective.with_settings(config.training.metric, None, parts.train)
+    found = _measured_once(config, prepared, objective, channels, model)
+    if not strong or config.model.model == STRONG_BASELINE:
+        return found
+    tell = tell or (lambda event: None)
+    tell(Note(f"training {STRONG_BASELINE} in the same way for comparison."))
+    try:
+        fitted = assemble_run(config, prepared, STRONG_BASELINE).fit(on_event=tell)
+    except TrainingStopped as error:  # the run itself was successful
+        tell(Note(f"{STRONG_BASELINE}: {error}"))
+        return found
+    if fitted.stopped == "interrupted":
+        raise KeyboardInterrupt
+    return {**found, STRONG_BASELINE: fitted.evaluate(parts.test)}
+
+
+def _measured_once(
+    config: Config, prepared: Prepared, objective: Objective, channels: tuple[str, ...], model: SequenceModel
+) -> dict[str, dict[str, float]]:
+    """Returns the metrics of the baselines; a comparison of models on the same parts computes them once."""
+    if model.start is not None:
+        return baselines(objective, prepared.parts, channels=channels, model=model)
+    data = json.dumps([asdict(config.data), prepared.as_dict(), config.training.seed], sort_keys=True, default=str)
+    key = (data, objective.metric, objective.metrics)
+    if key not in _measured:
+        _measured.clear()
+        _measured[key] = baselines(objective, prepared.parts, channels=channels)
+    return dict(_measured[key])
+
+
+def write_predictions(run: Run, config: Config, prepared: Prepared, fitted: Fitted) -> Predictions:
+    """Returns the predictions for the test part, also written as predictions.csv."""
+    answers = fitted.predict(prepared.parts.test)
+    names = {"id": config.data.id or "series", "time": config.data.time}
+    unscaled = _with_given_target(prepared.parts.test)
+    ends = prepared.reading is not None and prepared.reading.relative is not None
+    write_table(columns_of(answers, unscaled, **names, truth=True, ends=ends), run.path / "predictions.csv")
+    return answers
+
+
+def _with_given_target(data: Sequences) -> Sequences:
+    """Returns the series with unscaled number targets."""
+    target = data.target
+    if target is None or target.classes is not None:
+        return data
+    return replace(data, target=replace(target, values=target.given, source=None))
