@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -195,10 +196,15 @@ def _naming(path: Path) -> Iterator[None]:
 
 def _check_options(options: dict[str, Any], *readers: Callable[..., Sequences]) -> None:
     """Rejects options that the readers of these data do not have."""
-    known = {name for reader in readers for name in inspect.signature(reader).parameters}
+    known = {name for reader in readers for name in _option_names(reader)}
     wrong = [name for name in options if name not in known]
     if wrong:
         raise ValueError(f"there is no option {listed(wrong)} for this kind of data.{related(wrong[0], sorted(known))}")
+
+
+@functools.cache
+def _option_names(reader: Callable[..., Sequences]) -> tuple[str, ...]:
+    return tuple(inspect.signature(reader).parameters)
 
 
 def read_frame(table: Any, **options: Any) -> Sequences:

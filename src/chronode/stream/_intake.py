@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
@@ -11,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._schema import parse
-from ..data import Clock, Reading, from_long
+from ..data import Clock, Reading
 
-_ROLES = {"id", "time", "target", "group", "ignore", "kind", "per_step", "classes", "duplicates", "table"}
+_FOR_ROWS = {"group": None, "ignore": None, "duplicates": "keep"}
+"""Options for single rows, which stand for themselves."""
 _ROW = " row"
 """Column of row numbers; no channel can have this name, because column names are trimmed."""
 
@@ -31,7 +31,7 @@ class Observations(NamedTuple):
 
 
 class Intake:
-    """Reads observations in the same way as `Reading.read` reads a file.
+    """Reads observations with the options of `Reading`, but without windows: a stream keeps the states itself.
 
     Attributes:
         columns: Names of the values of an observation.
@@ -42,10 +42,7 @@ class Intake:
         self.reading = reading
         self.clock: Clock | None = None
         self.timed = reading.unit != "step"
-        known = set(inspect.signature(from_long).parameters) - _ROLES
-        self._options: dict[str, Any] = {"columns": list(reading.channels)}
-        self._options |= {name: value for name, value in reading.options.items() if name in known}
-        self.columns: tuple[str, ...] = tuple(self._options["columns"])
+        self.columns: tuple[str, ...] = tuple(reading.options.get("columns", reading.channels))
 
     def read(self, times: Any, columns: Mapping[str, Any], count: int) -> Observations:
         """Reads `count` observations.
@@ -62,7 +59,7 @@ class Intake:
         table |= {name: columns[name] if name in columns else [None] * count for name in self.columns}
         if self.timed:
             table["time"] = times
-        s = from_long(table, id=_ROW, time="time" if self.timed else None, duplicates="keep", **self._options)
+        s = self.reading.series(table, id=_ROW, time="time" if self.timed else None, **_FOR_ROWS)
         self._check(s.has_missing, s.values, s.channels)
         scaler = self.reading.scaler
         if scaler is not None:
