@@ -53,7 +53,7 @@ class Lines:
 
     def answer(self, lines: Sequence[str | None]) -> None:
         """Writes the predictions for lines; None is a line that was too long."""
-        answers: dict[int, dict[str, Any]] = {}
+        rows: dict[int, dict[str, Any]] = {}
         events = []
         for text in lines:
             self._line += 1
@@ -62,10 +62,10 @@ class Lines:
                 if event is not None:
                     events.append(event)
             except ValueError as error:
-                answers[self._line] = self._failed(error)
-        for event, answer in self._observe(events):
-            answers[event.line] = answer
-        self._send([answers[line] for line in sorted(answers)])
+                rows[self._line] = self._failed(error)
+        for event, prediction in self._observe(events):
+            rows[event.line] = prediction
+        self._send([rows[line] for line in sorted(rows)])
 
     # ---- from text ----------------------------------------------------------------------------------------
 
@@ -121,10 +121,10 @@ class Lines:
 
     def _take(self, events: list[Event], found: Observations) -> Iterator[tuple[Event, dict[str, Any]]]:
         taken, outputs = self._stream.take([str(event.id) for event in events], found, refuse=False)
-        for event, was_taken, answer in zip(events, taken, self._stream.rows_of(outputs), strict=True):
+        for event, was_taken, prediction in zip(events, taken, self._stream.decoder.rows(outputs), strict=True):
             if was_taken:
                 time = {self._time: event.row.get(self._time)} if self._stream.timed else {}
-                yield event, {self._id: event.id, **time, **answer}
+                yield event, {self._id: event.id, **time, **prediction}
             elif self._stream.late == "refuse":
                 late = ValueError(f"{self._time}: not later than the last observation of {self._id} {event.id!r}")
                 yield event, self._failed(late, event)
@@ -137,25 +137,25 @@ class Lines:
 
     # ---- to text ------------------------------------------------------------------------------------------
 
-    def _send(self, answers: list[dict[str, Any]]) -> None:
-        if not answers:
+    def _send(self, rows: list[dict[str, Any]]) -> None:
+        if not rows:
             return
         if not self._csv:
-            self._write("".join(json.dumps(answer) + "\n" for answer in answers))
+            self._write("".join(json.dumps(row) + "\n" for row in rows))
             return
         text = io.StringIO()
         writer = csv.DictWriter(text, self._columns(), lineterminator="\n")
         if not self._begun:
             writer.writeheader()
             self._begun = True
-        writer.writerows(answers)
+        writer.writerows(rows)
         self._write(text.getvalue())
 
     _begun = False
 
     def _columns(self) -> list[str]:
         time = [self._time] if self._stream.timed else []
-        return [self._id, *time, *self._stream.answer_names(), "line", "error"]
+        return [self._id, *time, *self._stream.decoder.columns, "line", "error"]
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,17 +12,16 @@ import torch
 from numpy.typing import NDArray
 
 from .._checks import number, one_of
-from .._documents import parse_json
-from .._files import replacing
 from .._schema import parse
 from ..runs import Trained
 from ..training import Predictions
+from ._decoder import Decoder
 from ._followed import follow
 from ._grouping import by_count, groups, repeat
 from ._intake import Intake, Observations, as_columns
-from ._states import States, fingerprint
+from ._state_file import read_states, write_states
+from ._states import States
 
-FORMAT, VERSION = "chronode-stream", "1"
 _SWEEPS_PER_LIMIT = 8
 """How often idle ids are searched for within the idle time."""
 
@@ -59,6 +57,7 @@ class Stream:
     Attributes:
         counts: Numbers of observations, late observations and dropped ids.
         unit: The model's unit of time.
+        decoder: Turns outputs of the model into predictions.
 
     Example:
         >>> stream = Stream("runs/vitals-1")                                            # doctest: +SKIP
@@ -78,7 +77,7 @@ class Stream:
         self._equal_times = reading.options.get("duplicates") == "keep"
         self._newest = self._swept = -np.inf
         self.unit = reading.unit
-        self._names = trained.output_names()
+        self.decoder = Decoder(trained)
         self.counts = Counts()
         if self.idle is not None and not self._intake.timed:
             raise ValueError("idle requires times, but the model was trained without times.")
@@ -133,9 +132,9 @@ class Stream:
             values = dict(zip(self._intake.columns, array.T, strict=True))
         names = [str(id) for id in ids]
         if not names:
-            return self._predictions([], np.empty((0, self._states.outputs.shape[1]), dtype=np.float32))
+            return self.decoder.predictions([], self._states.outputs[:0])
         _, outputs = self.take(names, self._intake.read(times, values, len(names)))
-        return self._predictions(ids, self._answers(outputs))
+        return self.decoder.predictions(ids, outputs)
 
     def predict(self, id: str | int, at: Any = None) -> dict[str, Any]:
         """Returns the prediction for an id.
@@ -150,8 +149,8 @@ class Stream:
         if row is None:
             raise ValueError(f"id {id!r} is unknown: it has no observations yet, or it was dropped.")
         output = self._states.outputs[row] if at is None else self._ahead(row, at)
-        (answer,) = self.rows_of(output[None])
-        return answer
+        (prediction,) = self.decoder.rows(output[None])
+        return prediction
 
     def _ahead(self, row: int, at: Any) -> torch.Tensor:
         if not self._intake.timed or not self._missing:
@@ -268,52 +267,13 @@ class Stream:
         self._states.drop(gone)
         self.counts.dropped += len(gone)
 
-    # ---- answers ------------------------------------------------------------------------------------------
-
-    def _answers(self, outputs: torch.Tensor) -> NDArray[np.float32]:
-        if self.trained.objective.classes is not None:
-            outputs = outputs.softmax(-1)
-        elif self.trained.scaler is not None:
-            outputs = self.trained.scaler.inverse_target(outputs)
-        return outputs.float().numpy()
-
-    def _predictions(self, ids: Sequence[Any], answers: NDArray[np.float32]) -> Predictions:
-        return Predictions(np.asarray(ids), list(answers), self.trained.objective.classes, self._names)
-
-    def answer_names(self) -> list[str]:
-        """Returns the names of a prediction, which are those of `chronode predict`."""
-        classes = self.trained.objective.classes
-        return [*self._names, *(f"p_{name}" for name in classes or ())]
-
-    def rows_of(self, outputs: torch.Tensor) -> list[dict[str, Any]]:
-        """Returns outputs of the model as predictions by name."""
-        answers = self._answers(outputs)
-        names, classes = self._names, self.trained.objective.classes
-        values = [[float(str(value)) for value in answer] for answer in answers]  # with the digits of float32
-        if classes is None:
-            return [dict(zip(names, row, strict=True)) for row in values]
-        columns = [f"p_{name}" for name in classes]
-        best = answers.argmax(-1).tolist()
-        return [
-            {names[0]: classes[likeliest], **dict(zip(columns, row, strict=True))}
-            for likeliest, row in zip(best, values, strict=True)
-        ]
-
     # ---- files --------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> Path:
         """Writes the states of all ids to a file; an existing file is replaced atomically."""
-        from safetensors.torch import save
-
-        ids, tensors = self._states.tensors()
-        facts = {**self._intake.facts(), "newest": _finite(self._newest), "counts": asdict(self.counts)}
-        text = json.dumps(ids).encode()
-        tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
-        tensors["ids"] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
-        header = {"format": FORMAT, "version": VERSION, "model": fingerprint(self.trained.model)}
         path = Path(path)
-        with replacing(path) as draft:
-            draft.write_bytes(save(tensors, metadata={**header, "facts": json.dumps(facts)}))
+        facts = {**self._intake.facts(), "newest": _finite(self._newest), "counts": asdict(self.counts)}
+        write_states(path, self.trained, *self._states.tensors(), facts)
         return path
 
     def load(self, path: str | Path) -> None:
@@ -322,16 +282,8 @@ class Stream:
         Raises:
             ValueError: The file is damaged, or its states belong to another model.
         """
-        from ..runs._pack import read_safetensors
-
         path = Path(path)
-        tensors, header = read_safetensors(path)
-        if header.get("format") != FORMAT or header.get("version") != VERSION:
-            raise ValueError(f"{path}: this is not a file of stream states of version {VERSION}.")
-        if header.get("model") != fingerprint(self.trained.model):
-            raise ValueError(f"{path}: these states belong to another model, not to {self.trained.path}.")
-        facts = parse_json(header.get("facts", ""), dict[str, Any], f"{path}: facts")
-        ids = parse_json(tensors.pop("ids", torch.empty(0)).numpy().tobytes(), list[str], f"{path}: ids")
+        ids, tensors, facts = read_states(path, self.trained)
         try:
             counts = parse(Counts, facts.get("counts"), "counts")
             newest = parse(float | None, facts.get("newest"), "newest")
