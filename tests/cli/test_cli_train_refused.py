@@ -29,7 +29,7 @@ vitals = pytest.fixture(vitals_file)
         (("vitals.csv", *VITALS, "--metric", "acuracy"), "accuracy"),
         (("vitals.csv", *VITALS, "--lr", "1e38"), "must be less than 1000000.0, got 1e+38"),
         (("vitals.csv", *VITALS, "--schedule", "linear"), "choose one of"),
-        (("vitals.csv", "--forecast", "2", *VITALS), "omit either"),
+        (("vitals.csv", "--forecast", "2", *VITALS), "omit it or --target"),
         (("bitstream", "--target", "x"), "is a task with its own data"),
         ((), "pass a file or a task"),
     ],

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 
 import pytest
@@ -68,6 +69,30 @@ def test_predicting_imports_neither_torch_dynamo_nor_matplotlib(here, vitals):
     code += "print(sorted({'torch._dynamo', 'matplotlib', 'scipy', 'sympy'} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "[]\n", done.stderr
+
+
+def test_a_command_does_not_let_pyarrow_import_pandas(here, vitals):
+    chronode("train", vitals, *VITALS, *QUICK, "--epochs", 1, "-o", "run")
+    code = f"import atexit, sys; atexit.register(lambda: print('pandas' in sys.modules)); {MAIN}"
+    words = ["predict", "run", str(vitals), "-o", "predicted.csv"]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "False"), done.stderr
+    assert len((here / "predicted.csv").read_text().splitlines()) == 41
+
+
+def test_pandas_can_be_imported_after_pyarrow_was_kept_from_it():
+    code = """
+        from chronode import _process
+        _process.has_frames = False
+        from chronode.data import from_long
+        from chronode.data._dates import parse_dates
+        import sys
+        first = from_long({"t": ["2024-01-01", "2024-01-03"], "x": [1.0, 2.0]}, time="t")
+        assert "pandas" not in sys.modules
+        print(first.lengths.tolist(), parse_dates(["03.02.2024"], "%d.%m.%Y")[1])
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
+    assert done.stdout == "[2] 1000000.0\n", done.stderr
 
 
 @pytest.mark.parametrize(

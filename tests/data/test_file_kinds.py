@@ -231,10 +231,10 @@ def test_an_option_that_is_none_is_not_given(tmp_path):
         (
             "a.csv",
             {"traget": "y"},
-            r"a.csv: there is no option 'traget' for this kind of data. Did you mean 'target'\?",
+            r"a.csv: traget=... is not an option for this kind of data. Did you mean 'target'\?",
         ),
-        ("a.csv", {"order": "NTD"}, "a.csv: there is no option 'order' for this kind of data"),
-        ("a.npz", {"order": "NTD", "ignore": ["x"]}, "a.npz: there is no option 'ignore' for this kind of data"),
+        ("a.csv", {"order": "NTD"}, "a.csv: order=... is not an option for this kind of data"),
+        ("a.npz", {"order": "NTD", "ignore": ["x"]}, "a.npz: ignore=... is not an option for this kind of data"),
     ],
 )
 def test_an_option_that_a_kind_does_not_have_is_named(tmp_path, name, options, told):

@@ -37,8 +37,8 @@ def test_epochs_are_counted_in_steps():
 def test_pieces_of_a_series_are_steps(monkeypatch):
     monkeypatch.setattr(cost, "_batch_seconds", lambda *_: float(cost.STEPS * cost.SERIES))
     took = {c.model: cost.seconds(TableJob(c, 0), []) for c in find_recipe("unicornn/table7").cells("laptop")}
-    assert took["lstm"] == 4_000 * 32 * 100
-    assert took["unicornn"] == 4_000 * 4 * 2_000
+    assert took["lstm"] == 12_000 * 32 * 100
+    assert took["unicornn"] == 12_000 * 4 * 2_000
 
 
 @pytest.mark.parametrize("other", [job(column="dense"), job(model="lstm-dt"), job(budget="paper")])

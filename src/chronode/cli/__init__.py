@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 
+from .. import _process
 from .._version import __version__
 
 NOT_DONE = 1
@@ -22,6 +23,7 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         print(f"chronode {__version__}")
         return
+    _process.has_frames = "numpy" in sys.modules  # otherwise nothing but this command runs here
     try:
         code, line = _run()
     except KeyboardInterrupt:

@@ -108,16 +108,20 @@ def as_options(message: str) -> str:
     Example:
         >>> as_options("try a learning_rate below 0.1, or categorical='codes', per_step=False")
         'try a --learning-rate below 0.1, or --categorical codes, --no-per-step'
+        >>> as_options("data.split[0] must be a number"), as_options("window=... needs stride=...")
+        ('--split must be a number', '--window needs --stride')
     """
     flags = _flags_by_field()
     assigned = re.compile(rf"\b({'|'.join(flags)})=('[^']*'|\"[^\"]*\"|\.\.\.|[\w.+-]*\w)")
     # A bare word is surely a setting only if it has an underscore or begins the message.
     bare = re.compile(
+        rf"^(?:{'|'.join(SECTIONS)})[.:] ?({'|'.join(flags)})(?:\[\d+\])?(?= must | needs )|"
         rf"^({'|'.join(flags)})(?= must be)|(?<![\w./-])({'|'.join(n for n in flags if '_' in n)})(?![\w./=])"
     )
     message = re.sub(r"(\w+)=['\"](\w+)['\"] in the settings of the model", r"--set \1=\2", message)
     message = assigned.sub(lambda found: _as_option(flags[found[1]], found[2].strip("'\"")), message)
-    return bare.sub(lambda found: flags[found[1] or found[2]].partition("/")[0], message)
+    message = bare.sub(lambda found: flags[found[found.lastindex or 0]].partition("/")[0], message)
+    return re.sub(rf"^(?:{'|'.join(SECTIONS)}): (?=--)", "", message)
 
 
 def by_field(text: str) -> str:
@@ -139,7 +143,13 @@ def by_field(text: str) -> str:
 @cache
 def _flags_by_field() -> dict[str, str]:
     """Field of the settings -> its flag, such as "--lr" or "--per-step/--no-per-step"."""
-    named = {"anyway": "--anyway/"}
+    named = {
+        "anyway": "--anyway/",
+        "at": "--at",
+        "horizon": "--forecast",
+        "origins": "--origins",
+        "unit": "--time-unit",
+    }
     for section in SECTIONS.values():
         hints = get_type_hints(section)
         for field in dataclasses.fields(section):
@@ -151,7 +161,7 @@ def _flags_by_field() -> dict[str, str]:
 def _as_option(flag: str, value: str) -> str:
     yes, switch, no = flag.partition("/")
     if not switch:
-        return f"{flag} {value}"
+        return flag if value == "..." else f"{flag} {value}"
     return yes if value == "True" else no
 
 

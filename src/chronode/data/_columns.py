@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import functools
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _process
 from ._build import plain
 from ._names import listed
 from ._times import is_number
@@ -21,6 +24,7 @@ Column = Any  # pa.Array or pa.ChunkedArray
 RATES = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
+@functools.cache
 def arrow() -> Any:
     """Imports pyarrow, which is needed for tables but not for arrays."""
     try:
@@ -28,6 +32,8 @@ def arrow() -> Any:
         import pyarrow.compute
     except ModuleNotFoundError:
         raise ImportError("tables and times given as text need pyarrow: pip install 'chronode[train]'") from None
+    if not _process.has_frames and "pandas" not in sys.modules:
+        _process.import_without("pandas", lambda: pyarrow.scalar(None))
     return pyarrow
 
 

@@ -199,7 +199,8 @@ def _check_options(options: dict[str, Any], *readers: Callable[..., Sequences]) 
     known = {name for reader in readers for name in _option_names(reader)}
     wrong = [name for name in options if name not in known]
     if wrong:
-        raise ValueError(f"there is no option {listed(wrong)} for this kind of data.{related(wrong[0], sorted(known))}")
+        hint = related(wrong[0], sorted(known))
+        raise ValueError(f"{wrong[0]}=... is not an option for this kind of data.{hint}")
 
 
 @functools.cache

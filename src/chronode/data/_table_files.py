@@ -18,6 +18,7 @@ PACKED = (".gz", ".xz", ".bz2", ".zst")
 TEXT_OPTIONS = ("delimiter", "decimal", "thousands", "encoding", "comment", "names")
 FILE_OPTIONS = (*TEXT_OPTIONS, "sheet")
 """Options for the format of a table; other files ignore them."""
+_CHARACTERS = {"delimiter": ";", "decimal": ",", "thousands": "."}
 
 Options = Mapping[str, Any]
 Loaded = tuple[Any, tuple[str, ...]]
@@ -51,6 +52,7 @@ def column_names(path: Path, options: Options) -> list[str] | None:
         except ValueError:
             return None
         return [str(name) for name in getattr(table, "column_names", table)]
+    _check_characters(options)
     dialect = dialect_of(path, **{name: options.get(name) for name in ("encoding", "delimiter", "comment")})
     names = options.get("names")
     header = names if names is not None else dialect.header if dialect.named else range(len(dialect.header))
@@ -79,7 +81,14 @@ def _check_unpacked(path: Path) -> None:
     check_unpacked(path, size)
 
 
+def _check_characters(options: Options) -> None:
+    for name, example in _CHARACTERS.items():
+        if options.get(name) is not None and len(options[name]) != 1:
+            raise ValueError(f"{name}={options[name]!r} must be a single character, such as {example!r}.")
+
+
 def _text(path: Path, options: Options) -> Loaded:
+    _check_characters(options)
     own = {name: options[name] for name in (*TEXT_OPTIONS, "missing_values") if options.get(name) is not None}
     if suffix_of(path) == ".tsv":
         own.setdefault("delimiter", "\t")

@@ -132,8 +132,9 @@ class Clock:
                 instants = np.array([_instant(text) for text in texts]).astype("M8[us]")
             return (instants - _instant(self.origin)) / np.timedelta64(1, "us") * 1e-6 / self.scale
         except ValueError as error:
-            example = self.written(np.zeros(1))[0]
-            raise ValueError(f"{', '.join(texts)}: times must be written as in the data, such as {example}.") from error
+            example = str(self.written(np.zeros(1))[0]).removesuffix("T00:00:00")
+            given = ",".join(texts)
+            raise ValueError(f"at={given!r}: times must be written as in the data, such as {example}.") from error
 
     def offset(self, other: Clock) -> tuple[float, float]:
         """Returns (factor, shift) that convert times of `other` to this clock: `t * factor + shift`."""

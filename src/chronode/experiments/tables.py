@@ -147,7 +147,7 @@ add(
 _PIECES = {"batch_size": 32, "tbptt": 100}
 _LORENZ: dict[str, Any] = {
     "by_model": {"lstm": _PIECES, "cornn": _PIECES, "unicornn": {"batch_size": 4}},
-    "choices": {"learning_rate": (3e-3, 1e-2)},
+    "choices": {"learning_rate": (3e-3, 1e-2, 3e-2)},
 }
 add(
     Recipe(
@@ -156,7 +156,7 @@ add(
         *("unicornn", "7"),
         budgets={
             "smoke": _budget(1, options={"train": 8, "valid": 4, "test": 4, "length": 50}),
-            "laptop": _steps(4_000, **_LORENZ),
+            "laptop": _steps(12_000, **_LORENZ),
             "paper": _budget(500, **_HALVES),
         },
         notes=(

@@ -112,13 +112,14 @@ class DataConfig:
     def __post_init__(self) -> None:
         for name in ("forecast", "window", "stride"):
             whole(name, getattr(self, name), at_least=0)
+        one_of("kind", self.kind, ("auto", "class", "value"))
         one_of("split_by", self.split_by, ("auto", "group", "time"))
         for name in ("scale", "scale_time"):
             flag(name, getattr(self, name))
         if len(self.split) != 3:
             raise ValueError(f"split needs three shares (training, validation, test), got {list(self.split)}.")
         if self.forecast and self.target:
-            raise ValueError("forecast predicts the next values of channels: omit either target or forecast.")
+            raise ValueError("forecast=... predicts the next values of channels: omit it or target=...")
         for name in ("channels", "intervals"):
             if getattr(self, name) and not self.forecast:
                 raise ValueError(f"{name}=... needs forecast=1 (or more steps).")
@@ -126,9 +127,9 @@ class DataConfig:
             raise ValueError("intervals=... needs a forecast from windows: omit per_step.")
         object.__setattr__(self, "intervals", percents("intervals", self.intervals))
         if self.stride and not self.window and not self.forecast:
-            raise ValueError("stride needs window.")
+            raise ValueError("stride=... needs window=...")
         if bool(self.channel) != bool(self.value):
-            raise ValueError("channel and value must be given together.")
+            raise ValueError("channel=... and value=... must be given together.")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from .._checks import near
 from .._documents import read_json
 from .._schema import parse
 from ..data import Facts, Reading, Scaler, Sequences, forecast, split, split_by_time, windows
-from ..data._names import counted
+from ..data._names import counted, known_columns
 from ..data.sets._copies import hash_of
 from ..tasks import find_task, tasks
 from ..tasks._task import Parts
@@ -199,7 +199,7 @@ def _from_task(config: Config) -> Prepared:
 def _from_file(config: Config) -> Prepared:
     data = config.data
     if data.options or data.protocol != "clean":
-        raise ValueError(f"{data.source} is a file: protocol and options can only be given with a task.")
+        raise ValueError(f"{data.source} is a file: protocol=... and options=... can only be given with a task.")
     if not data.target and not data.forecast and not data.source.endswith((".ts", ".npz")):
         raise ValueError("a target is missing: pass --target COLUMN, or --forecast STEPS to predict the next values.")
     series = read_source(data)
@@ -258,7 +258,7 @@ def _by_time(series: Sequences, data: DataConfig) -> bool:
 
 def _channels(series: Sequences, data: DataConfig) -> tuple[str, ...]:
     """Channels to forecast."""
-    return data.channels or series.channels
+    return tuple(known_columns(data.channels, series.channels, "channels")) or series.channels
 
 
 def _forecast_parts(series: Sequences, data: DataConfig, seed: int) -> tuple[list[Sequences], str]:

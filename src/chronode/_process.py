@@ -1,0 +1,31 @@
+"""What this process is for: a command of the command line starts faster than a program that imports chronode."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+has_frames = True
+"""Whether there may be frames of pandas. If not, as in a command, pyarrow need not look for them: it imports pandas,
+which takes a quarter of a second, with the first Python value that it converts."""
+
+
+class _Absent:
+    """A finder of modules for which one is not installed (without its base class, which takes 14 ms to import)."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname == self.name:
+            raise ModuleNotFoundError(f"no module named {fullname!r} is looked for here", name=fullname)
+
+
+def import_without(name: str, call: Callable[[], object]) -> None:
+    """Calls a function for which the module `name` is not installed, unless it is imported already."""
+    absent = _Absent(name)
+    sys.meta_path.insert(0, absent)  # pyrefly: ignore
+    try:
+        call()
+    finally:
+        sys.meta_path.remove(absent)  # pyrefly: ignore
