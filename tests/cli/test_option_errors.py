@@ -51,3 +51,20 @@ def test_wrong_times_and_too_few_steps_are_told_with_their_options(tmp_path, sal
     assert error == "chronode: --at tomorrow: times must be written as in the data, such as 2024-01-01.\n"
     error = chronode("backtest", sales, "--time", "day", "--forecast", "40", code=2).err
     assert "--origins 5, --stride 40 and --forecast 40 need 322" in error
+
+
+def test_a_file_without_header_is_read_with_names(tmp_path, sales):
+    bare = tmp_path / "bare.csv"
+    bare.write_text("".join(f"{i % 9},{i // 9},{i % 7}\n" for i in range(90)))
+    asked = ["--id", "shop", "--time", "day", "--forecast", "2", "--model", "lstm", "--hidden", "4", "--epochs", "1"]
+    error = chronode("train", bare, *asked, "-o", tmp_path / "run", code=2).err
+    assert "pass --names" in error and "--row-per-series" in error
+    done = chronode("train", bare, "--names", "shop,day,sold", *asked, "-o", tmp_path / "run")
+    assert "9 series" in done.out and "1 channel (sold)" in done.out
+    assert "shop,day,channel,forecast" in chronode("predict", tmp_path / "run", bare).out
+
+
+def test_notes_name_options(tmp_path, sales):
+    words = ["train", sales, "--time", "day", "--forecast", "4", "--model", "lstm", "--epochs", "1"]
+    done = chronode(*words, "-o", tmp_path / "run")
+    assert "batch_size" not in done.out + done.err

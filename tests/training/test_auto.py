@@ -206,7 +206,7 @@ FLAGS = ("--target", "y", "--id", "id", "--time", "t", "--epochs", 2, "--budget"
 def test_command_line_and_estimator_give_the_same_numbers(tmp_path, regression):
     frame = table_of(tmp_path / "a.csv", regression=regression)
     told = chronode("train", tmp_path / "a.csv", *FLAGS, "-o", tmp_path / "run").out
-    assert "model: chosen by a race" in told and "race, 3-fold cross-validation" in told
+    assert "race, 3-fold cross-validation" in told
     answers = pd.read_csv(tmp_path / "run/predictions.csv")
     tested = frame["id"].isin(answers["id"])
     kind = SequenceRegressor if regression else SequenceClassifier

@@ -82,7 +82,7 @@ def backtest(
     from ..runs._source import read_source
     from ..runs._tables import write_table
     from .many import RunsBar, folder_for, this_command
-    from .outcome import say
+    from .outcome import say, say_note
     from .train import effective
 
     place = engine_for(engine, workers, address)
@@ -95,7 +95,7 @@ def backtest(
     series = read_source(asked.data)
     console = Console(stderr=json)
     for note in series.notes:
-        say(console, f"note: {note}")
+        say_note(console, note)
     about: dict[str, Any] = {"origins": origins, "stride": stride or None, "refit": refit, "season": season or None}
     with RunsBar(console, origins if refit else 1, asked.training.epochs) as bar:
         about |= {"engine": place, "folder": folder / "forecasts", "progress": bar}

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from ..training import BatchDone, EpochDone, Event, Note
+from .outcome import say_note
 
 
 class Bars:
@@ -47,7 +48,7 @@ class Bars:
     def __call__(self, event: Event) -> None:
         """Shows one event."""
         if isinstance(event, Note):
-            self.console.print(f"note: {event.text}", markup=False, highlight=False, soft_wrap=True)
+            say_note(self.console, event.text)
         elif isinstance(event, BatchDone):
             done = event.epoch - 1 + event.batch / event.batches
             self._show(event.epoch, done, f"loss {event.loss:.4g}{self.measured}")

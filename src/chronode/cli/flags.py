@@ -116,7 +116,7 @@ def as_options(message: str) -> str:
     # A bare word is surely a setting only if it has an underscore or begins the message.
     bare = re.compile(
         rf"^(?:{'|'.join(SECTIONS)})[.:] ?({'|'.join(flags)})(?:\[\d+\])?(?= must | needs )|"
-        rf"^({'|'.join(flags)})(?= must be)|(?<![\w./-])({'|'.join(n for n in flags if '_' in n)})(?![\w./=])"
+        rf"^({'|'.join(flags)})(?= must be)|(?<![\w./-])({'|'.join(n for n in flags if '_' in n)})(?![\w/=]|\.\w)"
     )
     message = re.sub(r"(\w+)=['\"](\w+)['\"] in the settings of the model", r"--set \1=\2", message)
     message = assigned.sub(lambda found: _as_option(flags[found[1]], found[2].strip("'\"")), message)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..training import BatchDone, Event, Note
-from .outcome import say
+from .outcome import say, say_note
 
 
 def folder_for(command: str, source: str, output: Path | None, *more: str) -> Path:
@@ -77,7 +77,7 @@ class RunsBar:
     def event(self, label: str, event: Event) -> None:
         """Shows an event of a run."""
         if isinstance(event, Note):
-            say(self.console, f"note: {event.text}")
+            say_note(self.console, event.text)
         elif isinstance(event, BatchDone):
             self.shares[label] = (event.epoch - 1 + event.batch / event.batches) / self.epochs
             text = f"{label}  epoch {event.epoch}/{self.epochs}  loss {event.loss:.4g}"

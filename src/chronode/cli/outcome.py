@@ -15,6 +15,7 @@ from ..runs._prepare import Prepared
 from ..runs._train import Outcome
 from ..training._auto import Race
 from ..training._settings import AUTO
+from .flags import as_options
 from .tables import Table
 
 _FEW_STEPS = 4
@@ -25,15 +26,21 @@ def say(console: Console, line: str, **style: Any) -> None:
     console.print(line, markup=False, highlight=False, soft_wrap=True, **style)
 
 
+def say_note(console: Console, note: str) -> None:
+    """Prints a note, with options in place of Python arguments."""
+    say(console, f"note: {as_options(note)}")
+
+
 def show_prepared(console: Console, config: Config, prepared: Prepared) -> None:
     """Prints the summary of the data, the time unit, the split and the model."""
     say(console, f"{config.data.source}: {prepared.facts}")
     own = config.model
     size = f" H={own.hidden}" + (f", {own.layers} layers" if own.layers > 1 else "")
-    model = "chosen by a race" if own.model == AUTO else f"{own.model}{size}"
-    say(console, f"{prepared.facts.time}.  {prepared.divided}.  model: {model}")
+    # The choice of a model is printed when it is made.
+    model = "" if own.model == AUTO else f"  model: {own.model}{size}"
+    say(console, f"{prepared.facts.time}.  {prepared.divided}.{model}")
     for note in (*prepared.notes, *(_few_steps(config, prepared) if own.model != AUTO else ())):
-        say(console, f"note: {note}")
+        say_note(console, note)
 
 
 def show_race(console: Console, config: Config, prepared: Prepared, race: Race | None) -> None:

@@ -52,13 +52,13 @@ def evaluate(
     Example: chronode evaluate runs/vitals-1 ward_b.csv
     """
     from ..runs._trained import Trained
-    from .outcome import say, scores_table
+    from .outcome import say_note, scores_table
 
     trained = Trained.load(run, anyway=anyway)
     series = trained.series(data, labelled=True, anyway=anyway)
     console = Console(stderr=json)
     for note in series.notes if data else ():
-        say(console, f"note: {note}")
+        say_note(console, note)
     scores = trained.evaluate(series) | trained.interval_scores(series, trained.levels(_levels(intervals)))
     simple = trained.baselines(series if data else None)
     name = data or "test part"
@@ -106,7 +106,7 @@ def predict(
     """
     from ..runs._tables import as_csv, as_rows, columns_of, forecast_columns, write_table
     from ..runs._trained import Trained
-    from .outcome import say
+    from .outcome import say, say_note
 
     if output != "-" and Path(output).suffix not in (".csv", ".txt", ".parquet", ".pq"):
         raise ValueError(f"--output {output} must be a .csv or .parquet file, or - for the terminal.")
@@ -116,7 +116,7 @@ def predict(
     series = trained.series(data, labelled=False, anyway=anyway)
     errors = Console(stderr=True)
     for note in series.notes if data else ():
-        say(errors, f"note: {note}")
+        say_note(errors, note)
     asked = trained.config.data
     names = {"id": asked.id or "series", "time": asked.time}
     reading, answers = trained.reading, trained.predict(series)

@@ -55,9 +55,11 @@ def read_csv(
         names = [str(i) for i in range(len(dialect.header))]
     if names is None and not dialect.named:
         raise ValueError(
-            f"{path}: the first line holds numbers, not column names: add them, or pass names=[...]. If every row is a "
+            f"{path}: the first line holds numbers, not column names: add them, or pass names=... If every row is a "
             "series (as in the UCR archive), use row_per_series=True."
         )
+    if names is not None and len(names) != len(dialect.header):
+        raise ValueError(f"{path}: names=... must name the {len(dialect.header)} columns, got {len(names)} names.")
     markers = [*MISSING, *map(str, missing_values)]
     file = _CsvFile(path, dialect, names, markers, set(roles or {}))
     table = file.read(decimal or ".")

@@ -136,6 +136,7 @@ class ReadOptions(LikeOptions, total=False):
     delimiter: str
     decimal: str
     thousands: str
+    names: list[str]
     encoding: str
     comment: str
 

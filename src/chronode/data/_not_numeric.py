@@ -28,8 +28,8 @@ def not_numeric(name: str, column: Column) -> str:
     elif _is_time(name, column.slice(row - 1, 1)):
         cure = f"It looks like a time: pass time={name!r}. Or"
     return (
-        f"column {name!r} is not numeric: row {row:,} has {text[:60]!r}. {cure} leave the column out (ignore), or use "
-        "categorical='codes' or 'onehot'."
+        f"column {name!r} is not numeric: row {row:,} has {text[:60]!r}. {cure} leave it out with ignore={name!r}, or "
+        "use categorical='codes' or categorical='onehot'."
     )
 
 

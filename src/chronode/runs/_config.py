@@ -50,6 +50,7 @@ class DataConfig:
         decimal: Decimal point of a text file; detected by default.
         thousands: Thousands separator of a text file; detected by default.
         encoding: Text encoding of the file; detected by default.
+        names: Names of the columns of a text file without a header line.
         comment: Prefix of comment lines of a text file; "#" by default if the first line begins with it.
         forecast: Number of next steps to forecast instead of a target; 0 for a target. A forecast is learned
             from overlapping windows; with --per-step, at every step of whole series.
@@ -96,6 +97,7 @@ class DataConfig:
     decimal: str | None = option(None, "Data", ",")
     thousands: str | None = option(None, "Data", ".")
     encoding: str | None = option(None, "Data", "cp1252")
+    names: tuple[str, ...] = option((), "Data", "patient,day,pulse")
     comment: str | None = option(None, "Data", "%")
     forecast: int = option(0, "Target", 28)
     channels: tuple[str, ...] = option((), "Target", "units")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ _SMALL = 500
 def unbeaten(summary: Mapping[str, Any]) -> tuple[str, float] | None:
     """Returns the best baseline of a finished run if the model does not beat it on the test part, else None.
 
+    A model without any error does not need to beat anything.
+
     Example:
         >>> summary = {"metric": "accuracy", "test": {"accuracy": 0.7}, "baselines": {"linear": {"accuracy": 0.8}}}
         >>> unbeaten(summary), unbeaten({**summary, "test": {"accuracy": 0.9}})
@@ -23,8 +26,10 @@ def unbeaten(summary: Mapping[str, Any]) -> tuple[str, float] | None:
     own, best = tests.get(metric), best_baseline(metric, summary.get("baselines") or {})
     if own is None or best is None:
         return None
-    beats = own < best[1] if metric in LOWER_IS_BETTER else own > best[1]
-    return None if beats else best
+    lower = metric in LOWER_IS_BETTER
+    perfect = own <= 0 if lower else own >= 1
+    beats = own < best[1] if lower else own > best[1]
+    return None if beats or perfect else best
 
 
 def headline(summary: Mapping[str, Any]) -> str:
@@ -63,7 +68,7 @@ def verdict(summary: Mapping[str, Any], *, series: int, start: str, forecast: bo
         return None
     metric = headline(summary)
     own = summary["test"][metric]
-    if best[0].startswith("linear") and start != "none" and own == best[1]:
+    if best[0].startswith("linear") and start != "none" and math.isclose(own, best[1], rel_tol=1e-4):
         found = f'Training did not improve on the linear start ({metric} {own:.4g}), so the model is "{best[0]}".'
     else:
         found = f'The model does not beat the baseline "{best[0]}" ({metric} {own:.4g}, baseline {best[1]:.4g}).'
