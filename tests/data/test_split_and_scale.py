@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from series_checks import assert_same, lists, numbers, sequences, some, times
 
 from chronode.data import Scaler, forecast, from_list, from_long, from_numpy, load, split, split_by_time, windows
+from chronode.data._split import hold_out, split_for_training
 
 nan = float("nan")
 
@@ -109,8 +110,26 @@ def test_splits_share_no_group_and_lose_no_series(made, shares, seed, stratify):
         assert_same(part, again)
 
 
+@some
+@given(sequences(most=12), st.sampled_from([(0.7, 0.15, 0.15), (0.6, 0.0, 0.4), (0.2, 0.2, 0.6)]), st.integers(0, 3))
+def test_a_split_for_training_is_a_split_off_and_a_hold_out(made, shares, seed):
+    needed = sum(share > 0 for share in shares)
+    if len(set(made.groups.tolist())) < needed:
+        with pytest.raises(ValueError, match=f"{needed} parts need at least {needed} groups"):
+            split_for_training(made, shares, seed=seed)
+        return
+    train, valid, test = split_for_training(made, shares, seed=seed)
+    assert [len(part) > 0 for part in (train, valid, test)] == [share > 0 for share in shares]
+    assert not set(valid.groups) & set(train.groups) and not set(test.groups) & {*train.groups, *valid.groups}
+    rest = made[~np.isin(made.ids, test.ids)]
+    if len(set(rest.groups)) > 2:
+        again = hold_out(rest, shares[1] / (shares[0] + shares[1]), seed=seed)
+        assert [part.ids.tolist() for part in again] == [train.ids.tolist(), valid.ids.tolist()]
+
+
 @pytest.mark.parametrize("count", [100, 1000, 999])
-def test_fractions_are_kept_and_classes_spread(count):
+@pytest.mark.parametrize("split", [split, split_for_training])
+def test_fractions_are_kept_and_classes_spread(count, split):
     made = from_list([[1.0]] * count, target=["rare" if i % 10 == 0 else "often" for i in range(count)])
     cut = split(made, (0.7, 0.15, 0.15), seed=4)
     assert [len(part) / count for part in cut] == pytest.approx([0.7, 0.15, 0.15], abs=0.02)

@@ -202,11 +202,14 @@ def table_of(path, rows=60, regression=False):
 FLAGS = ("--target", "y", "--id", "id", "--time", "t", "--epochs", 2, "--budget", "20s", "--seed", 3)
 
 
-@pytest.mark.parametrize("regression", [False, True])
-def test_command_line_and_estimator_give_the_same_numbers(tmp_path, regression):
-    frame = table_of(tmp_path / "a.csv", regression=regression)
+@pytest.mark.parametrize(
+    ("rows", "judged", "regression"),
+    [(60, "3-fold cross-validation", False), (60, "3-fold cross-validation", True), (600, "validation", False)],
+)
+def test_command_line_and_estimator_give_the_same_numbers(tmp_path, rows, judged, regression):
+    frame = table_of(tmp_path / "a.csv", rows, regression=regression)
     told = chronode("train", tmp_path / "a.csv", *FLAGS, "-o", tmp_path / "run").out
-    assert "race, 3-fold cross-validation" in told
+    assert f"race, {judged}" in told
     answers = pd.read_csv(tmp_path / "run/predictions.csv")
     tested = frame["id"].isin(answers["id"])
     kind = SequenceRegressor if regression else SequenceClassifier
@@ -215,7 +218,14 @@ def test_command_line_and_estimator_give_the_same_numbers(tmp_path, regression):
     summary = json.loads((tmp_path / "run/summary.json").read_text())
     assert summary["race"]["reason"] == model.race_.reason
     assert f"model: {model.race_.reason}" in model.notes_
-    assert summary["valid"] == pytest.approx(model.race_.chosen.metrics)
+    if rows < 500:
+        assert summary["valid"] == pytest.approx(model.race_.chosen.metrics)
+    else:
+        sizes = json.loads((tmp_path / "run/data.json").read_text())["series"]
+        assert sizes == {"train": 420, "valid": 90, "test": 90}
+        assert [row["valid_loss"] for row in Run.open(tmp_path / "run").metrics()] == pytest.approx(
+            [epoch.valid_loss for epoch in model.history_]
+        )
     rest = frame[tested].drop(columns="y")
     if regression:
         expected = answers.sort_values("id")["y"].to_numpy()

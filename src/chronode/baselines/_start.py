@@ -202,7 +202,7 @@ def fit_features(
         losses[kind] = min(found.loss, losses.get(kind, found.loss))
     held_out = None
     if not train.target.per_step:
-        held_out = choice.held_out if len(few) == len(train) else _raw_outputs(start, train, view)
+        held_out = choice.held_out if len(few) == len(train) else raw_outputs(start, train, view)
     return StartFit(start, description, held_out, losses, choice.penalty, view)
 
 
@@ -245,7 +245,7 @@ def outputs_of(start: LinearStart, s: Sequences, relative: Relative | None = Non
     return torch.cat(found)
 
 
-def _raw_outputs(start: LinearStart, s: Sequences, relative: Relative | None) -> Tensor:
+def raw_outputs(start: LinearStart, s: Sequences, relative: Relative | None = None) -> Tensor:
     """Returns outputs in the units of the network's head: for windows, relative to their level and scale."""
     return torch.cat([start(_seen(batch, relative)[0], **batch.times) for batch, _ in _batches(s)])
 

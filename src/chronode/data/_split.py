@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import number, one_of, whole
-from ._defaults import PARTS
+from ._defaults import PARTS, VALIDATION
 from ._names import counted, listed
 from ._sequences import Sequences
 
@@ -41,8 +41,46 @@ def split(
         (8, 2, set())
     """
     one_of("by", by, ("group", "series"))
-    seed = whole("seed", seed, at_least=0)
+    return _with_notes(_parts(s, _fractions(fractions), by, stratify, seed))
+
+
+def hold_out(s: Sequences, share: float = VALIDATION, *, seed: int = 0) -> tuple[Sequences, Sequences]:
+    """Splits series that are not tested into a training and a validation part.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> [len(part) for part in hold_out(from_list([[float(i)] for i in range(85)]))]
+        [70, 15]
+    """
+    train, valid = split(s, (1 - share, share), seed=seed)
+    return train, valid
+
+
+def split_for_training(s: Sequences, fractions: Sequence[float] = PARTS, *, seed: int = 0) -> tuple[Sequences, ...]:
+    """Splits off the test part, then divides the rest as `hold_out` does.
+
+    So an estimator that is given the training and validation series together divides them in the same way.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> s = from_list([[float(i)] for i in range(100)])
+        >>> train, valid, test = split_for_training(s, seed=3)
+        >>> rest = s[sorted({*train.ids, *valid.ids})]
+        >>> len(test), hold_out(rest, seed=3)[1].ids.tolist() == valid.ids.tolist()
+        (15, True)
+    """
     shares = _fractions(fractions)
+    parts = _parts(s, shares, "group", True, seed)
+    seen = shares[:2].sum()
+    rest, test = _parts(s, np.array([seen, shares[2]]), "group", True, seed)
+    if len(np.unique(rest.groups)) > 1:  # very few groups are divided at once
+        parts = (*_parts(rest, shares[:2] / seen, "group", True, seed), test)
+    return _with_notes(parts)
+
+
+def _parts(s: Sequences, shares: NDArray[np.float64], by: str, stratify: bool, seed: int) -> tuple[Sequences, ...]:
+    """Returns the parts, without notes."""
+    seed = whole("seed", seed, at_least=0)
     member = np.arange(len(s)) if by == "series" else np.unique(s.groups, return_inverse=True)[1]
     count = int(member.max(initial=-1)) + 1
     needed = int((shares > 0).sum())
@@ -53,8 +91,7 @@ def split(
         )
     strata = _strata(s, member, count) if stratify else np.zeros(count, dtype=np.int64)
     part = _assign(strata, shares, np.random.default_rng(seed))
-    parts = tuple(s[part[member] == i] for i in range(len(shares)))
-    return _with_notes(parts)
+    return tuple(s[part[member] == i] for i in range(len(shares)))
 
 
 def folds_of(s: Sequences, count: int, *, seed: int = 0) -> NDArray[np.int64]:

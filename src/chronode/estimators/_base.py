@@ -15,7 +15,9 @@ from .._checks import number, one_of, whole
 from .._machine import check_device
 from .._model import SequenceModel
 from .._spec import ModelSpec
-from ..data import Reading, Scaler, Sequences, options_like, split
+from ..data import Reading, Scaler, Sequences, options_like
+from ..data._defaults import VALIDATION
+from ..data._split import hold_out
 from ..tasks._task import Parts
 from ..training import Event, Fitted, Objective, ProgressBar, Settings, fit
 from ..training._auto import Candidate, Race, auto_settings, can_race, candidates_for, race
@@ -39,8 +41,9 @@ class SequenceEstimator(Stored):
         epochs: Maximum number of passes over the training series.
         batch_size: Series per optimizer step; by default 16, or 64 if no model is named and there are 1,000 series.
         learning_rate: Learning rate.
-        validation: Share of the groups that is held out; the weights of the epoch with the lowest loss on it are
-            kept. 0: nothing is held out, and the loss on the training series decides.
+        validation: Share of the groups that is held out; by default 15 of 85, as in `chronode train` after the test
+            part. The weights of the epoch with the lowest loss on it are kept. 0: nothing is held out, and the loss on
+            the training series decides.
         early_stop: Number of epochs without a lower validation loss after which training stops; 0 for never.
         order: Order of the axes of 3-D arrays: "NDT" (series, channels, time, as in aeon and sktime) or "NTD"; in a
             list, of each 2-D array without the N.
@@ -77,7 +80,7 @@ class SequenceEstimator(Stored):
         epochs: int = 50,
         batch_size: int | None = None,
         learning_rate: float = 5e-3,
-        validation: float = 0.15,
+        validation: float = VALIDATION,
         early_stop: int = 20,
         order: str = "NDT",
         missing: bool | None = None,
@@ -286,8 +289,7 @@ class SequenceEstimator(Stored):
         share = number("validation", self.validation, at_least=0, below=1)
         if share == 0 or len(np.unique(s.groups)) < 2:
             return s, s
-        train, valid = split(s, (1 - share, share), seed=seed)
-        return train, valid
+        return hold_out(s, share, seed=seed)
 
     def _seed(self) -> int:
         if isinstance(self.random_state, (int, np.integer)):  # the same seed as --seed of the command line

@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from .._checks import one_of
 from ..data import Sequences, Target
+from ..data._defaults import VALIDATION
 from ..data._target import number_names
 from ..training import Event, predict
 from ._base import SequenceEstimator
@@ -83,7 +84,7 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         epochs: int = 50,
         batch_size: int | None = None,
         learning_rate: float = 5e-3,
-        validation: float = 0.15,
+        validation: float = VALIDATION,
         early_stop: int = 20,
         order: str = "NDT",
         missing: bool | None = None,

@@ -13,8 +13,9 @@ import numpy as np
 from .._checks import near
 from .._documents import read_json
 from .._schema import parse
-from ..data import Facts, Reading, Scaler, Sequences, forecast, split, split_by_time, windows
+from ..data import Facts, Reading, Scaler, Sequences, forecast, split_by_time, windows
 from ..data._names import counted, known_columns
+from ..data._split import split_for_training
 from ..data.sets._copies import hash_of
 from ..tasks import find_task, tasks
 from ..tasks._task import Parts
@@ -246,7 +247,7 @@ def _divided(series: Sequences, data: DataConfig, seed: int) -> tuple[list[Seque
     if _by_time(series, data):
         parts, how = split_by_time(series, data.split), "by time"
     else:
-        parts, how = split(series, data.split, seed=seed), f"by {data.group or data.id or 'series'}"
+        parts, how = split_for_training(series, data.split, seed=seed), f"by {data.group or data.id or 'series'}"
     sizes = "/".join(f"{len(part):,}" for part in parts)
     return list(parts), f"split {how} {shares} ({sizes} series)"
 

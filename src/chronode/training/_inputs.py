@@ -11,14 +11,13 @@ import numpy as np
 from .._machine import device_for
 from .._model import SequenceModel, check_symbols
 from .._spec import ModelSpec, count_symbols
-from ..data import Scaler, Sequences, concat, split
+from ..data import Scaler, Sequences, concat
+from ..data._split import hold_out
 from ..tasks import find_task
 from ..tasks._task import Parts, Task
 from ._objective import Objective, class_counts
 from ._settings import Settings
 
-VALID_SHARE = 0.15
-"""Share of the groups used for validation if `fit` is given training series only."""
 FEW_STEPS = 300
 """A note is shown for fewer optimizer steps, which are rarely enough."""
 
@@ -49,7 +48,7 @@ def parts_of(
     if not len(train):
         raise ValueError("there is nothing to learn from: no series has a target.")
     if valid is None:
-        train, valid = split(train, (1 - VALID_SHARE, VALID_SHARE), seed=seed)
+        train, valid = hold_out(train, seed=seed)
     valid = valid.labelled().with_classes(train.classes)
     if not len(valid):
         raise ValueError("no validation series has a target, so the best epoch cannot be chosen.")

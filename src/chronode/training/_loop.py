@@ -12,6 +12,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from .._model import SequenceModel
+from ..baselines._start import raw_outputs
 from ..data import UNKNOWN, Batch, Sequences
 from . import _faults as faults
 from ._events import BatchDone, Epoch, EpochDone, Event, Hooks, Interrupted
@@ -42,6 +43,7 @@ class Training:
     ):
         self.model, self.objective, self.settings = model, objective, settings
         self.batches, self.valid, self.hooks, self.started = batches, valid, hooks, started
+        self.valid_started = _start_outputs(model, objective, valid)
         self.place = batches.place
         self.device, self.rank = torch.device("cpu"), 0
         limit = settings.epochs if settings.steps is None else settings.steps / len(batches)
@@ -114,7 +116,7 @@ class Training:
         s = self.settings
         if s.average == "swa" and self.averaged is not None and self.place.epoch + 1 >= s.average_start:
             self.averaged.update_parameters(self.model)
-        found = evaluate(self.candidate(), self.objective, self.valid)
+        found = evaluate(self.candidate(), self.objective, self.valid, self.valid_started)
         loss, weight = self.sums.tolist()
         number, valid_loss = self.place.epoch + 1, found.pop("loss")
         rate = self._rate(self.place.batch - 1)
@@ -144,7 +146,7 @@ class Training:
 
     def _measure_untrained(self) -> None:
         """Evaluates the loss before training; with a linear start, these weights are the first candidate."""
-        found = evaluate(self.model, self.objective, self.valid)
+        found = evaluate(self.model, self.objective, self.valid, self.valid_started)
         self.untrained_loss = found["loss"]
         if self.model.start is None:
             return
@@ -268,6 +270,13 @@ class Training:
         if self.hooks.store is not None and not self.rank:
             self.hooks.store.save(*state_of(self))
         self._saved = time.perf_counter()
+
+
+def _start_outputs(model: SequenceModel, objective: Objective, valid: Sequences) -> Tensor | None:
+    """Returns the outputs of the linear start, which does not change in training, for the validation series."""
+    if model.start is None or objective.per_step or not len(valid) or model.head.weight.device.type != "cpu":
+        return None
+    return raw_outputs(model.start, valid, model.relative)
 
 
 def _any_known(target: Tensor) -> bool:

@@ -61,22 +61,28 @@ def answering(model: SequenceModel) -> Iterator[None]:
         model.train(training)
 
 
-def outputs(model: SequenceModel, data: Sequences) -> Iterator[tuple[Batch, Tensor]]:
-    """Yields every batch with the logits or values of the model, ordered by length."""
+def outputs(model: SequenceModel, data: Sequences, started: Tensor | None = None) -> Iterator[tuple[Batch, Tensor]]:
+    """Yields every batch with the logits or values of the model, ordered by length.
+
+    `started` are outputs `(N, K)` of the linear start, if they are known already.
+    """
     widest = max(model.layer.hidden_size, model.layer.output_size, model.head.out_features, data.num_channels)
     device = model.head.weight.device
     check_symbols(model, data)
     with answering(model):
         for batch in evaluation_batches(data, _MOST_NUMBERS // widest):
             times = {name: tensor.to(device) for name, tensor in batch.times.items()}
-            yield batch, model(batch.x.to(device), **times)
+            known = None if started is None else started[batch.rows].to(device)
+            yield batch, model(batch.x.to(device), started=known, **times)
 
 
-def evaluate(model: SequenceModel, objective: Objective, data: Sequences) -> dict[str, float]:
-    """Returns the loss and the metrics of `objective` over all known targets of `data`."""
+def evaluate(
+    model: SequenceModel, objective: Objective, data: Sequences, started: Tensor | None = None
+) -> dict[str, float]:
+    """Returns the loss and the metrics of `objective` over all known targets of `data`; `started` as for `outputs`."""
     data = data.with_classes(objective.classes)
     scores, total, weight = objective.scores(), 0.0, 0.0
-    for batch, output in outputs(model, data):
+    for batch, output in outputs(model, data, started):
         if batch.target is None:
             raise ValueError("these series have no target to compare with.")
         target, weights = batch.target.to(output.device), batch.weights
