@@ -11,7 +11,8 @@ from commands import chronode
 
 from chronode import ModelSpec
 from chronode.baselines import fit_start
-from chronode.data import from_list, split
+from chronode.data import Scaler, from_list, split
+from chronode.data._split import split_for_training
 from chronode.estimators import SequenceClassifier, SequenceRegressor
 from chronode.runs import Run, Store
 from chronode.tasks import Parts
@@ -24,6 +25,7 @@ from chronode.training._auto import (
     race,
     selection_metric,
 )
+from chronode.training._baselines import linear_validation
 from chronode.training._inputs import together
 from chronode.training._settings import seconds_of
 
@@ -76,14 +78,17 @@ def test_the_same_data_and_seed_give_the_same_race():
 
 
 def test_a_candidate_that_cannot_be_trained_is_listed_with_its_fault():
-    s = products(60)
-    wild = Candidate("rnn", {"hidden_size": 4}, {"learning_rate": 1e5, "clip": 0.0})
+    x = np.random.default_rng(0).normal(size=(60, 4, 2))
+    s = from_list(list(x), target=[float(value) for value in x.sum((1, 2))])
+    wild = Candidate("rnn", {"hidden_size": 4}, {"learning_rate": 1e5, "clip": 0.0})  # a squared error explodes at once
     options = {"start": "none", "free": {"learning_rate", "clip"}}
-    settings = Settings(epochs=5, optimizer="sgd")
-    found = race(parts_of(s), Objective.for_data(s), settings, [Candidate("gru"), wild], **options)
-    assert found.winner.model == "gru"
-    if found.entries[-1].fault:  # a saturated network may survive
-        assert found.entries[-1].value != found.entries[-1].value
+    settings = Settings(epochs=5, optimizer="sgd", learning_rate=0.01)
+    found = race(parts_of(s), Objective.for_data(s), settings, [wild, Candidate("gru")], **options)
+    assert found.winner.model == "gru" and found.entries[0].name == "gru H=64"
+    assert found.entries[-1].name.startswith("rnn") and found.entries[-1].value != found.entries[-1].value
+    assert "learning_rate=100000 is probably too high" in found.entries[-1].fault
+    with pytest.raises(ValueError, match="no candidate could be trained: .*learning_rate=100000"):
+        race(parts_of(s), Objective.for_data(s), settings, [wild], **options)
 
 
 @pytest.mark.parametrize("seconds", [0.001, 1.0, 1e6])
@@ -251,10 +256,20 @@ def test_a_run_holds_what_was_chosen_and_resumes_without_another_race(tmp_path):
 
 
 def test_a_named_model_is_not_raced_and_a_refit_of_it_chooses_its_epochs(tmp_path):
-    table_of(tmp_path / "a.csv")
+    frame = table_of(tmp_path / "a.csv")
     named = ("--model", "gru", "--hidden", 4)
     told = chronode("train", tmp_path / "a.csv", *FLAGS, *named, "-o", tmp_path / "one").out
     assert "race, " not in told and not (tmp_path / "one/race.json").exists()
+    linear = json.loads((tmp_path / "one/summary.json").read_text())["linear"]
+    series, times = zip(*((g[["x"]].to_numpy(), g["t"].to_numpy()) for _, g in frame.groupby("id")), strict=True)
+    labels = frame.groupby("id")["y"].first().tolist()
+    whole = from_list(list(series), times=list(times), ids=sorted(set(frame["id"])), target=labels)
+    train, valid, test = split_for_training(whole, seed=3)
+    scaler = Scaler.fit(train)
+    parts = Parts(scaler.transform(train), scaler.transform(valid), scaler.transform(test))
+    expected = linear_validation(Objective.for_data(parts.train), parts)
+    assert linear == {"metric": "accuracy", "valid": pytest.approx(expected["accuracy"])}
+    assert f"a linear start (--start linear) would begin at accuracy {linear['valid']:.4g} on the validation" in told
     told = chronode("train", tmp_path / "a.csv", *FLAGS, *named, "--refit", "-o", tmp_path / "two").out
     assert "gru H=4" in told and "on the training and validation series together" in told
     assert Run.open(tmp_path / "two").config["model"]["start"] == "none"

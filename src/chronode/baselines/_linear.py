@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -37,6 +37,10 @@ class Linear:
     weight: Tensor
     bias: Tensor
 
+    def scaled(self, by: float) -> Linear:
+        """Returns the map with outputs times `by`."""
+        return replace(self, weight=self.weight * by, bias=self.bias * by)
+
     def __call__(self, features: Tensor) -> Tensor:
         """Returns `(..., K)` of features `(..., F)`."""
         known = ~features.isnan()
@@ -58,12 +62,14 @@ class Choice:
         held_out: Out-of-fold outputs `(N, K)` of all training rows.
         penalty: The chosen penalty.
         loss: Mean loss of the chosen penalty over held-out rows.
+        scale: Logits per unit of the outputs of a ridge regression; None for a logistic regression and for numbers.
     """
 
     linear: Linear
     held_out: Tensor
     penalty: float
     loss: float
+    scale: float | None = None
 
 
 def fit_linear(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -126,6 +126,7 @@ class StartFit:
         losses: Mean loss over held-out and validation series by kind of features.
         penalty: The chosen penalty.
         relative: For forecasts, the transform of windows to their own level and scale, applied before `start`.
+        scale: Logits per unit of the outputs of a ridge regression; None for a logistic regression and for numbers.
     """
 
     start: LinearStart
@@ -134,6 +135,7 @@ class StartFit:
     losses: dict[str, float]
     penalty: float
     relative: Relative | None = None
+    scale: float | None = field(default=None, kw_only=True)
 
     def outputs(self, s: Sequences) -> Tensor:
         """Returns logits or values `(N, K)` of all series; for a target per step, `(steps, K)`."""
@@ -142,13 +144,16 @@ class StartFit:
     def refitted(self, s: Sequences) -> StartFit:
         """Returns the same features and penalty, fitted to all series of `s`."""
         assert s.target is not None
-        classes = len(s.target.classes or ())
         features, goal, _ = _rows(self.start, _some(s), None, self.relative)
-        assert not classes, "only numbers are refitted"
-        known = torch.arange(len(features)) % 2
-        start = LinearStart(self.description, goal.shape[1])
+        classes = len(s.target.classes or ())
+        if self.scale is not None:
+            goal, classes = _columns(goal, classes), 0
+        folds = torch.arange(len(features)) % 2
+        options: dict[str, Any] = {"clip": self.start.features.clip, "penalties": (self.penalty,)}
+        linear = fit_linear(features, goal, folds, classes=classes, **options).linear
+        start = LinearStart(self.description, linear.weight.shape[1])
         start.load_state_dict(self.start.state_dict())
-        start.take(fit_linear(features, goal, known, clip=self.start.features.clip, penalties=(self.penalty,)).linear)
+        start.take(linear if self.scale is None else linear.scaled(self.scale))
         return replace(self, start=start)
 
 
@@ -203,7 +208,7 @@ def fit_features(
     held_out = None
     if not train.target.per_step:
         held_out = choice.held_out if len(few) == len(train) else raw_outputs(start, train, view)
-    return StartFit(start, description, held_out, losses, choice.penalty, view)
+    return StartFit(start, description, held_out, losses, choice.penalty, view, scale=choice.scale)
 
 
 def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict[str, Any]]:
@@ -294,27 +299,25 @@ def _ridge_classes(
     prove that there are none.
     """
     known = goal >= 0
-    columns = torch.nn.functional.one_hot(goal.clamp(min=0).long(), classes).double()
-    columns = columns.masked_fill(~known[:, None], torch.nan)
-    judged = None
-    if judge is not None:
-        mask = (judge[1] < 0)[:, None]
-        own = torch.nn.functional.one_hot(judge[1].clamp(min=0).long(), classes).double().masked_fill(mask, torch.nan)
-        judged = (judge[0], own)
-    found = fit_linear(features, columns, folds, clip=clip, judge=judged)
+    judged = None if judge is None else (judge[0], _columns(judge[1], classes))
+    found = fit_linear(features, _columns(goal, classes), folds, clip=clip, judge=judged)
     steepness = torch.logspace(0, 2, 41, dtype=torch.float64)
     own, smoothing = goal[known].long(), classes / (int(known.sum()) + classes)
     expected = [
         torch.nn.functional.cross_entropy(found.held_out[known] * by, own, label_smoothing=smoothing)
         for by in steepness
     ]
-    by = steepness[int(torch.stack(expected).argmin())]
+    by = float(steepness[int(torch.stack(expected).argmin())])
     loss = loss_of(found.held_out[known] * by, own, classes)
     if judge is not None:
         loss = (loss + loss_of(found.linear(judge[0]) * by, judge[1], classes)) / 2
-    linear = found.linear
-    steeper = Linear(linear.mean, linear.std, linear.low, linear.high, linear.weight * by, linear.bias * by)
-    return Choice(steeper, found.held_out * by, found.penalty, float(loss))
+    return Choice(found.linear.scaled(by), found.held_out * by, found.penalty, float(loss), by)
+
+
+def _columns(goal: Tensor, classes: int) -> Tensor:
+    """Returns a 0/1 column per class, NaN where the class is unknown."""
+    columns = torch.nn.functional.one_hot(goal.clamp(min=0).long(), classes).double()
+    return columns.masked_fill((goal < 0)[:, None], torch.nan)
 
 
 def _learn_features(start: LinearStart, s: Sequences) -> None:

@@ -20,7 +20,7 @@ from ..data._defaults import VALIDATION
 from ..data._split import hold_out
 from ..tasks._task import Parts
 from ..training import Event, Fitted, Objective, ProgressBar, Settings, fit
-from ..training._auto import Candidate, Race, auto_settings, can_race, candidates_for, race
+from ..training._auto import EARLY_STOP, EPOCHS, Candidate, Race, auto_settings, can_race, candidates_for, race
 from ..training._inputs import together
 from ..training._settings import AUTO, STARTS
 from ._files import Stored
@@ -77,11 +77,11 @@ class SequenceEstimator(Stored):
         *,
         hidden_size: int | None = None,
         num_layers: int | None = None,
-        epochs: int = 50,
+        epochs: int = EPOCHS,
         batch_size: int | None = None,
         learning_rate: float = 5e-3,
         validation: float = VALIDATION,
-        early_stop: int = 20,
+        early_stop: int = EARLY_STOP,
         order: str = "NDT",
         missing: bool | None = None,
         settings: dict[str, Any] | None = None,
@@ -266,8 +266,8 @@ class SequenceEstimator(Stored):
 
     def _free(self) -> set[str]:
         """Returns the training settings that a race may choose."""
-        given = {name for name in ("batch_size", "refit") if getattr(self, name) is not None}
-        given |= {"epochs", "early_stop", *(self.training or {})}
+        usual = {"batch_size": None, "refit": None, "epochs": EPOCHS, "early_stop": EARLY_STOP}
+        given = {name for name, value in usual.items() if getattr(self, name) != value} | set(self.training or {})
         return {field.name for field in fields(Settings)} - given
 
     def _forecast_fields(self, s: Sequences) -> dict[str, Any]:

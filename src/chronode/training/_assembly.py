@@ -73,9 +73,17 @@ class Assembly:
             fitted = train(self.network, self.objective, self.settings, self.parts, hooks, **about)
         if fitted.model.margins is not None and len(self.parts.valid):
             calibrate(fitted.model, self.parts, None if fitted.best_epoch else held_out)
-        if self.linear is not None and self.linear.relative is not None:
+        if self.linear is not None and self._refits_start(fitted):
             refit_start(fitted.model, self.linear, self.parts)
         return fitted
+
+    def _refits_start(self, fitted: Fitted) -> bool:
+        """Returns whether the linear start is fitted to the validation series too: that of a forecast, and one that no
+        epoch improved on, which is a linear model and no more.
+        """
+        if self.linear is None or self.settings.refit or not len(self.parts.valid):
+            return False
+        return self.linear.relative is not None or (fitted.best_epoch == 0 and self.linear.held_out is not None)
 
 
 def assemble(

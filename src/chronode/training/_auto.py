@@ -27,8 +27,13 @@ _FOLDS = 3
 _FEWEST_EPOCHS = 3
 _MOST_EPOCHS = 20
 _LARGE_BATCHES = 1_000
-# Microseconds: of an optimizer step, of a time step of a batch, of a step of one series with 64 units.
+EPOCHS, EARLY_STOP = 50, 20
+"""Most epochs, and epochs without improvement, of the full training."""
+_EARLY_STOP_WITHOUT_GAIN = 10
+# Microseconds: of an optimizer step, of a time step of a batch (more if values are missing), of a step of one series
+# with 64 units.
 _PER_UPDATE = 4_000.0
+_PER_MISSING_STEP = 300.0
 _COSTS = {
     "mmrnn": (5.0, 4.0),
     "lstm": (5.0, 2.0),
@@ -137,8 +142,8 @@ def auto_settings(settings: Settings, free: Collection[str], series: int) -> Set
         >>> made.epochs, made.batch_size, made.refit
         (9, 16, True)
     """
-    usual: dict[str, Any] = {"epochs": 50, "batch_size": 64 if series >= _LARGE_BATCHES else 16, "early_stop": 20}
-    usual |= {"refit": series < SMALL}
+    usual: dict[str, Any] = {"epochs": EPOCHS, "early_stop": EARLY_STOP, "refit": series < SMALL}
+    usual |= {"batch_size": 64 if series >= _LARGE_BATCHES else 16}
     return replace(settings, **{name: value for name, value in usual.items() if name in free})
 
 
@@ -263,6 +268,7 @@ def _affordable(
     costs = {}
     for candidate in candidates:
         per_step, per_series = _COSTS.get(candidate.model, _UNKNOWN_COSTS)
+        per_step += _PER_MISSING_STEP if parts.train.has_missing and candidate.model != "gru-d" else 0.0
         per_series *= settings.batch_size * max(0.25, candidate.network.get("hidden_size", 64) / 64)
         costs[str(candidate)] = 1e-6 * updates * (_PER_UPDATE + length * (per_step + per_series))
     kept, folds = list(candidates), _FOLDS if settings.refit else 1
@@ -340,6 +346,8 @@ def _decided(
     made = replace(made, **{name: value for name, value in winner.training.items() if name in free})
     if settings.refit:
         made = replace(made, epochs=best.epochs if wins else 0, early_stop=0)
+    elif not wins and "early_stop" in free:
+        made = replace(made, early_stop=_EARLY_STOP_WITHOUT_GAIN)
     on = f"{len(judged)}-fold cross-validation" if len(judged) > 1 else "validation"
     entries = sorted((entry for entry, _ in found), key=lambda entry: _rank(entry, objective))
     reason = _reason(best, linear, wins, entries, objective.metric, on, bool(settings.refit))

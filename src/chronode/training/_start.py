@@ -52,12 +52,13 @@ def kinds_of(start: str) -> tuple[str, ...] | None:
 
 
 def refit_start(model: SequenceModel, fitted: StartFit, parts: Parts) -> None:
-    """Fits the linear part of a forecast once more, to training and validation windows together.
+    """Fits the linear part once more, to training and validation series together.
 
-    The newest steps are the most telling ones of what follows.
+    For forecasts, the newest steps are the most telling ones of what follows.
     """
     assert model.start is not None
-    model.start.load_state_dict(fitted.refitted(concat([parts.train, parts.valid])).start.state_dict())
+    valid = parts.valid.with_classes(parts.train.classes)
+    model.start.load_state_dict(fitted.refitted(concat([parts.train, valid])).start.state_dict())
 
 
 def put_start(network: SequenceModel, fitted: StartFit) -> None:
