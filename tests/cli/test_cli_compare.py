@@ -24,7 +24,7 @@ def test_compare_prints_a_table_writes_a_report_and_keeps_its_runs(tmp_path):
     told = run(*command).stdout
     assert "gru, seed 1: test loss" in told
     assert "mean ± standard deviation" in told
-    assert re.search(r"│ \((majority|linear .*|nearest by DTW)\) +│", told)
+    assert re.search(r"│ baseline: (majority|linear .*|nearest by DTW) +│", told)
     assert "Test accuracy: runs" in (tmp_path / "runs" / "comparison.html").read_text()
     again = run(*command, "--json")
     assert "4 of 4 runs already exist" in again.stderr

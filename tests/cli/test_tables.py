@@ -77,7 +77,7 @@ def test_comparisons(width):
         for name in LONG for seed in range(3)
     ]  # fmt: skip
     text = rendered(_table(Comparison.of(results), "a file with a long name.csv"), width)
-    check(text, (*LONG, *scores, "(most frequent class)", "0.9223 ± 0.01", "1,234,567", "s/epoch"), width)
+    check(text, (*LONG, *scores, "baseline: most frequent class", "0.9223 ± 0.01", "1,234,567", "s/epoch"), width)
 
 
 def test_searches():

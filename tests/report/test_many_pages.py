@@ -26,7 +26,7 @@ def test_a_comparison_with_runs_of_different_length_gaps_and_many_models(tmp_pat
     assert text.count("<script") == 1  # the one that sorts
     for row in comparison.rows:
         assert row.model in seen
-    assert "(mean)" in seen
+    assert "baseline: mean" in seen
     assert "the loss is not finite" in seen
     first = re.search(r'<tr class="best">(.*?)</tr>', text).group(1)
     assert comparison.rows[0].model in first

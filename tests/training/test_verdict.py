@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from chronode.data import forecast_windows, from_list
+from chronode.runs._config import Config
 from chronode.runs._verdict import unbeaten, verdict
+from chronode.search._plan import plan
 from chronode.tasks import Parts
 from chronode.training import Objective
 from chronode.training._baselines import baselines
@@ -17,7 +19,21 @@ def test_the_best_baseline_is_the_one_to_beat():
     assert unbeaten(LOST) == ("linear (values)", 2.0)
     assert unbeaten({**LOST, "test": {"rmse": 1.0}}) is None
     assert unbeaten({**LOST, "test": {"rmse": 2.0}}) == ("linear (values)", 2.0)
+    assert unbeaten({**LOST, "test": {"rmse": 1.99999}}) == ("linear (values)", 2.0)
     assert unbeaten({**LOST, "baselines": {}}) is None
+
+
+def test_a_model_without_error_needs_no_advice():
+    perfect = {"metric": "accuracy", "test": {"accuracy": 1.0}, "baselines": {"linear": {"accuracy": 1.0}}}
+    assert unbeaten(perfect) is None
+    assert unbeaten({**perfect, "test": {"accuracy": 0.99}}) == ("linear", 1.0)
+
+
+def test_networks_are_compared_without_a_linear_start_unless_it_is_asked_for(tmp_path):
+    asked = Config().with_values({"data": {"source": "bitstream"}})
+    assert {run.config.model.start for run in plan(asked, ["lstm"], 2, tmp_path)} == {"none"}
+    asked = asked.with_values({"model": {"start": "linear"}})
+    assert {run.config.model.start for run in plan(asked, ["lstm"], 2, tmp_path)} == {"linear"}
 
 
 @pytest.mark.parametrize(

@@ -47,9 +47,9 @@ def compare(
 ) -> None:
     """Compare models on a task or a file: mean ± standard deviation over seeds, best first.
 
-    Within a seed, all models use the same series. Finished runs are kept: the same command resumes after an
-    interruption, and with more models or seeds it trains only the new ones. Set an option of a single model with
-    MODEL.NAME=VALUE.
+    Within a seed, all models use the same series. Networks are compared without a linear start, unless --start linear is
+    given. Finished runs are kept: the same command resumes after an interruption, and with more models or seeds it
+    trains only the new ones. Set an option of a single model with MODEL.NAME=VALUE.
 
     Example: chronode compare bitstream --models mmrnn,unicornn,lstm --seeds 3 --epochs 5 --set unicornn.delta_t=0.2
     """
@@ -143,7 +143,7 @@ def _table(comparison: Comparison, source: str) -> Table:
         table.add_row(row.model, *scores, parameters, seconds, count)
     if comparison.baseline is not None:
         name, value = comparison.baseline
-        table.add_row(f"({name})", f"{value:.4g}", style="dim")
+        table.add_row(f"baseline: {name}", f"{value:.4g}", style="dim")
     return table
 
 

@@ -109,8 +109,8 @@ def show(
         console.print(scores_table(f"best epoch {summary['best_epoch']}", scores))
     if rows:
         console.print(_last_epochs(rows))
-    for name, section in run.config.items():
-        say(console, f"{name}: {_changed(name, section)}")
+    for name in ("data", "model", "training"):
+        say(console, f"{name}: {_changed(name, run.config.get(name) or {})}")
     say(console, "made with: " + ", ".join(f"{k} {v}" for k, v in run.environment.items() if v is not None))
     say(console, "files: " + "  ".join(files))
     if summary["status"] in ("interrupted", "new"):
@@ -159,11 +159,9 @@ def _last_epochs(rows: list[dict[str, Any]], most: int = 5) -> Table:
     return table
 
 
-def _changed(name: str, section: Any) -> str:
+def _changed(name: str, section: dict[str, Any]) -> str:
     """Returns the settings of a section that differ from the defaults."""
     from ..runs._config import Config
 
-    usual = Config().as_dict().get(name, {})
-    if not isinstance(section, dict):
-        return str(section)
+    usual = Config().as_dict()[name]
     return ", ".join(f"{key} {value}" for key, value in section.items() if value != usual.get(key)) or "defaults"

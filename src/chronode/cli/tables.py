@@ -76,7 +76,7 @@ class Table(rich_table.Table):
         return found
 
     def _part(self, group: list[int], widths: list[int], *, first: bool, last: bool) -> rich_table.Table:
-        """The same table with some of the columns."""
+        """The same table with some of the columns; below the first part, without rows that are empty there."""
         part = rich_table.Table(
             title=self.title if first else None,
             caption=self.caption if last else None,
@@ -88,7 +88,8 @@ class Table(rich_table.Table):
             part.add_column(own.header, justify=own.justify, width=width, overflow="fold", style=own.style)
         cells = [list(self.columns[column].cells) for column in group]
         for row, of_row in zip(self.rows, zip(*cells, strict=True), strict=True):
-            part.add_row(*of_row, style=row.style, end_section=row.end_section)
+            if first or any(of_row[self.names :]):
+                part.add_row(*of_row, style=row.style, end_section=row.end_section)
         return part
 
 

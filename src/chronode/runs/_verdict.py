@@ -10,6 +10,7 @@ from ..training._baselines import best_baseline
 from ..training._metrics import LOWER_IS_BETTER
 
 _SMALL = 500
+_ROUNDING = 1e-4
 
 
 def unbeaten(summary: Mapping[str, Any]) -> tuple[str, float] | None:
@@ -28,7 +29,8 @@ def unbeaten(summary: Mapping[str, Any]) -> tuple[str, float] | None:
         return None
     lower = metric in LOWER_IS_BETTER
     perfect = own <= 0 if lower else own >= 1
-    beats = own < best[1] if lower else own > best[1]
+    alike = math.isclose(own, best[1], rel_tol=_ROUNDING)
+    beats = not alike and (own < best[1] if lower else own > best[1])
     return None if beats or perfect else best
 
 
@@ -68,7 +70,7 @@ def verdict(summary: Mapping[str, Any], *, series: int, start: str, forecast: bo
         return None
     metric = headline(summary)
     own = summary["test"][metric]
-    if best[0].startswith("linear") and start != "none" and math.isclose(own, best[1], rel_tol=1e-4):
+    if best[0].startswith("linear") and start != "none" and math.isclose(own, best[1], rel_tol=_ROUNDING):
         found = f'Training did not improve on the linear start ({metric} {own:.4g}), so the model is "{best[0]}".'
     else:
         found = f'The model does not beat the baseline "{best[0]}" ({metric} {own:.4g}, baseline {best[1]:.4g}).'

@@ -26,7 +26,7 @@ def comparison_table(comparison: Comparison) -> Html:
         rows.append([row.model, *cells, row.parameters, row.seconds, len(row.results), len(row.failed)][: len(columns)])
     if comparison.baseline is not None:
         name, value = comparison.baseline
-        rows.append([f"({name})", (number(value), value), *[""] * (len(columns) - 2)])
+        rows.append([f"baseline: {name}", (number(value), value), *[""] * (len(columns) - 2)])
     best = 0 if comparison.rows and comparison.rows[0].results else None
     return table(columns, rows, numeric=columns[1:], sortable=True, best=best)
 

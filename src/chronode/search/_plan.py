@@ -86,7 +86,10 @@ def _planned(config: Config, model: str, seed: int, folder: Path, file: dict[str
     shared = {name: value for name, value in config.model.settings.items() if "." not in name}
     prefix = f"{model}."
     own = {name[len(prefix) :]: v for name, v in config.model.settings.items() if name.startswith(prefix)}
-    asked = config.with_values({"model": {"model": model, "settings": {**shared, **own}}, "training": {"seed": seed}})
+    # Networks are compared; a linear start, the default of forecasts, would make them alike.
+    start = config.model.start or "none"
+    changes = {"model": model, "settings": {**shared, **own}, "start": start}
+    asked = config.with_values({"model": changes, "training": {"seed": seed}})
     text = json.dumps(identity(asked, file), sort_keys=True)
     hashed = hashlib.sha256(text.encode()).hexdigest()[:10]
     return PlannedRun(model, seed, asked, folder / f"{model}-seed{seed}-{hashed}")
