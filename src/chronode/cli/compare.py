@@ -47,8 +47,8 @@ def compare(
 ) -> None:
     """Compare models on a task or a file: mean ± standard deviation over seeds, best first.
 
-    Within a seed, all models use the same series. Networks are compared without a linear start, unless --start linear is
-    given. Finished runs are kept: the same command resumes after an interruption, and with more models or seeds it
+    Within a seed, all models use the same series. Networks are compared without a linear start, unless --start linear
+    is given. Finished runs are kept: the same command resumes after an interruption, and with more models or seeds it
     trains only the new ones. Set an option of a single model with MODEL.NAME=VALUE.
 
     Example: chronode compare bitstream --models mmrnn,unicornn,lstm --seeds 3 --epochs 5 --set unicornn.delta_t=0.2
