@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import oracles
-import oracles_comparison as models
+import oracles_flows as flows
+import oracles_gated as gated
 import pytest
 import torch
 from layer_checks import assert_matches, check_gradients, make, zeros
@@ -20,7 +21,7 @@ def one_layer(layer, step):
 
 
 def gates(inputs, recurrent, bias, names):
-    W, U, b = (models.split(array(v), names) for v in (inputs, recurrent, bias))
+    W, U, b = (gated.split(array(v), names) for v in (inputs, recurrent, bias))
     return {name: (W[name], U[name], b[name]) for name in names}
 
 
@@ -34,10 +35,10 @@ def jump_of(cell):
     linear = cell.inputs, cell.recurrent
     if cell.gates == 1:
         p = gates(linear[0].weight, linear[1].weight, linear[0].bias + linear[1].bias, "h")
-        return lambda x, h: models.rnn(x, (h,), None, p)[0]
+        return lambda x, h: gated.rnn(x, (h,), None, p)[0]
     p = gates(linear[0].weight, linear[1].weight, linear[0].bias + linear[1].bias, "rzn")
     p["n"] = (*p["n"][:2], *(array(part.bias)[-cell.hidden_size :] for part in linear))
-    return lambda x, h: models.gru(x, (h,), None, p)[0]
+    return lambda x, h: gated.gru(x, (h,), None, p)[0]
 
 
 @pytest.mark.parametrize("jump", ["rnn", "gru"])
@@ -77,11 +78,11 @@ def parameters_of(name, flow):
 
 
 FIELDS = {
-    "ct-rnn": models.leaky_field,
+    "ct-rnn": flows.leaky_field,
     "neural-ode": lambda h, x, p: np.tanh(oracles.affine(x, h, p["h"])),
-    "gru-ode": models.gru_field,
+    "gru-ode": flows.gru_field,
 }
-APPROACHES = {"ct-rnn": models.leaky_approach, "gru-ode": models.gru_approach}
+APPROACHES = {"ct-rnn": flows.leaky_approach, "gru-ode": flows.gru_approach}
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,7 @@ def test_input_held_in_the_field(name, settings, n):
     layer = make(name, **settings)
     p, solver = parameters_of(name, layer.cells[0].flow), settings.get("solver", "rk4")
     assert_matches(
-        layer, one_layer(layer, lambda *a: models.held_input(*a, lambda h, x: FIELDS[name](h, x, p), solver, n))
+        layer, one_layer(layer, lambda *a: flows.held_input(*a, lambda h, x: FIELDS[name](h, x, p), solver, n))
     )
     check_gradients(make(name, 1, 2, **settings))
 
@@ -108,7 +109,7 @@ def test_input_held_in_the_field(name, settings, n):
 def test_exponential_euler_is_the_default_of_fields_with_a_leak(name, settings, n):
     layer = make(name, **settings)
     p = parameters_of(name, layer.cells[0].flow)
-    oracle = one_layer(layer, lambda *a: models.held_input_leaky(*a, lambda h, x: APPROACHES[name](h, x, p), n))
+    oracle = one_layer(layer, lambda *a: flows.held_input_leaky(*a, lambda h, x: APPROACHES[name](h, x, p), n))
     assert_matches(layer, oracle)
     check_gradients(make(name, 1, 2, **settings))
 
@@ -169,7 +170,7 @@ def test_reciprocal(solver, n):
     p = {"lstm": gates(from_both, lstm.recurrent.weight, lstm.inputs.bias + lstm.recurrent.bias, "ifgo")}
     from_both = torch.cat([flow.drive_in.weight, cell.to_flow.weight], 1)
     p["flow"] = gates(from_both, flow.recurrent.weight, flow.recurrent.bias, "h") | {"rate": array(flow.rate)}
-    assert_matches(layer, one_layer(layer, lambda *a: models.reciprocal(*a, p, solver, n)))
+    assert_matches(layer, one_layer(layer, lambda *a: flows.reciprocal(*a, p, solver, n)))
     check_gradients(make("reciprocal", 1, 2, solver=solver, steps=n))
 
 
@@ -182,5 +183,5 @@ def test_reciprocal_of_the_mmrnn_program():
     p = {"lstm": gates(all_inputs, lstm.recurrent.weight, lstm.inputs.bias + lstm.recurrent.bias, "ifgo")}
     from_both = torch.cat([flow.drive_in.weight, cell.to_flow.weight], 1)
     p |= {"flow": gates(from_both, flow.recurrent.weight, flow.recurrent.bias, "h")["h"], "scale": array(flow.scale)}
-    assert_matches(layer, one_layer(layer, lambda *a: models.reciprocal_mmrnn(*a, p)))
+    assert_matches(layer, one_layer(layer, lambda *a: flows.reciprocal_mmrnn(*a, p)))
     check_gradients(make("reciprocal-mmrnn", 1, 2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import oracles
-import oracles_comparison as models
+import oracles_flows as models
 import pytest
 import torch
 from layer_checks import assert_matches, check_gradients, make, zeros
