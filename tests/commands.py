@@ -68,17 +68,17 @@ def write_vitals(path: Path, patients: int = 40, seed: int = 0, **columns: objec
 
     `columns` replaces a column by name: None leaves it out, a function is called with the row.
     """
-    dice = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     rows = []
     for patient in range(patients):
         ill = patient % 3 == 0
         moment = np.datetime64("2024-01-01T00:00") + np.timedelta64(60 * patient, "m")
-        for _ in range(int(dice.integers(4, 9))):
-            moment = moment + np.timedelta64(int(dice.integers(10, 90)), "m")
-            pulse, warmth = dice.normal(100 if ill else 65, 6), dice.normal(37.8 if ill else 36.7, 0.3)
+        for _ in range(int(rng.integers(4, 9))):
+            moment = moment + np.timedelta64(int(rng.integers(10, 90)), "m")
+            pulse, warmth = rng.normal(100 if ill else 65, 6), rng.normal(37.8 if ill else 36.7, 0.3)
             row = {"patient": f"p{patient:02d}", "charted_at": str(moment)}
-            row["hr"] = f"{pulse:.1f}" if dice.random() > 0.15 else ""
-            row["temp"] = f"{warmth:.2f}" if dice.random() > 0.15 else ""
+            row["hr"] = f"{pulse:.1f}" if rng.random() > 0.15 else ""
+            row["temp"] = f"{warmth:.2f}" if rng.random() > 0.15 else ""
             row["outcome"] = "ill" if ill else "well"
             row |= {name: make(row) for name, make in columns.items() if callable(make)}
             rows.append({name: cell for name, cell in row.items() if columns.get(name, "") is not None})

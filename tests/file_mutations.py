@@ -16,47 +16,47 @@ WRONG: list[Any] = [
 ]
 
 
-def damaged_bytes(content: bytes, dice: random.Random) -> bytes:
+def damaged_bytes(content: bytes, rng: random.Random) -> bytes:
     """The content with one to three spots of damage."""
-    for _ in range(dice.randint(1, 3)):
-        at, end = sorted(dice.choices(range(len(content) + 1), k=2))
+    for _ in range(rng.randint(1, 3)):
+        at, end = sorted(rng.choices(range(len(content) + 1), k=2))
         end = min(end, at + 40)
-        piece = bytes(dice.randrange(256) for _ in range(dice.randint(1, 8)))
-        content = dice.choice(
+        piece = bytes(rng.randrange(256) for _ in range(rng.randint(1, 8)))
+        content = rng.choice(
             [
                 content[:at],
                 content[:at] + piece + content[at + len(piece) :],
                 content[:at] + content[end:],
                 content[:at] + piece + content[at:],
                 content[:end] + content[at:],
-                content.replace(bytes([dice.choice(b"0123456789")]), b"-9" if dice.random() < 0.3 else b"9e9", 1),
+                content.replace(bytes([rng.choice(b"0123456789")]), b"-9" if rng.random() < 0.3 else b"9e9", 1),
             ]
         )
     return content
 
 
-def damaged_json(content: bytes, dice: random.Random) -> bytes:
+def damaged_json(content: bytes, rng: random.Random) -> bytes:
     """JSON with one to two fields that are missing, unknown, or of another type or size."""
     value = json.loads(content)
-    for _ in range(dice.randint(1, 2)):
-        value = _damaged(copy.deepcopy(value), dice)
+    for _ in range(rng.randint(1, 2)):
+        value = _damaged(copy.deepcopy(value), rng)
     text = json.dumps(value)
     return text.replace('"DEEP"', DEEP).encode()
 
 
-def _damaged(value: Any, dice: random.Random) -> Any:
+def _damaged(value: Any, rng: random.Random) -> Any:
     places = list(_places(value))
-    if not places or dice.random() < 0.02:
-        return dice.choice([*WRONG, "DEEP"])
-    holder, key = dice.choice(places)
-    wrong = dice.choice([*WRONG, "DEEP"])
-    action = dice.random()
+    if not places or rng.random() < 0.02:
+        return rng.choice([*WRONG, "DEEP"])
+    holder, key = rng.choice(places)
+    wrong = rng.choice([*WRONG, "DEEP"])
+    action = rng.random()
     if action < 0.6:
         holder[key] = wrong
     elif action < 0.8:
         del holder[key]
     elif isinstance(holder, dict):
-        holder[dice.choice(["unknown", "x" * 50, ""])] = wrong
+        holder[rng.choice(["unknown", "x" * 50, ""])] = wrong
     else:
         holder.insert(key, wrong)
     return value
@@ -70,14 +70,14 @@ def _places(value: Any) -> Any:
         yield from _places(item)
 
 
-def damage(path: Path, dice: random.Random) -> None:
+def damage(path: Path, rng: random.Random) -> None:
     """Damages a file in place."""
     content = path.read_bytes()
-    as_json = path.suffix == ".json" and dice.random() < 0.7
-    if path.suffix == ".jsonl" and dice.random() < 0.7:
+    as_json = path.suffix == ".json" and rng.random() < 0.7
+    if path.suffix == ".jsonl" and rng.random() < 0.7:
         lines = content.splitlines()
-        at = dice.randrange(len(lines))
-        lines[at] = damaged_json(lines[at], dice)
+        at = rng.randrange(len(lines))
+        lines[at] = damaged_json(lines[at], rng)
         path.write_bytes(b"\n".join(lines) + b"\n")
         return
-    path.write_bytes(damaged_json(content, dice) if as_json else damaged_bytes(content, dice))
+    path.write_bytes(damaged_json(content, rng) if as_json else damaged_bytes(content, rng))

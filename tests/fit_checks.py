@@ -13,8 +13,8 @@ def small(count=48, seed=0):
     return bitstream(count, seed, longest=6)
 
 
-def spec_for(data, model="mmrnn", **told):
-    return ModelSpec.for_data(data, model, **{"hidden_size": 4, **told})
+def spec_for(data, model="mmrnn", **options):
+    return ModelSpec.for_data(data, model, **{"hidden_size": 4, **options})
 
 
 def weights(model):
@@ -22,8 +22,8 @@ def weights(model):
 
 
 def regression(count=40, seed=0):
-    dice = np.random.default_rng(seed)
-    series = [dice.normal(size=(int(n), 2)) for n in dice.integers(2, 7, size=count)]
+    rng = np.random.default_rng(seed)
+    series = [rng.normal(size=(int(n), 2)) for n in rng.integers(2, 7, size=count)]
     return from_list(series, target=[float(s[:, 0].sum()) for s in series])
 
 

@@ -30,10 +30,10 @@ def array(tensor):
 
 def sequences(batch=3, length=6, features=2, seed=0):
     """x (B, T, D) and irregular dt (B, T), with a first step and one in the middle that take no time."""
-    dice = np.random.default_rng(seed)
-    dt = dice.exponential(1.0, (batch, length))
+    rng = np.random.default_rng(seed)
+    dt = rng.exponential(1.0, (batch, length))
     dt[0, 0] = dt[-1, length // 2] = 0.0
-    return dice.normal(size=(batch, length, features)), dt
+    return rng.normal(size=(batch, length, features)), dt
 
 
 def assert_same(got, expected, rtol=1e-10):

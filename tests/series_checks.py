@@ -55,20 +55,20 @@ def sequences(draw: st.DrawFn, most: int = 6, target: str | None = None) -> Sequ
     """Sequences with or without times and targets, with groups."""
     series = draw(lists(most=most))
     count = len(series)
-    told: dict = {"groups": draw(st.lists(st.integers(0, 3), min_size=count, max_size=count))}
+    found: dict = {"groups": draw(st.lists(st.integers(0, 3), min_size=count, max_size=count))}
     if draw(st.booleans()):
-        told["times"] = [draw(times(len(part))) for part in series]
+        found["times"] = [draw(times(len(part))) for part in series]
     target = target or draw(st.sampled_from(["none", "class", "step class", "value", "step value"]))
     label, value = st.sampled_from("abc"), st.floats(-10, 10, width=32)
     each = label if "class" in target else value
     if target.startswith("step"):
-        told["target"] = [draw(st.lists(each, min_size=len(p), max_size=len(p))) for p in series]
-        told["per_step"] = True
+        found["target"] = [draw(st.lists(each, min_size=len(p), max_size=len(p))) for p in series]
+        found["per_step"] = True
     elif target != "none":
-        told["target"] = draw(st.lists(each, min_size=count, max_size=count))
+        found["target"] = draw(st.lists(each, min_size=count, max_size=count))
     if "class" in target:
-        told["classes"] = ["a", "b", "c"]
-    return from_list(series, ids=[f"s{i}" for i in range(count)], **told)
+        found["classes"] = ["a", "b", "c"]
+    return from_list(series, ids=[f"s{i}" for i in range(count)], **found)
 
 
 def times(length: int) -> st.SearchStrategy[list[int]]:

@@ -12,7 +12,7 @@ from chronode.tasks import Parts, Task
 
 
 def mirrored(name: str) -> pytest.MarkDecorator:
-    """Skips a test where the publisher's files of `name` are not at hand."""
+    """Skips a test where the publisher's files of `name` are not available."""
     top = os.environ.get("CHRONODE_DATA_MIRROR")
     there = top is not None and (Path(top) / name).is_dir()
     return pytest.mark.skipif(not there, reason=f"CHRONODE_DATA_MIRROR has no folder {name}")

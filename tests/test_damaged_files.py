@@ -56,8 +56,8 @@ def _entry(seed):
     names = {"recipe": "mmrnn/table3", "model": "mmrnn", "task": "bitstream", "protocol": "clean", "budget": "smoke"}
     numbers = {"parameters": 10, "epochs": 1, "steps": 5, "seconds": 1.5, "peak_memory": 100.0}
     facts = {"config": config, "config_hash": hashed, "data_hash": "0", "commit": "0", "versions": {"torch": "2"}}
-    told = {"machine": {"cores": 2}, "metrics": {"test": {"accuracy": 0.5}}, "finished": "2026-01-01"}
-    return Entry(seed=seed, **names, **numbers, **facts, **told)
+    options = {"machine": {"cores": 2}, "metrics": {"test": {"accuracy": 0.5}}, "finished": "2026-01-01"}
+    return Entry(seed=seed, **names, **numbers, **facts, **options)
 
 
 def use_run(folder: Path):
@@ -131,9 +131,9 @@ def fuzz(kind: str, originals: Path, tmp_path: Path, cases: int, seed: int) -> d
     assert check_outcome(kind, folder, "whole") == "read"
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for case in range(cases):
-        dice = random.Random(f"{kind} {seed} {case}")
+        rng = random.Random(f"{kind} {seed} {case}")
         name = names[case % len(names)]
-        damage(folder / name, dice)
+        damage(folder / name, rng)
         try:
             outcomes[check_outcome(kind, folder, f"{kind}/{name}, seed {seed}, case {case}")] += 1
         finally:

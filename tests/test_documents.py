@@ -29,9 +29,9 @@ class Options(TypedDict, total=False):
 
 
 def test_a_dataclass_is_built_with_its_types():
-    told = {"x": 1, "names": ["a"], "inner": {"x": 2.5}}
-    assert parse(Point, told) == Point(1.0, ("a",), Point(2.5))
-    assert isinstance(parse(Point, told).x, float)
+    content = {"x": 1, "names": ["a"], "inner": {"x": 2.5}}
+    assert parse(Point, content) == Point(1.0, ("a",), Point(2.5))
+    assert isinstance(parse(Point, content).x, float)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_any_plain_data_fit_or_are_a_value_error(value, kind):
 
 
 @pytest.mark.parametrize("text", ["{", "[1,", '{"a": 1}x', "\udcff".encode("utf-8", "surrogateescape"), "nul", ""])
-def test_what_is_no_json_is_told_with_the_file(tmp_path, text):
+def test_what_is_no_json_is_reported_with_the_file(tmp_path, text):
     path = tmp_path / "a.json"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ValueError, match=r"a\.json: this is not valid JSON \("):

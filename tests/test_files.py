@@ -36,7 +36,7 @@ def test_a_failure_leaves_the_old_file_and_no_draft(tmp_path):
     assert os.listdir(tmp_path) == ["a.json"]
 
 
-def test_a_full_disk_is_told_with_the_file_and_leaves_the_old_one(tmp_path):
+def test_a_full_disk_is_reported_with_the_file_and_leaves_the_old_one(tmp_path):
     target = tmp_path / "a.json"
     target.write_text("old")
     with (
@@ -124,8 +124,8 @@ except DiskFull as error:
 
 def test_a_file_that_is_too_large_for_the_process_is_named(tmp_path):
     done = subprocess.run([sys.executable, "-c", TOO_LARGE, tmp_path / "a.bin"], capture_output=True, text=True)
-    told = "the file exceeds the size limit of this process (see `ulimit -f`)"
-    assert done.stdout == f"{told}: {tmp_path / 'a.bin'} could not be written\n", done.stderr
+    found = "the file exceeds the size limit of this process (see `ulimit -f`)"
+    assert done.stdout == f"{found}: {tmp_path / 'a.bin'} could not be written\n", done.stderr
     assert os.listdir(tmp_path) == []
 
 

@@ -11,7 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
-SOURCES = [path for folder in ("src", "benchmarks", "docs") for path in sorted((ROOT / folder).rglob("*.py"))]
+FOLDERS = ("src", "tests", "benchmarks", "docs")
+SOURCES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")) if path != Path(__file__)]
 
 # As whole words, in code as well as in text; parts of names are divided at underscores.
 NAMES = {

@@ -38,9 +38,9 @@ def test_commands_run_on_less(tmp_path, monkeypatch):
 def test_commands_run_as_they_stand(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for words in commands():
-        told = chronode(*words, plots=True)
+        output = chronode(*words, plots=True)
         if words[0] == "evaluate":
-            accuracy = float(re.search(r"test part.*?│.*?│\s*([\d.]+)", told.out)[1])
+            accuracy = float(re.search(r"test part.*?│.*?│\s*([\d.]+)", output.out)[1])
             assert accuracy > 0.8
 
 

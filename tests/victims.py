@@ -12,21 +12,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 # Importing torch takes seconds, so one process imports it and every victim is a fork of that one.
-NURSERY = """
+FORKER = """
 import json, os, sys
 exec(sys.argv[1])
 while order := sys.stdin.readline():
-    ear, mouth = os.pipe()
+    receiver, sender = os.pipe()
     pid = os.fork()
     if pid == 0:
-        work(lambda word: os.write(mouth, f"{word} ".encode()), *json.loads(order))
+        work(lambda word: os.write(sender, f"{word} ".encode()), *json.loads(order))
         os._exit(0)
-    os.close(mouth)
-    with os.fdopen(ear) as said:
-        first = said.read(1)
+    os.close(sender)
+    with os.fdopen(receiver) as words:
+        first = words.read(1)
         print(pid, flush=True)
         os.waitpid(pid, 0)
-        print(first + said.read(), flush=True)
+        print(first + words.read(), flush=True)
 """
 
 
@@ -35,18 +35,18 @@ def victims(source: str) -> Iterator[Callable[..., list[str]]]:
     """Gives `killed_after(seconds, *arguments)`: it starts `work(say, *arguments)` of `source`, kills it by SIGKILL
     so many seconds after its first word, and returns what it said.
     """
-    command = [sys.executable, "-c", NURSERY, source]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as nursery:
-        assert nursery.stdin is not None and nursery.stdout is not None
-        orders, answers = nursery.stdin, nursery.stdout
+    command = [sys.executable, "-c", FORKER, source]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as forker:
+        assert forker.stdin is not None and forker.stdout is not None
+        orders, replies = forker.stdin, forker.stdout
 
         def killed_after(seconds: float, *arguments: object) -> list[str]:
             orders.write(json.dumps(arguments) + "\n")
             orders.flush()
-            victim = int(answers.readline())
+            victim = int(replies.readline())
             time.sleep(seconds)
             os.kill(victim, signal.SIGKILL)
-            return answers.readline().split()
+            return replies.readline().split()
 
         yield killed_after
         orders.close()

@@ -122,7 +122,7 @@ def test_the_model_stays_as_it_was():
     assert all(one.grad is None for one in model.parameters())
 
 
-def test_too_few_points_are_told_by_the_error():
+def test_too_few_points_are_reported_by_the_error():
     s = random_series(np.random.default_rng(2), 2, missing=False, target=["a", "b", "a"])
     found = integrated_gradients(sudden(s, 0), s, probability=True, most=16)
     assert found.points == 16

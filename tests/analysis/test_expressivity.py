@@ -43,9 +43,9 @@ def test_a_circle_has_length_two_pi():
 @few
 @given(st.integers(2, 8), st.floats(0.1, 10), st.integers(0, 1000))
 def test_a_circle_in_any_plane_is_found_again(dimensions, radius, seed):
-    dice = np.random.default_rng(seed)
-    plane = np.linalg.qr(dice.normal(size=(dimensions, 2)))[0]
-    states = radius * ring() @ plane.T + dice.normal(size=dimensions)
+    rng = np.random.default_rng(seed)
+    plane = np.linalg.qr(rng.normal(size=(dimensions, 2)))[0]
+    states = radius * ring() @ plane.T + rng.normal(size=dimensions)
     latent, explained = expressivity.principal(states)
     assert expressivity.arc_length(latent) == pytest.approx(2 * np.pi * radius, rel=1e-5)
     assert explained[:2].sum() == pytest.approx(1)
@@ -146,7 +146,7 @@ def test_a_solver_that_takes_too_long_is_stopped():
     assert np.isfinite(path.states[0]).all()
 
 
-def test_tries_that_were_stopped_are_told(monkeypatch):
+def test_tries_that_were_stopped_are_reported(monkeypatch):
     solve = circle.solve
     monkeypatch.setattr(expressivity, "solve", lambda *args: solve(*args, steps_at_most=20))
     found = expressivity.depth_table(2, setting=SMALL, activations=["tanh"])
@@ -207,7 +207,7 @@ def test_more_processes_give_the_same_numbers():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"over": "colour", "values": [1]}, "over='colour' is not supported"),
         ({"over": "width", "values": []}, "values is empty"),
@@ -216,8 +216,8 @@ def test_more_processes_give_the_same_numbers():
         ({"over": "width", "values": [10], "tries": 0}, "tries must be at least 1"),
     ],
 )
-def test_mistakes_are_named(wrong, told):
-    with pytest.raises(ValueError, match=told):
+def test_mistakes_are_named(wrong, message):
+    with pytest.raises(ValueError, match=message):
         expressivity.sweep(**wrong)
 
 

@@ -87,11 +87,11 @@ def test_a_stack_counts_all_its_layers():
 
 def test_as_many_probes_as_numbers_are_exact():
     x = series(2, 12, 2)
-    told = {"hidden_size": 6, "norm": "frobenius", "dt": 0.3, "lengths": [12, 7]}
-    exact = gradient_flow("mmrnn", x, method="exact", **told)
-    probed = gradient_flow("mmrnn", x, method="probes", probes=12, **told)
+    options = {"hidden_size": 6, "norm": "frobenius", "dt": 0.3, "lengths": [12, 7]}
+    exact = gradient_flow("mmrnn", x, method="exact", **options)
+    probed = gradient_flow("mmrnn", x, method="probes", probes=12, **options)
     np.testing.assert_allclose(probed.log10_norms, exact.log10_norms, atol=1e-9)
-    few = gradient_flow("mmrnn", x, method="probes", probes=4, **told)
+    few = gradient_flow("mmrnn", x, method="probes", probes=4, **options)
     assert np.nanmax(np.abs(few.log10_norms - exact.log10_norms)) < 0.3
 
 
@@ -116,8 +116,8 @@ def test_a_padded_sequence_flows_as_it_does_alone():
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_irnn_at_equilibrium_keeps_the_norm(sign):
-    told = {"recurrent": "full", "solver": "equilibrium", "sign": sign, "hidden_size": 16}
-    flow = gradient_flow("irnn", series(2, 100, 3), **told)
+    options = {"recurrent": "full", "solver": "equilibrium", "sign": sign, "hidden_size": 16}
+    flow = gradient_flow("irnn", series(2, 100, 3), **options)
     np.testing.assert_allclose(flow.norms, 1, atol=1e-3)
 
 
@@ -215,7 +215,7 @@ def test_the_tracker_sees_the_weights_change():
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("options", "message"),
     [
         ({"bidirectional": True}, "bidirectional=False"),
         ({"part": 2}, "part=2: the state of"),
@@ -224,6 +224,6 @@ def test_the_tracker_sees_the_weights_change():
         ({"method": "probes", "singular_values": True}, "method='exact'"),
     ],
 )
-def test_mistakes_are_told(told, message):
+def test_mistakes_are_reported(options, message):
     with pytest.raises(ValueError, match=message):
-        gradient_flow("lstm", series(1, 4, 2), **told)
+        gradient_flow("lstm", series(1, 4, 2), **options)

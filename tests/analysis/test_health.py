@@ -82,7 +82,7 @@ def test_gaps_are_held_against_the_models_own_scales(name):
     assert good.findings[4].endswith(", which is healthy.") and good.scales.what in good.findings[4]
 
 
-def test_gaps_that_a_solver_cannot_bridge_are_told():
+def test_gaps_that_a_solver_cannot_bridge_are_reported():
     assert "larger time unit" in health(model("ct-rnn"), data(steps=5, gap=50.0)).findings[4]
     explicit = model("ct-rnn", solver="rk4")
     with pytest.raises(ValueError, match="not finite after step .*Try a larger time unit"):

@@ -18,8 +18,8 @@ from chronode.training import Settings
 
 def _make(protocol, seed):
     """Whether a series of noise goes up from its first to its last step."""
-    dice = np.random.default_rng(seed)
-    values = dice.normal(size=(96, 6, 1)).astype(np.float32)
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(96, 6, 1)).astype(np.float32)
     rises = (values[:, -1, 0] > values[:, 0, 0]).astype(int)
     series = from_numpy(values, order="NTD", target=rises, classes=["down", "up"])
     return Parts(series[:64], series[64:80], series[80:])
@@ -80,8 +80,8 @@ def test_weight_norms_begin_with_the_weights_before_training():
 def test_sensitivity_varies_one_thing_at_a_time(built):
     seen = []
     found = studies.sensitivity(TINY, delta_t=[0.1, 0.5], alpha=[2.0], progress=lambda *done: seen.append(done))
-    told = [(spec.settings.get("delta_t"), spec.settings.get("alpha"), seed) for spec, seed, _ in built]
-    assert told == [(0.1, None, 0), (0.1, None, 1), (0.5, None, 0), (0.5, None, 1), (0.3, 2.0, 0), (0.3, 2.0, 1)]
+    result = [(spec.settings.get("delta_t"), spec.settings.get("alpha"), seed) for spec, seed, _ in built]
+    assert result == [(0.1, None, 0), (0.1, None, 1), (0.5, None, 0), (0.5, None, 1), (0.3, 2.0, 0), (0.3, 2.0, 1)]
     assert found.delta_t.scores.shape == (1, 2, 2)
     assert found.alpha.scores.shape == (1, 1, 2)
     assert seen == [(i, 6) for i in range(1, 7)]
@@ -89,10 +89,10 @@ def test_sensitivity_varies_one_thing_at_a_time(built):
 
 def test_stacking_compares_three_kinds(built):
     found = studies.stacking(TINY, layers=[3])
-    told = [
+    result = [
         (spec.num_layers, spec.settings.get("residual", 0), spec.settings.get("train_c", True)) for spec, *_ in built
     ]
-    assert told[::2] == [(3, 0, True), (3, 2, True), (3, 0, False)]
+    assert result[::2] == [(3, 0, True), (3, 2, True), (3, 0, False)]
     assert found.kinds == ("plain", "residual", "single-scale")
     assert ((found.scores >= 0) & (found.scores <= 1)).all()
 

@@ -174,9 +174,9 @@ def test_shares_of_all_steps_add_up_to_the_gradient():
         oscillator_bounds.representation([0.2], steps=steps, at=at, hidden_size=hidden).measured[0]
         for at in range(2, steps + 1)
     ]
-    dice = torch.Generator().manual_seed(0)
-    x = torch.randn(1, 2, generator=dice, dtype=torch.float64)
-    target = torch.randn(1, hidden, generator=dice, dtype=torch.float64)
+    rng = torch.Generator().manual_seed(0)
+    x = torch.randn(1, 2, generator=rng, dtype=torch.float64)
+    target = torch.randn(1, hidden, generator=rng, dtype=torch.float64)
     torch.manual_seed(0)
     layer = chronode.create("unicornn", 2, hidden, delta_t=0.2).double()
     y, _ = layer(x.expand(1, steps, 2))
@@ -198,7 +198,7 @@ def test_a_step_that_is_not_there_is_refused(at):
 
 
 @pytest.mark.parametrize("analysis", [oscillators.energy, oscillator_bounds.state_bounds])
-def test_other_models_are_told_where_to_go(analysis):
+def test_other_models_are_referred_elsewhere(analysis):
     with pytest.raises(ValueError, match="only defined for UnICORNN.*'cornn'.*phase_space_volume"):
         analysis("cornn", noise(1, 5, 2))
 

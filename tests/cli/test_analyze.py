@@ -36,12 +36,12 @@ SMALL = {
 STUDIES = ("time-steps", "weight-norms", "sensitivity", "stacking", "subsampling")
 
 
-def check(folder, told, pictures):
-    """What was printed is what was written, and every picture is told on the error stream."""
+def check(folder, done, pictures):
+    """What was printed is what was written, and every picture is reported on the error stream."""
     written = {name: json.loads((folder / f"{name}.json").read_text()) for name in pictures}
-    assert json.loads(told.stdout) == (written[pictures[0]] if len(pictures) == 1 else written)
+    assert json.loads(done.stdout) == (written[pictures[0]] if len(pictures) == 1 else written)
     for name in pictures:
-        assert f"plot: {folder / f'{name}.png'}" in told.stderr
+        assert f"plot: {folder / f'{name}.png'}" in done.stderr
         drawn = (folder / f"{name}.png").read_bytes()
         assert drawn.startswith(b"\x89PNG") and len(drawn) < 120_000
 
@@ -55,8 +55,8 @@ def test_every_command_draws_and_its_json_is_all_that_is_printed(command, tmp_pa
 @pytest.mark.slow
 @pytest.mark.parametrize("command", STUDIES)
 def test_studies_run_on_a_task(command, tmp_path):
-    told = run("analyze", command, "--epochs", "1", "--hidden", "4", "--json", "--output", str(tmp_path))
-    check(tmp_path, told, [command])
+    done = run("analyze", command, "--epochs", "1", "--hidden", "4", "--json", "--output", str(tmp_path))
+    check(tmp_path, done, [command])
 
 
 def test_every_command_is_among_them():
@@ -73,11 +73,11 @@ def test_every_command_ends_with_where_and_how_to_tell(command):
 def test_table_2_stands_beside_the_papers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     command = ("--model", "mmrnn,ode-rnn", "--lengths", "5,10,25,50", "--hidden", "4", "--seeds", "1")
-    told = run("analyze", "gradients", *command).stdout
+    output = run("analyze", "gradients", *command).stdout
     for row in ("mmrnn, chronode", "mmrnn, paper", "ode-rnn, chronode", "ode-rnn, paper"):
-        assert row in told
-    assert "0.97 ± 0.01" in told and "1214.94 ± 3750.62" in told and "states neither" in told
-    assert "plot: runs/analyze/gradients.png" in told
+        assert row in output
+    assert "0.97 ± 0.01" in output and "1214.94 ± 3750.62" in output and "states neither" in output
+    assert "plot: runs/analyze/gradients.png" in output
 
 
 def test_notes_come_last_and_leave_the_json_clean(tmp_path):
@@ -101,17 +101,17 @@ def finished(tmp_path_factory):
 
 
 def test_health_of_a_run_that_loses_to_a_baseline_is_six_sentences_and_a_plot(finished):
-    told = run("analyze", "health", str(finished)).stdout.splitlines()
+    output = run("analyze", "health", str(finished)).stdout.splitlines()
     subjects = ["Baselines", "Gradient", "Saturation", "Dead units", "Ranges", "Time", "plot"]
-    assert [line.split(":")[0] for line in told] == subjects
-    assert told[-1] == f"plot: {finished / 'health.png'}"
-    assert json.loads((finished / "health.json").read_text())["findings"] == told[:-1]
+    assert [line.split(":")[0] for line in output] == subjects
+    assert output[-1] == f"plot: {finished / 'health.png'}"
+    assert json.loads((finished / "health.json").read_text())["findings"] == output[:-1]
     assert (finished / "health.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_health_as_json_goes_where_it_is_told(finished, tmp_path):
-    told = run("analyze", "health", str(finished), "bitstream", "--json", "--output", str(tmp_path))
-    check(tmp_path, told, ["health"])
+def test_health_as_json_goes_where_asked(finished, tmp_path):
+    done = run("analyze", "health", str(finished), "bitstream", "--json", "--output", str(tmp_path))
+    check(tmp_path, done, ["health"])
 
 
 def test_health_on_another_file_with_missing_values(tmp_path):
@@ -119,8 +119,8 @@ def test_health_on_another_file_with_missing_values(tmp_path):
         write_vitals(tmp_path / f"{name}.csv", seed=seed)
     run_folder = tmp_path / "run"
     chronode("train", tmp_path / "ward.csv", *VITALS, *QUICK, "--model", "gru-d", "--epochs", 1, "--output", run_folder)
-    told = run("analyze", "health", str(run_folder), str(tmp_path / "other.csv")).stdout
-    assert "the decay time of the state is" in told
+    output = run("analyze", "health", str(run_folder), str(tmp_path / "other.csv")).stdout
+    assert "the decay time of the state is" in output
     assert (run_folder / "health.png").is_file()
 
 
@@ -128,7 +128,7 @@ def test_health_on_another_file_with_missing_values(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["inverse", "--delta-t", "fast"], "--delta-t must be numbers separated by commas, got 'fast'"),
         (["gradients", "--lengths", "5.5"], "--lengths must be whole numbers"),
@@ -141,9 +141,9 @@ def test_health_on_another_file_with_missing_values(tmp_path):
         (["flow", "--steps", "1"], "--steps"),
     ],
 )
-def test_a_mistake_ends_with_one_line_and_code_2(arguments, told):
+def test_a_mistake_ends_with_one_line_and_code_2(arguments, expected):
     done = run("analyze", *arguments, code=2)
-    assert told in done.stderr and "Traceback" not in done.stderr
+    assert expected in done.stderr and "Traceback" not in done.stderr
 
 
 # ---- help and docs ------------------------------------------------------------------------------------------

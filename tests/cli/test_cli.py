@@ -20,43 +20,46 @@ def test_models_as_json_lists_every_model_with_its_facts():
 
 
 def test_models_as_a_table_names_them():
-    told = run("models").stdout
-    assert "unicornn" in told
-    assert "hand-written" in told
-    assert "compiled" in told
+    output = run("models").stdout
+    assert "unicornn" in output
+    assert "hand-written" in output
+    assert "compiled" in output
 
 
 def test_doctor_says_which_kernels_run():
-    told = run("doctor").stdout
-    assert "native kernels" in told
-    assert "compiler for cells" in told
+    output = run("doctor").stdout
+    assert "native kernels" in output
+    assert "compiler for cells" in output
 
 
 @pytest.mark.parametrize(
-    ("model", "told"), [("unicornn", "a hand-written kernel runs it"), ("gru-d", "GRUDCell: it is compiled on demand")]
+    ("model", "expected"),
+    [("unicornn", "a hand-written kernel runs it"), ("gru-d", "GRUDCell: it is compiled on demand")],
 )
-def test_doctor_says_how_a_model_runs(model, told):
-    assert told in run("doctor", "--model", model).stdout
+def test_doctor_says_how_a_model_runs(model, expected):
+    assert expected in run("doctor", "--model", model).stdout
 
 
 def test_compile_fills_the_cache(tmp_path):
-    told = run("compile", "rnn", "--hidden-size", "5", "--set", "activation=relu", CHRONODE_CACHE=str(tmp_path)).stdout
-    assert "rnn: RNNCell compiled" in told
+    output = run(
+        "compile", "rnn", "--hidden-size", "5", "--set", "activation=relu", CHRONODE_CACHE=str(tmp_path)
+    ).stdout
+    assert "rnn: RNNCell compiled" in output
     assert list((tmp_path / "compiled").glob("*.so"))
 
 
 def test_demo_trains_prints_a_table_and_draws_a_plot(tmp_path):
-    told = run("demo", "--models", "sirnn,lstm-dt", "--epochs", "1", "--output", str(tmp_path)).stdout
-    assert "test accuracy" in told
-    assert "lstm-dt" in told
+    output = run("demo", "--models", "sirnn,lstm-dt", "--epochs", "1", "--output", str(tmp_path)).stdout
+    assert "test accuracy" in output
+    assert "lstm-dt" in output
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_bench_times_single_steps(tmp_path):
-    told = run(
+    output = run(
         "bench", "--step", "--case", "irnn", "--repeats", "1", "--json", "--output", str(tmp_path / "steps")
     ).stdout
-    rows = json.loads(told)
+    rows = json.loads(output)
     assert [row["model"] for row in rows] == ["irnn", "sirnn"]
     for row in rows:
         assert row["ratio"] == pytest.approx(row["stepper"] / row["lstm_cell"])
@@ -67,7 +70,7 @@ def test_bench_times_single_steps(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (("demo", "--models", "mmrn"), "Did you mean 'mmrnn'"),
         (("doctor", "--model", "mmrn"), "Did you mean 'mmrnn'"),
@@ -78,9 +81,9 @@ def test_bench_times_single_steps(tmp_path):
         (("bench", "--step", "--case", "nothing like it"), "matches no model"),
     ],
 )
-def test_a_mistake_ends_with_one_line_and_code_2(arguments, told):
+def test_a_mistake_ends_with_one_line_and_code_2(arguments, expected):
     done = run(*arguments, code=2)
-    assert told in done.stderr
+    assert expected in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -98,9 +101,9 @@ def test_drawn_examples_show_the_coded_bits():
 
 
 def test_doctor_names_the_settings_of_every_model_that_has_a_kernel():
-    told = run("doctor").stdout
+    output = run("doctor").stdout
     for name, model in chronode.models().items():
-        assert (f"\n  {name}: " in told) == bool(model.kernel()), name
+        assert (f"\n  {name}: " in output) == bool(model.kernel()), name
 
 
 def test_ctrl_c_ends_with_code_1(monkeypatch):

@@ -21,10 +21,10 @@ NOT_FINITE = ("--set", "unicornn.delta_t=1.0e+30")
 
 def test_compare_prints_a_table_writes_a_report_and_keeps_its_runs(tmp_path):
     command = ("compare", "bitstream", "--models", "gru, rnn", "--seeds", "2", *SMALL, "-o", str(tmp_path / "runs"))
-    told = run(*command).stdout
-    assert "gru, seed 1: test loss" in told
-    assert "mean ± standard deviation" in told
-    assert re.search(r"│ baseline: (majority|linear .*|nearest by DTW) +│", told)
+    printed = run(*command).stdout
+    assert "gru, seed 1: test loss" in printed
+    assert "mean ± standard deviation" in printed
+    assert re.search(r"│ baseline: (majority|linear .*|nearest by DTW) +│", printed)
     assert "Test accuracy: runs" in (tmp_path / "runs" / "comparison.html").read_text()
     again = run(*command, "--json")
     assert "4 of 4 runs already exist" in again.stderr
@@ -35,7 +35,7 @@ def test_compare_prints_a_table_writes_a_report_and_keeps_its_runs(tmp_path):
     for model in found["models"]:
         scores = [one["test"]["accuracy"] for one in model["runs"]]
         assert (model["mean"], model["spread"]) == pytest.approx((np.mean(scores), np.std(scores, ddof=1)))
-        assert f"{model['mean']:.4g} ± {model['spread']:.2g}" in told
+        assert f"{model['mean']:.4g} ± {model['spread']:.2g}" in output
         assert model["parameters"] > 0
         assert model["seconds_per_epoch"] > 0
     assert found["models"][0]["mean"] >= found["models"][1]["mean"]
@@ -43,28 +43,30 @@ def test_compare_prints_a_table_writes_a_report_and_keeps_its_runs(tmp_path):
 
 def test_compare_ends_with_code_1_if_a_model_fails(tmp_path):
     command = ("compare", "bitstream", "--models", "unicornn,rnn", "--seeds", "1", *SMALL, *NOT_FINITE)
-    told = run(*command, "-o", str(tmp_path), code=1).stdout
-    assert re.search(r"│ unicornn +│ +failed │", told)
-    assert "unicornn, seed 0: the loss is not finite" in told or "unicornn, seed 0: a gradient is not finite" in told
-    assert "rnn, seed 0: test loss" in told
+    output = run(*command, "-o", str(tmp_path), code=1).stdout
+    assert re.search(r"│ unicornn +│ +failed │", output)
+    assert (
+        "unicornn, seed 0: the loss is not finite" in output or "unicornn, seed 0: a gradient is not finite" in output
+    )
+    assert "rnn, seed 0: test loss" in output
 
 
 def test_compare_takes_a_file(tmp_path):
     rows = [f"{n},{t},{n % 2 + 0.1 * t},{n % 2}" for n in range(20) for t in range(3)]
     (tmp_path / "a.csv").write_text("\n".join(["id,t,x,y", *rows]) + "\n")
     options = ("--target", "y", "--id", "id", "--time", "t", "--hidden", "2", "--epochs", "1", "--seeds", "1")
-    told = run("compare", str(tmp_path / "a.csv"), "--models", "rnn", *options, "-o", str(tmp_path / "runs"), "--json")
-    assert set(json.loads(told.stdout)["models"][0]["test"]) == {"accuracy", "loss", "f1", "auroc"}
+    done = run("compare", str(tmp_path / "a.csv"), "--models", "rnn", *options, "-o", str(tmp_path / "runs"), "--json")
+    assert set(json.loads(done.stdout)["models"][0]["test"]) == {"accuracy", "loss", "f1", "auroc"}
 
 
 def test_sweep_searches_tests_the_best_and_writes_a_config_for_train(tmp_path):
     folder = tmp_path / "sweep"
     command = ("sweep", "bitstream", "--model", "unicornn", *SMALL, "--range", "layers=1,2", "--fix", "dropout=0.1")
     command = (*command, "--range", "lr=1e-3:1e-2:log", "--batch-size", "32", "-o", str(folder))
-    told = run(*command, "--trials", "2").stdout
-    assert "searching unicornn: learning_rate 0.001:0.01:log, layers 1,2, delta_t 0.01:0.5:log, alpha 0:31" in told
-    assert "2/2  trial 1: accuracy" in told
-    assert f"next: chronode train --config {folder / 'best.yaml'}" in told
+    output = run(*command, "--trials", "2").stdout
+    assert "searching unicornn: learning_rate 0.001:0.01:log, layers 1,2, delta_t 0.01:0.5:log, alpha 0:31" in output
+    assert "2/2  trial 1: accuracy" in output
+    assert f"next: chronode train --config {folder / 'best.yaml'}" in output
     found = json.loads(run(*command, "--trials", "3", "--json").stdout)
     assert [trial["number"] for trial in found["trials"]] == [0, 1, 2]
     assert found["best"]["value"] == max(trial["value"] for trial in found["trials"] if trial["value"] is not None)
@@ -86,7 +88,7 @@ def test_sweep_without_any_good_trial_ends_with_code_1(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (("compare", "bitstream", "--models", "gruu"), "Did you mean 'gru'"),
         (("compare", "bitstreem", "--models", "gru"), "Did you mean 'bitstream'"),
@@ -98,10 +100,10 @@ def test_sweep_without_any_good_trial_ends_with_code_1(tmp_path):
         (("sweep", "bitstream", "--pruner", "best", "--option", "train=8"), "pruner='best' is not supported"),
     ],
 )
-def test_a_mistake_ends_with_one_line_and_code_2(tmp_path, monkeypatch, arguments, told):
+def test_a_mistake_ends_with_one_line_and_code_2(tmp_path, monkeypatch, arguments, expected):
     monkeypatch.chdir(tmp_path)
     done = run(*arguments, code=2)
-    assert told in done.stderr
+    assert expected in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(tmp_path.iterdir())
 

@@ -28,7 +28,7 @@ def places(tmp_path, monkeypatch):
 @pytest.fixture
 def small(places, monkeypatch):
     """Two data sets: `here` is in the mirror, `away` is nowhere."""
-    facts = dict.fromkeys(("title", "publisher", "page", "licence", "cite"), "told")
+    facts = dict.fromkeys(("title", "publisher", "page", "licence", "cite"), "known")
     variants = (Variant(note="partial: half", files={"a.txt": sha256(b"1")}),)
     made = [
         DataSet(name="here", remote=(Remote("x.zip", (URL,)),), reads=("a.txt",), variants=variants, **facts),
@@ -63,8 +63,8 @@ def test_list_as_json_has_every_data_set_with_its_facts(places):
 
 
 def test_list_as_a_table_names_them():
-    told = run("list").stdout
-    assert all(name in told for name in data_sets())
+    output = run("list").stdout
+    assert all(name in output for name in data_sets())
 
 
 def test_the_docs_have_the_table_that_list_prints():
@@ -85,14 +85,14 @@ def test_path_downloads_nothing(small):
     assert not (small / "cache" / "downloads").exists()
 
 
-def test_verify_hashes_anew_and_ends_with_1_if_something_is_wrong(small):
+def test_verify_hashes_again_and_ends_with_1_if_something_is_wrong(small):
     row = {"name": "here", "state": "ok", "folder": str(small / "here"), "notes": "partial: half"}
     assert json.loads(run("verify", "--json").stdout) == [row]
     assert "partial: half" in run("verify", "here").stdout
     (small / "here" / "a.txt").write_bytes(b"2")
-    (told,) = json.loads(run("verify", "--json", code=1).stdout)
-    assert told["state"] == "refused"
-    assert sha256(b"2") in told["notes"]
+    (output,) = json.loads(run("verify", "--json", code=1).stdout)
+    assert output["state"] == "refused"
+    assert sha256(b"2") in output["notes"]
     assert run("path", "here", code=1).stdout == ""
 
 

@@ -40,8 +40,8 @@ def table(text):
 
 def test_a_row_per_patient_with_probabilities_that_are_right(home, tmp_path):
     new = write_vitals(tmp_path / "new.csv", patients=9, seed=5, outcome=None)
-    told = chronode("predict", home / "run", new, "-o", tmp_path / "out.csv")
-    assert "9 rows with patient, outcome, p_ill, p_well" in told.err
+    output = chronode("predict", home / "run", new, "-o", tmp_path / "out.csv")
+    assert "9 rows with patient, outcome, p_ill, p_well" in output.err
     rows = table((tmp_path / "out.csv").read_text())
     assert [row["patient"] for row in rows] == [f"p{i:02d}" for i in range(9)]
     # An oracle by hand: read, scale and run the model on one patient alone.
@@ -80,11 +80,11 @@ def test_evaluate_measures_a_labelled_file_as_counting_does(home, tmp_path):
 
 def test_evaluate_shows_baselines_of_the_training_part(home, tmp_path):
     new = write_vitals(tmp_path / "new.csv", patients=20, seed=5)
-    told = json.loads(chronode("evaluate", home / "run", new, "--json").out)["baselines"]
-    assert {"majority", "linear (summaries)", "nearest by DTW"} <= told.keys()
+    output = json.loads(chronode("evaluate", home / "run", new, "--json").out)["baselines"]
+    assert {"majority", "linear (summaries)", "nearest by DTW"} <= output.keys()
     # Most patients in training are well.
     outcomes = {row["patient"]: row["outcome"] for row in csv.DictReader(new.open())}
-    assert told["majority"]["accuracy"] == pytest.approx(np.mean([name == "well" for name in outcomes.values()]))
+    assert output["majority"]["accuracy"] == pytest.approx(np.mean([name == "well" for name in outcomes.values()]))
     assert "nearest by DTW" in chronode("evaluate", home / "run", new).out
     own = json.loads(chronode("evaluate", home / "run", "--json").out)["baselines"]
     assert own == json.loads((home / "run/summary.json").read_text())["baselines"]
@@ -99,9 +99,9 @@ def test_evaluate_without_a_file_gives_the_test_scores_of_the_run(home):
 def test_columns_besides_are_ignored_with_a_note(home, tmp_path):
     plain = write_vitals(tmp_path / "plain.csv", patients=6, seed=5)
     more = write_vitals(tmp_path / "more.csv", patients=6, seed=5, ward=lambda row: "north")
-    told = chronode("predict", home / "run", more)
-    assert "does not use them: 'ward'" in told.err
-    assert told.out == chronode("predict", home / "run", plain).out
+    output = chronode("predict", home / "run", more)
+    assert "does not use them: 'ward'" in output.err
+    assert output.out == chronode("predict", home / "run", plain).out
 
 
 def test_other_columns_are_refused_with_a_diff(home, tmp_path):
@@ -114,16 +114,16 @@ def test_other_columns_are_refused_with_a_diff(home, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("columns", "told"),
+    ("columns", "expected"),
     [
         ({"charted_at": lambda row: 5.0}, "time: hours here, dates in hours in training"),
         ({"temp": lambda row: 98.6}, "temp: about 98.6 here, 3"),
         ({"charted_at": lambda row: f"2024-01-01T00:00:{np.random.default_rng().integers(60):02d}"}, "median gap"),
     ],
 )
-def test_other_units_are_refused_with_a_diff(home, tmp_path, columns, told):
+def test_other_units_are_refused_with_a_diff(home, tmp_path, columns, expected):
     other = write_vitals(tmp_path / "other.csv", patients=6, **columns)
-    assert told in chronode("predict", home / "run", other, code=2).err
+    assert expected in chronode("predict", home / "run", other, code=2).err
 
 
 def test_what_looks_like_another_unit_can_be_allowed(home, tmp_path):
@@ -198,17 +198,17 @@ def test_times_that_cannot_be_forecast_are_refused(home, wave):
 
 
 def test_evaluate_reports_how_good_the_intervals_are(wave):
-    told = json.loads(chronode("evaluate", wave / "run", "--json").out)["metrics"]
-    assert {"coverage 80%", "coverage 95%", "pinball", "crps"} <= set(told) and 0 <= told["coverage 80%"] <= 1
+    output = json.loads(chronode("evaluate", wave / "run", "--json").out)["metrics"]
+    assert {"coverage 80%", "coverage 95%", "pinball", "crps"} <= set(output) and 0 <= output["coverage 80%"] <= 1
     other = json.loads(chronode("evaluate", wave / "run", "--json", "--intervals", "50").out)["metrics"]
-    assert "coverage 50%" in other and other["crps"] == told["crps"]
+    assert "coverage 50%" in other and other["crps"] == output["crps"]
 
 
 def test_intervals_that_cannot_be_are_refused(home, wave):
     for levels, message in (("80,oh", "separated by commas"), ("80,100", "from 1 to 99")):
         assert message in chronode("predict", wave / "run", wave / "wave.csv", "--intervals", levels, code=2).err
-    told = chronode("predict", home / "run", home / "vitals.csv", "--intervals", "80", code=2).err
-    assert "--intervals needs a file to forecast from" in told
+    output = chronode("predict", home / "run", home / "vitals.csv", "--intervals", "80", code=2).err
+    assert "--intervals needs a file to forecast from" in output
 
 
 def test_a_forecast_is_measured_against_the_file_itself(wave, tmp_path):
@@ -296,9 +296,9 @@ def test_every_kind_of_file_is_trained_on_measured_and_predicted(make, tmp_path,
     monkeypatch.chdir(tmp_path)
     name, flags = make(tmp_path)
     chronode("train", name, *flags, *QUICK, "--epochs", 1, "--output", "run")
-    told = json.loads(chronode("evaluate", "run", name, "--json").out)
+    output = json.loads(chronode("evaluate", "run", name, "--json").out)
     rows = table(chronode("predict", "run", name).out)
-    assert told["series"] == len(rows) >= 12
+    assert output["series"] == len(rows) >= 12
     whole = {next(iter(row.values())): row for row in rows}
     for row in table(chronode("predict", "run").out):
         assert_same_row(row, whole[next(iter(row.values()))])

@@ -35,14 +35,14 @@ def test_a_resumed_run_refuses_other_data_other_settings_and_other_versions(here
     chronode("train", "moved.csv", "--resume", "run", "--epochs", 2)
     write_vitals(here / "moved.csv", seed=1)
     assert "has changed since" in chronode("train", "--resume", "run", "--epochs", 3, code=2).err
-    told = json.loads((here / "run/run.json").read_text())
-    (here / "run/run.json").write_text(json.dumps({**told, "version": 99}))
+    content = json.loads((here / "run/run.json").read_text())
+    (here / "run/run.json").write_text(json.dumps({**content, "version": 99}))
     for words in (("train", "--resume", "run"), ("show", "run"), ("predict", "run", "moved.csv"), ("evaluate", "run")):
         assert "version 99" in chronode(*words, code=2).err
     assert "version 99" in chronode("runs", here).err
 
 
-def test_a_resumed_run_is_told_when_the_file_given_is_another(here, vitals):
+def test_a_resumed_run_refuses_another_file(here, vitals):
     chronode("train", vitals, *VITALS, *QUICK, "--epochs", 1, "-o", "run")
     write_vitals(here / "other.csv", seed=1)
     for more in ((), ("--epochs", 2)):  # also for a run that is finished

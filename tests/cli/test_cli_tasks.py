@@ -55,20 +55,20 @@ def test_the_table_names_the_tasks():
 
 
 def test_show_tells_sizes_and_draws(tmp_path):
-    told = run("tasks", "show", "bitstream", "--option", "train=50", "--output", str(tmp_path)).stdout
-    assert "50 series" in told
+    output = run("tasks", "show", "bitstream", "--option", "train=50", "--output", str(tmp_path)).stdout
+    assert "50 series" in output
     assert (tmp_path / "bitstream.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_show_as_json(tmp_path):
     arguments = ("bitstream", "--option", "train=50", "--option", "event=false", "--json", "--output", str(tmp_path))
-    told = json.loads(run("tasks", "show", *arguments).stdout)
-    assert told["parts"]["train"]["series"] == 50
-    assert told["metric"] == "accuracy"
+    output = json.loads(run("tasks", "show", *arguments).stdout)
+    assert output["parts"]["train"]["series"] == 50
+    assert output["metric"] == "accuracy"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (("bitsream",), "Did you mean 'bitstream'"),
         (("bitstream", "--option", "trian=3"), "Did you mean 'train'"),
@@ -77,9 +77,9 @@ def test_show_as_json(tmp_path):
         (("bitstream", "--protocol", "dirty"), "--protocol dirty"),
     ],
 )
-def test_a_mistake_is_named(arguments, told):
+def test_a_mistake_is_named(arguments, expected):
     done = run("tasks", "show", *arguments, code=2)
-    assert told in done.stderr
+    assert expected in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -18,8 +18,8 @@ def finished(tmp_path_factory):
     """One run that several tests look at: (folder of all, what was printed)."""
     home = tmp_path_factory.mktemp("finished")
     data = write_vitals(home / "vitals.csv")
-    told = chronode("train", data, *VITALS, *QUICK, "--epochs", 4, "--output", home / "run", plots=True)
-    return home, told.out
+    output = chronode("train", data, *VITALS, *QUICK, "--epochs", 4, "--output", home / "run", plots=True)
+    return home, output.out
 
 
 # ---- what it prints and writes ------------------------------------------------------------------------------
@@ -50,11 +50,11 @@ def test_the_folder_holds_all_that_was_promised_and_no_pickle(finished):
 
 def test_it_learns_what_the_pulse_tells(here):
     data = write_vitals(here / "vitals.csv", patients=60)
-    told = chronode("train", data, *VITALS, *QUICK, "--epochs", 12, "--json")
-    summary = json.loads(told.out)
+    output = chronode("train", data, *VITALS, *QUICK, "--epochs", 12, "--json")
+    summary = json.loads(output.out)
     assert summary["run"] == "runs/vitals-1"
     assert summary["test"]["accuracy"] > 0.85 > summary["baselines"]["majority"]["accuracy"] > 0.5
-    assert "epoch 12/12" in told.err
+    assert "epoch 12/12" in output.err
 
 
 def test_the_next_run_gets_the_next_folder_and_runs_lists_both(vitals):
@@ -69,10 +69,10 @@ def test_the_next_run_gets_the_next_folder_and_runs_lists_both(vitals):
 
 def test_show_tells_what_was_asked_and_how_it_went(finished):
     folder = finished[0] / "run"
-    told = chronode("show", folder).out
-    assert "finished, mmrnn on" in told
-    assert "hidden 8" in told
-    assert "made with: " in told
+    output = chronode("show", folder).out
+    assert "finished, mmrnn on" in output
+    assert "hidden 8" in output
+    assert "made with: " in output
     whole = json.loads(chronode("show", folder, "--json").out)
     assert len(whole["metrics"]) == 4
     assert whole["environment"]["chronode"] == package.__version__
@@ -94,9 +94,9 @@ def test_a_ts_file_needs_no_target(here):
 
 
 def test_baseline_also_trains_an_lstm(vitals):
-    told = chronode("train", vitals, *VITALS, *QUICK, "--epochs", 1, "--baseline").out
-    assert "lstm-dt  epoch 1/1" in told
-    assert "│ lstm-dt" in told
+    output = chronode("train", vitals, *VITALS, *QUICK, "--epochs", 1, "--baseline").out
+    assert "lstm-dt  epoch 1/1" in output
+    assert "│ lstm-dt" in output
 
 
 def test_values_are_measured_beside_their_mean_and_residuals_are_drawn(here):
@@ -112,8 +112,8 @@ def test_a_forecast_of_one_long_series_is_split_by_time_and_beside_the_last_valu
     rows = "\n".join(f"{t},{(-1) ** t}" for t in range(120))
     (here / "wave.csv").write_text(f"t,x\n{rows}\n")
     flags = ("--time", "t", "--forecast", 2, "--window", 10, "--stride", 5)
-    told = chronode("train", "wave.csv", *flags, *QUICK, "--epochs", 2, "--model", "lstm").out
-    assert "split by time 70/15/15" in told
+    output = chronode("train", "wave.csv", *flags, *QUICK, "--epochs", 2, "--model", "lstm").out
+    assert "split by time 70/15/15" in output
     summary = json.loads((here / "runs/wave-1/summary.json").read_text())
     # One step ahead the wave has changed its sign (off by 2), two steps ahead it is back.
     assert summary["baselines"]["last value"]["rmse"] == pytest.approx(2**0.5, rel=1e-4)
@@ -128,9 +128,9 @@ def test_a_printed_config_gives_the_same_run(finished, tmp_path):
     asked = ("train", home / "vitals.csv", *VITALS, *QUICK, "--epochs", 4)
     text = chronode(*asked, "--print-config").out
     assert not (tmp_path / "runs").exists()
-    told = yaml.safe_load(text)
-    assert set(told) == {"data", "model", "training"}
-    assert told["data"]["target"] == ["outcome"] and told["training"]["learning_rate"] == 0.02
+    content = yaml.safe_load(text)
+    assert set(content) == {"data", "model", "training"}
+    assert content["data"]["target"] == ["outcome"] and content["training"]["learning_rate"] == 0.02
     (tmp_path / "run.yaml").write_text(text)
     chronode("train", "--config", tmp_path / "run.yaml", "--output", tmp_path / "again")
     weights = [(folder / "model.safetensors").read_bytes() for folder in (home / "run", tmp_path / "again")]
@@ -142,14 +142,14 @@ def test_flags_go_before_the_file(tmp_path):
         "training: {epochs: 7, clip: 0.5, learning_rate: 1e-3}\nmodel: {settings: {dropout: 0.5}}"
     )
     flags = ("--epochs", 3, "--set", "memory=low")
-    told = yaml.safe_load(chronode("train", "x.csv", "--config", tmp_path / "a.yaml", *flags, "--print-config").out)
-    assert (told["training"]["epochs"], told["training"]["clip"]) == (3, 0.5)
-    assert told["training"]["learning_rate"] == 0.001  # YAML itself takes 1e-3 for text
-    assert told["model"]["settings"] == {"dropout": 0.5, "memory": "low"}
+    output = yaml.safe_load(chronode("train", "x.csv", "--config", tmp_path / "a.yaml", *flags, "--print-config").out)
+    assert (output["training"]["epochs"], output["training"]["clip"]) == (3, 0.5)
+    assert output["training"]["learning_rate"] == 0.001  # YAML itself takes 1e-3 for text
+    assert output["model"]["settings"] == {"dropout": 0.5, "memory": "low"}
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("training: {epoch: 3}", "Did you mean 'epochs'"),
         ("trainig: {epochs: 3}", "no section 'trainig'"),
@@ -160,10 +160,10 @@ def test_flags_go_before_the_file(tmp_path):
         ("data: !!python/object/apply:os.system ['true']", "not valid YAML"),
     ],
 )
-def test_a_wrong_config_is_refused_by_name(text, told, tmp_path):
+def test_a_wrong_config_is_refused_by_name(text, expected, tmp_path):
     (tmp_path / "a.yaml").write_text(text)
     done = chronode("train", "x.csv", "--config", tmp_path / "a.yaml", "--print-config", code=2)
-    assert told in done.err and "a.yaml" in done.err
+    assert expected in done.err and "a.yaml" in done.err
 
 
 @pytest.mark.parametrize("command", ["train", "evaluate", "predict", "runs", "show"])
@@ -174,13 +174,13 @@ def test_every_command_has_help_with_an_example(command):
 # ---- baselines -----------------------------------------------------------------------------------------------
 
 
-def test_a_model_that_loses_to_a_baseline_is_told_with_three_remedies(here):
+def test_a_model_that_loses_to_a_baseline_is_reported_with_three_remedies(here):
     rows = "\n".join(f"{t},{t % 7 + 0.1 * t}" for t in range(150))
     (here / "saw.csv").write_text(f"t,x\n{rows}\n")
     flags = ("--time", "t", "--forecast", 3, "--start", "none", "--output", "run")
-    told = chronode("train", "saw.csv", *flags, *QUICK, "--epochs", 1, "--model", "gru").out
-    assert "The model does not beat the baseline" in told
-    assert told.count(";") >= 2 and "a linear start (--start linear)" in told
+    output = chronode("train", "saw.csv", *flags, *QUICK, "--epochs", 1, "--model", "gru").out
+    assert "The model does not beat the baseline" in output
+    assert output.count(";") >= 2 and "a linear start (--start linear)" in output
     summary = json.loads((here / "run/summary.json").read_text())
     assert summary["notes"][-1].startswith("The model does not beat the baseline")
     assert "Baselines: the model is not healthy" in chronode("analyze", "health", "run").out
@@ -189,8 +189,8 @@ def test_a_model_that_loses_to_a_baseline_is_told_with_three_remedies(here):
 def test_a_forecast_has_a_linear_start_that_the_summary_tells_of(here):
     rows = "\n".join(f"{t},{t % 7 + 0.1 * t}" for t in range(150))
     (here / "saw.csv").write_text(f"t,x\n{rows}\n")
-    told = chronode("train", "saw.csv", "--time", "t", "--forecast", 3, *QUICK, "--epochs", 1, "--output", "run").out
-    assert "linear start (values): validation rmse" in told
+    output = chronode("train", "saw.csv", "--time", "t", "--forecast", 3, *QUICK, "--epochs", 1, "--output", "run").out
+    assert "linear start (values): validation rmse" in output
     summary = json.loads((here / "run/summary.json").read_text())
     assert summary["start"]["features"] == "values"
     assert summary["test"]["mae"] < 0.2 * summary["baselines"]["last value"]["mae"]
@@ -202,5 +202,5 @@ def test_intervals_of_a_training_are_what_predict_writes(here):
     flags = ("--time", "t", "--forecast", 3, "--intervals", "80", "--epochs", 1, "--output", "run")
     chronode("train", "saw.csv", *flags, *QUICK)
     assert chronode("predict", "run", "saw.csv").out.splitlines()[0] == "series,t,channel,forecast,lower_80,upper_80"
-    told = chronode("train", "saw.csv", "--target", "x", "--intervals", "80", code=2).err
-    assert "--intervals" in told and "--forecast" in told
+    output = chronode("train", "saw.csv", "--target", "x", "--intervals", "80", code=2).err
+    assert "--intervals" in output and "--forecast" in output

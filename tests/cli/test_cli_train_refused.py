@@ -16,7 +16,7 @@ vitals = pytest.fixture(vitals_file)
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (("vitals.csv",), "a target is missing: pass --target"),
         (("vital.csv", "--target", "outcome"), "Did you mean 'vitals.csv'"),
@@ -34,19 +34,19 @@ vitals = pytest.fixture(vitals_file)
         ((), "pass a file or a task"),
     ],
 )
-def test_a_mistake_is_one_line_and_leaves_no_folder(words, told, here):
+def test_a_mistake_is_one_line_and_leaves_no_folder(words, expected, here):
     write_vitals(here / "vitals.csv", patients=12)
     done = chronode("train", *words, code=2)
-    assert told in done.err
+    assert expected in done.err
     assert "Traceback" not in done.err
     assert not (here / "runs").exists()
 
 
-def test_a_class_that_training_lacks_is_told(here):
+def test_a_class_that_training_lacks_is_reported(here):
     lines = [f"{i % 2},{i % 3}.5:{'up' if i % 2 else 'down'}" for i in range(20)]
     (here / "a.ts").write_text("@univariate true\n@classLabel true up down side\n@data\n" + "\n".join(lines))
-    told = chronode("train", "a.ts", *QUICK, "--epochs", 1, "--model", "lstm").out
-    assert "no training series has the class 'side'" in told
+    output = chronode("train", "a.ts", *QUICK, "--epochs", 1, "--model", "lstm").out
+    assert "no training series has the class 'side'" in output
 
 
 def test_a_loss_that_is_not_finite_ends_with_the_step_the_ids_and_what_to_try(here):
@@ -76,7 +76,7 @@ def test_too_little_memory_suggests_a_smaller_batch_and_low_memory(vitals):
     assert "--batch-size 4" in done.err and "--set memory=low" in done.err
 
 
-def test_a_full_disk_is_told_with_the_way_on(vitals):
+def test_a_full_disk_is_reported_with_the_way_on(vitals):
     fault = DiskFull("the disk is full: run/x could not be written")
     with mock.patch("chronode.runs._checkpoints.Store.save", side_effect=fault):
         done = chronode("train", vitals, *VITALS, *QUICK, "-o", "run", code=1)

@@ -143,8 +143,8 @@ def test_a_damaged_run_is_listed_as_damaged_and_the_others_follow(here, vitals):
     assert done.out.count("damaged") >= count and "finished" in done.out
     notes = done.err.splitlines()
     assert len(notes) == count and all(line.startswith("note: runs/damaged-") for line in notes)
-    told = {row["run"]: row["status"] for row in json.loads(chronode("runs", "runs", "--json").out)}
-    assert told.pop("runs/whole") == "finished" and set(told.values()) == {"damaged"} and len(told) == count
+    output = {row["run"]: row["status"] for row in json.loads(chronode("runs", "runs", "--json").out)}
+    assert output.pop("runs/whole") == "finished" and set(output.values()) == {"damaged"} and len(output) == count
 
 
 @pytest.mark.parametrize("name", ["model.json", "objective.json", "data.json", "model.safetensors"])

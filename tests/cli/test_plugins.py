@@ -66,8 +66,8 @@ def test_train_predict_evaluate_and_resume_with_a_plugin(plugin, tmp_path):
 
 def test_a_plugin_reaches_the_workers_of_a_comparison(plugin, tmp_path):
     words = ("compare", "bitstream", "--models", "rnn,leaky-plugin", "--seeds", "1", *SMALL, "--workers", "1")
-    told = run(*words, "-o", str(tmp_path / "runs"), "--plugin", str(plugin)).stdout
-    assert "leaky-plugin, seed 0: test loss" in told
+    output = run(*words, "-o", str(tmp_path / "runs"), "--plugin", str(plugin)).stdout
+    assert "leaky-plugin, seed 0: test loss" in output
 
 
 def test_models_lists_those_of_a_plugin_that_is_a_module(plugin, tmp_path):

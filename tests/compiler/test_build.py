@@ -60,7 +60,7 @@ def test_the_name_depends_on_source_compiler_and_flags(cache, monkeypatch):
 
 
 @pytest.mark.parametrize("damage", [b"", b"not a library", None])
-def test_a_damaged_library_is_built_anew(cache, damage):
+def test_a_damaged_library_is_built_again(cache, damage):
     build.load(SOURCE)
     (path,) = libraries(cache)
     whole = path.read_bytes()

@@ -86,7 +86,7 @@ def test_what_cannot_be_compiled_runs_as_a_loop_with_one_note():
         layer(x)
 
 
-def test_the_error_of_a_step_that_fails_is_told():
+def test_the_error_of_a_step_that_fails_is_reported():
     def failing(self, x, state, dt):
         raise KeyError("no such thing")
 

@@ -10,8 +10,8 @@ ONCE = (
 
 def long(**columns):
     """Ids a and b with two times each, a number x and a class y; `columns` go before and beside them."""
-    told = {"id": ["a", "a", "b", "b"], "t": [0, 1, 0, 2], "x": [1.0, 2.0, 3.0, 4.0], "y": ["p", "p", "q", "q"]}
-    return {**told, **columns}
+    usual = {"id": ["a", "a", "b", "b"], "t": [0, 1, 0, 2], "x": [1.0, 2.0, 3.0, 4.0], "y": ["p", "p", "q", "q"]}
+    return {**usual, **columns}
 
 
 def made(table=None, **options):

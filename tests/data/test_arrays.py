@@ -93,7 +93,7 @@ def test_classes_of_arrays():
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda: from_numpy(np.ones((2, 3, 1)), order="TN"), "order='TN' is not supported; choose one of 'NTD', 'NDT'"),
         (lambda: from_numpy(np.ones(3), order="NTD"), "must have the axes NTD"),
@@ -127,6 +127,6 @@ def test_classes_of_arrays():
         (lambda: from_list([[1.0]], dtype="int8"), "dtype='int8' is not supported"),
     ],
 )  # fmt: skip
-def test_a_wrong_array_is_named(call, told):
-    with pytest.raises(ValueError, match=told):
+def test_a_wrong_array_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
         call()

@@ -1,4 +1,4 @@
-"""The catalogue's facts hang together; where a mirror is at hand, its files are what the catalogue says."""
+"""The catalogue's facts are consistent; if a mirror is available, its files match the catalogue."""
 
 import os
 import re
@@ -69,11 +69,11 @@ def test_the_files_that_are_read(name, path, wanted):
 def test_partial_copies_say_so():
     notes = {name: [variant.note for variant in data_set(name).variants] for name in ("cifar10", "dsa19", "glove")}
     assert notes["cifar10"][0] == ""  # the whole one
-    assert all(told[-1].startswith("partial: ") for told in notes.values())
+    assert all(found[-1].startswith("partial: ") for found in notes.values())
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         ("mnist", "sha256 of the files"),
         ("har", "sha256 of the download"),
@@ -82,8 +82,8 @@ def test_partial_copies_say_so():
         ("walker2d", "built files"),
     ],
 )
-def test_what_decides_is_told(name, told):
-    assert data_set(name).checked_by == told
+def test_what_decides_is_reported(name, expected):
+    assert data_set(name).checked_by == expected
 
 
 def test_the_catalogue_cannot_be_changed_by_accident():

@@ -11,13 +11,13 @@ from chronode.data import from_channel_rows, from_long
 
 
 def rows(**columns):
-    told = {"id": [1, 1, 1, 2], "t": [0, 0, 3, 1], "what": ["hr", "temp", "hr", "hr"], "v": [60.0, 37.0, 62.0, 70.0]}
-    return {**told, **columns}
+    usual = {"id": [1, 1, 1, 2], "t": [0, 0, 3, 1], "what": ["hr", "temp", "hr", "hr"], "v": [60.0, 37.0, 62.0, 70.0]}
+    return {**usual, **columns}
 
 
 def read_rows(table=None, **options):
-    told = {"id": "id", "time": "t", "channel": "what", "value": "v"}
-    return from_channel_rows(rows() if table is None else table, **{**told, **options})
+    about = {"id": "id", "time": "t", "channel": "what", "value": "v"}
+    return from_channel_rows(rows() if table is None else table, **{**about, **options})
 
 
 def test_every_channel_has_its_own_clock():
@@ -56,7 +56,7 @@ def test_targets_of_readings():
 
 
 @pytest.mark.parametrize(
-    ("table", "told"),
+    ("table", "message"),
     [
         (rows(v=[1, "high", 2, 3]), "v: the value of row 2 is not a number: 'high'"),
         (rows(v=[1, float("inf"), 2, 3]), "v: the value of row 2 is infinite"),
@@ -64,8 +64,8 @@ def test_targets_of_readings():
         (rows(id=[1, 1, None, 2]), "id of row 3 is missing"),
     ],
 )
-def test_bad_readings_are_named(table, told):
-    with pytest.raises(ValueError, match=told):
+def test_bad_readings_are_named(table, message):
+    with pytest.raises(ValueError, match=message):
         read_rows(table)
 
 

@@ -22,7 +22,7 @@ def test_examples_of_docstrings(name):
 def test_examples_of_the_guide(capsys):
     for example in re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL):
         exec(compile(example, str(DOCS), "exec"), {"__name__": "guide"})
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     facts = "60 rows → 20 series, 3 observations each, median gap: 1 h, 1 channel (heart_rate), outcome: 2 classes"
-    assert facts in told
-    assert "time unit: hours (median gap ≈ 1)" in told
+    assert facts in output
+    assert "time unit: hours (median gap ≈ 1)" in output

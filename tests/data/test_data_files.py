@@ -99,7 +99,7 @@ def test_words_for_missing_values(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("a.csv", "", "the file is empty"),
         ("a.parquet", "", "the file is empty"),
@@ -133,9 +133,9 @@ def test_words_for_missing_values(tmp_path):
         ("a", "x", r"files with the suffix \(none\) are not supported"),
     ],
 )
-def test_a_file_that_is_not_what_its_name_says(tmp_path, name, content, told):
+def test_a_file_that_is_not_what_its_name_says(tmp_path, name, content, message):
     path = put(tmp_path / name, content)
-    with pytest.raises(ValueError, match=told) as caught:
+    with pytest.raises(ValueError, match=message) as caught:
         read(path)
     assert str(path) in str(caught.value)
 
@@ -214,14 +214,14 @@ def test_a_damaged_saved_file_is_refused_or_unharmed(tmp_path, place):
 def test_a_newer_or_foreign_format_is_refused(tmp_path):
     path = from_list([[1.0]]).save(tmp_path / "a.npz")
     arrays = dict(np.load(path))
-    told = bytes(arrays["json"]).decode()
+    content = bytes(arrays["json"]).decode()
     for old, new, message in (
         ('"version": 1', '"version": 9', "the file has version 9, but this chronode reads version 1"),
         ("chronode-sequences", "other", "no format 'chronode-sequences'"),
         ('"channels": ["x0"]', '"channels": ["x0", "x1"]', "do not match"),
     ):
-        assert old in told
-        np.savez(path, **{**arrays, "json": np.frombuffer(told.replace(old, new).encode(), dtype=np.uint8)})
+        assert old in content
+        np.savez(path, **{**arrays, "json": np.frombuffer(content.replace(old, new).encode(), dtype=np.uint8)})
         with pytest.raises(ValueError, match=f"a.npz.*{message}"):
             load(path)
 

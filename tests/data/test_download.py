@@ -105,20 +105,20 @@ def fetched(path):
 
 def test_processes_at_once_download_once_and_agree(published, cache, tmp_path):
     published.pause = 0.02
-    told = [tmp_path / str(i) for i in range(4)]
-    running = [fork.Process(target=fetched, args=(path,)) for path in told]
+    paths = [tmp_path / str(i) for i in range(4)]
+    running = [fork.Process(target=fetched, args=(path,)) for path in paths]
     for one in running:
         one.start()
     for one in running:
         one.join(60)
-    assert [path.read_text() for path in told] == [str(cache / "numbers")] * 4
+    assert [path.read_text() for path in paths] == [str(cache / "numbers")] * 4
     assert len(published.requests) == 1
     assert (cache / "numbers" / "numbers.bin").read_bytes() == CONTENT
 
 
 def test_ctrl_c_leaves_a_part_that_goes_on(published, cache, tmp_path):
     published.pause = 0.1
-    running = fork.Process(target=fetched, args=(tmp_path / "told",))
+    running = fork.Process(target=fetched, args=(tmp_path / "found",))
     running.start()
     part = cache / "downloads" / "numbers.bin.part"
     end = time.monotonic() + 60

@@ -52,8 +52,8 @@ def test_without_a_published_hash_the_first_download_is_remembered(server, known
     server.files["numbers.bin"] = CONTENT
     known(numbers(server.url("numbers.bin"), hash=""))
     download.folder("numbers")
-    told = capsys.readouterr().err
-    assert f"no hash is published; later downloads must have sha256 {sha256(CONTENT)}" in told
+    output = capsys.readouterr().err
+    assert f"no hash is published; later downloads must have sha256 {sha256(CONTENT)}" in output
     assert (cache / "downloads" / "numbers.bin.sha256").read_text() == f"{sha256(CONTENT)}  numbers.bin\n"
     server.files["numbers.bin"] = b"other"
     with pytest.raises(download.DataError, match="its hash is wrong") as caught:
@@ -126,7 +126,7 @@ def test_a_cached_copy_that_was_changed_is_refused(server, known, cache, change)
     assert not (folder / "c.txt").exists()
 
 
-def test_a_change_that_keeps_size_and_time_is_found_by_hashing_anew(published):
+def test_a_change_that_keeps_size_and_time_is_found_by_hashing_again(published):
     path = download.folder("numbers") / "numbers.bin"
     download.folder("numbers")
     before = path.stat()

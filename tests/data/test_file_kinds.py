@@ -197,7 +197,7 @@ def test_npy_files(tmp_path, shape, order, series, channels):
     assert made[0].values[1, 0] == values[(0,) * (len(shape) - 1) + (1,)] if (order or "T").endswith("T") else True
 
 
-def test_arrays_whose_order_is_not_told(tmp_path):
+def test_arrays_whose_order_is_not_given(tmp_path):
     np.save(tmp_path / "a.npy", np.ones((2, 3)))
     with pytest.raises(
         ValueError, match=r"a.npy: the order of its axes is required: order='NT' \(a row per series\), 'TD' \(a row per"
@@ -226,7 +226,7 @@ def test_an_option_that_is_none_is_not_given(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "told"),
+    ("name", "options", "message"),
     [
         (
             "a.csv",
@@ -237,10 +237,10 @@ def test_an_option_that_is_none_is_not_given(tmp_path):
         ("a.npz", {"order": "NTD", "ignore": ["x"]}, "a.npz: ignore=... is not an option for this kind of data"),
     ],
 )
-def test_an_option_that_a_kind_does_not_have_is_named(tmp_path, name, options, told):
+def test_an_option_that_a_kind_does_not_have_is_named(tmp_path, name, options, message):
     pandas.DataFrame(ROWS).to_csv(tmp_path / "a.csv")
     np.savez(tmp_path / "a.npz", x=np.ones((2, 3, 4)))
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         read(tmp_path / name, **options)
 
 

@@ -1,4 +1,4 @@
-"""Small files that would take much memory or time are refused, and how to raise the limit is told."""
+"""Small files that would take much memory or time are refused, and how to raise the limit is reported."""
 
 import bz2
 import gzip
@@ -83,8 +83,8 @@ def rewritten(path, **changes):
     """The file of sequences with other arrays, or another field of its JSON."""
     arrays = dict(np.load(path))
     if "json" in changes:
-        told = {**json.loads(bytes(arrays["json"])), **changes.pop("json")}
-        arrays["json"] = np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)
+        content = {**json.loads(bytes(arrays["json"])), **changes.pop("json")}
+        arrays["json"] = np.frombuffer(json.dumps(content).encode(), dtype=np.uint8)
     np.savez(path, **{**arrays, **changes})
 
 
@@ -175,7 +175,7 @@ def test_very_wide_tables_are_refused_unless_allowed(tmp_path, monkeypatch):
     assert read(tmp_path / "a.parquet").num_channels == 101
 
 
-def test_columns_that_change_their_kind_are_not_read_anew_for_each(tmp_path):
+def test_columns_that_change_their_kind_are_not_read_again_for_each(tmp_path):
     """Numbers in the first block, one text far behind: 60 columns of them."""
     count = 60
     names, row = [f"c{i}" for i in range(count)], ",".join(["1"] * count)
@@ -201,7 +201,7 @@ for small, large, options in json.loads(sys.argv[1]):
         os.wait()
         continue
     read(small, **options)  # so that modules and pools are there
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins again
     before = memory("VmRSS")
     rows = len(read(large, **options).base_values)
     print(memory("VmHWM") - before, rows, flush=True)
@@ -210,8 +210,8 @@ for small, large, options in json.loads(sys.argv[1]):
 
 
 def _csv(path, rows):
-    dice = np.random.default_rng(0)
-    np.savetxt(path, dice.random((rows, 10)), delimiter=",", fmt="%.5f", header=",".join("abcdefghij"), comments="")
+    rng = np.random.default_rng(0)
+    np.savetxt(path, rng.random((rows, 10)), delimiter=",", fmt="%.5f", header=",".join("abcdefghij"), comments="")
     return path.stat().st_size
 
 
@@ -227,8 +227,8 @@ def _npz(path, rows):
 
 
 def _parquet(path, rows):
-    dice = np.random.default_rng(0)
-    pyarrow.parquet.write_table(pa.table({name: dice.random(rows) for name in "abcdefghij"}), path)
+    rng = np.random.default_rng(0)
+    pyarrow.parquet.write_table(pa.table({name: rng.random(rows) for name in "abcdefghij"}), path)
     return 80 * rows
 
 

@@ -1,4 +1,4 @@
-"""Without the network: what is told, what a user or a mirror may provide, and what of it is refused."""
+"""Without the network: what is reported, what a user or a mirror may provide, and what of it is refused."""
 
 from contextlib import contextmanager
 
@@ -17,10 +17,10 @@ def test_offline_one_message_has_all_that_is_needed(known, cache):
     known(numbers(NOWHERE))
     with pytest.raises(download.DataError) as caught:
         download.folder("numbers")
-    told = str(caught.value)
+    message = str(caught.value)
     for part in ("numbers.bin", NOWHERE, f"sha256:{sha256(CONTENT)}", str(cache / "downloads" / "numbers.bin")):
-        assert part in told
-    assert "CHRONODE_DATA_MIRROR" in told
+        assert part in message
+    assert "CHRONODE_DATA_MIRROR" in message
 
 
 def test_a_file_put_where_the_message_says_is_used_without_the_network(known, cache):
@@ -43,12 +43,12 @@ def test_what_is_simulated_says_how_to_build_it_and_is_kept(known, cache):
 
 
 @pytest.mark.usefixtures("cache")
-def test_an_unknown_name_is_told_with_the_near_ones():
+def test_an_unknown_name_is_reported_with_similar_ones():
     with pytest.raises(ValueError, match="Did you mean 'mnist'"):
         download.folder("mnits")
 
 
-def test_a_cache_that_cannot_be_written_is_told(known, cache):
+def test_a_cache_that_cannot_be_written_is_reported(known, cache):
     cache.write_text("a file, not a folder")
     known(numbers(NOWHERE))
     with pytest.raises(download.DataError, match="set CHRONODE_DATA"):
@@ -133,7 +133,7 @@ def test_many_files_are_known_by_one_hash(known, mirror):
         download.folder("numbers")
 
 
-def test_a_mirror_that_is_no_folder_is_told(known, monkeypatch, tmp_path):
+def test_a_mirror_that_is_no_folder_is_reported(known, monkeypatch, tmp_path):
     monkeypatch.setenv("CHRONODE_DATA_MIRROR", str(tmp_path / "nothing"))
     known(numbers(NOWHERE))
     with pytest.raises(ValueError, match="CHRONODE_DATA_MIRROR=.*is not a folder"):

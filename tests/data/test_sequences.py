@@ -59,10 +59,10 @@ def test_parts_are_chosen_by_slice_numbers_or_mask(rows):
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"), [([3], "series '3' does not exist"), ([True], "1 entries for 3"), ([0.5], "slice")]
+    ("rows", "message"), [([3], "series '3' does not exist"), ([True], "1 entries for 3"), ([0.5], "slice")]
 )
-def test_a_part_that_is_not_there_is_refused(rows, told):
-    with pytest.raises((IndexError, TypeError), match=told):
+def test_a_part_that_is_not_there_is_refused(rows, message):
+    with pytest.raises((IndexError, TypeError), match=message):
         three()[rows]
 
 
@@ -221,7 +221,7 @@ def test_putting_together_keeps_every_series(one, other):
     np.testing.assert_allclose(both.dt, np.concatenate([one.dt, other.dt * other.clock.scale / one.clock.scale]))
 
 
-def test_putting_together_numbers_classes_anew():
+def test_concatenation_numbers_classes_again():
     both = concat([from_list([[1.0], [2.0]], target=["b", "a"]), from_list([[3.0], [4.0]], target=["c", "b"])])
     assert both.classes == ("a", "b", "c")
     assert both.target.values.tolist() == [1, 0, 2, 1]

@@ -226,10 +226,10 @@ def test_scaling_sees_no_test_value(series, data):
 
 
 def test_scaled_training_values_have_mean_0_and_std_1_without_missing_values_and_padding():
-    dice = np.random.default_rng(0)
-    values = dice.normal(5, 3, size=(20, 30, 2))
-    values[dice.random(values.shape) < 0.3] = nan
-    made = from_numpy(values, order="NTD", lengths=dice.integers(1, 31, 20), target=dice.normal(100, 7, 20))
+    rng = np.random.default_rng(0)
+    values = rng.normal(5, 3, size=(20, 30, 2))
+    values[rng.random(values.shape) < 0.3] = nan
+    made = from_numpy(values, order="NTD", lengths=rng.integers(1, 31, 20), target=rng.normal(100, 7, 20))
     scaler = Scaler.fit(made)
     scaled = scaler.transform(made)
     np.testing.assert_allclose(np.nanmean(scaled.values, axis=0), 0, atol=1e-5)

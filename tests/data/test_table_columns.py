@@ -84,7 +84,7 @@ def test_infinite_values_are_an_error_with_row(value):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"id": "idd"}, "id='idd' is not a column; the columns are 'id', 't', 'x', 'y'. Did you mean 'id'"),
         ({"time": "T"}, "time='T' is not a column"),
@@ -101,8 +101,8 @@ def test_infinite_values_are_an_error_with_row(value):
         ({"dtype": "float16"}, "dtype='float16'"),
     ],
 )
-def test_an_unknown_column_or_option_is_named(options, told):
-    with pytest.raises(ValueError, match=told):
+def test_an_unknown_column_or_option_is_named(options, message):
+    with pytest.raises(ValueError, match=message):
         made(**options)
 
 

@@ -74,7 +74,7 @@ def test_the_kind_of_target_is_found(column, kind):
     assert made(long(y=column)).target.kind == kind
 
 
-def test_many_whole_numbers_are_values_and_few_are_classes_unless_told():
+def test_many_whole_numbers_are_values_and_few_are_classes_unless_specified():
     table = {"x": np.zeros(30), "y": np.arange(30)}
     assert from_wide(table, target="y").target.kind == "value"
     assert len(from_wide(table, target="y", kind="class").classes) == 30

@@ -61,10 +61,10 @@ def test_numbers_keep_their_size_when_their_unit_is_named():
 
 
 @pytest.mark.parametrize(
-    ("unit", "told"), [("fortnight", "not a unit of time"), (3, "use e.g. 'hours'"), ("0 s", "greater than 0")]
+    ("unit", "message"), [("fortnight", "not a unit of time"), (3, "use e.g. 'hours'"), ("0 s", "greater than 0")]
 )
-def test_a_unit_that_cannot_be_is_refused(unit, told):
-    with pytest.raises(ValueError, match=told):
+def test_a_unit_that_cannot_be_is_refused(unit, message):
+    with pytest.raises(ValueError, match=message):
         one(days(0, 2), unit=unit)
 
 
@@ -160,7 +160,7 @@ def test_large_whole_numbers_lose_nothing():
 
 
 @pytest.mark.parametrize(
-    ("times", "told"),
+    ("times", "message"),
     [
         (["2024-01-01", "yesterday"], "t: the time of row 2 cannot be read: 'yesterday'"),
         (["2024-01-01", "2024-02-30"], "row 2 cannot be read: '2024-02-30'"),
@@ -173,8 +173,8 @@ def test_large_whole_numbers_lose_nothing():
         (["", "1"], "row 1 cannot be read: ''"),
     ],
 )
-def test_a_time_that_is_none_is_named_with_its_row(times, told):
-    with pytest.raises(ValueError, match=told):
+def test_a_time_that_is_none_is_named_with_its_row(times, message):
+    with pytest.raises(ValueError, match=message):
         one(times)
 
 

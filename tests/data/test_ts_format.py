@@ -100,7 +100,7 @@ HEAD = "@univariate false\n@dimensions 2\n@classLabel true a b\n@data\n"
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("1,2,3:a\n", "line 1: a .ts file begins with @ lines, not '1,2,3:a'"),
         ("@classLabel true a b\n", "the file has no @data line"),
@@ -120,8 +120,8 @@ HEAD = "@univariate false\n@dimensions 2\n@classLabel true a b\n@data\n"
         ("@classLabel true\n@data\n1:a\n2:a\n", "only one class"),
     ],
 )
-def test_a_malformed_file_is_refused_with_its_line(tmp_path, content, told):
-    with pytest.raises(ValueError, match=told) as caught:
+def test_a_malformed_file_is_refused_with_its_line(tmp_path, content, message):
+    with pytest.raises(ValueError, match=message) as caught:
         read(text(tmp_path, content))
     assert "a.ts" in str(caught.value)
 

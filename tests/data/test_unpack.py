@@ -119,7 +119,7 @@ def test_too_many_files_are_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "a.tar.xz", "x.txt.gz"])
-def test_a_truncated_archive_is_told_as_such(tmp_path, into, name):
+def test_a_truncated_archive_is_reported_as_such(tmp_path, into, name):
     noise = b"".join(hashlib.sha256(str(i).encode()).digest() for i in range(2000))
     whole = {
         "a.zip": lambda: zipped({"x.txt": noise}),

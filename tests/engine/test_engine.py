@@ -28,7 +28,7 @@ def done_by(jobs, engine, **options):
 
 
 @pytest.mark.parametrize("engine", PLACES, ids=str)
-def test_every_job_has_its_result_and_faults_are_told(engine):
+def test_every_job_has_its_result_and_faults_are_reported(engine):
     found = done_by([Square(1), Wrong(2), Square(3), Broken(4), Square(5)], engine)
     assert {key: (done.how, done.result) for key, done in found.items()} == {
         **{"1": ("result", 1), "2": ("fault", None), "3": ("result", 9)},
@@ -138,8 +138,8 @@ if __name__ == "__main__":
 
 def gone(pid):
     """Whether a process has ended; one that nobody has waited for yet is listed as a zombie."""
-    told = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout.strip()
-    return not told or told.startswith("Z")
+    output = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout.strip()
+    return not output or output.startswith("Z")
 
 
 def test_workers_end_with_their_driver(tmp_path):

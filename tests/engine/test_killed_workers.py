@@ -50,8 +50,8 @@ def test_sweep_tries_what_one_process_tries(kill_a_worker, tmp_path):
     assert search.run(3, engine=Engine(workers=1), on_event=listen) == "trials"
     alone = search_in(tmp_path / "here")
     alone.run(3)
-    told = [(trial.number, trial.state, trial.value, trial.settings, trial.epochs) for trial in search.trials()]
-    assert told == [(trial.number, trial.state, trial.value, trial.settings, trial.epochs) for trial in alone.trials()]
+    found = [(trial.number, trial.state, trial.value, trial.settings, trial.epochs) for trial in search.trials()]
+    assert found == [(trial.number, trial.state, trial.value, trial.settings, trial.epochs) for trial in alone.trials()]
     assert judged.count((0, 1)) >= 1
 
 

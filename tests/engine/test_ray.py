@@ -22,7 +22,7 @@ def cluster():
     ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
-    # Ray's workers give way to all other processes unless told otherwise: on a busy machine they would hardly run.
+    # Ray's workers give way to all other processes by default: on a busy machine they would hardly run.
     patched = pytest.MonkeyPatch()
     patched.setenv("RAY_worker_niceness", "0")
 
@@ -51,7 +51,7 @@ def lose_the_worker(cluster):
     assert calls
 
 
-@pytest.mark.slow  # each starts several workers anew, which import torch
+@pytest.mark.slow  # each starts several new workers, which import torch
 def test_reproduce_loses_no_run_and_doubles_none(lose_the_worker, tmp_path):
     ledger = Ledger(tmp_path)
     cells = [cell for cell in find_recipe("mmrnn/table3").cells("smoke") if cell.model in ("mmrnn", "gru-d")]
@@ -63,7 +63,7 @@ def test_reproduce_loses_no_run_and_doubles_none(lose_the_worker, tmp_path):
     assert not missing(cells, ledger)
 
 
-@pytest.mark.slow  # each starts several workers anew, which import torch
+@pytest.mark.slow  # each starts several new workers, which import torch
 def test_compare_has_the_results_of_one_process_and_whole_run_folders(lose_the_worker, tmp_path):
     config = Config.from_dict({**ASKED, "model": {"hidden": 4}})
     there, here = (plan(config, ["gru", "rnn"], 1, tmp_path / place) for place in ("there", "here"))
@@ -106,7 +106,7 @@ def test_backtest_has_the_forecasts_of_one_process(lose_the_worker, tmp_path):
     assert len(list(tmp_path.glob("origin-*.json"))) == 2
 
 
-def test_a_fault_is_told_and_the_others_go_on(cluster, tmp_path):
+def test_a_fault_is_reported_and_the_others_go_on(cluster, tmp_path):
     cells = find_recipe("mmrnn/table3").cells("smoke")
     jobs = missing([cell for cell in cells if cell.model == "mmrnn"], Ledger(tmp_path))
     jobs[0].cell.config["training"]["learning_rate"] = -1.0

@@ -10,9 +10,9 @@ QUICK = {"hidden_size": 6, "epochs": 2, "random_state": 0}
 
 def waves(count=24, channels=2, steps=9, seed=0):
     """Series (n, channels, time) whose mean tells their class."""
-    dice = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     y = np.arange(count) % 2
-    return dice.normal(size=(count, channels, steps)) + y[:, None, None], y
+    return rng.normal(size=(count, channels, steps)) + y[:, None, None], y
 
 
 def even_times():
@@ -30,8 +30,8 @@ def long_frame(X, y, times):
     return pd.DataFrame(rows, columns=["who", "when", "x0", "x1", "label"])
 
 
-def classifier(**told):
-    return SequenceClassifier("gru", **{**QUICK, **told})
+def classifier(**options):
+    return SequenceClassifier("gru", **{**QUICK, **options})
 
 
 def fitted_classifier():

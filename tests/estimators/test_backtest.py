@@ -64,7 +64,7 @@ def test_the_model_is_trained_on_what_comes_before_the_origin():
     assert not hasattr(forecaster, "model_")
 
 
-def test_finished_trainings_are_not_repeated(tmp_path, monkeypatch):
+def test_finished_runs_are_not_repeated(tmp_path, monkeypatch):
     forecaster = SequenceForecaster("gru", horizon=2, **SMALL)
     fits = []
     execute = module.OriginJob.execute
@@ -94,8 +94,10 @@ def test_the_command_writes_a_table_a_page_and_numbers(tmp_path):
     rows = "\n".join(f"{w},{t},{value:.2f}" for w, x in enumerate(saws(2)) for t, value in enumerate(x))
     (tmp_path / "saws.csv").write_text(f"w,t,x\n{rows}\n")
     flags = ("--id", "w", "--time", "t", "--forecast", 3, "--origins", 2, "--no-refit", "--model", "gru")
-    told = chronode("backtest", tmp_path / "saws.csv", *flags, *QUICK, "--epochs", 1, "--output", tmp_path / "out").out
-    assert "seasonal naive (4)" in told and "last value" in told and "2 origins, 2 series, 3 steps ahead" in told
+    output = chronode(
+        "backtest", tmp_path / "saws.csv", *flags, *QUICK, "--epochs", 1, "--output", tmp_path / "out"
+    ).out
+    assert "seasonal naive (4)" in output and "last value" in output and "2 origins, 2 series, 3 steps ahead" in output
     table = list(csv.DictReader((tmp_path / "out/backtest.csv").open()))
     assert len(table) == 2 * 2 * 3 and table[0]["origin"] == "1" and float(table[0]["true"]) == pytest.approx(6.4)
     summary = json.loads((tmp_path / "out/backtest.json").read_text())

@@ -31,7 +31,7 @@ def test_continue_fit_starts_from_the_weights():
 
 def test_ctrl_c_ends_fit_with_what_was_learnt_so_far(monkeypatch):
     fit = base.fit
-    monkeypatch.setattr(base, "fit", lambda *data, **told: replace(fit(*data, **told), stopped="interrupted"))
+    monkeypatch.setattr(base, "fit", lambda *data, **options: replace(fit(*data, **options), stopped="interrupted"))
     X, y = waves()
     clf = classifier()
     with pytest.raises(KeyboardInterrupt):

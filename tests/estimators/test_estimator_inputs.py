@@ -36,8 +36,8 @@ def test_all_kinds_of_input_give_the_same_model_and_answers():
         "list of pandas": ({}, (list(parts), y), {"times": list(times)}),
     }
     chances = {}
-    for name, (told, data, more) in kinds.items():
-        clf = classifier(**told).fit(*data, **more)
+    for name, (options, data, more) in kinds.items():
+        clf = classifier(**options).fit(*data, **more)
         again = (
             {} if isinstance(data[0], (pd.DataFrame, pl.DataFrame, duckdb.DuckDBPyRelation, dict)) else more
         )  # a frame's columns are known
@@ -72,8 +72,8 @@ def test_frames_keep_names_and_types():
 @given(st.permutations(range(8)), st.integers(0, 5))
 @settings(max_examples=15, deadline=None)
 def test_answers_follow_the_order_of_the_series(fitted, order, seed):
-    dice = np.random.default_rng(seed)
-    X = [dice.normal(size=(2, n)) for n in dice.integers(1, 12, size=8)]
+    rng = np.random.default_rng(seed)
+    X = [rng.normal(size=(2, n)) for n in rng.integers(1, 12, size=8)]
     np.testing.assert_allclose(
         fitted.predict_proba([X[i] for i in order]), fitted.predict_proba(X)[list(order)], atol=1e-6
     )

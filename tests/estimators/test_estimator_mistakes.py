@@ -1,4 +1,4 @@
-"""A mistake in the data or the arguments of a classifier is told with its cure."""
+"""A mistake in the data or the arguments of a classifier is reported with its cure."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ SERIES = list(X.transpose(0, 2, 1))
 
 
 @pytest.mark.parametrize(
-    ("told", "data", "more", "match"),
+    ("options", "data", "more", "match"),
     [
         ({}, (X, np.zeros(24)), {}, "only one class"),
         ({}, (X, None), {}, "requires y"),
@@ -41,9 +41,9 @@ SERIES = list(X.transpose(0, 2, 1))
         ({"training": {"accelerator": "gpu"}}, (X, Y), {}, "pass device="),
     ],
 )
-def test_mistakes_are_told(told, data, more, match):
+def test_mistakes_are_reported(options, data, more, match):
     with pytest.raises(ValueError, match=match):
-        classifier(**told).fit(*data, **more)
+        classifier(**options).fit(*data, **more)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
@@ -52,12 +52,12 @@ def test_a_gpu_that_is_not_there():
         classifier(device="cuda").fit(X, Y)
 
 
-def test_an_unknown_setting_of_the_model_is_told():
+def test_an_unknown_setting_of_the_model_is_reported():
     with pytest.raises(TypeError, match=r"no setting 'depht'"):
         classifier(settings={"depht": 3}).fit(X, Y)
 
 
-def test_mistakes_in_a_frame_are_told():
+def test_mistakes_in_a_frame_are_reported():
     frame = long_frame(X, Y, TIMES)
     with pytest.raises(TypeError, match="y must be the name of a column"):
         classifier().fit(frame, Y, id="who")

@@ -142,14 +142,14 @@ def test_cross_validation_by_group_over_sequences():
     times = uneven_times()
     s = from_numpy(X, order="NDT", times=times, target=y)
     groups = np.repeat(np.arange(6), 4)
-    told = cross_val_score(classifier(), s, y, groups=groups, cv=GroupKFold(3))
+    found = cross_val_score(classifier(), s, y, groups=groups, cv=GroupKFold(3))
     rows = [np.flatnonzero(~np.isin(np.arange(24), test)) for _, test in GroupKFold(3).split(X, y, groups)]
     by_hand = []
     for train in rows:
         test = np.setdiff1d(np.arange(24), train)
         clf = classifier().fit(X[train], y[train], times=times[train])
         by_hand.append(clf.score(X[test], y[test], times=times[test]))
-    np.testing.assert_allclose(told, by_hand)
+    np.testing.assert_allclose(found, by_hand)
 
 
 def test_times_are_routed():
@@ -157,8 +157,8 @@ def test_times_are_routed():
     times = [np.cumsum(np.ones(9)) * (1 + i % 3) for i in range(24)]
     with sklearn.config_context(enable_metadata_routing=True):
         clf = classifier().set_fit_request(times=True).set_score_request(times=True)
-        told = cross_val_score(clf, list(X), y, cv=2, params={"times": times}, error_score="raise")
-    assert np.isfinite(told).all()
+        found = cross_val_score(clf, list(X), y, cv=2, params={"times": times}, error_score="raise")
+    assert np.isfinite(found).all()
 
 
 def test_without_a_named_model_there_is_a_linear_start():

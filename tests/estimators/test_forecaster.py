@@ -18,8 +18,8 @@ def lines(count=30, steps=20, seed=0):
     return start + np.array([[2.0], [-3.0]]) * np.arange(steps)
 
 
-def noisy(**told):
-    X = lines(**told)
+def noisy(**options):
+    X = lines(**options)
     return X + np.random.default_rng(9).normal(size=X.shape)
 
 
@@ -30,26 +30,28 @@ def fitted():
 
 def test_lines_go_on_beyond_what_training_saw():
     X = lines(steps=23)
-    told = SequenceForecaster("mmrnn", horizon=3, hidden_size=8, epochs=10, random_state=0).fit(X[..., :20])
-    np.testing.assert_allclose(told.predict(X[..., :20]), X[..., 20:].transpose(0, 2, 1), atol=1)
-    assert told.score(X) > 0.99
+    forecaster = SequenceForecaster("mmrnn", horizon=3, hidden_size=8, epochs=10, random_state=0).fit(X[..., :20])
+    np.testing.assert_allclose(forecaster.predict(X[..., :20]), X[..., 20:].transpose(0, 2, 1), atol=1)
+    assert forecaster.score(X) > 0.99
     far = lines(5, 23, seed=1) + 500
-    np.testing.assert_allclose(told.predict(far[..., :20]), far[..., 20:].transpose(0, 2, 1), atol=3)
+    np.testing.assert_allclose(forecaster.predict(far[..., :20]), far[..., 20:].transpose(0, 2, 1), atol=3)
 
 
 def test_slopes_are_learnt():
-    dice = np.random.default_rng(0)
-    X = dice.uniform(-5, 5, size=(80, 1)) + dice.uniform(-2, 2, size=(80, 1)) * np.arange(14)
-    told = SequenceForecaster("mmrnn", horizon=2, hidden_size=16, epochs=20, batch_size=8, random_state=0).fit(X[:60])
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-5, 5, size=(80, 1)) + rng.uniform(-2, 2, size=(80, 1)) * np.arange(14)
+    forecaster = SequenceForecaster("mmrnn", horizon=2, hidden_size=16, epochs=20, batch_size=8, random_state=0).fit(
+        X[:60]
+    )
     moves = X[60:, 12:] - X[60:, 11:12]
-    found = told.predict(X[60:, :12])[..., 0] - X[60:, 11:12]
+    found = forecaster.predict(X[60:, :12])[..., 0] - X[60:, 11:12]
     assert r2_score(moves, found) > 0.8  # a forecast of no change has less than 0
 
 
 def test_score_holds_back_the_last_steps(fitted):
     X = noisy(seed=2)
-    told, true = fitted.predict(X[..., :-3]), X[..., -3:].transpose(0, 2, 1)
-    by_hand = np.mean([r2_score(true[..., i].ravel(), told[..., i].ravel()) for i in range(2)])
+    found, true = fitted.predict(X[..., :-3]), X[..., -3:].transpose(0, 2, 1)
+    by_hand = np.mean([r2_score(true[..., i].ravel(), found[..., i].ravel()) for i in range(2)])
     assert fitted.score(X) == pytest.approx(by_hand)
     assert fitted.score(X[..., :-3], true) == pytest.approx(by_hand)
     assert len(cross_val_score(fitted, X, cv=2)) == 2
@@ -79,22 +81,26 @@ def test_missing_values_start_from_the_last_seen():
     X = lines()
     X[:, 0, -2:] = np.nan
     X[0, 0] = np.nan
-    told = SequenceForecaster("gru", horizon=1, hidden_size=8, epochs=1, learning_rate=1e-9, random_state=0).fit(X)
-    answers = told.predict(X)
+    forecaster = SequenceForecaster("gru", horizon=1, hidden_size=8, epochs=1, learning_rate=1e-9, random_state=0).fit(
+        X
+    )
+    answers = forecaster.predict(X)
     assert np.isfinite(answers).all()
     # Nothing was learnt, so the forecast is the last value seen, give or take what steps usually change.
     assert np.abs(answers[1:, 0, 0] - X[1:, 0, -3]).max() < 10
     assert np.abs(answers[1:, 0, 1] - X[1:, 1, -1]).max() < 10
-    assert np.isfinite(told.score(X))
+    assert np.isfinite(forecaster.score(X))
 
 
 def test_one_long_series_is_divided_by_time():
     t = np.arange(400)
     wave = np.sin(t / 3)
-    told = SequenceForecaster("mmrnn", horizon=2, window=20, hidden_size=8, epochs=30, batch_size=4, random_state=0)
-    told.fit(pd.DataFrame({"t": t[:380], "wave": wave[:380]}), time="t")
-    assert told.feature_names_in_.tolist() == ["wave"]
-    answer = told.predict(pd.DataFrame({"t": t[:390], "wave": wave[:390]}))
+    forecaster = SequenceForecaster(
+        "mmrnn", horizon=2, window=20, hidden_size=8, epochs=30, batch_size=4, random_state=0
+    )
+    forecaster.fit(pd.DataFrame({"t": t[:380], "wave": wave[:380]}), time="t")
+    assert forecaster.feature_names_in_.tolist() == ["wave"]
+    answer = forecaster.predict(pd.DataFrame({"t": t[:390], "wave": wave[:390]}))
     np.testing.assert_allclose(answer[0, :, 0], wave[390:392], atol=0.2)
     # Too short for a part of its own to validate on: it is validated on what it learns from.
     short = SequenceForecaster("gru", horizon=2, **QUICK).fit([np.arange(4.0)])
@@ -102,15 +108,15 @@ def test_one_long_series_is_divided_by_time():
 
 
 def test_unequal_irregular_series_and_files(tmp_path):
-    dice = np.random.default_rng(0)
-    X = [dice.normal(size=(1, n)) for n in (5, 9, 30, 120)]
-    times = [np.cumsum(dice.uniform(0.5, 2, size=x.shape[1])) for x in X]
-    told = SequenceForecaster("mmrnn", horizon=4, **QUICK).fit(X, times=times)
-    loaded = SequenceForecaster.load(told.save(tmp_path / "f"))
-    assert (loaded.predict(X, times=times) == told.predict(X, times=times)).all()
-    before = told.predict(X, times=times)
-    told.set_params(learning_rate=1e-12).continue_fit(X, times=times, epochs=1)
-    np.testing.assert_allclose(told.predict(X, times=times), before, atol=1e-5)
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(1, n)) for n in (5, 9, 30, 120)]
+    times = [np.cumsum(rng.uniform(0.5, 2, size=x.shape[1])) for x in X]
+    forecaster = SequenceForecaster("mmrnn", horizon=4, **QUICK).fit(X, times=times)
+    loaded = SequenceForecaster.load(forecaster.save(tmp_path / "f"))
+    assert (loaded.predict(X, times=times) == forecaster.predict(X, times=times)).all()
+    before = forecaster.predict(X, times=times)
+    forecaster.set_params(learning_rate=1e-12).continue_fit(X, times=times, epochs=1)
+    np.testing.assert_allclose(forecaster.predict(X, times=times), before, atol=1e-5)
     # These series are noise: only a network alone changes by learning from them.
     alone = SequenceForecaster("mmrnn", horizon=4, start="none", **QUICK).fit(X, times=times)
     before = alone.predict(X, times=times)
@@ -121,15 +127,15 @@ def test_other_units_of_time_give_the_same_forecasts_and_scores():
     X = noisy()[:, :1]
     hours = np.cumsum(np.random.default_rng(3).integers(1, 4, size=(30, 20)), axis=1)
     dates = np.datetime64("2024-01-01T00") + hours.astype("timedelta64[h]")
-    told = SequenceForecaster("mmrnn", horizon=2, **QUICK).fit(X, times=dates)
+    forecaster = SequenceForecaster("mmrnn", horizon=2, **QUICK).fit(X, times=dates)
     days = from_numpy(X, order="NDT", times=dates, unit="days")
-    assert told.clock_.unit == "hour"
-    np.testing.assert_allclose(told.predict(days), told.predict(X, times=dates), atol=1e-3)
-    assert told.score(days) == pytest.approx(told.score(X, times=dates), abs=1e-5)
+    assert forecaster.clock_.unit == "hour"
+    np.testing.assert_allclose(forecaster.predict(days), forecaster.predict(X, times=dates), atol=1e-3)
+    assert forecaster.score(days) == pytest.approx(forecaster.score(X, times=dates), abs=1e-5)
 
 
 @pytest.mark.parametrize(
-    ("told", "X", "match"),
+    ("options", "X", "match"),
     [
         ({"horizon": 30}, lines(), "longer than the horizon of 30"),
         ({"horizon": 0}, lines(), "horizon"),
@@ -137,12 +143,12 @@ def test_other_units_of_time_give_the_same_forecasts_and_scores():
         ({"order": "NTD"}, [np.zeros((2, n)) for n in (5, 6)], "Did you mean order='NDT'"),
     ],
 )
-def test_mistakes_of_a_forecaster_are_told(told, X, match):
+def test_mistakes_of_a_forecaster_are_reported(options, X, match):
     with pytest.raises(ValueError, match=match):
-        SequenceForecaster(**{**QUICK, **told}).fit(X)
+        SequenceForecaster(**{**QUICK, **options}).fit(X)
 
 
-def test_mistakes_in_scoring_are_told(fitted):
+def test_mistakes_in_scoring_are_reported(fitted):
     with pytest.raises(ValueError, match=r"must have shape \(30, 3, 2\)"):
         fitted.score(lines(), np.zeros((30, 2)))
     with pytest.raises(ValueError, match="3 steps, which is not more than the horizon"):

@@ -5,7 +5,7 @@ from chronode.experiments.ledger import Entry, run_hash
 
 def entry(seed=0, recipe="mmrnn/table3", **changes):
     config = {"epochs": 3, "options": {"event": True}}
-    told = {
+    options = {
         "recipe": recipe,
         "model": "mmrnn",
         "task": "bitstream",
@@ -26,4 +26,4 @@ def entry(seed=0, recipe="mmrnn/table3", **changes):
         "peak_memory": 100.0,
         "finished": "2026-01-01T00:00:00Z",
     }
-    return Entry(**(told | changes))
+    return Entry(**(options | changes))

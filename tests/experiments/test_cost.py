@@ -57,6 +57,6 @@ def test_classifiers_of_summaries_have_no_network_to_time():
 
 
 def test_every_table_has_a_plan(tmp_path):
-    told = json.loads(run("reproduce", "--all", "--plan", "--json", "--ledger", str(tmp_path / "results")).stdout)
-    assert {line["recipe"] for line in told} == set(recipes())
-    assert all(line["hours"] > 0 for line in told if line["runs"])
+    output = json.loads(run("reproduce", "--all", "--plan", "--json", "--ledger", str(tmp_path / "results")).stdout)
+    assert {line["recipe"] for line in output} == set(recipes())
+    assert all(line["hours"] > 0 for line in output if line["runs"])

@@ -43,7 +43,7 @@ def test_the_papers_budget_has_the_papers_settings(task, units, tmp_path):
     assert float(layer.cells[-1].delta_t) != 0.1  # its own, not the default
 
 
-def test_what_is_not_known_is_told():
+def test_what_is_not_known_is_reported():
     with pytest.raises(ValueError, match="there is no drawing 'mmrnn/figure11'. Did you mean 'mmrnn/figure1'"):
         find_drawing("mmrnn/figure11")
     with pytest.raises(ValueError, match="budget='all'"):

@@ -71,7 +71,7 @@ def test_processes_that_write_at_once_lose_and_double_nothing(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"seed": "0"}, "seed must be a whole number"),
         ({"seed": 7}, "config_hash does not match"),
@@ -79,9 +79,9 @@ def test_processes_that_write_at_once_lose_and_double_nothing(tmp_path):
         ({"seconds": None}, "seconds must be a number"),
     ],
 )
-def test_a_line_that_is_wrong_is_named(tmp_path, change, told):
+def test_a_line_that_is_wrong_is_named(tmp_path, change, message):
     (tmp_path / "a.jsonl").write_text(json.dumps(asdict(entry()) | change) + "\n")
-    with pytest.raises(ValueError, match=f"a.jsonl, line 1.*{told}"):
+    with pytest.raises(ValueError, match=f"a.jsonl, line 1.*{message}"):
         Ledger(tmp_path).entries()
 
 
@@ -94,7 +94,7 @@ def test_foreign_bytes_are_a_clear_error(tmp_path_factory, junk):
 
 
 def test_a_missing_field_is_named(tmp_path):
-    told = {name: value for name, value in asdict(entry()).items() if name != "commit"}
-    (tmp_path / "a.jsonl").write_text(json.dumps(told) + "\n")
+    content = {name: value for name, value in asdict(entry()).items() if name != "commit"}
+    (tmp_path / "a.jsonl").write_text(json.dumps(content) + "\n")
     with pytest.raises(ValueError, match="commit is missing"):
         Ledger(tmp_path).entries()

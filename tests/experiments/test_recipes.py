@@ -128,7 +128,7 @@ def _figure(label="mmRNN", table="3"):
 
 
 @pytest.mark.parametrize(
-    ("mean", "spread", "told"),
+    ("mean", "spread", "expected"),
     [
         (98.89, None, "within spread"),
         (98.70, None, "within spread"),
@@ -138,8 +138,8 @@ def _figure(label="mmRNN", table="3"):
         (float("nan"), None, "worse"),
     ],
 )
-def test_the_verdict_is_by_the_larger_spread(mean, spread, told):
-    assert verdict(_figure(), mean, spread) == told
+def test_the_verdict_is_by_the_larger_spread(mean, spread, expected):
+    assert verdict(_figure(), mean, spread) == expected
 
 
 def test_less_error_is_better():

@@ -31,10 +31,10 @@ def _jobs(ledger, *models, recipe="mmrnn/table3", column="event"):
 def test_a_table_is_run_compared_written_and_not_run_again(tmp_path):
     folders = ("--ledger", str(tmp_path / "results"), "--output", str(tmp_path / "tables"))
     options = ("--budget", "smoke", "--models", "mmrnn", "--json")
-    told = json.loads(run("reproduce", "mmrnn/table3", *options, *folders).stdout)["mmrnn/table3"]
-    ran = [row for row in told if row["ours"]["seeds"]]
+    output = json.loads(run("reproduce", "mmrnn/table3", *options, *folders).stdout)["mmrnn/table3"]
+    ran = [row for row in output if row["ours"]["seeds"]]
     assert {(row["label"], row["column"]) for row in ran} == {("mmRNN", column) for column in ("dense", "event")}
-    assert all(row["verdict"] == "not run" for row in told if row not in ran)
+    assert all(row["verdict"] == "not run" for row in output if row not in ran)
     assert all(30 < row["ours"]["mean"] < 80 for row in ran)
     assert "| event | mmRNN | 98.89 ± 0.26 (n = 5) |" in (tmp_path / "tables" / "mmrnn-table3-smoke.md").read_text()
     assert (tmp_path / "tables" / "mmrnn-table3-smoke.png").read_bytes().startswith(b"\x89PNG")
@@ -80,7 +80,7 @@ def test_a_killed_worker_loses_its_run_only(tmp_path):
     assert [entry.model for entry in ledger.entries()] == [other.cell.model]
 
 
-def test_a_fault_of_one_run_is_told_and_the_others_go_on(tmp_path):
+def test_a_fault_of_one_run_is_reported_and_the_others_go_on(tmp_path):
     ledger = Ledger(tmp_path)
     good, bad = _jobs(ledger, "mmrnn", "lstm-dt")
     bad.cell.config["training"]["learning_rate"] = -1.0
@@ -134,9 +134,9 @@ def test_a_training_that_diverged_is_a_result_and_one_without_memory_is_not(erro
 
 def test_the_plan_tells_runs_and_hours(tmp_path):
     folders = ("--ledger", str(tmp_path / "results"))
-    (told,) = json.loads(run("reproduce", "mmrnn/table3", "--plan", "--json", *folders).stdout)
-    assert told["runs"] == 3 * 28
-    assert 0 < told["hours"] < 100
+    (output,) = json.loads(run("reproduce", "mmrnn/table3", "--plan", "--json", *folders).stdout)
+    assert output["runs"] == 3 * 28
+    assert 0 < output["hours"] < 100
 
 
 def test_the_list_names_the_recipes():
@@ -145,13 +145,13 @@ def test_the_list_names_the_recipes():
 
 
 def test_a_figure_is_drawn(tmp_path):
-    told = run("reproduce", "irnn/figure2", "--budget", "smoke", "--output", str(tmp_path)).stdout
-    assert "irnn/figure2" in told
+    output = run("reproduce", "irnn/figure2", "--budget", "smoke", "--output", str(tmp_path)).stdout
+    assert "irnn/figure2" in output
     assert list(tmp_path.rglob("*.png"))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (("mmrnn/table33",), "Did you mean 'mmrnn/table3'"),
         ((), "pass a recipe"),
@@ -161,8 +161,8 @@ def test_a_figure_is_drawn(tmp_path):
         (("mmrnn/table3", "--models", "mmrnn,lstm-d"), "Did you mean 'lstm-dt'"),
     ],
 )
-def test_a_mistake_is_named(arguments, told):
-    assert told in run("reproduce", *arguments, code=2).stderr
+def test_a_mistake_is_named(arguments, expected):
+    assert expected in run("reproduce", *arguments, code=2).stderr
 
 
 def test_the_page_of_results_holds_what_the_ledger_holds(tmp_path):
@@ -183,9 +183,9 @@ def test_a_run_that_two_budgets_share_is_shown_once(tmp_path):
     )
     assert shared  # the laptop's budget is the first of the paper's seeds
     cell = find_recipe("mmrnn/table4").cells("laptop")[0]
-    told = {"recipe": cell.recipe, "config": cell.config, "config_hash": shared.pop(), "seed": 0, "budget": "laptop"}
+    options = {"recipe": cell.recipe, "config": cell.config, "config_hash": shared.pop(), "seed": 0, "budget": "laptop"}
     ledger = Ledger(tmp_path / "results")
-    ledger.append(entry(**told, model=cell.model, task=cell.task, machine={"cpu": "one", "cores": 2}))
+    ledger.append(entry(**options, model=cell.model, task=cell.task, machine={"cpu": "one", "cores": 2}))
     assert render(ledger, tmp_path / "RESULTS.md", tmp_path / "results") == 1
     page = (tmp_path / "RESULTS.md").read_text()
     assert "unicornn/figure2" not in page
@@ -209,9 +209,9 @@ def test_settings_that_differ_from_the_papers_are_listed(tmp_path):
     for cell in recipe.cells("laptop")[:2]:
         about = {"model": cell.model, "task": cell.task, "config": cell.config, "config_hash": cell.hashes()[0]}
         ledger.append(entry(recipe=cell.recipe, **about))
-    told = differences(recipe, compare(recipe, "laptop", ledger))
+    found = differences(recipe, compare(recipe, "laptop", ledger))
     schedule = "schedule cosine, which the paper does not give"
-    assert told == ["batch_size 128 instead of 256", "clip 1 instead of 0", schedule]
+    assert found == ["batch_size 128 instead of 256", "clip 1 instead of 0", schedule]
 
 
 def test_worse_numbers_have_a_reason_or_are_listed_as_not_examined(tmp_path):
@@ -252,7 +252,7 @@ def test_figures_that_were_drawn_are_shown(tmp_path):
     assert "`chronode reproduce mmrnn/table2 --output results/figures`" in page
 
 
-def test_job_is_told_in_words(tmp_path):
+def test_a_job_is_described_in_words(tmp_path):
     (job,) = _jobs(Ledger(tmp_path), "mmrnn")
     assert str(job) == "mmrnn/table3 event mmRNN, seed 0"
     assert isinstance(job, TableJob)

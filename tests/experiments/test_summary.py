@@ -17,11 +17,11 @@ from chronode.training import Objective
 
 def ragged(seed, count=60):
     """Series of unequal length with holes; the second class has larger values in the first channel."""
-    dice = np.random.default_rng(seed)
-    labels = dice.integers(0, 2, count)
-    series = [dice.normal([3.0 * label, 0.0, 0.0], size=(dice.integers(1, 9), 3)) for label in labels]
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, count)
+    series = [rng.normal([3.0 * label, 0.0, 0.0], size=(rng.integers(1, 9), 3)) for label in labels]
     for values in series:
-        values[dice.random(values.shape) < 0.4] = np.nan
+        values[rng.random(values.shape) < 0.4] = np.nan
         values[:, 2] = np.nan
     return from_list(series, target=labels, classes=["no", "yes"])
 
@@ -32,14 +32,14 @@ def test_summaries_are_numpys(seed):
     s = ragged(seed, 7)
     found = summaries(s).reshape(7, 3, len(STATISTICS))
     for row, series in zip(found, s, strict=True):
-        for channel, told in enumerate(row):
+        for channel, result in enumerate(row):
             seen = series.values[:, channel][~np.isnan(series.values[:, channel])].astype(float)
-            assert told[-1] == len(seen)
+            assert result[-1] == len(seen)
             if len(seen):
                 wanted = [seen[0], seen[-1], seen.mean(), seen.std(), seen.min(), seen.max()]
-                np.testing.assert_allclose(told[:-1], wanted, rtol=1e-5, atol=1e-6)
+                np.testing.assert_allclose(result[:-1], wanted, rtol=1e-5, atol=1e-6)
             else:
-                assert np.isnan(told[:-1]).all()
+                assert np.isnan(result[:-1]).all()
 
 
 @pytest.fixture

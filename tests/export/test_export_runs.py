@@ -21,8 +21,8 @@ def vitals(tmp_path_factory):
 
 
 def trained(folder, vitals, *options):
-    told = ["--id", "patient", "--time", "charted_at", "--epochs", 2, *QUICK]
-    chronode("train", vitals, *told, *options, "-o", folder / "run")
+    usual = ["--id", "patient", "--time", "charted_at", "--epochs", 2, *QUICK]
+    chronode("train", vitals, *usual, *options, "-o", folder / "run")
     return folder / "run"
 
 
@@ -90,7 +90,7 @@ def test_numbers_of_one_plain_channel(tmp_path):
 
 
 @needs_compiler
-def test_an_export_does_not_overwrite_a_folder_unless_told_to(tmp_path, vitals):
+def test_an_export_does_not_overwrite_a_folder_unless_asked_to(tmp_path, vitals):
     run, folder = trained(tmp_path, vitals, *CASES["classes"]), tmp_path / "device"
     chronode("export", run, "-o", folder)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}

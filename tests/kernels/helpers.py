@@ -11,14 +11,14 @@ TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
 def batch(layer, size, steps, dtype, seed=0, ragged=True):
     """x, dt (zeros included), lengths (or None) and a state for `layer`, all but lengths wanting gradients."""
-    dice = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
 
     def normal(*shape):
-        return torch.randn(shape, dtype=dtype, generator=dice)
+        return torch.randn(shape, dtype=dtype, generator=rng)
 
     x = normal(size, steps, layer.input_size)
-    dt = torch.rand(size, steps, dtype=dtype, generator=dice) * (torch.rand(size, steps, generator=dice) > 0.2)
-    lengths = torch.randint(1, steps + 1, (size,), generator=dice) if ragged else None
+    dt = torch.rand(size, steps, dtype=dtype, generator=rng) * (torch.rand(size, steps, generator=rng) > 0.2)
+    lengths = torch.randint(1, steps + 1, (size,), generator=rng) if ragged else None
     state = tuple(normal(*part.shape).requires_grad_() for part in layer.initial_state(size))
     return x.requires_grad_(), dt.requires_grad_(), lengths, state
 

@@ -1,4 +1,4 @@
-"""No argument, however wrong, makes a native kernel read or write out of bounds, whoever calls it.
+"""No argument, however wrong, makes a native kernel read or write out of bounds, even if it is called directly.
 
 Every C function is called with each of its arguments spoilt in turn. A check that is missing may crash the process, so
 this happens in children; under AddressSanitizer it may not even read too far.

@@ -130,5 +130,5 @@ def advice():
 
 
 def test_training_says_which_batch_size_to_try():
-    told = in_child("from test_memory import advice\nprint(advice())", **EXACT)
-    assert told.startswith("MemoryError") and "try batch_size=8 (it is 16)" in told
+    found = in_child("from test_memory import advice\nprint(advice())", **EXACT)
+    assert found.startswith("MemoryError") and "try batch_size=8 (it is 16)" in found

@@ -13,9 +13,9 @@ def make(name, input_size=3, hidden_size=5, dtype=torch.float64, **settings):
 
 
 def readings(count, *shape, dtype=torch.float64):
-    dice = torch.Generator().manual_seed(3)
-    gaps = (torch.rand(count, generator=dice) * 2).tolist()
-    return list(zip(torch.randn(count, *shape, 3, dtype=dtype, generator=dice), gaps, strict=True))
+    rng = torch.Generator().manual_seed(3)
+    gaps = (torch.rand(count, generator=rng) * 2).tolist()
+    return list(zip(torch.randn(count, *shape, 3, dtype=dtype, generator=rng), gaps, strict=True))
 
 
 REFUSED = [

@@ -31,8 +31,8 @@ def refused(error, parts, call):
     message = str(caught.value)
     missing = [part for part in parts if part not in message]
     assert not missing, f"{missing} not in: {message}"
-    told = message.replace("or None to start from the initial state", "")
-    assert not re.search(r"\b(None|object at)\b", told), message
+    error_text = message.replace("or None to start from the initial state", "")
+    assert not re.search(r"\b(None|object at)\b", error_text), message
 
 
 # ---- what is called: id -> (arguments of forward, error, what its message says) ----------------------------------

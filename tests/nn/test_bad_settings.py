@@ -167,7 +167,7 @@ def test_unknown_backend(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("saved", "own", "told"),
+    ("saved", "own", "message"),
     [
         ({"steps": 5}, {}, "saved with steps=5, but this layer has steps=4"),
         ({"num_layers": 2}, {"num_layers": 3}, "saved with num_layers=2, but this layer has num_layers=3"),
@@ -178,7 +178,7 @@ def test_unknown_backend(monkeypatch):
         ),
     ],
 )
-def test_weights_of_other_settings_are_refused(saved, own, told):
+def test_weights_of_other_settings_are_refused(saved, own, message):
     weights = chronode.create("mmrnn", 3, 4, **saved).state_dict()
-    with pytest.raises(ValueError, match="these weights belong to a layer with other settings: .*" + told):
+    with pytest.raises(ValueError, match="these weights belong to a layer with other settings: .*" + message):
         chronode.create("mmrnn", 3, 4, **own).load_state_dict(weights)

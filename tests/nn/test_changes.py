@@ -50,9 +50,9 @@ def make(name, num_layers=2, cell_class=None, **settings):
 
 def call():
     """x, dt and lengths; the first row is full, so that it can be run on its own."""
-    dice = torch.Generator().manual_seed(0)
-    x = torch.randn(3, 5, 3, dtype=torch.float64, generator=dice)
-    return x, torch.rand(3, 5, dtype=torch.float64, generator=dice), torch.tensor([5, 2, 4])
+    rng = torch.Generator().manual_seed(0)
+    x = torch.randn(3, 5, 3, dtype=torch.float64, generator=rng)
+    return x, torch.rand(3, 5, dtype=torch.float64, generator=rng), torch.tensor([5, 2, 4])
 
 
 def assert_runs_as_written(layer, differs_from=None):
@@ -279,7 +279,7 @@ def weights(layer):
 
 
 def trained_once(layer):
-    """Its output after a step of gradient descent that it took in training, so that every weight is made anew."""
+    """Its output after a step of gradient descent that it took in training, so that every weight is made again."""
     x, dt, lengths = call()
     optimiser = torch.optim.SGD(layer.parameters(), lr=1e-3)
     for _ in range(2):
@@ -358,7 +358,7 @@ def test_spectral_norm_trains(name):
 
 
 def test_the_driver_asks_for_itself():
-    """Whoever runs a cell without a layer gets the same answer."""
+    """A cell that runs without a layer gives the same result."""
     cell = make("lstm").cells[0]
     x, dt = torch.randn(4, 2, 3).double(), torch.ones(4, 2, 1).double()
     cell.register_forward_hook(doubled_output)

@@ -40,8 +40,8 @@ def test_ncde(interpolation):
 
 def test_the_splines_oracle_is_a_hermite_spline():
     """Without the limit, the slopes that the oracle uses are SciPy's."""
-    dice = np.random.default_rng(0)
-    x, dt = dice.normal(size=(6, 2)), dice.uniform(0.5, 2, 6)
+    rng = np.random.default_rng(0)
+    x, dt = rng.normal(size=(6, 2)), rng.uniform(0.5, 2, 6)
     t = np.cumsum(dt)
     backward = np.diff(x, axis=0) / dt[1:, None]
     spline = CubicHermiteSpline(t, x, np.concatenate([backward[:1], backward]))

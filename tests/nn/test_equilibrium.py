@@ -141,8 +141,8 @@ def test_initialisation():
 def test_an_untrained_network_does_not_expand(name, activation, recurrent, size, seed):
     """‖∂h'/∂h‖ ≤ 1 everywhere: two states never move apart."""
     cell = make(name, 2, 12, seed=seed, noise=0, activation=activation, recurrent=recurrent).cells[0]
-    dice = torch.Generator().manual_seed(seed)
-    x, h = (scale * torch.randn(1, n, generator=dice).double() for scale, n in ((1.0, 2), (size, 12)))
+    rng = torch.Generator().manual_seed(seed)
+    x, h = (scale * torch.randn(1, n, generator=rng).double() for scale, n in ((1.0, 2), (size, 12)))
     assert norm(jacobian(lambda h: cell(cell.project(x), (h,), None)[0], h)[0, :, 0]) <= 1 + 1e-9
 
 
@@ -173,9 +173,9 @@ def contracting(seed, **options):
     """A smooth cell with ‖PU‖ < γ, an input projected by it, and a previous state."""
     settings = {"recurrent": "full", "activation": "tanh", "solver": "equilibrium", "tolerance": 1e-12} | options
     cell = make("irnn", 2, 4, seed=seed, noise=0, **settings).cells[0]
-    dice = torch.Generator().manual_seed(seed)
-    x = cell.project(3 * torch.randn(1, 2, generator=dice, dtype=torch.float64)).detach()
-    return cell, x, torch.randn(1, 4, generator=dice, dtype=torch.float64)
+    rng = torch.Generator().manual_seed(seed)
+    x = cell.project(3 * torch.randn(1, 2, generator=rng, dtype=torch.float64)).detach()
+    return cell, x, torch.randn(1, 4, generator=rng, dtype=torch.float64)
 
 
 def one_step(cell, x):

@@ -223,8 +223,8 @@ def largest_conductance(p):
 @given(st.sampled_from(FORMS), st.integers(0, 999), st.sampled_from([1e-3, 1.0, 1e3, 1e6]))
 def test_theorem_1_time_constants(form, seed, size):
     cell = make("ltc", 2, 4, seed=seed, noise=1.0, form=form).cells[0]
-    dice = torch.Generator().manual_seed(seed)
-    x, v = size * torch.randn(3, 2, generator=dice).double(), torch.randn(3, 4, generator=dice).double()
+    rng = torch.Generator().manual_seed(seed)
+    x, v = size * torch.randn(3, 2, generator=rng).double(), torch.randn(3, 4, generator=rng).double()
     tau, p = array(cell.time_constants(x, (v,))), parameters(cell)
     if form == "dense":
         longest, shortest = p["tau"], p["tau"] / (1 + p["tau"])  # a neuron's f is below W = 1
@@ -263,9 +263,9 @@ def state_range(cell):
 def test_theorem_2_state(kind, seed, size, longest, unfolds):
     form, activation = kind
     layer = make("ltc", 2, 4, seed=seed, noise=1.0, form=form, activation=activation, unfolds=unfolds)
-    dice = torch.Generator().manual_seed(seed)
-    x = size * torch.randn(3, 8, 2, generator=dice).double()
-    y = array(layer(x, dt=longest * torch.rand(3, 8, generator=dice).double())[0])
+    rng = torch.Generator().manual_seed(seed)
+    x = size * torch.randn(3, 8, 2, generator=rng).double()
+    y = array(layer(x, dt=longest * torch.rand(3, 8, generator=rng).double())[0])
     low, high = state_range(layer.cells[0])
     assert (low - 1e-12 <= y).all() and (y <= high + 1e-12).all()
 
@@ -274,8 +274,8 @@ def test_theorem_2_state(kind, seed, size, longest, unfolds):
 @given(st.sampled_from(FORMS), st.sampled_from(["fused", "euler", "rk4"]), st.integers(0, 999))
 def test_no_time_no_change(form, solver, seed):
     cell = make("ltc", 2, 4, seed=seed, form=form, solver=solver).cells[0]
-    dice = torch.Generator().manual_seed(seed)
-    x, v = 1e3 * torch.randn(3, 2, generator=dice).double(), torch.randn(3, 4, generator=dice).double()
+    rng = torch.Generator().manual_seed(seed)
+    x, v = 1e3 * torch.randn(3, 2, generator=rng).double(), torch.randn(3, 4, generator=rng).double()
     assert torch.equal(cell(x, (v,), torch.zeros(3, 1).double())[1][0], v)
 
 

@@ -21,8 +21,8 @@ def forward_fill(x, observed, dt):
 
 
 def data(seed=0):
-    dice = np.random.default_rng(seed)
-    return dice.normal(size=(6, 3)), dice.random((6, 3)) < 0.5, dice.random(6)
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(6, 3)), rng.random((6, 3)) < 0.5, rng.random(6)
 
 
 def test_forward_fill_steps():

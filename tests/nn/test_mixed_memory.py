@@ -231,11 +231,11 @@ def gradient_norms(name, lengths, seeds=3, gain=1.0, **options):
         with torch.no_grad():
             for parameter in layer.parameters():
                 parameter *= gain
-        dice = torch.Generator().manual_seed(seed)
+        rng = torch.Generator().manual_seed(seed)
         row = []
         for length in lengths:
-            x = torch.randn(1, length, 1, generator=dice, dtype=torch.float64)
-            dt = torch.rand(1, length, generator=dice, dtype=torch.float64)
+            x = torch.randn(1, length, 1, generator=rng, dtype=torch.float64)
+            dt = torch.rand(1, length, generator=rng, dtype=torch.float64)
             rest = layer.initial_state(1)[1:]
 
             def final(s, x=x, dt=dt, rest=rest, layer=layer):

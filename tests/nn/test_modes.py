@@ -20,8 +20,8 @@ def make(name, dtype=torch.float64, **settings):
 
 
 def batch(*sizes, dtype=torch.float64):
-    dice = torch.Generator().manual_seed(1)
-    return torch.randn(*sizes, 3, dtype=dtype, generator=dice), torch.rand(*sizes, dtype=dtype, generator=dice) + 0.1
+    rng = torch.Generator().manual_seed(1)
+    return torch.randn(*sizes, 3, dtype=dtype, generator=rng), torch.rand(*sizes, dtype=dtype, generator=rng) + 0.1
 
 
 def loss_of(layer):

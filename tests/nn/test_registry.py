@@ -116,7 +116,7 @@ def test_asking_for_facts_leaves_the_random_numbers_alone():
 
 
 @pytest.mark.parametrize(("name", "near"), [("ltcc", "'ltc'"), ("lstmdt", "'lstm-dt'"), ("UniCORNN", "'unicornn'")])
-def test_an_unknown_name_is_told_its_neighbours(name, near):
+def test_an_unknown_name_is_reported_with_similar_ones(name, near):
     with pytest.raises(ValueError, match=f"there is no model '{name}'. Did you mean .*{near}.*chronode models"):
         chronode.create(name, 3, 4)
 

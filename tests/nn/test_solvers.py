@@ -28,8 +28,8 @@ def pendulum(h):
 
 
 def batch(size=5, seed=0):
-    dice = np.random.default_rng(seed)
-    return dice.normal(size=(size, 2)), dice.uniform(0.1, 4, (size, 1))
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(size, 2)), rng.uniform(0.1, 4, (size, 1))
 
 
 def tensors(*arrays):

@@ -125,8 +125,8 @@ def test_inverse_in_single_precision_over_the_length_of_eigenworms():
 @given(st.floats(0.01, 1.0), st.floats(0, 20), st.floats(0, 5), st.integers(0, 1000))
 def test_one_step_back(delta, alpha, dt, seed):
     cell = make("unicornn", seed=seed, noise=1.0, delta_t=delta, alpha=alpha).cells[0]
-    dice = torch.Generator().manual_seed(seed)
-    x, y, z = (torch.randn(2, 3, generator=dice, dtype=torch.float64) for _ in range(3))
+    rng = torch.Generator().manual_seed(seed)
+    x, y, z = (torch.randn(2, 3, generator=rng, dtype=torch.float64) for _ in range(3))
     dts = torch.full((2, 1), dt, dtype=torch.float64)
     after = [part.detach() for part in cell(x, (y, z), dts)[1]]
     p = layer_parameters(cell, 2)
@@ -201,9 +201,9 @@ def test_bounds_c1(alpha, seed, size, num_layers):
 def test_gradient_bound_12(alpha, seed, num_layers):
     steps, delta = 50, 1 / 50
     layer = make("unicornn", 2, 4, num_layers, seed=seed, noise=1.0, delta_t=delta, alpha=alpha)
-    dice = torch.Generator().manual_seed(seed)
-    x = 2 * torch.rand(1, steps, 2, generator=dice).double() - 1
-    target = 2 * torch.rand(1, steps, 4, generator=dice).double() - 1
+    rng = torch.Generator().manual_seed(seed)
+    x = 2 * torch.rand(1, steps, 2, generator=rng).double() - 1
+    target = 2 * torch.rand(1, steps, 4, generator=rng).double() - 1
     (0.5 * (layer(x)[0] - target).square().sum(-1).mean()).backward()
     beta, strength = max(1 + 2 * alpha, 4 * alpha**2), max(2, float(layer.cells[-1].w.detach().abs().max()) + alpha)
     gamma, growth = strength + strength**2 / 2, 1 + 2 * beta  # T = 1

@@ -85,7 +85,7 @@ def test_the_default_dtype_changes_the_type_of_a_mask_not_the_wiring(kind):
         assert (a.dtype, b.dtype) == (torch.float32, torch.float64) and torch.equal(a.double(), b)
 
 
-def test_wiring_leaves_the_global_dice_alone():
+def test_wiring_leaves_the_global_generator_alone():
     torch.manual_seed(0)
     expected = torch.rand(3)
     torch.manual_seed(0)

@@ -10,8 +10,8 @@ from chronode.search import Comparison, RunResult, Trial
 
 
 def results(model, scores, curve=(0.2, 0.3)):
-    told = [{"accuracy": score, "loss": 1 - score} for score in scores]
-    return [RunResult(model, seed, f"runs/{model}", "accuracy", test, curve) for seed, test in enumerate(told)]
+    found = [{"accuracy": score, "loss": 1 - score} for score in scores]
+    return [RunResult(model, seed, f"runs/{model}", "accuracy", test, curve) for seed, test in enumerate(found)]
 
 
 def test_a_comparison_with_runs_of_different_length_gaps_and_many_models(tmp_path):

@@ -14,8 +14,8 @@ from chronode.training import TrainingStopped
 
 def trained(folder, data, *, hidden=4, epochs=2, model="gru", **training):
     """A run with its page."""
-    told = {"model": model, "hidden": hidden}
-    config = {"data": data, "model": told, "training": {"epochs": epochs, "batch_size": 8, **training}}
+    options = {"model": model, "hidden": hidden}
+    config = {"data": data, "model": options, "training": {"epochs": epochs, "batch_size": 8, **training}}
     run = train_run(Config.from_dict(config), folder / "run", draw=draw_run).run
     return run, (run.path / "report.html").read_text(encoding="utf-8")
 

@@ -40,7 +40,7 @@ def columns(rows, names=NAMES):
     return {name: [row[name] for row in rows] for name in names}
 
 
-def told(stream, rows):
+def observe_rows(stream, rows):
     """The answers of observe_many."""
     return stream.observe_many([r["patient"] for r in rows], [r["charted_at"] for r in rows], columns(rows))
 
@@ -52,7 +52,7 @@ def test_the_last_answer_of_each_id_is_that_of_predict(home, trained):
     rows = events(home / "new.csv")
     one, many = Stream(home / "run"), package.Stream(trained)
     answers = {row["patient"]: one.observe(row["patient"], row["charted_at"], values(row)) for row in rows}
-    told(many, rows)
+    observe_rows(many, rows)
     for row in table(chronode("predict", home / "run", home / "new.csv").out):
         for answer in (answers[row["patient"]], many.predict(row["patient"])):
             assert answer["outcome"] == row["outcome"]
@@ -113,7 +113,7 @@ def test_a_linear_start_is_that_of_predict_on_the_rows_so_far(home, summed, tmp_
     rows = events(home / "new.csv")
     stream, whole = Stream(summed), Stream(summed)
     answers = [stream.observe(row["patient"], row["charted_at"], values(row)) for row in rows]
-    many = told(whole, rows)
+    many = observe_rows(whole, rows)
     np.testing.assert_allclose([a["p_ill"] for a in answers], [v[0] for v in many.values], atol=1e-6)
     for count in (5, 20, len(rows)):
         text = "\n".join(",".join(row.values()) for row in rows[:count])
@@ -127,9 +127,9 @@ def test_a_linear_start_is_that_of_predict_on_the_rows_so_far(home, summed, tmp_
 def test_a_linear_start_is_saved_bit_for_bit(home, summed, tmp_path):
     rows = events(home / "new.csv")
     stream, loaded = Stream(summed), Stream(summed)
-    told(stream, rows[:20])
+    observe_rows(stream, rows[:20])
     loaded.load(stream.save(tmp_path / "a.state"))
-    found, wanted = (np.stack(told(one, rows[20:]).values) for one in (loaded, stream))
+    found, wanted = (np.stack(observe_rows(one, rows[20:]).values) for one in (loaded, stream))
     np.testing.assert_array_equal(found, wanted)
     (at,) = {row["patient"] for row in rows[-1:]}
     assert stream.predict(at, at="2024-02-01 00:00") != stream.predict(at)
@@ -156,11 +156,11 @@ def test_any_micro_batches_give_the_same_answers(home, trained, cuts, seed):
     order = np.random.default_rng(seed).permutation([row["patient"] for row in rows])
     queues = {name: [row for row in rows if row["patient"] == name] for name in set(order)}
     rows = [queues[name].pop(0) for name in order]
-    whole = np.stack(told(Stream(trained), rows).values)
+    whole = np.stack(observe_rows(Stream(trained), rows).values)
     stream, found, start = Stream(trained), [], 0
     while start < len(rows):
         size = cuts[len(found) % len(cuts)]
-        found.append(np.stack(told(stream, rows[start : start + size]).values))
+        found.append(np.stack(observe_rows(stream, rows[start : start + size]).values))
         start += size
     np.testing.assert_allclose(np.concatenate(found), whole, atol=1e-6)
 
@@ -170,7 +170,7 @@ def test_an_array_of_values(home, trained):
     array = np.array([[float(row[name] or "nan") for name in NAMES] for row in rows])
     ids, times = [row["patient"] for row in rows], [row["charted_at"] for row in rows]
     got = Stream(trained).observe_many(ids, times, array)
-    np.testing.assert_array_equal(np.stack(got.values), np.stack(told(Stream(trained), rows).values))
+    np.testing.assert_array_equal(np.stack(got.values), np.stack(observe_rows(Stream(trained), rows).values))
     assert got.ids.tolist() == ids and got.classes == ("ill", "well")
     with pytest.raises(ValueError, match=r"values has shape \(8, 1\), expected \(8, 2\)"):
         Stream(trained).observe_many(ids, times, array[:, :1])
@@ -272,13 +272,13 @@ def test_save_and_load_bit_for_bit(home, trained, tmp_path):
     rows = events(home / "new.csv")
     first, second = rows[: len(rows) // 2], rows[len(rows) // 2 :]
     stream = Stream(trained)
-    told(stream, first)
+    observe_rows(stream, first)
     path = stream.save(tmp_path / "a.state")
     loaded = Stream(trained)
-    told(loaded, second[:3])  # what was there is replaced
+    observe_rows(loaded, second[:3])  # what was there is replaced
     loaded.load(path)
     assert loaded.counts == stream.counts and len(loaded) == len(stream)
-    ours, theirs = (np.stack(told(each, second).values) for each in (stream, loaded))
+    ours, theirs = (np.stack(observe_rows(each, second).values) for each in (stream, loaded))
     assert (ours == theirs).all()
     ours, theirs = (load_file(each.save(tmp_path / "b.state")) for each in (stream, loaded))
     assert ours.keys() == theirs.keys() and all(ours[name].equal(theirs[name]) for name in ours)
@@ -302,7 +302,7 @@ def test_damaged_states_are_refused(home, trained, tmp_path, change, match):
     from safetensors import safe_open
 
     stream = Stream(trained)
-    told(stream, events(home / "new.csv")[:9])
+    observe_rows(stream, events(home / "new.csv")[:9])
     path = stream.save(tmp_path / "a.state")
     with safe_open(path, "pt") as file:
         metadata = dict(file.metadata())
@@ -325,7 +325,7 @@ def test_many_ids(wave):
     stream.observe_many(ids[::2], np.full(count // 2, 7.0), x[::2])
     assert len(stream) == count // 2 and stream.counts.dropped == count // 2
     again = np.stack(stream.observe_many(ids[1::2], np.full(count // 2, 7.0), x[1::2]).values)
-    np.testing.assert_allclose(again, first[1::2], atol=1e-6)  # begun anew
+    np.testing.assert_allclose(again, first[1::2], atol=1e-6)  # it started again
 
 
 def test_it_is_public():

@@ -1,4 +1,4 @@
-"""`chronode stream`: lines of events in, lines of predictions out; what is wrong is told, and the rest goes on."""
+"""`chronode stream`: lines of events in, lines of predictions out; what is wrong is reported, and the rest goes on."""
 
 import json
 import os

@@ -15,16 +15,16 @@ def lines_of(segment):
 
 def write(folder, activities=(1, 2, 19), segments=(1, 4)):
     """A few segments of all eight persons; gives them by name."""
-    dice, told = np.random.default_rng(0), {}
+    rng, found = np.random.default_rng(0), {}
     for activity in activities:
         for person in range(1, 9):
             for segment in segments:
                 name = f"a{activity:02d}/p{person}/s{segment:02d}"
-                told[name] = dice.normal(person, 1, (125, 45)).round(4)
+                found[name] = rng.normal(person, 1, (125, 45)).round(4)
                 file = folder / "data" / f"{name}.txt"
                 file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(lines_of(told[name]))
-    return told
+                file.write_text(lines_of(found[name]))
+    return found
 
 
 @pytest.fixture
@@ -34,21 +34,21 @@ def files(tmp_path, monkeypatch):
 
 
 def test_segments_keep_their_place(files):
-    folder, told = files
+    folder, found = files
     segments = dsa.read(folder)
-    assert segments.ids.tolist() == sorted(told)
+    assert segments.ids.tolist() == sorted(found)
     for segment in segments:
-        np.testing.assert_allclose(segment.values, told[segment.id], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(segment.values, found[segment.id], rtol=1e-5, atol=1e-6)
         assert segment.group == int(segment.id[5]) and segment.target == int(segment.id[1:3]) - 1
     assert len(dsa.CHANNELS) == 45 and dsa.CHANNELS[9] == "right arm acceleration x"
 
 
 def test_clean_parts_share_no_person(files):
-    _, told = files
+    _, found = files
     parts = find_task("dsa-19").load()
     groups = [set(part.groups.tolist()) for part in (parts.train, parts.valid, parts.test)]
     assert groups[2] == {5, 6, 7, 8} and groups[0] | groups[1] == {1, 2, 3, 4} and len(groups[1]) == 1
-    own = np.concatenate([segment for name, segment in told.items() if int(name[5]) in groups[0]])
+    own = np.concatenate([segment for name, segment in found.items() if int(name[5]) in groups[0]])
     np.testing.assert_allclose(parts.scaler.mean, own.mean(0), rtol=1e-4)
     np.testing.assert_allclose(parts.scaler.std, own.std(0), rtol=1e-4)
     runs_a_batch(parts)
@@ -62,17 +62,17 @@ def test_halves_of_the_papers(files):
 
 
 def test_files_without_a_last_line_end_and_with_empty_lines_are_read(files):
-    folder, told = files
+    folder, found = files
     file = folder / "data/a02/p3/s04.txt"
-    for text in (lines_of(told["a02/p3/s04"])[:-1], "\n" + lines_of(told["a02/p3/s04"])):
+    for text in (lines_of(found["a02/p3/s04"])[:-1], "\n" + lines_of(found["a02/p3/s04"])):
         file.write_text(text)
         segments = dsa.read(folder)
         row = segments.ids.tolist().index("a02/p3/s04")
-        np.testing.assert_allclose(segments[row].values, told["a02/p3/s04"], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(segments[row].values, found["a02/p3/s04"], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (lambda text: text.replace(",", ",x", 1), r"p3/s04.txt, line 1: 'x.*' is not a valid 'torso acceleration y'"),
         (lambda text: text + text, r"p3/s04.txt has 250 lines instead of 125"),
@@ -80,11 +80,11 @@ def test_files_without_a_last_line_end_and_with_empty_lines_are_read(files):
         (lambda text: "", r"p3/s04.txt: the file is empty"),
     ],
 )
-def test_a_wrong_segment_is_named(files, change, told):
+def test_a_wrong_segment_is_named(files, change, message):
     folder, _ = files
     file = folder / "data/a02/p3/s04.txt"
     file.write_text(change(file.read_text()))
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         dsa.read(folder)
 
 
@@ -100,9 +100,9 @@ def test_what_is_no_data_set(tmp_path):
 
 
 def test_a_damaged_file_is_read_or_named(tmp_path):
-    told = write(tmp_path, activities=(1,), segments=(1,))
+    found = write(tmp_path, activities=(1,), segments=(1,))
     file = tmp_path / "data/a01/p2/s01.txt"
-    survives_damage(lines_of(told["a01/p2/s01"]), file, lambda: dsa.read(tmp_path), examples=30)
+    survives_damage(lines_of(found["a01/p2/s01"]), file, lambda: dsa.read(tmp_path), examples=30)
 
 
 @pytest.mark.slow

@@ -13,10 +13,10 @@ STORIES = {name: (1000 * i, 70 + 15 * i) for i, name in enumerate(gesture.FILES)
 
 def small_file(start, rows):
     """A story; the first feature holds the number of the row."""
-    dice = np.random.default_rng(start)
+    rng = np.random.default_rng(start)
     lines = [",".join([*gesture.FEATURES, "Phase"])]
     for row in range(start, start + rows):
-        lines.append(",".join([str(row), *(f"{x:.4f}" for x in dice.normal(size=31)), "DPSHR"[row % 5]]))
+        lines.append(",".join([str(row), *(f"{x:.4f}" for x in rng.normal(size=31)), "DPSHR"[row % 5]]))
     return "\r\n".join(lines) + "\r\n"
 
 

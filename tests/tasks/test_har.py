@@ -17,21 +17,21 @@ def lines_of(matrix):
 
 def write(folder, each=6):
     """Small files of the publisher's format; gives signals (N, 128, 9), features, activities and subjects by part."""
-    dice, told = np.random.default_rng(0), {}
+    rng, found = np.random.default_rng(0), {}
     for part, subjects in SUBJECTS.items():
         root = folder / har.FOLDER / part
         (root / "Inertial Signals").mkdir(parents=True, exist_ok=True)
         subject = np.repeat(subjects, each)
         activity = np.arange(len(subject)) % 6 + 1
-        signals = dice.normal(subject[:, None, None], 1, (len(subject), 128, 9))
-        features = dice.uniform(-1, 1, (len(subject), 561))
+        signals = rng.normal(subject[:, None, None], 1, (len(subject), 128, 9))
+        features = rng.uniform(-1, 1, (len(subject), 561))
         for i, name in enumerate(har.SIGNALS):
             (root / "Inertial Signals" / f"{name}_{part}.txt").write_text(lines_of(signals[:, :, i]))
         (root / f"X_{part}.txt").write_text(lines_of(features))
         (root / f"y_{part}.txt").write_text("".join(f"{x}\n" for x in activity))
         (root / f"subject_{part}.txt").write_text("".join(f"{x}\n" for x in subject))
-        told[part] = signals, features, activity, subject
-    return told
+        found[part] = signals, features, activity, subject
+    return found
 
 
 @pytest.fixture
@@ -47,8 +47,8 @@ def test_two_classes():
 
 
 def test_windows_of_nine_signals(files):
-    folder, told = files
-    signals, _, activity, subject = told["train"]
+    folder, found = files
+    signals, _, activity, subject = found["train"]
     windows = har.read(folder, "train")
     np.testing.assert_allclose(windows.batch().x, signals, rtol=1e-5, atol=1e-6)
     assert (windows.target.values == activity - 1).all() and (windows.groups == subject).all()
@@ -57,12 +57,12 @@ def test_windows_of_nine_signals(files):
 
 @pytest.mark.parametrize("name", ["har", "har-2"])
 def test_clean_parts_share_no_subject(files, name):
-    _, told = files
+    _, found = files
     parts = find_task(name).load()
     groups = [set(part.groups.tolist()) for part in (parts.train, parts.valid, parts.test)]
     assert groups[0] | groups[1] == set(SUBJECTS["train"]) and groups[2] == set(SUBJECTS["test"])
     assert not groups[0] & groups[1] and groups[1]
-    signals, _, _, subject = told["train"]
+    signals, _, _, subject = found["train"]
     own = signals[np.isin(subject, list(groups[0]))].reshape(-1, 9)
     np.testing.assert_allclose(parts.scaler.mean, own.mean(0), rtol=1e-5)
     np.testing.assert_allclose(parts.scaler.std, own.std(0), rtol=1e-5)
@@ -80,37 +80,37 @@ def test_scaling_sees_no_test_window(files):
 
 
 def test_har_of_the_papers_holds_out_subjects_and_scales_by_the_others(files):
-    _, told = files
+    _, found = files
     parts = find_task("har-2").load("paper")
-    assert len(parts.train) + len(parts.valid) == len(told["train"][0]) and len(parts.test) == len(told["test"][0])
+    assert len(parts.train) + len(parts.valid) == len(found["train"][0]) and len(parts.test) == len(found["test"][0])
     assert not set(parts.train.groups) & set(parts.valid.groups)
-    own = told["train"][0][np.isin(told["train"][3], parts.train.groups)]
+    own = found["train"][0][np.isin(found["train"][3], parts.train.groups)]
     flat = own.reshape(-1, 9)
     np.testing.assert_allclose(parts.train.batch().x, (own - flat.mean(0)) / flat.std(0), atol=1e-4)
 
 
 def test_features_of_ltc(files):
     folder, _ = files
-    told = write(folder, each=20)
+    found = write(folder, each=20)
     parts = find_task("har").load("paper", features="handmade")
-    rows = len(told["train"][0])
+    rows = len(found["train"][0])
     train, valid, _ = shuffled_starts(range_starts(rows, 16, 1), 893429, test=0.0)
     for part, own in ((parts.train, train), (parts.valid, valid)):
-        same_windows(part, told["train"][1], told["train"][2] - 1, own, 16)
-    same_windows(parts.test, told["test"][1], told["test"][2] - 1, range_starts(40, 16, 8), 16)
+        same_windows(part, found["train"][1], found["train"][2] - 1, own, 16)
+    same_windows(parts.test, found["test"][1], found["test"][2] - 1, range_starts(40, 16, 8), 16)
 
 
 def test_features_by_subject(files):
     folder, _ = files
-    told = write(folder, each=20)
+    found = write(folder, each=20)
     parts = find_task("har").load(features="handmade")
     assert len(parts.train) + len(parts.valid) == 7 * 5 and len(parts.test) == 2
     assert not set(parts.train.groups) & set(parts.valid.groups)
-    own = told["train"][1][np.isin(told["train"][3], parts.train.groups)]
+    own = found["train"][1][np.isin(found["train"][3], parts.train.groups)]
     np.testing.assert_allclose(parts.scaler.mean, own.mean(0), rtol=1e-4, atol=1e-6)
 
 
-def test_missing_features_are_told(files):
+def test_missing_features_are_reported(files):
     folder, _ = files
     (folder / har.FOLDER / "train" / "X_train.txt").unlink()
     with pytest.raises(ValueError, match=r"X_train.txt is missing: features='handmade' needs it"):
@@ -118,7 +118,7 @@ def test_missing_features_are_told(files):
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "message"),
     [
         ("y_train.txt", "7\n" * 42, r"y_train.txt, line 1: 7 is not a whole number from 1 to 6"),
         ("y_train.txt", "1\n" * 41, r"subject_train.txt has 42 rows, y_train.txt has 41"),
@@ -130,17 +130,17 @@ def test_missing_features_are_told(files):
         ),
     ],
 )
-def test_wrong_files_are_told(files, name, text, told):
+def test_wrong_files_are_reported(files, name, text, message):
     folder, _ = files
     (folder / har.FOLDER / "train" / name).write_text(text)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         har.read(folder, "train")
 
 
 def test_a_damaged_file_is_read_or_named(files):
-    folder, told = files
+    folder, found = files
     file = folder / har.FOLDER / "test" / "Inertial Signals" / "total_acc_z_test.txt"
-    survives_damage(lines_of(told["test"][0][:, :, 8]), file, lambda: har.read(folder, "test"))
+    survives_damage(lines_of(found["test"][0][:, :, 8]), file, lambda: har.read(folder, "test"))
 
 
 def test_the_real_windows():

@@ -17,9 +17,9 @@ from chronode.training import Objective
 def worms(tmp_path, monkeypatch):
     """Sixty worms in the archive's two files; the first value of each is its number."""
     (tmp_path / "eigenworms").mkdir()
-    dice = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for name, numbers in (("TRAIN", np.arange(30)), ("TEST", np.arange(30, 60))):
-        values = dice.normal(size=(30, 20, 6))
+        values = rng.normal(size=(30, 20, 6))
         values[:, 0, 0] = numbers
         s = from_numpy(values, order="NTD", target=numbers % 5, classes=list("12345"))
         write_ts(s, tmp_path / "eigenworms" / f"EigenWorms_{name}.ts")
@@ -50,7 +50,7 @@ def test_clean_parts_have_all_mutants(worms):
         assert np.bincount(parts.test.target.values, minlength=5).min() >= 1
 
 
-def test_a_missing_file_is_told(worms):
+def test_a_missing_file_is_reported(worms):
     (worms / "EigenWorms_TEST.ts").unlink()
     with pytest.raises(ValueError, match="EigenWorms_TEST.ts not found"):
         find_task("eigenworms").load()
@@ -76,12 +76,12 @@ def write_recording(top, number, signals, numerics):
 @pytest.fixture
 def recordings(tmp_path, monkeypatch):
     """Seven recordings of 40 s, whose windows begin at 0, 3 and 6 s; the readings count seconds."""
-    top, dice = tmp_path / "bidmc" / "bidmc_csv", np.random.default_rng(0)
+    top, rng = tmp_path / "bidmc" / "bidmc_csv", np.random.default_rng(0)
     for number in range(1, 8):
         numerics = np.stack([100 * number + np.arange(41.0), np.arange(41.0)], axis=1)
         if number == 2:
             numerics[:33, 1] = np.nan  # the first window has no breaths
-        write_recording(top, number, dice.normal(number, 1, (5001, 2)), numerics)
+        write_recording(top, number, rng.normal(number, 1, (5001, 2)), numerics)
     monkeypatch.setattr(bidmc, "folder", lambda name: tmp_path / name)
     return top
 

@@ -119,15 +119,15 @@ def test_all_cifar_batches_need_no_note_and_none_is_an_error(tmp_path):
 
 def by_hand(image, close):
     """Events of one image as mmRNN's code finds them, pixel by pixel; `close` adds the end of the last run."""
-    told, last, elapsed = [], None, 0
+    found, last, elapsed = [], None, 0
     for pixel in image.ravel().tolist():
         elapsed += 1
         bit = int(pixel > 128)
         if bit != last:
-            told.append((bit, elapsed))
+            found.append((bit, elapsed))
             elapsed = 0
         last = bit
-    return [*told, (last, elapsed)] if close and elapsed else told
+    return [*found, (last, elapsed)] if close and elapsed else found
 
 
 @pytest.mark.parametrize("close", [True, False])

@@ -15,12 +15,12 @@ FILES = {"datatraining": (1000, 400), "datatest": (0, 100), "datatest2": (3000, 
 
 def small_file(start, rows):
     """Minutes, a second more or less; the first feature holds the number of the row."""
-    dice = np.random.default_rng(start)
+    rng = np.random.default_rng(start)
     lines = ['"date","Temperature","Humidity","Light","CO2","HumidityRatio","Occupancy"']
     for row in range(start, start + rows):
         when = datetime(2015, 2, 2) + timedelta(seconds=60 * row - row % 2)
         lines.append(
-            f'"{row}","{when:%Y-%m-%d %H:%M:%S}",{row},{dice.normal()},0,{dice.normal()},0.5,{int(row % 3 == 0)}'
+            f'"{row}","{when:%Y-%m-%d %H:%M:%S}",{row},{rng.normal()},0,{rng.normal()},0.5,{int(row % 3 == 0)}'
         )
     return "\n".join(lines) + "\n"
 

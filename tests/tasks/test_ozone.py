@@ -15,9 +15,9 @@ ROWS = 600
 
 def small_file(rows=ROWS):
     """Days, of which two are missing after the 50th; the first feature holds the number of the row."""
-    dice, day, lines = np.random.default_rng(0), datetime(1998, 1, 1), []
+    rng, day, lines = np.random.default_rng(0), datetime(1998, 1, 1), []
     for row in range(rows):
-        cells = [f"{x:.2f}" if x < 2 else "?" for x in dice.normal(size=71)]
+        cells = [f"{x:.2f}" if x < 2 else "?" for x in rng.normal(size=71)]
         lines.append(",".join([f"{day.month}/{day.day}/{day.year}", str(row), *cells, f"{int(row % 9 == 0)}."]))
         day += timedelta(days=3 if row == 50 else 1)
     return "\n".join(lines)

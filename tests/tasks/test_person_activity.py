@@ -26,15 +26,15 @@ CLASS_MAP = {
 
 def made_up(lengths=(200, 150, 170), seed=0):
     """Rows of recordings A01, A02, ...; x is the number of the row."""
-    dice = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     rows, count = [], 0
     for i, length in enumerate(lengths):
         tick = FIRST_TICK + 10**10 * i
         for _ in range(length):
-            tag, activity = dice.choice(list(TAGS)), dice.choice(list(ACTIVITIES))
-            place = f"{count},{dice.normal():.6f},{dice.normal():.6f}"
+            tag, activity = rng.choice(list(TAGS)), rng.choice(list(ACTIVITIES))
+            place = f"{count},{rng.normal():.6f},{rng.normal():.6f}"
             rows.append(f"A{i + 1:02d},{tag},{tick},27.05.2009 12:03:25:128,{place},{activity}")
-            tick += int(dice.integers(20_000, 900_000))
+            tick += int(rng.integers(20_000, 900_000))
             count += 1
     return rows
 
@@ -149,17 +149,19 @@ def test_latent_odes_windows(folder):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("010-000-024-033", "010-000-024-034", r"is not a valid 'tag'; expected one of"),
         ("walking", "wading", r"'wading' is not a valid 'activity'"),
         (str(FIRST_TICK), "soon", r"line 1: 'soon' is not a valid 'ticks'"),
     ],
 )
-def test_what_the_file_cannot_hold(folder, old, new, told):
+def test_what_the_file_cannot_hold(folder, old, new, message):
     file = folder / person_activity.FILE
     file.write_text(file.read_text().replace(old, new, 1))
-    with pytest.raises(ValueError, match=rf"ConfLongDemo_JSI.txt, line \d+: .*{told}" if "line" not in told else told):
+    with pytest.raises(
+        ValueError, match=rf"ConfLongDemo_JSI.txt, line \d+: .*{message}" if "line" not in message else message
+    ):
         read(folder)
     with pytest.raises(ValueError, match="features='lode' is not supported"):
         find_task("person-activity").load(features="lode")

@@ -93,7 +93,7 @@ def test_training_stays_alone_decide_bounds_and_scale(folder):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("01:30", "01:75", r"7.txt, line 10: '01:75' is not a time from 00:00 to 48:00"),
         ("48:00", "48:01", r"7.txt, line 11: '48:01' is not a time"),
@@ -104,12 +104,12 @@ def test_training_stays_alone_decide_bounds_and_scale(folder):
         ("Time,Parameter", "Minute,Parameter", r"7.txt, line 1: expected 'Time,Parameter,Value' followed by readings"),
     ],
 )
-def test_a_wrong_line_is_named(folder, old, new, told):
+def test_a_wrong_line_is_named(folder, old, new, message):
     file = folder / "set-a" / "7.txt"
     text = file.read_text()
     assert old in text
     file.write_text(text.replace(old, new))
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         read(folder, "a")
 
 

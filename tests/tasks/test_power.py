@@ -13,10 +13,10 @@ ROWS = 600
 
 def small_file(rows=ROWS):
     """Minutes, of which 100 to 169 and 300 are missing; the first feature holds the number of the row."""
-    dice = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     lines = ["Date;Time;" + ";".join((power.TARGET, *power.FEATURES))]
     for row in range(rows):
-        numbers = [f"{row / 100}", str(row), *(f"{x:.3f}" for x in dice.normal(size=5))]
+        numbers = [f"{row / 100}", str(row), *(f"{x:.3f}" for x in rng.normal(size=5))]
         gone = row in range(100, 170) or row == 300
         lines.append(f"16/12/2006;17:24:00;{'?;?;?;?;?;?;' if gone else ';'.join(numbers)}")
     return "\r\n".join(lines) + "\r\n"

@@ -1,4 +1,4 @@
-"""Reviews of films and of places: read from the publishers' files, divided, told in symbols."""
+"""Reviews of films and of places: read from the publishers' files, divided, encoded as symbols."""
 
 import numpy as np
 import pytest
@@ -8,10 +8,10 @@ from chronode.tasks import find_task, imdb, yelp
 from chronode.tasks._text import Numbering, Review, as_symbols, encoded
 
 
-def test_reviews_are_clipped_and_told_in_symbols():
+def test_reviews_are_clipped_and_encoded_as_symbols():
     numbering = Numbering()
-    told = encoded([Review("p", 1, "A b c d"), Review("q", 0, "e a")], numbering, ["x", "y"], "mood", longest=3)
-    s = as_symbols(told, numbering, ("<unk>", "c", "a"))
+    found = encoded([Review("p", 1, "A b c d"), Review("q", 0, "e a")], numbering, ["x", "y"], "mood", longest=3)
+    s = as_symbols(found, numbering, ("<unk>", "c", "a"))
     assert s.base_values.dtype == np.int32
     assert [series.values[:, 0].tolist() for series in s] == [[2, 0, 1], [0, 2]]
     assert s.batch().x[..., 0].tolist() == [[2, 0, 1], [0, 2, 0]]
@@ -46,8 +46,8 @@ def test_reviews_come_from_their_folders(films):
     words = parts.train.categories["word"]
     for part in (parts.train, parts.valid, parts.test):
         for series in part:
-            told = [words[symbol] for symbol in series.values[:, 0]]
-            assert told[1] == {0: "bad", 1: "good"}[int(series.target)]
+            found = [words[symbol] for symbol in series.values[:, 0]]
+            assert found[1] == {0: "bad", 1: "good"}[int(series.target)]
             assert f"/{part.classes[int(series.target)]}/" in series.id
     assert "testonly" not in words
     assert [words[symbol] for symbol in parts.test[0].values[:, 0]] == ["a", "bad", "film", ".", "<unk>"]
@@ -74,20 +74,20 @@ def test_another_seed_gives_another_validation_part(films):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("11_7.txt", b" \n ", "11_7.txt: the review has no words"),
         ("12_7.txt", b"good\nfilm \xe9\n", "12_7.txt, line 2: this is not UTF-8"),
         ("film.txt", b"good", "film.txt: expected a file name such as ID_RATING"),
     ],
 )
-def test_bad_reviews_are_refused_with_their_file(films, name, content, told):
+def test_bad_reviews_are_refused_with_their_file(films, name, content, message):
     (films / "train" / "pos" / name).write_bytes(content)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         find_task("imdb").load()
 
 
-def test_a_missing_folder_is_told(films):
+def test_a_missing_folder_is_reported(films):
     for file in (films / "test" / "neg").iterdir():
         file.unlink()
     with pytest.raises(ValueError, match="neg: no reviews found"):

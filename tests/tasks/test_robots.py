@@ -54,7 +54,7 @@ def test_the_authors_traces():
 
 
 @pytest.mark.parametrize(
-    ("trace", "told"),
+    ("trace", "message"),
     [
         (np.zeros((10, 16)), r"at least two frames of 17 numbers, got shape \(10, 16\)"),
         (np.zeros((1, 17)), r"got shape \(1, 17\)"),
@@ -64,13 +64,13 @@ def test_the_authors_traces():
         (np.array([[{}] * 17] * 5), "not a valid .npy file of numbers"),
     ],
 )
-def test_bad_traces_are_refused_with_their_file(traces, trace, told):
+def test_bad_traces_are_refused_with_their_file(traces, trace, message):
     np.save(traces / "trace_0007.npy", trace, allow_pickle=True)
-    with pytest.raises(ValueError, match=f"trace_0007.npy: .*{told}"):
+    with pytest.raises(ValueError, match=f"trace_0007.npy: .*{message}"):
         find_task("half-cheetah").load()
 
 
-def test_missing_traces_are_told_with_the_cure(traces):
+def test_missing_traces_are_reported_with_the_cure(traces):
     (traces / "trace_0024.npy").unlink()
     with pytest.raises(ValueError, match="trace_0024.npy: no such roll-out; run `chronode data fetch half_cheet"):
         find_task("half-cheetah").load()
@@ -119,7 +119,7 @@ def test_scripted_walks_have_the_tasks_sizes():
     gaps = parts.train.batch(range(400)).dt
     assert gaps.min() >= 0
     assert 1.05 < gaps.mean() < 1.15  # a tenth of the frames is missing
-    # A window goes on where the one before it ended.
+    # A window starts where the previous one ended.
     ends, starts = parts.train[0].times[-1], parts.train[1].times[0]
     assert parts.train[1].dt[0] == starts - ends
 
@@ -131,7 +131,7 @@ def test_the_seed_draws_what_is_dropped():
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"drop": 1.0}, "drop must be less than 1"),
         ({"source": "real"}, "source='real' is not supported"),
@@ -140,8 +140,8 @@ def test_the_seed_draws_what_is_dropped():
         ({"age": 2}, "walker2d has no option 'age'"),
     ],
 )
-def test_bad_options_are_told(options, told):
-    with pytest.raises(ValueError, match=told):
+def test_bad_options_are_reported(options, message):
+    with pytest.raises(ValueError, match=message):
         find_task("walker2d").load(**options)
 
 

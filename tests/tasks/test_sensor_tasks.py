@@ -9,7 +9,7 @@ NAMES = ("person-activity", "har", "har-2", "gesture", "occupancy", "traffic", "
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_both_protocols_are_told_and_the_leak_is_named(name):
+def test_both_protocols_are_described_and_the_leak_is_named(name):
     protocols = find_task(name).protocols
     assert set(protocols) == {"clean", "paper"}
     assert "Leak" not in protocols["clean"]

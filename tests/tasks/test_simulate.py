@@ -130,7 +130,7 @@ def test_a_folder_of_something_else_is_refused(built, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "told"),
+    ("name", "options", "message"),
     [
         ("walker", {}, "name='walker' is not supported.*'walker2d'"),
         ("walker2d", {"steps": 1}, "steps must be at least"),
@@ -139,8 +139,8 @@ def test_a_folder_of_something_else_is_refused(built, tmp_path):
         ("walker2d", {"seed": -1}, "seed must be at least 0"),
     ],
 )
-def test_bad_settings_are_told_before_anything_is_written(tmp_path, name, options, told):
-    with pytest.raises(ValueError, match=told):
+def test_bad_settings_are_reported_before_anything_is_written(tmp_path, name, options, message):
+    with pytest.raises(ValueError, match=message):
         build(name, output=tmp_path, **options)
     assert not list(tmp_path.iterdir())
 

@@ -169,7 +169,7 @@ def test_the_seed_draws_silences_and_words(sounds):
     assert one != other
 
 
-def test_what_is_missing_is_told(sounds):
+def test_what_is_missing_is_reported(sounds):
     (sounds / "testing_list.txt").write_text("yes/dd44_nohash_0.wav\nyes/ee55_nohash_0.wav\n")
     with pytest.raises(ValueError, match="testing_list.txt, line 2: file 'yes/ee55"):
         find_task("google-30").load()
@@ -181,7 +181,7 @@ def test_what_is_missing_is_told(sounds):
         find_task("google-30").load()
 
 
-def test_noise_too_short_for_every_part_is_told(sounds):
+def test_noise_too_short_for_every_part_is_reported(sounds):
     write_wave(sounds / NOISE / "hiss.wav", np.zeros(3 * RATE))
     with pytest.raises(ValueError, match="hiss.wav: too short: the valid part needs a full second"):
         find_task("google-12").load()

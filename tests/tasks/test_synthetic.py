@@ -28,7 +28,7 @@ SMALL = {"train": 6, "valid": 3, "test": 4}
 SHORT = {"lorenz96": {"length": 60}}
 
 
-def dice(seed=0):
+def new_rng(seed=0):
     return np.random.default_rng(seed)
 
 
@@ -65,7 +65,7 @@ def test_default_parts_have_the_promised_sizes(name):
 
 
 @pytest.mark.parametrize("name", SYNTHETIC)
-def test_seeds_and_parts_have_dice_of_their_own(name):
+def test_seeds_and_parts_have_generators_of_their_own(name):
     task = find_task(name)
     equal = {"train": 5, "valid": 5, "test": 5, **SHORT.get(name, {})}
     one, again, other = task.load(seed=1, **equal), task.load(seed=1, **equal), task.load(seed=2, **equal)
@@ -97,7 +97,7 @@ def test_a_part_without_series_is_refused(name, part):
 
 @given(st.integers(2, 60), st.integers(0, 1000))
 def test_adding_marks_one_number_in_each_half_and_adds_them(length, seed):
-    batch = adding(20, dice(seed), length=length).batch()
+    batch = adding(20, new_rng(seed), length=length).batch()
     value, marker = batch.x[..., 0].double(), batch.x[..., 1]
     assert (marker[:, : length // 2].sum(1) == 1).all()
     assert (marker[:, length // 2 :].sum(1) == 1).all()
@@ -108,12 +108,12 @@ def test_adding_marks_one_number_in_each_half_and_adds_them(length, seed):
 
 
 def test_every_place_can_be_marked():
-    marked = adding(500, dice(), length=9).batch().x[..., 1].sum(0)
+    marked = adding(500, new_rng(), length=9).batch().x[..., 1].sum(0)
     assert (marked > 0).all()
 
 
 def test_saying_one_has_the_naive_error():
-    sums = adding(40_000, dice(), length=4).batch().target
+    sums = adding(40_000, new_rng(), length=4).batch().target
     assert ((sums - 1) ** 2).mean().item() == pytest.approx(NAIVE, rel=0.02)
     assert pytest.approx(0.167, abs=5e-4) == NAIVE
 
@@ -123,7 +123,7 @@ def test_saying_one_has_the_naive_error():
 
 @given(st.integers(1, 40), st.integers(0, 1000))
 def test_copy_series_are_as_the_paper_describes_them(length, seed):
-    series = copying(3, dice(seed), length=length)
+    series = copying(3, new_rng(seed), length=length)
     assert (series.values.sum(1) == 1).all()
     for one in series:
         seen, wanted = one.values.argmax(1).tolist(), one.target.tolist()
@@ -135,7 +135,7 @@ def test_copy_series_are_as_the_paper_describes_them(length, seed):
 
 @pytest.mark.parametrize("length", [200, 500])
 def test_the_memoryless_baseline_is_the_cross_entropy_of_its_strategy(length):
-    batch = copying(16, dice(), length=length).batch()
+    batch = copying(16, new_rng(), length=length).batch()
     logits = torch.full((16, length + 20, 10), -100.0)
     logits[:, :-10, 8] = 0
     logits[:, -10:, :8] = 0
@@ -159,14 +159,14 @@ def exact(start, force, times):
 
 
 def test_calm_trajectories_are_those_of_scipy():
-    start = 0.4 + dice().random((2, 5))
+    start = 0.4 + new_rng().random((2, 5))
     expected = exact(start, 0.9, 0.01 * np.arange(2000))
     assert np.abs(trajectory(start, 0.9, 2000) - expected).max() < 1e-8
 
 
 def test_every_step_of_chaotic_trajectories_is_that_of_scipy():
     # Whole trajectories part, however good the rule is: chaos makes much of the least error.
-    (path,) = trajectory(7.5 + dice().random((1, 5)), 8.0, 2000)
+    (path,) = trajectory(7.5 + new_rng().random((1, 5)), 8.0, 2000)
     after = exact(path[:-1], 8.0, np.array([0, 0.01]))[:, 1]
     assert np.abs(path[1:] - after).max() < 2e-5
 
@@ -184,7 +184,7 @@ def test_the_constant_state_rests(width, force):
 
 
 def test_the_force_makes_chaos():
-    start = 0.5 * dice().random(5) + np.arange(5)
+    start = 0.5 * new_rng().random(5) + np.arange(5)
     ends = {force: trajectory(np.stack([start, start + 1e-6]), force, 2000)[:, -1] for force in (0.9, 8.0)}
     assert np.abs(np.diff(ends[0.9], axis=0)).max() < 1e-6
     assert np.abs(np.diff(ends[8.0], axis=0)).max() > 1e-4
@@ -192,7 +192,7 @@ def test_the_force_makes_chaos():
 
 @pytest.mark.parametrize("ahead", [1, 25])
 def test_the_target_is_a_later_state(ahead):
-    batch = lorenz96(3, dice(), length=100, ahead=ahead).batch()
+    batch = lorenz96(3, new_rng(), length=100, ahead=ahead).batch()
     assert batch.x.shape == batch.target.shape == (3, 100, 5)
     assert batch.x[:, ahead:].equal(batch.target[:, :-ahead])
     assert ((batch.x[:, 0] - 8).abs() <= 0.5).all()

@@ -114,7 +114,7 @@ def stars(path):
 
 
 @pytest.mark.parametrize(
-    ("read", "content", "told"),
+    ("read", "content", "message"),
     [
         (vectors, b"the 1 2 3\nfilm 1 2\n", "line 2: expected a word and 3 numbers"),
         (vectors, b"the 1 2 x\n", "line 1: could not convert"),
@@ -128,10 +128,10 @@ def stars(path):
         (stars, b'"5"," "\n', "train/1: the review has no words"),
     ],
 )
-def test_bad_lines_are_refused(tmp_path, read, content, told):
+def test_bad_lines_are_refused(tmp_path, read, content, message):
     path = tmp_path / "train.txt"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         read(path)
 
 

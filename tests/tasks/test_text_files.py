@@ -29,7 +29,7 @@ def test_a_table_is_read_by_kind(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("0.5", "half", r"table.csv, line 2: 'half' is not a valid 'level'"),
         ("0.5", "inf", r"line 2: inf is not a valid 'level': it must be finite"),
@@ -41,14 +41,16 @@ def test_a_table_is_read_by_kind(tmp_path):
         ("11:00:00", "25:00:00", r"line 3: '2024-01-01 25:00:00' is not a valid 'when'"),
     ],
 )
-def test_a_wrong_cell_is_told_with_its_line(tmp_path, old, new, told):
-    with pytest.raises(ValueError, match=told):
+def test_a_wrong_cell_is_reported_with_its_line(tmp_path, old, new, message):
+    with pytest.raises(ValueError, match=message):
         read_table(written(tmp_path, GOOD.replace(old, new)), COLUMNS, missing="?")
 
 
-@pytest.mark.parametrize(("text", "told"), [("", "empty"), (" \n\n", "empty"), ("when,count,level,state\n", "table")])
-def test_a_table_without_rows_is_refused(tmp_path, text, told):
-    with pytest.raises(ValueError, match=rf"table.csv.*{told}"):
+@pytest.mark.parametrize(
+    ("text", "message"), [("", "empty"), (" \n\n", "empty"), ("when,count,level,state\n", "table")]
+)
+def test_a_table_without_rows_is_refused(tmp_path, text, message):
+    with pytest.raises(ValueError, match=rf"table.csv.*{message}"):
         read_table(written(tmp_path, text), COLUMNS)
 
 
@@ -59,7 +61,7 @@ def test_a_file_that_is_not_there(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("1 2\n3\n", "line 2: 1 number instead of 2"),
         ("1 2\n3 4 5\n", "line 2: 3 numbers instead of 2"),
@@ -69,8 +71,8 @@ def test_a_file_that_is_not_there(tmp_path):
         ("1\n2\n", "line 1: 1 number instead of 2"),
     ],
 )
-def test_a_wrong_matrix_is_told_with_its_line(tmp_path, text, told):
-    with pytest.raises(ValueError, match=f"table.csv, {told}"):
+def test_a_wrong_matrix_is_reported_with_its_line(tmp_path, text, message):
+    with pytest.raises(ValueError, match=f"table.csv, {message}"):
         read_matrix(written(tmp_path, text), 2)
 
 

@@ -22,7 +22,7 @@ ASKED = {
 
 
 def counted(monkeypatch):
-    """Counts how often series are loaded, networks are built and trainings are checked."""
+    """Counts how often series are loaded, networks are built and runs are checked."""
     counts = dict.fromkeys(("load", "build", "check"), 0)
 
     def counting(name, function):

@@ -213,8 +213,8 @@ FLAGS = ("--target", "y", "--id", "id", "--time", "t", "--epochs", 2, "--budget"
 )
 def test_command_line_and_estimator_give_the_same_numbers(tmp_path, rows, judged, regression):
     frame = table_of(tmp_path / "a.csv", rows, regression=regression)
-    told = chronode("train", tmp_path / "a.csv", *FLAGS, "-o", tmp_path / "run").out
-    assert f"race, {judged}" in told
+    output = chronode("train", tmp_path / "a.csv", *FLAGS, "-o", tmp_path / "run").out
+    assert f"race, {judged}" in output
     answers = pd.read_csv(tmp_path / "run/predictions.csv")
     tested = frame["id"].isin(answers["id"])
     kind = SequenceRegressor if regression else SequenceClassifier
@@ -251,15 +251,15 @@ def test_a_run_holds_what_was_chosen_and_resumes_without_another_race(tmp_path):
     assert len(entries) == 3 and {"candidate", "loss", "epochs"} <= entries[0].keys()
     epochs = run.config["training"]["epochs"]
     assert len(run.metrics()) == epochs >= 1
-    told = chronode("train", "--resume", tmp_path / "run", "--epochs", epochs + 1).out
-    assert f"epoch {epochs + 1}/{epochs + 1}" in told and "race, " not in told
+    output = chronode("train", "--resume", tmp_path / "run", "--epochs", epochs + 1).out
+    assert f"epoch {epochs + 1}/{epochs + 1}" in output and "race, " not in output
 
 
 def test_a_named_model_is_not_raced_and_a_refit_of_it_chooses_its_epochs(tmp_path):
     frame = table_of(tmp_path / "a.csv")
     named = ("--model", "gru", "--hidden", 4)
-    told = chronode("train", tmp_path / "a.csv", *FLAGS, *named, "-o", tmp_path / "one").out
-    assert "race, " not in told and not (tmp_path / "one/race.json").exists()
+    output = chronode("train", tmp_path / "a.csv", *FLAGS, *named, "-o", tmp_path / "one").out
+    assert "race, " not in output and not (tmp_path / "one/race.json").exists()
     linear = json.loads((tmp_path / "one/summary.json").read_text())["linear"]
     series, times = zip(*((g[["x"]].to_numpy(), g["t"].to_numpy()) for _, g in frame.groupby("id")), strict=True)
     labels = frame.groupby("id")["y"].first().tolist()
@@ -269,9 +269,9 @@ def test_a_named_model_is_not_raced_and_a_refit_of_it_chooses_its_epochs(tmp_pat
     parts = Parts(scaler.transform(train), scaler.transform(valid), scaler.transform(test))
     expected = linear_validation(Objective.for_data(parts.train), parts)
     assert linear == {"metric": "accuracy", "valid": pytest.approx(expected["accuracy"])}
-    assert f"a linear start (--start linear) would begin at accuracy {linear['valid']:.4g} on the validation" in told
-    told = chronode("train", tmp_path / "a.csv", *FLAGS, *named, "--refit", "-o", tmp_path / "two").out
-    assert "gru H=4" in told and "on the training and validation series together" in told
+    assert f"a linear start (--start linear) would begin at accuracy {linear['valid']:.4g} on the validation" in output
+    output = chronode("train", tmp_path / "a.csv", *FLAGS, *named, "--refit", "-o", tmp_path / "two").out
+    assert "gru H=4" in output and "on the training and validation series together" in output
     assert Run.open(tmp_path / "two").config["model"]["start"] == "none"
 
 
@@ -280,8 +280,8 @@ def test_print_config_leaves_the_choice_open_and_forecasts_have_the_usual_model(
     rows = "\n".join(f"{t},{(-1) ** t}" for t in range(60))
     (tmp_path / "wave.csv").write_text(f"t,x\n{rows}\n")
     flags = ("--time", "t", "--forecast", 2, "--window", 10, "--hidden", 4, "--epochs", 1)
-    told = chronode("train", tmp_path / "wave.csv", *flags, "-o", tmp_path / "run").out
-    assert "model: mmrnn H=4 (default: " in told
+    output = chronode("train", tmp_path / "wave.csv", *flags, "-o", tmp_path / "run").out
+    assert "model: mmrnn H=4 (default: " in output
 
 
 def test_an_estimator_with_few_series_or_a_name_has_no_race():

@@ -20,16 +20,16 @@ ASKED = {
 NOT_FINITE = {"model": {"settings": {"unicornn.delta_t": 1e30}}}
 
 
-def asked(told=None, **training):
-    return Config.from_dict(ASKED).with_values({"training": training, **(told or {})})
+def asked(options=None, **training):
+    return Config.from_dict(ASKED).with_values({"training": training, **(options or {})})
 
 
-def results(entries, **told):
-    return list(compare(entries, **told))
+def results(entries, **options):
+    return list(compare(entries, **options))
 
 
-def made_up(model, scores, metric="accuracy", **told):
-    return [RunResult(model, seed, "", metric, {metric: score}, **told) for seed, score in enumerate(scores)]
+def made_up(model, scores, metric="accuracy", **options):
+    return [RunResult(model, seed, "", metric, {metric: score}, **options) for seed, score in enumerate(scores)]
 
 
 # ---- numbers -------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def test_an_interrupted_comparison_goes_on_to_the_same_scores(tmp_path):
     assert [one.test for one in found] == [one.test for one in whole]
 
 
-def test_a_model_that_fails_is_told_and_the_others_go_on(tmp_path):
+def test_a_model_that_fails_is_reported_and_the_others_go_on(tmp_path):
     entries = plan(asked(NOT_FINITE), ["unicornn", "gru"], 1, tmp_path)
     failed, fine = results(entries)
     assert "not finite" in failed.fault
@@ -132,16 +132,16 @@ def test_a_model_that_fails_is_told_and_the_others_go_on(tmp_path):
     assert not started  # the same settings would fail again
 
 
-def test_a_changed_file_is_trained_on_anew_and_a_moved_one_is_not(tmp_path):
-    dice = np.random.default_rng(0)
-    rows = [f"{n},{t},{dice.normal():.3f},{n % 2}" for n in range(12) for t in range(3)]
-    told = {"data": {"target": "y", "id": "id", "time": "t"}, "model": {"hidden": 2}, "training": {"epochs": 1}}
+def test_a_changed_file_is_trained_on_again_and_a_moved_one_is_not(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [f"{n},{t},{rng.normal():.3f},{n % 2}" for n in range(12) for t in range(3)]
+    options = {"data": {"target": "y", "id": "id", "time": "t"}, "model": {"hidden": 2}, "training": {"epochs": 1}}
 
     def folders(name, lines):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("\n".join(["id,t,x,y", *lines]) + "\n")
-        config = Config.from_dict(told).with_values({"data": {"source": str(path)}})
+        config = Config.from_dict(options).with_values({"data": {"source": str(path)}})
         entries = plan(config, ["rnn"], 1, tmp_path / "runs")
         (result,) = results(entries)
         assert not result.fault
@@ -153,7 +153,7 @@ def test_a_changed_file_is_trained_on_anew_and_a_moved_one_is_not(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("models", "told", "message"),
+    ("models", "options", "message"),
     [
         (["gru", "ltcc"], {}, "Did you mean 'ltc'"),
         ([], {}, "models is empty"),
@@ -162,15 +162,15 @@ def test_a_changed_file_is_trained_on_anew_and_a_moved_one_is_not(tmp_path):
         (["gru", "unicornn"], {"model": {"settings": {"alpha": 1}}}, "gru: .*alpha"),
     ],
 )
-def test_a_mistake_is_told_before_anything_is_trained(tmp_path, models, told, message):
+def test_a_mistake_is_reported_before_anything_is_trained(tmp_path, models, options, message):
     folder = tmp_path / "runs"
     with pytest.raises(ValueError, match=message):
-        results(plan(asked(told), models, 1, folder))
+        results(plan(asked(options), models, 1, folder))
     assert not folder.exists()
 
 
 def test_a_setting_may_be_one_models_alone(tmp_path):
-    told = {"model": {"settings": {"dropout": 0.1, "unicornn.alpha": 2.0, "unicornn.dropout": 0.3}}}
-    gru, unicornn = plan(asked(told), ["gru", "unicornn"], 1, tmp_path)
+    options = {"model": {"settings": {"dropout": 0.1, "unicornn.alpha": 2.0, "unicornn.dropout": 0.3}}}
+    gru, unicornn = plan(asked(options), ["gru", "unicornn"], 1, tmp_path)
     assert gru.config.model.settings == {"dropout": 0.1}
     assert unicornn.config.model.settings == {"dropout": 0.3, "alpha": 2.0}

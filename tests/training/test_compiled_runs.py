@@ -46,7 +46,7 @@ def weights(fitted):
     return torch.cat([parameter.detach().flatten() for parameter in fitted.model.parameters()])
 
 
-def test_the_decision_is_told_and_taken_from_the_work_ahead(plan):
+def test_the_decision_is_reported_and_taken_from_the_work_ahead(plan):
     events = []
     fitted = train(2, on_event=events.append)
     assert any("UGRNNCell: the step runs compiled." in str(getattr(event, "text", event)) for event in events)

@@ -1,4 +1,4 @@
-"""The environment that a run was made in: what is told of it, and what of it counts."""
+"""The environment that a run was made in: what is reported of it, and what of it counts."""
 
 import getpass
 import json
@@ -13,11 +13,11 @@ from chronode.runs._environment import differences, environment
 
 
 def test_the_environment_tells_versions_and_not_who_or_where():
-    told = environment()
-    assert told["torch"] == torch.__version__ and told["python"] == platform.python_version()
-    assert told["threads"] == torch.get_num_threads() and told["cores"] >= 1
-    assert told["started"].endswith("+00:00")
-    text = json.dumps(told)
+    found = environment()
+    assert found["torch"] == torch.__version__ and found["python"] == platform.python_version()
+    assert found["threads"] == torch.get_num_threads() and found["cores"] >= 1
+    assert found["started"].endswith("+00:00")
+    text = json.dumps(found)
     assert platform.node() not in text and str(Path.home()) + "/" not in text
     assert getpass.getuser() not in text.lower().replace(" ", "").split('"')
 
@@ -25,9 +25,9 @@ def test_the_environment_tells_versions_and_not_who_or_where():
 def test_the_commit_is_that_of_the_checkout_or_none():
     source = Path(chronode.__file__).parent
     asked = subprocess.run(["git", "-C", source, "log", "-1", "--format=%H"], capture_output=True, text=True)
-    told = environment()
-    assert told["commit"] == (asked.stdout.strip() or None)
-    assert (told["changed"] is None) == (told["commit"] is None)
+    found = environment()
+    assert found["commit"] == (asked.stdout.strip() or None)
+    assert (found["changed"] is None) == (found["commit"] is None)
 
 
 def test_a_chronode_inside_another_checkout_has_no_commit(tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ from chronode.training._inputs import notes_on
 from chronode.training._objective import Objective
 
 
-def test_regression_is_learnt_and_told_in_the_targets_units():
+def test_regression_is_learnt_in_the_units_of_the_target():
     raw = regression(300)
     raw = replace(raw, target=replace(raw.target, values=1000 + 50 * raw.target.values))
     scaler = Scaler.fit(raw)
@@ -40,8 +40,8 @@ def test_regression_is_learnt_and_told_in_the_targets_units():
 
 
 def test_every_step_is_classified():
-    dice = np.random.default_rng(0)
-    series = [dice.normal(size=(int(n), 1)) for n in dice.integers(3, 9, size=150)]
+    rng = np.random.default_rng(0)
+    series = [rng.normal(size=(int(n), 1)) for n in rng.integers(3, 9, size=150)]
     data = from_list(
         series,
         target=[np.where(s[:, 0] > 0.4, "high", np.where(s[:, 0] < -0.4, "low", "mid")) for s in series],
@@ -79,10 +79,10 @@ def test_several_steps_ahead_are_forecast():
 
 
 def test_missing_values_and_unknown_targets_are_taken():
-    dice = np.random.default_rng(0)
-    values = dice.normal(size=(30, 6, 2))
-    values[dice.random(values.shape) < 0.3] = np.nan
-    target = dice.normal(size=(30, 2))
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(30, 6, 2))
+    values[rng.random(values.shape) < 0.3] = np.nan
+    target = rng.normal(size=(30, 2))
     target[3, 1] = np.nan
     data = from_numpy(values, order="NTD", target=target)
     fitted = fit(data, "gru-d", Settings(epochs=1, batch_size=8))
@@ -184,9 +184,9 @@ def test_a_model_put_together_by_hand_is_trained_in_place():
 
 
 def test_class_weights_move_the_answers():
-    dice = np.random.default_rng(0)
-    values = dice.normal(size=(200, 3, 1))
-    data = from_numpy(values, order="NTD", target=(dice.random(200) < 0.15).astype(int))
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(200, 3, 1))
+    data = from_numpy(values, order="NTD", target=(rng.random(200) < 0.15).astype(int))
     settings = Settings(epochs=10, batch_size=32, metric="loss")
     plain = fit(data, spec_for(data), settings)
     even = fit(data, spec_for(data), replace(settings, class_weights="balanced"))

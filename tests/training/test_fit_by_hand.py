@@ -11,7 +11,7 @@ from chronode._model import SequenceModel
 from chronode.data import LengthBatches, from_numpy
 from chronode.training import Settings, fit
 
-TOLD = {
+OPTIONS = {
     "adam": {},
     "adamw": {"weight_decay": 0.1},
     "rmsprop": {"momentum": 0.3, "smoothing": 0.8},
@@ -34,7 +34,9 @@ class Last:
 def test_weights_are_those_of_a_loop_written_by_hand(optimizer):
     data, last = small(), Last()
     after = by_hand(data, BY_HAND[optimizer], epochs=2, clip=0.5)
-    settings = Settings(epochs=2, batch_size=16, optimizer=optimizer, learning_rate=0.02, clip=0.5, **TOLD[optimizer])
+    settings = Settings(
+        epochs=2, batch_size=16, optimizer=optimizer, learning_rate=0.02, clip=0.5, **OPTIONS[optimizer]
+    )
     fit(data, spec_for(data), settings, valid=small(16, 1), store=last)
     torch.testing.assert_close(last.weights(data), after[-1])
 
@@ -49,13 +51,13 @@ def test_squared_error_without_clipping_by_hand():
 def test_averages_by_hand():
     data, last = small(), Last()
     after = by_hand(data, BY_HAND["adam"], epochs=3, clip=1.0)
-    told = {"epochs": 3, "batch_size": 16, "learning_rate": 0.02, "metric": "loss"}
+    options = {"epochs": 3, "batch_size": 16, "learning_rate": 0.02, "metric": "loss"}
     mean = after[0].clone()
     for step in after[1:]:
         mean = 0.8 * mean + 0.2 * step
-    fit(data, spec_for(data), Settings(**told, average="ema", average_decay=0.8), valid=data, store=last)
+    fit(data, spec_for(data), Settings(**options, average="ema", average_decay=0.8), valid=data, store=last)
     torch.testing.assert_close(last.weights(data, "average.module."), mean)
-    fit(data, spec_for(data), Settings(**told, average="swa", average_start=2), valid=data, store=last)
+    fit(data, spec_for(data), Settings(**options, average="swa", average_start=2), valid=data, store=last)
     torch.testing.assert_close(last.weights(data, "average.module."), (after[5] + after[8]) / 2)
 
 
@@ -69,8 +71,8 @@ def test_the_average_is_what_is_measured_and_given_back():
 
 
 def test_truncated_gradients_by_hand():
-    dice = torch.Generator().manual_seed(0)
-    x = torch.randn(8, 6, 2, generator=dice)
+    rng = torch.Generator().manual_seed(0)
+    x = torch.randn(8, 6, 2, generator=rng)
     data = from_numpy(x.numpy(), order="NTD", target=x.sum(-1).cumsum(1).numpy(), per_step=True)
     spec = spec_for(data, "lstm")
     torch.manual_seed(0)
@@ -109,7 +111,7 @@ def test_a_series_target_is_learnt_where_the_series_ends():
     assert steps == np.cumsum(ends).tolist()
 
 
-def test_a_seed_repeats_a_run_bit_for_bit_and_leaves_the_callers_dice_alone():
+def test_a_seed_repeats_a_run_bit_for_bit_and_leaves_the_callers_generator_alone():
     data = small()
     spec, settings = spec_for(data, num_layers=2, dropout=0.3), Settings(epochs=2, batch_size=16, subsample=0.8)
     torch.manual_seed(5)

@@ -25,10 +25,10 @@ def test_a_loss_that_is_not_finite_names_the_place_and_keeps_the_weights_before(
     assert at > 0
     with pytest.raises(TrainingStopped) as caught:
         fit(bad, spec_for(bad), Settings(epochs=1, batch_size=4, learning_rate=0.02, clip=0), valid=data)
-    told = str(caught.value)
-    assert f"epoch 1, batch {at + 1}, step {at + 1}" in told
-    assert all(str(bad.ids[row]) in told for row in order[at])
-    assert "learning_rate" in told
+    message = str(caught.value)
+    assert f"epoch 1, batch {at + 1}, step {at + 1}" in message
+    assert all(str(bad.ids[row]) in message for row in order[at])
+    assert "learning_rate" in message
     before = by_hand(data, BY_HAND["adam"], batch_size=4)[at - 1]
     torch.testing.assert_close(weights(caught.value.fitted.model), before)
 
@@ -200,8 +200,8 @@ MISTAKES = {
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_named(name):
-    call, told = MISTAKES[name]
-    with pytest.raises((ValueError, TypeError), match=told):
+    call, message = MISTAKES[name]
+    with pytest.raises((ValueError, TypeError), match=message):
         call()
 
 

@@ -105,22 +105,26 @@ def test_a_model_without_windows_has_none():
 
 def test_the_estimator_gives_ends_around_its_forecast():
     walks = np.random.default_rng(0).normal(size=(12, 60)).cumsum(1) * 100
-    told = SequenceForecaster("gru", horizon=2, epochs=1, hidden_size=4, random_state=0, intervals=[50, 90]).fit(walks)
-    found, middle = told.predict_intervals(walks), told.predict(walks)
+    forecaster = SequenceForecaster("gru", horizon=2, epochs=1, hidden_size=4, random_state=0, intervals=[50, 90]).fit(
+        walks
+    )
+    found, middle = forecaster.predict_intervals(walks), forecaster.predict(walks)
     assert list(found) == [50, 90]
     np.testing.assert_allclose(found[90].mean(-1), middle)
     assert (found[50][..., 0] > found[90][..., 0]).all() and (found[50][..., 1] < found[90][..., 1]).all()
     held = walks[:, -2:, None]
-    shorter = told.predict_intervals(walks[:, :-2])[90]
+    shorter = forecaster.predict_intervals(walks[:, :-2])[90]
     inside = (shorter[..., 0] <= held) & (held <= shorter[..., 1])
     assert inside.mean() > 0.7
 
 
 @pytest.mark.parametrize(("levels", "message"), [([0], "from 1 to 99"), ([80, 80], "a level twice")])
 def test_wrong_levels_are_refused(levels, message):
-    told = SequenceForecaster("gru", horizon=2, epochs=1, hidden_size=4, intervals=levels).fit(np.arange(60.0)[None])
+    forecaster = SequenceForecaster("gru", horizon=2, epochs=1, hidden_size=4, intervals=levels).fit(
+        np.arange(60.0)[None]
+    )
     with pytest.raises(ValueError, match=message):
-        told.predict_intervals(np.arange(60.0)[None])
+        forecaster.predict_intervals(np.arange(60.0)[None])
 
 
 def test_windows_with_unknown_targets_count_where_they_are_known():

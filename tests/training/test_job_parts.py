@@ -55,7 +55,7 @@ def test_answers_per_step_have_the_id_and_time_of_each_step():
 def test_the_last_value_goes_through_holes_but_not_into_another_series():
     s = forecast(from_list([[1.0, np.nan, 3.0], [np.nan, 7.0]], channels=["x"]))
     found = baselines(Objective.for_data(s), Parts(s, s, s), channels=("x",))
-    # Known: 3 after (1, hole) told as 1; 7 after a hole that nothing is before, told as 0.
+    # Known: 3 after (1, hole) encoded as 1; 7 after a hole that nothing is before, encoded as 0.
     assert found["last value"]["mae"] == pytest.approx((2 + 7) / 2)
 
 

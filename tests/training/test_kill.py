@@ -60,7 +60,7 @@ def next_words(asked, folder):
     return ("train", "--resume", str(folder)) if begun else (*asked, "--output", str(folder))
 
 
-def kill(times, dice, asked, folder):
+def kill(times, rng, asked, folder):
     """Kills the training so often, and resumes it each time; returns after which epochs the kills came.
 
     A kill comes at a random moment after the start, or after some more lines (an epoch each) were printed: so it
@@ -69,7 +69,7 @@ def kill(times, dice, asked, folder):
     epochs = []
     with victims(WORK) as killed_after:
         for _ in range(times):
-            said = killed_after(dice.uniform(0, 0.05), dice.choice((0, 0, 1, 2, 3, 4)), *next_words(asked, folder))
+            said = killed_after(rng.uniform(0, 0.05), rng.choice((0, 0, 1, 2, 3, 4)), *next_words(asked, folder))
             assert "done" not in said, f"it was done before the last kill: {epochs}"
             epochs.append(len(lines_of(folder)) if (folder / "metrics.jsonl").is_file() else 0)
     return epochs

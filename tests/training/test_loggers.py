@@ -136,12 +136,12 @@ def test_loggers_are_closed_when_training_is_interrupted(tmp_path, monkeypatch):
 def test_a_missing_package_is_named_with_the_command_before_anything_is_trained(tmp_path, monkeypatch, name):
     monkeypatch.setitem(sys.modules, name, None)
     data = write_vitals(tmp_path / "vitals.csv")
-    told = chronode("train", data, *VITALS, *QUICK, "-o", tmp_path / "run", "--logger", f"csv,{name}", code=2)
-    assert f"pip install 'chronode[{name}]'" in told.err
+    output = chronode("train", data, *VITALS, *QUICK, "-o", tmp_path / "run", "--logger", f"csv,{name}", code=2)
+    assert f"pip install 'chronode[{name}]'" in output.err
     assert not (tmp_path / "run").exists()
 
 
 def test_an_unknown_logger_is_refused(tmp_path):
-    told = chronode("train", "bitstream", "--logger", "cvs", "-o", tmp_path / "run", code=2)
-    assert "Did you mean 'csv'" in told.err
+    output = chronode("train", "bitstream", "--logger", "cvs", "-o", tmp_path / "run", code=2)
+    assert "Did you mean 'csv'" in output.err
     assert not (tmp_path / "run").exists()

@@ -27,12 +27,12 @@ class RunningMean(chronode.nn.Cell):
 
 
 def test_spec_follows_from_the_data():
-    dice = np.random.default_rng(0)
-    values = dice.normal(size=(6, 5, 3))
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(6, 5, 3))
     labelled = from_numpy(values, order="NTD", target=np.array(["a", "b", "c"] * 2))
     assert ModelSpec.for_data(labelled, "gru").num_outputs == 3
     values[1, 2, 0] = np.nan
-    numbers = from_numpy(values, order="NTD", target=dice.normal(size=(6, 4)))
+    numbers = from_numpy(values, order="NTD", target=rng.normal(size=(6, 4)))
     spec = ModelSpec.for_data(numbers, "gru", hidden_size=7, num_layers=2, dropout=0.5)
     assert (spec.input_size, spec.num_outputs, spec.missing, spec.per_step) == (3, 4, True, False)
     model = SequenceModel.build(spec)
@@ -79,8 +79,8 @@ def test_embedding_dropout_acts_in_training_only():
 
 
 def test_words_without_a_vector_are_of_the_size_of_the_others():
-    dice = np.random.default_rng(0)
-    vectors = dice.normal([5.0, -3.0], [0.1, 2.0], size=(4000, 2)).astype(np.float32)
+    rng = np.random.default_rng(0)
+    vectors = rng.normal([5.0, -3.0], [0.1, 2.0], size=(4000, 2)).astype(np.float32)
     vectors[::2] = np.nan
     spec = ModelSpec("gru", 1, 2, hidden_size=3, symbols=4000, embedding_size=2)
     drawn = SequenceModel.build(spec, vectors).embedding.weight[::2].detach().numpy()
@@ -129,7 +129,7 @@ def test_a_saved_model_gives_the_same_answers_and_is_no_pickle(tmp_path):
     expected = torch.rand(1)
     torch.manual_seed(3)
     loaded = SequenceModel.load(path)
-    assert torch.equal(torch.rand(1), expected)  # loading draws nothing from the caller's dice
+    assert torch.equal(torch.rand(1), expected)  # loading draws nothing from the caller's generator
     batch = data.batch()
     assert torch.equal(loaded(batch.x, **batch.times), model(batch.x, **batch.times))
     assert loaded.spec == spec
@@ -143,11 +143,11 @@ def test_a_broken_file_is_named(tmp_path):
     with pytest.raises(ValueError, match="model.safetensors"):
         SequenceModel.load(path)
     path.write_bytes(whole)
-    told = json.loads(path.with_suffix(".json").read_text())
-    path.with_suffix(".json").write_text(json.dumps({**told, "hidden_size": 4}))
+    content = json.loads(path.with_suffix(".json").read_text())
+    path.with_suffix(".json").write_text(json.dumps({**content, "hidden_size": 4}))
     with pytest.raises(ValueError, match="model.safetensors"):
         SequenceModel.load(path)
-    path.with_suffix(".json").write_text(json.dumps({**told, "hiden_size": 4}))
+    path.with_suffix(".json").write_text(json.dumps({**content, "hiden_size": 4}))
     with pytest.raises(ValueError, match="Did you mean 'hidden_size'"):
         SequenceModel.load(path)
 
@@ -158,7 +158,7 @@ def test_a_model_put_together_by_hand_says_why_it_cannot_be_saved(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("options", "message"),
     [
         ({"model": "mmrn"}, "Did you mean 'mmrnn'"),
         ({"hidden_size": 0}, "hidden_size must be at least 1"),
@@ -169,9 +169,9 @@ def test_a_model_put_together_by_hand_says_why_it_cannot_be_saved(tmp_path):
         ({"settings": {"outputs": "all"}}, "follows from per_step"),
     ],
 )
-def test_a_wrong_spec_is_named(told, message):
+def test_a_wrong_spec_is_named(options, message):
     with pytest.raises(ValueError, match=message):
-        ModelSpec(**{"model": "gru", "input_size": 1, "num_outputs": 2, **told})
+        ModelSpec(**{"model": "gru", "input_size": 1, "num_outputs": 2, **options})
 
 
 def test_double_data_are_read_by_a_float_model():

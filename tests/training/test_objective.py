@@ -13,14 +13,14 @@ from chronode.training._metrics import CLASS_METRICS, VALUE_METRICS, Scores
 from chronode.training._objective import Objective
 
 
-def class_objective(classes, **told):
+def class_objective(classes, **options):
     metrics = CLASS_METRICS if classes == 2 else tuple(name for name in CLASS_METRICS if name != "min_se_ppv")
-    told = {"metric": "accuracy", "metrics": metrics, **told}
-    return Objective("class", classes, True, loss="cross_entropy", **told)
+    options = {"metric": "accuracy", "metrics": metrics, **options}
+    return Objective("class", classes, True, loss="cross_entropy", **options)
 
 
-def value_objective(columns, **told):
-    return Objective("value", columns, True, "rmse", VALUE_METRICS, "squared", **told)
+def value_objective(columns, **options):
+    return Objective("value", columns, True, "rmse", VALUE_METRICS, "squared", **options)
 
 
 def expected_of_classes(logits, labels):
@@ -47,13 +47,13 @@ def expected_of_classes(logits, labels):
 @given(seed=st.integers(0, 10**6))
 @example(seed=1106)  # two chances that are equal in float32
 def test_metrics_over_batches_of_mixed_length_are_those_of_all_predictions_together(classes, seed):
-    dice = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     objective = class_objective(classes)
     scores, every = objective.scores(), []
-    for _ in range(int(dice.integers(1, 5))):
-        shape = int(dice.integers(1, 5)), int(dice.integers(1, 9))
-        logits, target = dice.normal(size=(*shape, classes)), dice.integers(0, classes, size=shape)
-        target[dice.random(shape) < 0.3] = -100
+    for _ in range(int(rng.integers(1, 5))):
+        shape = int(rng.integers(1, 5)), int(rng.integers(1, 9))
+        logits, target = rng.normal(size=(*shape, classes)), rng.integers(0, classes, size=shape)
+        target[rng.random(shape) < 0.3] = -100
         objective.measure(scores, torch.tensor(logits, dtype=torch.float32), torch.tensor(target))
         every.append((logits[target != -100].astype(np.float32).astype(float), target[target != -100]))
     logits, labels = (np.concatenate(part) for part in zip(*every, strict=True))
@@ -67,13 +67,13 @@ def test_metrics_over_batches_of_mixed_length_are_those_of_all_predictions_toget
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**6), columns=st.integers(1, 3))
 def test_metrics_of_values_are_those_of_all_predictions_together(seed, columns):
-    dice = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     objective, every = value_objective(columns), []
     scores = objective.scores()
-    for _ in range(int(dice.integers(2, 5))):
-        shape = int(dice.integers(2, 5)), int(dice.integers(2, 9)), columns
-        output, target = dice.normal(size=shape), 1000 + dice.normal(size=shape)
-        target[dice.random(shape) < 0.1] = np.nan
+    for _ in range(int(rng.integers(2, 5))):
+        shape = int(rng.integers(2, 5)), int(rng.integers(2, 9)), columns
+        output, target = rng.normal(size=shape), 1000 + rng.normal(size=shape)
+        target[rng.random(shape) < 0.1] = np.nan
         objective.measure(scores, torch.tensor(output), torch.tensor(target))
         every.append((output.reshape(-1, columns), target.reshape(-1, columns)))
     output, target = (np.concatenate(part) for part in zip(*every, strict=True))
@@ -172,7 +172,7 @@ def test_better(metric, value, than, better):
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda: class_objective(2, metrics=("rmse",), metric="rmse"), "rmse"),
         (lambda: class_objective(3, metrics=("min_se_ppv",), metric="min_se_ppv").scores(), "needs two classes, got 3"),
@@ -183,6 +183,6 @@ def test_better(metric, value, than, better):
         (lambda: class_objective(2).with_settings("acuracy", None, bitstream(2, 0)), "Did you mean 'accuracy'"),
     ],
 )
-def test_what_does_not_fit_is_named(make, told):
-    with pytest.raises(ValueError, match=told):
+def test_what_does_not_fit_is_named(make, message):
+    with pytest.raises(ValueError, match=message):
         make()

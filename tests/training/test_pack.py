@@ -39,13 +39,13 @@ def test_the_file_answers_as_the_folder_does(home, tmp_path):
 
 def test_the_file_is_plain_safetensors_without_paths(home):
     with safe_open(home / "vitals.chronode", "pt") as file:
-        told = file.metadata()
-    assert {"format", "version", "spec", "config", "objective", "data", "summary", "card"} <= told.keys()
-    assert str(home) not in json.dumps(told)
-    assert json.loads(told["config"])["data"]["source"] == "vitals.csv"
+        found = file.metadata()
+    assert {"format", "version", "spec", "config", "objective", "data", "summary", "card"} <= found.keys()
+    assert str(home) not in json.dumps(found)
+    assert json.loads(found["config"])["data"]["source"] == "vitals.csv"
 
 
-def test_files_that_are_there_are_not_overwritten_unless_told_to(home, tmp_path):
+def test_files_that_are_there_are_not_overwritten_unless_asked_to(home, tmp_path):
     file, card = tmp_path / "model.chronode", tmp_path / "card.md"
     for taken, option in ((file, "--output"), (card, "--card")):
         taken.write_text("mine")
@@ -87,8 +87,8 @@ def test_packing_what_cannot_be_packed(home, tmp_path):
 def changed(home, path, **fields):
     """A copy of the packed model with other metadata; None leaves a field out."""
     with safe_open(home / "vitals.chronode", "pt") as file:
-        told = file.metadata() | fields
-    save_file(load_file(home / "vitals.chronode"), path, {k: v for k, v in told.items() if v is not None})
+        metadata = file.metadata() | fields
+    save_file(load_file(home / "vitals.chronode"), path, {k: v for k, v in metadata.items() if v is not None})
     return path
 
 
@@ -109,7 +109,7 @@ def changed(home, path, **fields):
         ({"spec": "[" * 100_000}, "spec: this is not valid JSON"),
     ],
 )
-def test_damaged_metadata_is_told_with_file_and_field(home, tmp_path, fields, match):
+def test_damaged_metadata_is_reported_with_file_and_field(home, tmp_path, fields, match):
     path = changed(home, tmp_path / "bad.chronode", **fields)
     with pytest.raises(ValueError, match=match) as error:
         package.load(path)

@@ -14,8 +14,8 @@ from chronode.search._ranges import PAPERS, Between, OneOf, applied, ranges_for,
 
 @pytest.mark.parametrize("name", [m.name for m in chronode.models().values() if m.cell.__module__.startswith("chron")])
 def test_every_end_of_a_models_ranges_builds_it(name):
-    for setting, told in ranges_for(name).items():
-        for value in told.ends:
+    for setting, found in ranges_for(name).items():
+        for value in found.ends:
             config = applied(Config.from_dict({"model": {"model": name, "hidden": 4}}), {setting: value})
             assert config != Config.from_dict({"model": {"model": name, "hidden": 4}}) or value in (64, 32, "adam", 1)
             chronode.create(name, 2, config.model.hidden, config.model.layers, **config.model.settings)
@@ -61,7 +61,7 @@ def test_a_range_reads_back_what_was_written(low, factor, log):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("alpha=0:30", Between(0.0, 30.0)),
         ("K=1:5", Between(1, 5)),
@@ -72,10 +72,10 @@ def test_a_range_reads_back_what_was_written(low, factor, log):
         ("rank=2,null", OneOf((2, None))),
     ],
 )
-def test_values_have_the_kind_of_the_setting(text, told):
+def test_values_have_the_kind_of_the_setting(text, expected):
     name, found = read_range(text, "unicornn" if text.startswith("alpha") else "irnn")
-    assert (name, found) == (text.partition("=")[0], told)
-    assert [type(value) for value in found.ends] == [type(value) for value in told.ends]
+    assert (name, found) == (text.partition("=")[0], expected)
+    assert [type(value) for value in found.ends] == [type(value) for value in expected.ends]
 
 
 @pytest.mark.parametrize(

@@ -52,10 +52,10 @@ def killer(after):
 
 
 def per_step_series(count=22):
-    dice = np.random.default_rng(0)
-    series = [dice.normal(size=(int(n), 1)) for n in dice.integers(3, 12, size=count)]
+    rng = np.random.default_rng(0)
+    series = [rng.normal(size=(int(n), 1)) for n in rng.integers(3, 12, size=count)]
     target = [(np.cumsum(s[:, 0]) > 0).astype(int) for s in series]
-    return from_list(series, target=target, per_step=True, times=[np.cumsum(dice.random(len(s))) for s in series])
+    return from_list(series, target=target, per_step=True, times=[np.cumsum(rng.random(len(s))) for s in series])
 
 
 def equal(one, other):
@@ -153,7 +153,7 @@ def test_another_run_is_not_resumed():
         fit(data, spec, resume=True)
 
 
-def test_resume_with_an_empty_store_begins_anew():
+def test_resume_with_an_empty_store_starts_from_the_beginning():
     data = bitstream(64, seed=0, longest=6)
     spec = ModelSpec.for_data(data, "mmrnn", hidden_size=4)
     assert equal(fit(data, spec, Settings(epochs=1)), fit(data, spec, Settings(epochs=1), store=Memory(), resume=True))
@@ -227,11 +227,11 @@ def test_kill_minus_9_at_random_moments_changes_nothing(tmp_path):
     whole = start("whole", "whole.safetensors")
     whole.communicate()
     assert whole.returncode == 0
-    dice, kills = np.random.default_rng(0), 0
+    rng, kills = np.random.default_rng(0), 0
     for _ in range(20):
         part = start("killed", "killed.safetensors")
         part.stdout.readline()  # imports are done
-        time.sleep(float(dice.uniform(0, 0.4)))
+        time.sleep(float(rng.uniform(0, 0.4)))
         part.send_signal(signal.SIGKILL)
         if part.wait() == 0:
             break

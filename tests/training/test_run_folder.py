@@ -66,9 +66,9 @@ def test_what_is_no_run_of_this_version_is_refused(run, tmp_path):
     with pytest.raises(ValueError, match="is not a run folder"):
         Run.open(tmp_path)
     marker = run.path / "run.json"
-    told = json.loads(marker.read_text())
+    content = json.loads(marker.read_text())
     for version in (2, 0, "1", None):
-        marker.write_text(json.dumps({**told, "version": version}))
+        marker.write_text(json.dumps({**content, "version": version}))
         with pytest.raises(ValueError, match=f"of version {version!r}, but this chronode reads version 1: use the"):
             Run.open(run.path)
     for text in ("[]", '{"format": "other", "version": 1}'):
@@ -78,7 +78,7 @@ def test_what_is_no_run_of_this_version_is_refused(run, tmp_path):
     marker.write_text('{"format": ')
     with pytest.raises(ValueError, match="run.json: this is not valid JSON"):
         Run.open(run.path)
-    marker.write_text(json.dumps(told))
+    marker.write_text(json.dumps(content))
     (run.path / "config.json").unlink()
     with pytest.raises(ValueError, match="config.json: no such file"):
         Run.open(run.path)
@@ -149,8 +149,8 @@ def test_run_folders_are_found_damaged_ones_too(tmp_path):
 
 
 def test_a_command_that_is_no_list_of_words_is_refused(run):
-    told = json.loads((run.path / "run.json").read_text())
+    content = json.loads((run.path / "run.json").read_text())
     for wrong, field in [("chronode train", "command"), ([1], r"command\[0\]")]:
-        (run.path / "run.json").write_text(json.dumps({**told, "command": wrong}))
+        (run.path / "run.json").write_text(json.dumps({**content, "command": wrong}))
         with pytest.raises(ValueError, match=f"run.json: {field} must be"):
             Run.open(run.path)

@@ -1,4 +1,4 @@
-"""One process at a time trains into a folder; a killed one frees it, and the next goes on where it was."""
+"""One process at a time trains into a folder; a killed one releases it, and the next one resumes."""
 
 import os
 import random
@@ -77,17 +77,17 @@ torch.set_num_threads(1)
 
 def train(run, epochs, say=print):
     with run.lock():
-        dice, weight, done = torch.Generator().manual_seed(0), torch.zeros(50), 0
+        rng, weight, done = torch.Generator().manual_seed(0), torch.zeros(50), 0
         history = []
         if found := run.store.latest():
             tensors, facts = found
-            dice.set_state(tensors["dice"])
+            rng.set_state(tensors["rng"])
             weight, done, history = tensors["weight"], facts["epoch"], facts["history"]
         run.replace_metrics(history)
         for epoch in range(done + 1, epochs + 1):
-            weight = torch.tanh(weight + torch.rand(50, generator=dice))
+            weight = torch.tanh(weight + torch.rand(50, generator=rng))
             history.append({"epoch": epoch, "norm": float(weight.norm())})
-            run.store.save({"weight": weight, "dice": dice.get_state()}, {"epoch": epoch, "history": history})
+            run.store.save({"weight": weight, "rng": rng.get_state()}, {"epoch": epoch, "history": history})
             run.append_metrics(history[-1])
             say(epoch)
         run.finish({"status": "finished"})
@@ -100,10 +100,10 @@ def work(say, folder):
 def test_a_run_killed_again_and_again_ends_as_one_that_was_not(tmp_path):
     names: dict[str, Any] = {}
     exec(TRAIN, names)
-    rough, dice = Run.create(tmp_path / "rough", {}), random.Random(0)
+    rough, rng = Run.create(tmp_path / "rough", {}), random.Random(0)
     with victims(TRAIN) as killed_after:
         for _ in range(8):
-            killed_after(dice.uniform(0, 0.05), str(rough.path))
+            killed_after(rng.uniform(0, 0.05), str(rough.path))
             assert rough.status == "interrupted"
     epochs = rough.store.latest()[1]["epoch"] + 2
     names["train"](rough, epochs)

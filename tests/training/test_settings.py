@@ -17,7 +17,7 @@ def test_settings_come_back_from_json():
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("options", "message"),
     [
         ({"optimizer": "adm"}, "Did you mean 'adam'"),
         ({"schedule": "cos"}, "schedule='cos'"),
@@ -40,9 +40,9 @@ def test_settings_come_back_from_json():
         ({"precision": "8"}, "precision='8'"),
     ],
 )
-def test_a_wrong_setting_is_named(told, message):
+def test_a_wrong_setting_is_named(options, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        Settings(**told)
+        Settings(**options)
 
 
 def test_an_unknown_setting_is_named_with_its_neighbours():

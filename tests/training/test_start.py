@@ -80,10 +80,10 @@ def test_a_saved_model_gives_the_same_answers(tmp_path):
 def test_a_resumed_run_ends_with_the_same_bits(tmp_path):
     s, store = waves(), Store(tmp_path)
     spec = ModelSpec.for_data(s, "gru", 4)
-    told = {"valid": s[30:], "start": "linear"}
-    whole = fit(s[:30], spec, Settings(epochs=4, batch_size=8), **told)
-    fit(s[:30], spec, Settings(epochs=2, batch_size=8), **told, store=store)
-    resumed = fit(s[:30], spec, Settings(epochs=4, batch_size=8), **told, store=store, resume=True)
+    options = {"valid": s[30:], "start": "linear"}
+    whole = fit(s[:30], spec, Settings(epochs=4, batch_size=8), **options)
+    fit(s[:30], spec, Settings(epochs=2, batch_size=8), **options, store=store)
+    resumed = fit(s[:30], spec, Settings(epochs=4, batch_size=8), **options, store=store, resume=True)
     for name, tensor in whole.model.state_dict().items():
         if isinstance(tensor, torch.Tensor):
             assert torch.equal(tensor, resumed.model.state_dict()[name]), name

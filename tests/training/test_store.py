@@ -87,14 +87,14 @@ def test_views_of_one_memory_and_parameters_are_stored_one_by_one(tmp_path):
 
 
 def test_a_random_generator_goes_on_where_it_was(tmp_path):
-    dice = torch.Generator().manual_seed(3)
-    torch.rand(5, generator=dice)
+    rng = torch.Generator().manual_seed(3)
+    torch.rand(5, generator=rng)
     store = Store(tmp_path)
-    store.save({"dice": dice.get_state()}, {})
-    expected = torch.rand(9, generator=dice)
+    store.save({"rng": rng.get_state()}, {})
+    expected = torch.rand(9, generator=rng)
     tensors, _ = store.latest()
     again = torch.Generator()
-    again.set_state(tensors["dice"])
+    again.set_state(tensors["rng"])
     assert torch.equal(torch.rand(9, generator=again), expected)
 
 
@@ -131,15 +131,15 @@ def test_an_empty_folder_and_none_at_all_have_no_checkpoint(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("facts", "told"),
+    ("facts", "message"),
     [
         ({"a": {1: 2}}, r"facts\['a'\] has the key 1"),
         ({"a": [0, {2}]}, r"facts\['a'\]\[1\] is a set"),
         ({"a": torch.ones(1)}, r"facts\['a'\] is a Tensor"),
     ],
 )
-def test_facts_that_would_not_come_back_are_refused(tmp_path, facts, told):
-    with pytest.raises(TypeError, match=told):
+def test_facts_that_would_not_come_back_are_refused(tmp_path, facts, message):
+    with pytest.raises(TypeError, match=message):
         Store(tmp_path).save({}, facts)
     assert not files(Store(tmp_path))
 

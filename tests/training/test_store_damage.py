@@ -1,4 +1,4 @@
-"""After a torn file or on a full disk the last whole checkpoint is still there, and the fault is told."""
+"""After a torn file or on a full disk the last whole checkpoint is still there, and the fault is reported."""
 
 import errno
 import os
@@ -85,9 +85,11 @@ def test_a_full_disk_is_named_and_leaves_the_last_good_checkpoint(tmp_path, monk
             patch.setattr(os, "fsync", sync_nothing)
         with pytest.raises(DiskFull) as caught:
             store.save({}, {"epoch": 4})
-    told = str(caught.value)
+    message = str(caught.value)
     why = {errno.ENOSPC: "the disk is full: ", errno.EDQUOT: "the disk quota is exceeded: "}
-    assert told.startswith(why[code]) and told.endswith(f"the last good checkpoint is {before[-1].name} (epoch 3)")
+    assert message.startswith(why[code]) and message.endswith(
+        f"the last good checkpoint is {before[-1].name} (epoch 3)"
+    )
     assert sorted(tmp_path.iterdir()) == before
     assert store.latest()[1] == {"epoch": 3}
     store.save({}, {"epoch": 4})

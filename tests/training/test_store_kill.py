@@ -36,9 +36,9 @@ def killed_after():
 
 def test_a_kill_at_any_moment_leaves_a_whole_checkpoint_and_none_is_lost(tmp_path, killed_after):
     """After every kill, the last epoch that was reported as saved is there, or the one after it."""
-    dice, last = random.Random(1), 0
+    rng, last = random.Random(1), 0
     for _ in range(20):
-        said = [int(word) for word in killed_after(dice.uniform(0, 0.03), str(tmp_path), 2)]
+        said = [int(word) for word in killed_after(rng.uniform(0, 0.03), str(tmp_path), 2)]
         assert said[0] == last + 1
         store = Store(tmp_path)
         tensors, facts = store.latest()

@@ -13,7 +13,7 @@ from chronode.training._faults import LOOK_EVERY, not_finite
 from chronode.training._loop import Training
 from chronode.training._objective import Objective
 
-TOLD = {
+CASES = {
     "classes": (small, {}, 0),
     "class weights": (small, {"class_weights": "balanced"}, 0),
     "values": (regression, {}, 0),
@@ -22,14 +22,14 @@ TOLD = {
 }
 
 
-@pytest.mark.parametrize("case", TOLD)
+@pytest.mark.parametrize("case", CASES)
 @pytest.mark.usefixtures("as_on_a_gpu")
 def test_a_training_step_does_not_wait_for_the_device(case, monkeypatch):
     """No number is looked at from the batch to the new weights.
 
     With SGD: Adam counts its steps in tensors that stay on the CPU, and looks at them there.
     """
-    make, told, expected = TOLD[case]
+    make, options, expected = CASES[case]
     looks, step = [], Training.step
     monkeypatch.setattr(Training, "_reads_loss", lambda self: False)
 
@@ -40,7 +40,7 @@ def test_a_training_step_does_not_wait_for_the_device(case, monkeypatch):
 
     monkeypatch.setattr(Training, "step", counted)
     data = make()
-    fit(data, spec_for(data), Settings(epochs=1, batch_size=16, optimizer="sgd", **told), valid=data)
+    fit(data, spec_for(data), Settings(epochs=1, batch_size=16, optimizer="sgd", **options), valid=data)
     assert looks == [expected] * 3
 
 

@@ -18,7 +18,7 @@ from chronode.training._inputs import spec_for
 def test_trials_are_judged_by_validation_and_the_best_is_tested_once(tmp_path, monkeypatch):
     search = search_in(tmp_path)
     whole = search.prepared
-    unknown = replace(whole.parts.test, target=None)  # whoever scores on it fails
+    unknown = replace(whole.parts.test, target=None)  # scoring on it fails
     without = replace(whole, parts=replace(whole.parts, test=unknown))
     with monkeypatch.context() as patched:
         patched.setattr(_trial_job, "prepared_for", lambda config: without)
@@ -48,9 +48,9 @@ def test_a_search_that_was_stopped_draws_what_it_would_have_drawn(tmp_path):
     search_in(stopped, epochs=1).run(2)
     again = search_in(stopped, epochs=1)
     again.run(4)
-    told = [(trial.value, trial.settings) for trial in again.trials()]
-    assert told == [(trial.value, trial.settings) for trial in search_in(at_once, epochs=1).trials()]
-    assert len({json.dumps(settings) for _, settings in told}) == 4
+    found = [(trial.value, trial.settings) for trial in again.trials()]
+    assert found == [(trial.value, trial.settings) for trial in search_in(at_once, epochs=1).trials()]
+    assert len({json.dumps(settings) for _, settings in found}) == 4
     assert again.run(4) == "trials"
     assert len(again.trials()) == 4
     assert search_in(tmp_path / "other", epochs=1, seed=1).run(1) == "trials"
@@ -85,9 +85,9 @@ def test_a_trial_of_a_process_that_is_gone_does_not_count(tmp_path):
 def test_bad_trials_are_given_up_after_an_epoch(tmp_path):
     search = search_in(tmp_path, epochs=3)
     search.study.pruner = optuna.pruners.ThresholdPruner(lower=2.0)  # no accuracy is
-    told = []
-    search.run(2, on_trial=told.append)
-    assert [trial.state for trial in told] == ["running", "pruned", "running", "pruned"]
+    found = []
+    search.run(2, on_trial=found.append)
+    assert [trial.state for trial in found] == ["running", "pruned", "running", "pruned"]
     assert [trial.epochs for trial in search.trials()] == [1, 1]
     assert search.best() is None
     with pytest.raises(ValueError, match="no trial is complete"):
@@ -107,7 +107,7 @@ def test_the_pruners_stop_a_trial_that_falls_behind(tmp_path, pruner):
     assert any(trial.state == "pruned" and trial.epochs < 4 for trial in search.trials()[6:])
 
 
-def test_a_loss_that_is_not_finite_is_told_and_the_search_goes_on(tmp_path):
+def test_a_loss_that_is_not_finite_is_reported_and_the_search_goes_on(tmp_path):
     search = search_in(tmp_path, {"delta_t": OneOf((1e30,))}, epochs=1)
     search.run(2)
     assert [trial.state for trial in search.trials()] == ["pruned", "pruned"]
@@ -141,7 +141,7 @@ def test_no_trial_begins_after_the_timeout(tmp_path):
         ({}, {}, "nothing to search"),
     ],
 )
-def test_a_mistake_is_told_before_anything_is_tried(tmp_path, ranges, training, message):
+def test_a_mistake_is_reported_before_anything_is_tried(tmp_path, ranges, training, message):
     search_in(tmp_path)
     with pytest.raises(ValueError, match=message):
         search_in(tmp_path, ranges, **training)
@@ -157,8 +157,8 @@ def test_importances_find_the_setting_that_matters(tmp_path):
     }
     for n in range(16):
         rate, alpha = 10 ** (-3 + 2 * (n % 8) / 7), n % 5
-        told = {"params": {"learning_rate": rate, "alpha": float(alpha)}, "distributions": space}
-        search.study.add_trial(optuna.trial.create_trial(value=math.log10(rate), **told))
+        options = {"params": {"learning_rate": rate, "alpha": float(alpha)}, "distributions": space}
+        search.study.add_trial(optuna.trial.create_trial(value=math.log10(rate), **options))
     found = search.importances()
     assert found["learning_rate"] > 10 * found["alpha"]
     assert sum(found.values()) == pytest.approx(1)

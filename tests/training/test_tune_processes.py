@@ -31,8 +31,8 @@ except KeyboardInterrupt:
 
 
 def start(folder, trials, **training):
-    told = {**ASKED, "training": {**ASKED["training"], **training}}
-    command = [sys.executable, "-c", PROGRAM, json.dumps(told), str(folder), str(trials)]
+    asked = {**ASKED, "training": {**ASKED["training"], **training}}
+    command = [sys.executable, "-c", PROGRAM, json.dumps(asked), str(folder), str(trials)]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     worker = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, text=True, **pipes)
     assert worker.stdout.readline() == "ready\n"
@@ -50,10 +50,10 @@ def test_two_processes_share_a_search(tmp_path):
     workers = [start(tmp_path, 12) for _ in range(2)]
     go(*workers)
     for worker in workers:
-        told, errors = worker.communicate(timeout=300)
+        output, errors = worker.communicate(timeout=300)
         assert worker.returncode == 0, errors
         assert not errors
-        assert "event" in told  # each had its share
+        assert "event" in output  # each had its share
     search = search_in(tmp_path, RATES)
     trials = search.trials()
     assert len(trials) == 12
@@ -68,8 +68,8 @@ def test_a_process_that_was_stopped_or_killed_leaves_a_search_that_goes_on(tmp_p
     go(worker)
     assert worker.stdout.readline() == "event\n"
     worker.send_signal(how)
-    told, errors = worker.communicate(timeout=120)
-    assert (worker.returncode == 0 and "stopped" in told) if how == signal.SIGINT else worker.returncode == -how
+    output, errors = worker.communicate(timeout=120)
+    assert (worker.returncode == 0 and "stopped" in output) if how == signal.SIGINT else worker.returncode == -how
     assert "Traceback" not in errors
     search = search_in(tmp_path, RATES, epochs=500)
 

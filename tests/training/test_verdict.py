@@ -37,7 +37,7 @@ def test_networks_are_compared_without_a_linear_start_unless_it_is_asked_for(tmp
 
 
 @pytest.mark.parametrize(
-    ("told", "about", "first"),
+    ("changes", "about", "first"),
     [
         ({"epochs": 9, "best_epoch": 9}, {"series": 90, "start": "none", "forecast": False}, "a linear start"),
         ({"epochs": 9, "best_epoch": 9}, {"series": 9000, "start": "linear", "forecast": False}, "more epochs"),
@@ -50,15 +50,15 @@ def test_networks_are_compared_without_a_linear_start_unless_it_is_asked_for(tmp
         ({"epochs": 9, "best_epoch": 5}, {"series": 9000, "start": "linear", "forecast": True}, "a longer history"),
     ],
 )
-def test_three_remedies_follow_from_what_happened(told, about, first):
-    found = verdict({**LOST, **told}, **about)
+def test_three_remedies_follow_from_what_happened(changes, about, first):
+    found = verdict({**LOST, **changes}, **about)
     remedies = found.partition("Most likely to help: ")[2].split("; ")
     assert len(remedies) == 3 and remedies[0].startswith(first)
 
 
 def test_a_linear_start_that_nothing_improved_is_named():
-    told = {**LOST, "test": {"rmse": 2.0}, "epochs": 5, "best_epoch": 0}
-    assert "did not improve on the linear start" in verdict(told, series=50, start="linear", forecast=True)
+    summary = {**LOST, "test": {"rmse": 2.0}, "epochs": 5, "best_epoch": 0}
+    assert "did not improve on the linear start" in verdict(summary, series=50, start="linear", forecast=True)
 
 
 def test_a_model_that_wins_is_not_commented_on():
