@@ -26,7 +26,7 @@ from chronode.export import Exported
 from chronode.export._c import CRunner, write_c
 from chronode.export._graph import StepGraph
 from chronode.export._onnx import OnnxRunner, write_onnx
-from chronode.export._reference import Series, answers, irregular
+from chronode.export._reference import Series, irregular, predictions
 from chronode.runs import Config, Trained, train_run
 
 PAGE = Path(__file__).parents[1] / "docs" / "edge.md"
@@ -104,7 +104,7 @@ def _accuracies(asked: dict[str, Any], seed: int, test: str | None) -> dict[str,
         data = trained.series(test, labelled=True, anyway=True)
         labels, right = _labels(trained, data), np.array(trained.predict(data).labels)
         done = {kind: chronode.export(trained, Path(place) / kind, weights=kind) for kind in WEIGHTS}
-        rounded = _answers(done["int8"], trained, test)
+        rounded = _predictions(done["int8"], trained, test)
     flash = {kind: int(one.costs["flash"].split()[0].replace(",", "")) for kind, one in done.items()}
     shares = {"float32": 100 * np.mean(right == labels), "int8": 100 * np.mean(rounded == labels)}
     return {**shares, "flash": flash, "series": len(data)}
@@ -128,7 +128,7 @@ def _labels(trained: Trained, data: Any) -> np.ndarray:
     return classes[data.with_classes(trained.objective.classes).target.values]
 
 
-def _answers(done: Exported, trained: Trained, test: str | None) -> np.ndarray:
+def _predictions(done: Exported, trained: Trained, test: str | None) -> np.ndarray:
     """The likeliest class of each series, by the exported C on raw observations."""
     from dataclasses import replace
 
@@ -154,7 +154,7 @@ def rounding() -> list[str]:
     for name in chronode.models():
         deployment = export_cases.deployed(name)
         series, graph = irregular(deployment, 1, ROUNDING_STEPS, seed=1), StepGraph.of(deployment)
-        own, exact = answers(deployment, series), answers(deployment, series, double=True)
+        own, exact = predictions(deployment, series), predictions(deployment, series, double=True)
         with tempfile.TemporaryDirectory() as place:
             write_c(graph, Path(place), int8=False, math="library")
             write_onnx(graph, Path(place))

@@ -1,4 +1,4 @@
-"""Packages whose names are imported at first use, so that the command line answers before torch is imported."""
+"""Packages whose names are imported at first use, so that the command line responds before torch is imported."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from chronode.export._c_constants import rounded
 from chronode.export._c_files import CModel
 from chronode.export._c_math import _BUILT_IN, functions
 from chronode.export._graph import StepGraph
-from chronode.export._reference import answers, irregular
+from chronode.export._reference import irregular, predictions
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 pytestmark = pytest.mark.skipif(not COMPILERS or not shutil.which("make"), reason="needs a C compiler and make")
@@ -167,4 +167,4 @@ def test_built_in_mathematics_gives_the_answers_of_chronode(tmp_path):
     deployment = deployed("lstm-dt")
     done = export(deployment.model, tmp_path, classes=CLASSES, scaler=SCALER, math="builtin")
     series = irregular(deployment, 2, 200, seed=3)
-    assert np.abs(CRunner(tmp_path).run(done.graph, series) - answers(deployment, series)).max() < 1e-5
+    assert np.abs(CRunner(tmp_path).run(done.graph, series) - predictions(deployment, series)).max() < 1e-5

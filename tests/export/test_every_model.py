@@ -12,7 +12,7 @@ from chronode.export._c_files import CModel
 from chronode.export._graph import StepGraph
 from chronode.export._onnx import OnnxRunner, write_onnx
 from chronode.export._pt2 import Pt2Runner, write_pt2
-from chronode.export._reference import answers, irregular
+from chronode.export._reference import irregular, predictions
 from chronode.kernels import backend
 
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic"]
@@ -28,7 +28,7 @@ def compiled(graph, folder):
 
 
 def differences(deployment, graph, runners, series):
-    expected = answers(deployment, series)
+    expected = predictions(deployment, series)
     return {type(runner).__name__: float(np.abs(runner.run(graph, series) - expected).max()) for runner in runners}
 
 
@@ -68,9 +68,9 @@ def test_ten_thousand_steps(name, tmp_path):
     series = irregular(deployment, 1, 10_000, seed=1)
     found = differences(deployment, graph, runners, series)
     if not max(found.values()) <= 1e-5:
-        exact, own = answers(deployment, series, double=True), [answers(deployment, series)]
+        exact, own = predictions(deployment, series, double=True), [predictions(deployment, series)]
         with backend("torch"):
-            own.append(answers(deployment, series))
+            own.append(predictions(deployment, series))
         known = np.isfinite(exact).all(-1)
         known &= np.minimum.accumulate(np.stack([np.isfinite(one).all(-1) for one in own]).all(0), axis=1)
         rounding = max(np.abs(one - exact)[known].max() for one in own)

@@ -9,7 +9,7 @@ from commands import QUICK, chronode, write_vitals
 
 import chronode as package
 from chronode.export import export
-from chronode.export._reference import Series, answers, irregular
+from chronode.export._reference import Series, irregular, predictions
 from chronode.runs import Trained
 
 needs_compiler = pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="needs a C compiler")
@@ -56,7 +56,7 @@ def test_an_export_answers_as_predict_does(tmp_path, vitals, options):
     found = export(run, tmp_path / "again").verify(Trained.load(run), vitals)
     scale = max(Trained.load(run).scaler.target_std, default=1.0) if "--forecast" in options else 1.0
     assert found.difference <= 1e-5 * scale
-    assert f"largest difference {found.difference:.3g} in {found.answers:,} predictions" in done.out
+    assert f"largest difference {found.difference:.3g} in {found.count:,} predictions" in done.out
 
 
 def test_classes_names_and_units_are_in_the_files(tmp_path, vitals):
@@ -86,7 +86,7 @@ def test_numbers_of_one_plain_channel(tmp_path):
     model = package.SequenceModel.build(package.ModelSpec("cfc", 1, 1, hidden_size=5, num_layers=2))
     done = package.export(model, tmp_path)
     series = irregular(done.graph.deployment, 2, 50)
-    assert np.abs(done.runner().run(done.graph, series) - answers(done.graph.deployment, series)).max() < 1e-5
+    assert np.abs(done.runner().run(done.graph, series) - predictions(done.graph.deployment, series)).max() < 1e-5
 
 
 @needs_compiler

@@ -9,7 +9,7 @@ from export_cases import CLASSES, SCALER, built, started
 
 from chronode.data import Scaler
 from chronode.export import export
-from chronode.export._reference import answers, irregular, tolerances
+from chronode.export._reference import irregular, predictions, tolerances
 
 needs_compiler = pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="needs a C compiler")
 FORMATS = [pytest.param("c", marks=needs_compiler), "onnx", "pt2"]
@@ -24,7 +24,7 @@ def exported(folder, format, steps, model="gru", classes=None, seed=1, **options
     done = export(network, folder, format=format, classes=classes, scaler=SCALER if classes else VALUES, **options)
     deployment = done.graph.deployment
     series = irregular(deployment, 1 if steps > 500 else 3, steps, seed=seed)
-    away = np.abs(done.runner().run(done.graph, series) - answers(deployment, series))
+    away = np.abs(done.runner().run(done.graph, series) - predictions(deployment, series))
     return float((away / tolerances(deployment)).max())
 
 
@@ -46,7 +46,7 @@ def test_without_missing_values_and_times(tmp_path):
     network.start.get_buffer("weight").copy_(torch.randn(37, 4, generator=torch.Generator().manual_seed(0)) / 10)
     done = export(network, tmp_path)
     series = irregular(done.graph.deployment, 2, 80)
-    assert np.abs(done.runner().run(done.graph, series) - answers(done.graph.deployment, series)).max() <= 1e-5
+    assert np.abs(done.runner().run(done.graph, series) - predictions(done.graph.deployment, series)).max() <= 1e-5
 
 
 @needs_compiler

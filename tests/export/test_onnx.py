@@ -12,7 +12,7 @@ from export_cases import CLASSES, SCALER, built, deployed
 import chronode
 from chronode.export._graph import StepGraph
 from chronode.export._onnx import OnnxRunner, sequence_model, step_model, write_onnx
-from chronode.export._reference import answers, irregular
+from chronode.export._reference import irregular, predictions
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_the_checker_accepts_it(graph, make):
 def test_any_batch_and_length(graph, tmp_path, batch, steps):
     write_onnx(graph, tmp_path)
     series = irregular(graph.deployment, batch, steps, seed=2)
-    assert np.abs(OnnxRunner(tmp_path).run(graph, series) - answers(graph.deployment, series)).max() < 1e-5
+    assert np.abs(OnnxRunner(tmp_path).run(graph, series) - predictions(graph.deployment, series)).max() < 1e-5
 
 
 def test_padding_is_not_read(graph):

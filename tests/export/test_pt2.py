@@ -11,7 +11,7 @@ from export_cases import CLASSES, SCALER, deployed
 
 from chronode.export._graph import StepGraph
 from chronode.export._pt2 import FACTS, FILE, Pt2Runner, write_pt2
-from chronode.export._reference import answers, irregular
+from chronode.export._reference import irregular, predictions
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def exported(tmp_path_factory):
 def test_any_batch_and_length(exported, batch, steps):
     folder, graph = exported
     series = irregular(graph.deployment, batch, steps, seed=2)
-    assert np.abs(Pt2Runner(folder).run(graph, series) - answers(graph.deployment, series)).max() < 1e-5
+    assert np.abs(Pt2Runner(folder).run(graph, series) - predictions(graph.deployment, series)).max() < 1e-5
 
 
 def test_padding_is_not_read(exported):

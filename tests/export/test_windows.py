@@ -14,7 +14,7 @@ from chronode.export._c import CRunner, write_c
 from chronode.export._onnx import OnnxRunner, write_onnx
 from chronode.export._pipeline import Deployment, _float32
 from chronode.export._pt2 import Pt2Runner, write_pt2
-from chronode.export._reference import answers, irregular, tolerances
+from chronode.export._reference import irregular, predictions, tolerances
 from chronode.export._window import WindowGraph
 
 WINDOW, CHANNELS = 7, ("load", "price")
@@ -59,7 +59,7 @@ def series_for(graph, batch=2, steps=20):
 
 
 def check(graph, found, series):
-    away = np.abs(found - answers(graph.deployment, series)) / tolerances(graph.deployment)
+    away = np.abs(found - predictions(graph.deployment, series)) / tolerances(graph.deployment)
     assert away.max() <= 1
 
 

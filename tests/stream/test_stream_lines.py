@@ -36,7 +36,7 @@ def answered(stream, lines, size=1000):
     out = []
     followed = Lines(stream, out.append)
     for start in range(0, len(lines), size):
-        followed.answer(lines[start : start + size])
+        followed.process(lines[start : start + size])
     return "".join(out), followed.errors
 
 

@@ -143,8 +143,8 @@ def phase_space_volume(
         >>> bool(abs(volume).max() < 1e-9)
         True
     """
-    how: dict[str, Any] = {"method": "exact", "singular_values": True, **settings}
-    flow = gradient_flow(model, x, dt=dt, hidden_size=hidden_size, seed=seed, **how)
+    options: dict[str, Any] = {"method": "exact", "singular_values": True, **settings}
+    flow = gradient_flow(model, x, dt=dt, hidden_size=hidden_size, seed=seed, **options)
     assert flow.step_singular_values is not None
     with np.errstate(divide="ignore"):
         return Volume(flow.model, np.log10(flow.step_singular_values).sum(-1))

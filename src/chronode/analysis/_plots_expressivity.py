@@ -81,8 +81,8 @@ def plot_sweep(found: Sweep, path: str | Path) -> Path:
         axes.set_xscale("log", base=2)
     axes.set_xticks(places, [f"{value:g}" if numeric else str(value) for value in found.values], minor=False)
     axes.minorticks_off()
-    how = f"{found.lengths.shape[-1]} tries, recipe {found.setting.recipe!r}"
-    finish(axes, UNITS.get(found.over, found.over), "trajectory length (input: 2π)", how)
+    title = f"{found.lengths.shape[-1]} tries, recipe {found.setting.recipe!r}"
+    finish(axes, UNITS.get(found.over, found.over), "trajectory length (input: 2π)", title)
     figure.legend(*axes.get_legend_handles_labels(), frameon=False, fontsize=9.5, loc="outside right center")
     return save(figure, path)
 

@@ -119,17 +119,17 @@ def predict(
         say_note(errors, note)
     asked = trained.config.data
     names = {"id": asked.id or "series", "time": asked.time}
-    reading, answers = trained.reading, trained.predict(series)
+    reading, predictions = trained.reading, trained.predict(series)
     if data is not None and reading is not None and reading.relative is not None:
         margins = trained.margins(series, trained.levels(_levels(intervals)))
         options = {"wide": wide, "margins": margins, "at": words(at), "last": trained.last_values(series)}
-        columns = forecast_columns(answers, series, reading.forecast_channels, **names, **options)
+        columns = forecast_columns(predictions, series, reading.forecast_channels, **names, **options)
     elif at:
         raise ValueError("--at needs a file to forecast from, and a run that was trained with --forecast.")
     elif intervals:
         raise ValueError("--intervals needs a file to forecast from, and a run that was trained with --forecast.")
     else:
-        columns = columns_of(answers, series, **names, last=last)
+        columns = columns_of(predictions, series, **names, last=last)
     count = len(next(iter(columns.values())))
     if output != "-":
         say(errors, f"{write_table(columns, output)}: {count:,} rows with {', '.join(columns)}")

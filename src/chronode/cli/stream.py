@@ -67,7 +67,7 @@ def stream(
     try:
         with _opened(events) as handle:
             for batch in batches(handle):
-                lines.answer(batch)
+                lines.process(batch)
                 saver.save_if_due()
     except (KeyboardInterrupt, BrokenPipeError):
         pass

@@ -227,13 +227,13 @@ class _Call:
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
     key, rows, states, params, lengths, last, _, interval = inputs
     kept = output[1 + len(states) :]
-    ctx.how = key, last, interval, len(rows), len(states), len(params)
+    ctx.call = key, last, interval, len(rows), len(states), len(params)
     ctx.save_for_backward(*rows, *states, *params, lengths, *kept)
     ctx.set_materialize_grads(False)
 
 
 def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> tuple[Any, ...]:
-    key, last, interval, *counts = ctx.how
+    key, last, interval, *counts = ctx.call
     saved = list(ctx.saved_tensors)
     rows, states, params = (saved[sum(counts[:i]) : sum(counts[: i + 1])] for i in range(3))
     lengths, *kept = saved[sum(counts) :]

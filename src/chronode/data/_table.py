@@ -248,11 +248,11 @@ def _categories(
 
 
 def _coded(
-    name: str, found: NDArray[Any], texts: Sequence[str], how: str, dtype: np.dtype[Any]
+    name: str, found: NDArray[Any], texts: Sequence[str], encoding: str, dtype: np.dtype[Any]
 ) -> Iterator[tuple[str, NDArray[Any]]]:
     """Returns the channels of a text column: its codes, or one 0/1 channel per text."""
     missing = found < 0
-    if how == "codes":
+    if encoding == "codes":
         yield name, np.where(missing, np.nan, found).astype(dtype)
         return
     for i, text in enumerate(texts):

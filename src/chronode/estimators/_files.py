@@ -115,7 +115,7 @@ class Stored(BaseEstimator):
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: {error}") from error
         made.model_ = model
-        if made.device == "cuda" and torch.cuda.is_available():  # trained there; elsewhere the CPU answers
+        if made.device == "cuda" and torch.cuda.is_available():  # trained there; elsewhere it predicts on the CPU
             made.model_.to("cuda")
         made._check_sizes(path)
         return made

@@ -31,7 +31,7 @@ def facts_of(trained: Trained, estimator: str) -> dict[str, Any]:
     reading, objective, spec = trained.reading, trained.objective, trained.model.spec
     assert spec is not None
     if reading is None or objective.per_step or (reading.window and not reading.horizon):
-        raise ValueError("the model does not give one answer for each series of a file: use chronode.load.")
+        raise ValueError("the model does not make one prediction per series of a file: use chronode.load.")
     own = "SequenceForecaster" if reading.horizon else _BY_KIND[objective.kind]
     if estimator != own:
         raise ValueError(f"this is a {own}: use {own}.load.")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from .._files import replacing
 from ._c_check import MAKEFILE, check_source
 from ._c_files import NAME, CModel
-from ._reference import Series, answers, irregular, tolerances
+from ._reference import Series, irregular, predictions, tolerances
 from ._window import Graph
 
 _SERIES, _STEPS = 10, 100  # of check.c
@@ -25,7 +25,7 @@ def write_c(graph: Graph, folder: Path, *, int8: bool, math: str) -> CModel:
     """Writes the files of a model."""
     model, deployment = CModel(graph, int8=int8, math=math), graph.deployment
     series = irregular(deployment, _SERIES, _STEPS)
-    expected = rounded_answers(graph, model, series) if int8 else answers(deployment, series)
+    expected = rounded_predictions(graph, model, series) if int8 else predictions(deployment, series)
     files = {
         f"{NAME}.h": model.header,
         f"{NAME}.c": model.source,
@@ -39,7 +39,7 @@ def write_c(graph: Graph, folder: Path, *, int8: bool, math: str) -> CModel:
     return model
 
 
-def rounded_answers(graph: Graph, model: CModel, series: Series) -> NDArray[np.float32]:
+def rounded_predictions(graph: Graph, model: CModel, series: Series) -> NDArray[np.float32]:
     """Returns the predictions with the parameters of the generated code."""
     return graph.run(series, model.tensors)
 

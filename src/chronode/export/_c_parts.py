@@ -50,7 +50,7 @@ def write_window(graph: WindowGraph, int8: bool) -> Written:
     """Writes a forecast from windows."""
     writers = {name: StepWriter(part, int8, f"{name}_") for name, part in graph.parts.items()}
     bodies = {name: writer.text() for name, writer in writers.items()}
-    functions = [_function(name, bodies[name], writers[name]) for name in ("measure", "answer")]
+    functions = [_function(name, bodies[name], writers[name]) for name in ("measure", "decode")]
     sizes = "\n".join(f"    float state{i}[{n}];" for i, n in enumerate(graph.network.states))
     functions += [
         f"typedef struct {{\n{sizes}\n}} network_state;\n",
@@ -125,7 +125,7 @@ def _window_body(graph: WindowGraph) -> str:
         }}
         network(&network_now, one, gap, seen);
     }}
-    answer(seen, y);"""
+    decode(seen, y);"""
 
 
 def _costs(graph: WindowGraph, writers: dict[str, StepWriter]) -> Costs:
@@ -137,6 +137,6 @@ def _costs(graph: WindowGraph, writers: dict[str, StepWriter]) -> Costs:
         costs.multiply_adds += times * writer.costs.multiply_adds
         costs.calls += times * writer.costs.calls
     costs.flash += 4 * sum(len(part) for part in graph.network.initial_state if (part != part[0]).any())
-    own = 2 * graph.inputs + graph.network.cell.input_size + graph.answer.cell.input_size + sum(graph.network.states)
+    own = 2 * graph.inputs + graph.network.cell.input_size + graph.decode.cell.input_size + sum(graph.network.states)
     costs.work = 4 * (own + max(writer.scratch.size for writer in writers.values()))
     return costs

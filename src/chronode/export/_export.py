@@ -17,7 +17,7 @@ from ._graph import StepGraph
 from ._onnx import OnnxRunner, write_onnx
 from ._pipeline import Deployment
 from ._pt2 import Pt2Runner, write_pt2
-from ._verify import Comparison, Runner, verify
+from ._verify import Runner, Verification, verify
 from ._window import Graph, WindowGraph
 
 FORMATS = ("c", "onnx", "pt2")
@@ -48,7 +48,7 @@ class Exported:
         """Returns an object that runs the written files."""
         return _RUNNERS[self.format](self.folder)
 
-    def verify(self, trained: Trained, source: str | Path) -> Comparison:
+    def verify(self, trained: Trained, source: str | Path) -> Verification:
         """Compares the written files with the model, on a file of the user.
 
         Args:

@@ -30,7 +30,7 @@ def window_step_model(graph: WindowGraph) -> Any:
     more = writer.node("Add", old[4], writer.number(1.0))
     count = writer.node("Min", more, writer.number(float(window)))
     state = writer.node("Concat", *pushed, count, axis=1, name="next0")
-    writer.node("Identity", _answer(writer, graph, state), name="y")
+    writer.node("Identity", _decoded(writer, graph, state), name="y")
     results = [value("y", "B", graph.outputs), value("next0", "B", total)]
     return onnx_model(graph, "step", writer, [*observation(graph, "B"), value("state0", "B", total)], results)
 
@@ -58,16 +58,16 @@ def window_sequence_model(graph: WindowGraph) -> Any:
     both = writer.node("Concat", batch, writer.node("Shape", place), axis=0)
     count = writer.node("Reshape", writer.node("Expand", counted, both), writer.sizes(-1, 1))
     state = writer.node("Concat", values, seen, gaps, ages, count, axis=1)
-    answer, states = (
+    prediction, states = (
         writer.node("Reshape", part, writer.node("Concat", both, writer.sizes(width), axis=0))
-        for part, width in ((_answer(writer, graph, state), graph.outputs), (state, total))
+        for part, width in ((_decoded(writer, graph, state), graph.outputs), (state, total))
     )
     ends = writer.node("Unsqueeze", "lengths", writer.sizes(1))
     valid = writer.node("Less", place, ends)
     last = writer.node("Equal", place, writer.node("Sub", ends, one))
     valid, last = (writer.node("Unsqueeze", mask, writer.sizes(2)) for mask in (valid, last))
-    writer.node("Where", valid, answer, writer.number(0.0), name="y")
-    for part, name in ((answer, "last"), (states, "state0")):
+    writer.node("Where", valid, prediction, writer.number(0.0), name="y")
+    for part, name in ((prediction, "last"), (states, "state0")):
         chosen = writer.node("Where", last, part, writer.number(0.0))
         writer.node("ReduceSum", chosen, writer.sizes(1), keepdims=0, name=name)
     results = [value("y", "B", "T", graph.outputs), value("last", "B", graph.outputs), value("state0", "B", total)]
@@ -86,7 +86,7 @@ def _windows(writer: OnnxWriter, part: str, index: str, batch: str, width: int) 
     return writer.node("Reshape", taken, writer.node("Concat", writer.sizes(-1), columns, axis=0))
 
 
-def _answer(writer: OnnxWriter, graph: WindowGraph, state: str) -> str:
+def _decoded(writer: OnnxWriter, graph: WindowGraph, state: str) -> str:
     """Returns the predictions `(N, K)` for windows `(N, S)`."""
     from onnx import helper
 
@@ -112,7 +112,7 @@ def _answer(writer: OnnxWriter, graph: WindowGraph, state: str) -> str:
         helper.make_node("Scan", [*begin, rows, gaps, valid], outputs, body=_body(graph.network), **along)
     )
     seen = writer.node("Concat", outputs[-1], measured, axis=1)
-    return StepEmitter(writer, graph.answer.step, graph.answer.tensors, {"x": seen, "dt": count}).run()[0]
+    return StepEmitter(writer, graph.decode.step, graph.decode.tensors, {"x": seen, "dt": count}).run()[0]
 
 
 def _body(graph: StepGraph) -> Any:

@@ -131,9 +131,9 @@ def _float32(model: SequenceModel) -> SequenceModel:
 
 
 class Scaling(nn.Module):
-    """Scaling of inputs, gaps and answers.
+    """Scaling of inputs, gaps and outputs.
 
-    values (x - mean) / std;  gaps dt / unit;  answers: probabilities, or values in the target's own units
+    values (x - mean) / std;  gaps dt / unit;  outputs: probabilities, or values in the target's own units
     """
 
     def __init__(self, deployment: Deployment):
@@ -161,8 +161,8 @@ class Scaling(nn.Module):
         """Returns times in the network's unit."""
         return dt if self.time_scale == 1.0 else dt / self.time_scale
 
-    def answer(self, output: Tensor) -> Tensor:
-        """Returns outputs of the network as an answer."""
+    def prediction(self, output: Tensor) -> Tensor:
+        """Returns outputs of the network as a prediction."""
         if self.classes:
             return nn.functional.softmax(output, dim=-1)
         return output * self.target_std + self.target_mean if self.scales_target else output
@@ -200,9 +200,9 @@ class LayerSteps(nn.Module):
 
 
 class ObservationCell(Cell):
-    """A raw observation in, an answer out.
+    """A raw observation in, a prediction out.
 
-        y = answer(head(layers(values, gaps)) + start(values, gaps))
+        y = prediction(head(layers(values, gaps)) + start(values, gaps))
 
     Its input is `(x, observed)`, `2 D` features, as the layer receives them. State: those of the encoder and of all
     layers, then that of the linear start.
@@ -231,4 +231,4 @@ class ObservationCell(Cell):
         if self.start is not None:
             started, new = self.start.step(values, observed > 0, dt, state[count:])
             output, after = output + started, (*after, *new)
-        return self.scaling.answer(output), after
+        return self.scaling.prediction(output), after

@@ -25,7 +25,7 @@ class WindowSequence(nn.Module):
         own = tensors or dict.fromkeys(graph.parts)
         self.measure = Part(graph.measure, own["measure"])
         self.network = Part(graph.network, own["network"])
-        self.answer = Part(graph.answer, own["answer"])
+        self.decode = Part(graph.decode, own["decode"])
         self.window, self.outputs, self.hidden = graph.window, graph.outputs, graph.network.outputs
         self.view = graph.network.cell.input_size - 2 * graph.inputs
 
@@ -43,7 +43,7 @@ class WindowSequence(nn.Module):
         count = torch.arange(1, steps + 1, device=x.device).clamp(max=size).to(x.dtype)
         count = count.unsqueeze(0).expand(batch, steps).reshape(-1, 1)
         window = torch.cat([values.flatten(1), flags.flatten(1), gaps, ages, count], dim=1)
-        y = self._answer(window, values, flags, gaps, count).reshape(batch, steps, self.outputs)
+        y = self._decoded(window, values, flags, gaps, count).reshape(batch, steps, self.outputs)
         valid = (torch.arange(steps, device=x.device) < lengths.unsqueeze(1)).unsqueeze(-1)
         y = torch.where(valid, y, torch.zeros_like(y))
         at = (lengths - 1).reshape(-1, 1, 1)
@@ -51,7 +51,7 @@ class WindowSequence(nn.Module):
         last, state = (part.gather(1, at.expand(-1, 1, part.shape[2])).squeeze(1) for part in (y, windows))
         return y, last, [state]
 
-    def _answer(self, window: Tensor, values: Tensor, flags: Tensor, gaps: Tensor, count: Tensor) -> Tensor:
+    def _decoded(self, window: Tensor, values: Tensor, flags: Tensor, gaps: Tensor, count: Tensor) -> Tensor:
         nothing = torch.zeros_like(count)
         measured = self.measure(window, nothing)[0]
         place = torch.arange(self.window, device=window.device).to(window.dtype)
@@ -60,4 +60,4 @@ class WindowSequence(nn.Module):
         view = measured[:, : self.view].unsqueeze(1).expand(-1, self.window, -1)
         rows = torch.cat([values, flags, view], dim=-1).transpose(0, 1)
         _, y, _ = self.network.over_time(rows, gaps.T.unsqueeze(-1), valid.T.unsqueeze(-1), self.hidden)
-        return self.answer(torch.cat([y, measured], dim=1), nothing)[0]
+        return self.decode(torch.cat([y, measured], dim=1), nothing)[0]

@@ -46,7 +46,7 @@ def irregular(deployment: Deployment, batch: int, steps: int, seed: int = 0) -> 
     return Series(values.astype(np.float32), seen, dt.astype(np.float32))
 
 
-def answers(deployment: Deployment, series: Series, *, double: bool = False) -> NDArray[Any]:
+def predictions(deployment: Deployment, series: Series, *, double: bool = False) -> NDArray[Any]:
     """Returns the predictions `(B, T, K)` of the model itself after each step.
 
     Args:
@@ -55,7 +55,7 @@ def answers(deployment: Deployment, series: Series, *, double: bool = False) -> 
         double: Whether to compute in float64.
     """
     scaler, target, dtype = deployment.scaler, deployment.target_scaler, torch.float64 if double else torch.float32
-    model = _answering_every_step(deployment.model)
+    model = _predicting_every_step(deployment.model)
     model = model.double() if double else model
     x, observed, dt = map(torch.from_numpy, series)
     values = torch.where(observed, x, 0).double()
@@ -83,7 +83,7 @@ def _window_outputs(model: SequenceModel, window: int, x: torch.Tensor, times: d
     return torch.stack(outputs, dim=1)
 
 
-def _answering_every_step(model: SequenceModel) -> SequenceModel:
+def _predicting_every_step(model: SequenceModel) -> SequenceModel:
     model = copy.deepcopy(model)
     if model.relative is None:
         model.layer.outputs = "all"

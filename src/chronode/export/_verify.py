@@ -26,30 +26,28 @@ class Runner(Protocol):
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Comparison of the predictions of an export with those of chronode.
+class Verification:
+    """How well the predictions of an export agree with those of chronode.
 
     Attributes:
         difference: The largest difference of probabilities, or of values in the target's own units.
-        answers: Number of compared predictions.
+        count: Number of compared predictions.
         series: Number of series.
         same_class: Share of predictions with the same most likely class; None for values.
     """
 
     difference: float
-    answers: int
+    count: int
     series: int
     same_class: float | None
 
     def text(self) -> str:
         """The result in one line."""
         same = "" if self.same_class is None else f"; same class in {100 * self.same_class:.4g}% of them"
-        return (
-            f"largest difference {self.difference:.3g} in {self.answers:,} predictions ({self.series:,} series){same}"
-        )
+        return f"largest difference {self.difference:.3g} in {self.count:,} predictions ({self.series:,} series){same}"
 
 
-def verify(graph: Graph, runner: Runner, trained: Trained, source: str) -> Comparison:
+def verify(graph: Graph, runner: Runner, trained: Trained, source: str) -> Verification:
     """Compares an export, on the raw values of a file, with `trained.predict`."""
     raw, scaled = _raw(trained, source), trained.series(source, labelled=False, anyway=True)
     expected = trained.predict(scaled).values
@@ -61,13 +59,13 @@ def verify(graph: Graph, runner: Runner, trained: Trained, source: str) -> Compa
         seen = np.ones(x.shape, bool) if batch.observed is None else batch.observed.numpy()
         dt = np.ones(x.shape[:2], np.float32) if batch.dt is None else batch.dt.float().numpy()
         found = runner.run(graph, Series(x, seen, dt))
-        for row, length, answers in zip(batch.rows.tolist(), batch.lengths.tolist(), found, strict=True):
-            own = answers[:length] if per_step else answers[length - 1 : length]
+        for row, length, predictions in zip(batch.rows.tolist(), batch.lengths.tolist(), found, strict=True):
+            own = predictions[:length] if per_step else predictions[length - 1 : length]
             wanted = np.atleast_2d(expected[row])
             worst = max(worst, float(np.abs(own - wanted).max()))
             count += len(own)
             same += int((own.argmax(-1) == wanted.argmax(-1)).sum())
-    return Comparison(worst, count, len(raw), same / count if graph.deployment.classes else None)
+    return Verification(worst, count, len(raw), same / count if graph.deployment.classes else None)
 
 
 def _raw(trained: Trained, source: str) -> Sequences:

@@ -2,7 +2,7 @@
 
 window: the last W observations -> level and scale of the window, and the output of the linear start
 network: one step of the layers over the window, relative to its level and scale
-answer: head, linear start, and conversion to the units of the target
+decode: head, linear start, and conversion to the units of the target
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class NetworkCell(Cell):
         return self.steps(view, observed, self.scaling.gaps(dt), state)
 
 
-class AnswerCell(Cell):
+class DecodeCell(Cell):
     """Maps `(output of the layers, level, scale, start)` to the forecast."""
 
     def __init__(self, deployment: Deployment):
@@ -110,7 +110,7 @@ class AnswerCell(Cell):
         wanted = len(self.relative.channels)
         y, level, scale, *started = x.split([self.features, wanted, wanted, *self.start_size], dim=-1)
         output = self.head(y) + started[0] if started else self.head(y)
-        return self.scaling.answer(self.relative.at(output, level, scale)), ()
+        return self.scaling.prediction(self.relative.at(output, level, scale)), ()
 
 
 @dataclass(frozen=True)
@@ -123,24 +123,24 @@ class WindowGraph:
         deployment: The model to export.
         measure: A `WindowCell`.
         network: A `NetworkCell`.
-        answer: An `AnswerCell`.
+        decode: A `DecodeCell`.
     """
 
     deployment: Deployment
     measure: StepGraph
     network: StepGraph
-    answer: StepGraph
+    decode: StepGraph
 
     @classmethod
     def of(cls, deployment: Deployment) -> WindowGraph:
         """Traces the parts."""
-        cells = (WindowCell(deployment), NetworkCell(deployment), AnswerCell(deployment))
+        cells = (WindowCell(deployment), NetworkCell(deployment), DecodeCell(deployment))
         return cls(deployment, *(StepGraph.of(deployment, cell) for cell in cells))
 
     @property
     def parts(self) -> dict[str, StepGraph]:
         """The graphs by name."""
-        return {"measure": self.measure, "network": self.network, "answer": self.answer}
+        return {"measure": self.measure, "network": self.network, "decode": self.decode}
 
     @property
     def window(self) -> int:
@@ -155,7 +155,7 @@ class WindowGraph:
     @property
     def outputs(self) -> int:
         """Number of outputs."""
-        return self.answer.outputs
+        return self.decode.outputs
 
     @property
     def states(self) -> list[int]:

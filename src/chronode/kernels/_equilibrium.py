@@ -128,8 +128,8 @@ def _problem(
     """Returns the arguments that both C functions begin with."""
     (_, hidden), (_, rank) = ops.sizes("h0", h0, 2), ops.sizes("up", up, 2)
     sizes = (*ops.sizes("x", x, 3), hidden, rank, *ops.sizes("eta", eta, 2))
-    how = (start == "previous", _ACTIVATIONS.index(activation))
-    return (x, h0, count, weight, bias, up, down, eta, gamma, sign, lengths, *sizes, *how)
+    options = (start == "previous", _ACTIVATIONS.index(activation))
+    return (x, h0, count, weight, bias, up, down, eta, gamma, sign, lengths, *sizes, *options)
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:

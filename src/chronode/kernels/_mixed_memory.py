@@ -105,8 +105,8 @@ def _problem(
 ) -> tuple[Any, ...]:
     """Returns the arguments that both C functions begin with."""
     sizes = (*ops.sizes("x", x, 3), ops.sizes("h0", h0, 2)[1])
-    how = (_VARIANTS.index(variant), METHODS.index(method), steps)
-    return (x, dt, c0, h0, *map(_or_null, weights), lengths, *sizes, *how)
+    options = (_VARIANTS.index(variant), METHODS.index(method), steps)
+    return (x, dt, c0, h0, *map(_or_null, weights), lengths, *sizes, *options)
 
 
 def _or_null(tensor: Tensor) -> Tensor | None:
@@ -114,7 +114,7 @@ def _or_null(tensor: Tensor) -> Tensor | None:
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    x, dt, c0, h0, weights, lengths, *ctx.how, _, _ = inputs
+    x, dt, c0, h0, weights, lengths, *ctx.options, _, _ = inputs
     y, c, _, _ = output
     ctx.save_for_backward(x, dt, c0, h0, *weights, lengths, y, c)
     ctx.set_materialize_grads(False)
@@ -126,7 +126,7 @@ def _backward(
     x, dt, c0, h0, *weights, lengths, y, c = ctx.saved_tensors
     with_dx = ctx.needs_input_grad[0]
     dx, ddt, dc0, dh0, *dweights = mixed_memory_backward(
-        x, dt, c0, h0, weights, lengths, *ctx.how, y, c, grad_y, grad_c, grad_h, with_dx
+        x, dt, c0, h0, weights, lengths, *ctx.options, y, c, grad_y, grad_c, grad_h, with_dx
     )
     return (dx if with_dx else None, ddt, dc0, dh0, dweights, *(None,) * 6)
 
@@ -166,9 +166,9 @@ def run(reads: Reads, x: Tensor, state: tuple[Tensor, ...], dt: Tensor, plan: An
     tensors = [tensor.contiguous() for tensor in (x, dt, *state)]
     weights = prepared(reads)
     keep_c = ops.needs_backward(*tensors, *weights)
-    how = (reads.variant, reads.method, reads.steps, keep_c or not plan.last, keep_c)
+    options = (reads.variant, reads.method, reads.steps, keep_c or not plan.last, keep_c)
     lengths = None if plan.lengths is None else plan.lengths.contiguous()
-    y, _, c, h = mixed_memory_forward(*tensors, weights, lengths, *how)
+    y, _, c, h = mixed_memory_forward(*tensors, weights, lengths, *options)
     return (h if plan.last else ops.apart(y)), (c, h)
 
 

@@ -208,8 +208,8 @@ class Layer(nn.Module):
         if kernel is not None and kernel.stack is not None:
             changes.remake_weights(self.cells)
             reads = [cast(Cell, cell).kernel_reads() for cell in self.cells]
-            how = plan._replace(last=self.outputs == "last")
-            y, states = kernel.stack(reads, below[0], states, batch.dt, masks, self.residual, how)
+            own = plan._replace(last=self.outputs == "last")
+            y, states = kernel.stack(reads, below[0], states, batch.dt, masks, self.residual, own)
             return y, after + states
         levels = [below]  # for each level, the input of each direction
         for index in range(self.num_layers):
@@ -222,8 +222,8 @@ class Layer(nn.Module):
             for direction in range(directions):
                 cell = cast(Cell, self.cells[index * directions + direction])
                 state = states[index * directions + direction]
-                how = plan._replace(reverse=direction == 1, last=last)
-                y, state = driver.run(cell, inputs[direction], state, batch.dt, how)
+                own = plan._replace(reverse=direction == 1, last=last)
+                y, state = driver.run(cell, inputs[direction], state, batch.dt, own)
                 outputs.append(y)
                 after.append(state)
             y = outputs[0] if directions == 1 else torch.cat(outputs, dim=-1)

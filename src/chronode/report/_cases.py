@@ -33,18 +33,18 @@ class Case:
     score: float
 
 
-def ranked(test: Sequences, answers: Predictions, scale: NDArray[Any]) -> list[Case]:
+def ranked(test: Sequences, predictions: Predictions, scale: NDArray[Any]) -> list[Case]:
     """Returns the series with a known target, the best first.
 
     Args:
         test: Series with targets in the same units as the predictions.
-        answers: Predictions of the model.
+        predictions: Predictions of the model.
         scale: Scale of each numeric target, so that all have the same weight.
     """
     target = test.target
     assert target is not None
     cases = []
-    for row, predicted in enumerate(answers.values):
+    for row, predicted in enumerate(predictions.values):
         part = slice(int(test.starts[row]), int(test.starts[row] + test.lengths[row])) if target.per_step else row
         true = np.atleast_1d(target.values[part])
         if target.classes is not None:
@@ -60,7 +60,12 @@ def ranked(test: Sequences, answers: Predictions, scale: NDArray[Any]) -> list[C
 
 
 def case_pieces(
-    model: SequenceModel, objective: Objective, scaled: Sequences, shown: Sequences, answers: Predictions, scale: Any
+    model: SequenceModel,
+    objective: Objective,
+    scaled: Sequences,
+    shown: Sequences,
+    predictions: Predictions,
+    scale: Any,
 ) -> list[str]:
     """Returns plots of the best and the worst series with the contributions of their observations.
 
@@ -69,10 +74,10 @@ def case_pieces(
         objective: Its objective.
         scaled: The test part, scaled for the model.
         shown: The test part in its own units.
-        answers: Predictions of the model.
+        predictions: Predictions of the model.
         scale: As for `ranked`.
     """
-    cases = ranked(shown, answers, np.asarray(scale))
+    cases = ranked(shown, predictions, np.asarray(scale))
     if not cases:
         return [paragraph("No series of the test part has a known target.")]
     count = 1 if len(cases) < 4 else 2
@@ -82,15 +87,15 @@ def case_pieces(
         pieces.append(heading(name))
         boxes = []
         for case in chosen:
-            explained = _explained(model, objective, scaled, answers, case.row)
+            explained = _explained(model, objective, scaled, predictions, case.row)
             found.append(explained)
-            boxes.append(_box(shown, answers, case, explained))
+            boxes.append(_box(shown, predictions, case, explained))
         pieces.append(f'<div class="grid">{"".join(boxes)}</div>')
     return [*pieces, *_by_channel(found, shown.channels)]
 
 
 def _explained(
-    model: SequenceModel, objective: Objective, scaled: Sequences, answers: Predictions, row: int
+    model: SequenceModel, objective: Objective, scaled: Sequences, predictions: Predictions, row: int
 ) -> Attribution | None:
     """Returns the contributions to the probability of the predicted class, or to the first target.
 
@@ -100,23 +105,23 @@ def _explained(
     most = min(1024, _MOST_WORK // length)
     if most < 32:
         return None
-    predicted = answers.values[row]
+    predicted = predictions.values[row]
     output = int((predicted[-1] if objective.per_step else predicted).argmax()) if objective.classes is not None else 0
     chances = objective.classes is not None
     return integrated_gradients(model, scaled, row, output=output, probability=chances, most=most)
 
 
-def _box(shown: Sequences, answers: Predictions, case: Case, explained: Attribution | None) -> Html:
+def _box(shown: Sequences, predictions: Predictions, case: Case, explained: Attribution | None) -> Html:
     """Returns the plot of one series: its values, the prediction, and the contributions below it."""
-    parts = [str(series_picture(shown, case.row)), paragraph(_verdict(answers, case), "small")]
+    parts = [str(series_picture(shown, case.row)), paragraph(_verdict(predictions, case), "small")]
     if explained is not None:
-        parts.append(_contributions(shown, case.row, explained, answers))
+        parts.append(_contributions(shown, case.row, explained, predictions))
     return Html(f"<figure>{''.join(parts)}</figure>")
 
 
-def _verdict(answers: Predictions, case: Case) -> str:
-    predicted = answers.values[case.row]
-    if answers.classes is None:
+def _verdict(predictions: Predictions, case: Case) -> str:
+    predicted = predictions.values[case.row]
+    if predictions.classes is None:
         size = f"root mean square error {number(-case.score)} standard deviations of the target"
         if predicted.ndim == 1:
             return f"predicted {', '.join(number(float(value)) for value in predicted[:4])}; {size}"
@@ -124,12 +129,12 @@ def _verdict(answers: Predictions, case: Case) -> str:
     if predicted.ndim == 2:
         return f"mean probability of the true class over all steps: {number(case.score)}"
     return (
-        f"predicted {answers.classes[int(predicted.argmax())]} with probability {number(float(predicted.max()))}; "
+        f"predicted {predictions.classes[int(predicted.argmax())]} with probability {number(float(predicted.max()))}; "
         f"probability of the true class: {number(case.score)}"
     )
 
 
-def _contributions(shown: Sequences, row: int, explained: Attribution, answers: Predictions) -> str:
+def _contributions(shown: Sequences, row: int, explained: Attribution, predictions: Predictions) -> str:
     values = explained.values
     order = np.argsort(-np.abs(values).sum(0), kind="stable")[:_MOST_CHANNELS]
     order = np.sort(order)
@@ -137,12 +142,12 @@ def _contributions(shown: Sequences, row: int, explained: Attribution, answers: 
     times = series.times if len(series.times) == len(values) else np.arange(float(len(values)))
     field, edges = binned(values[:, order], times, total=True)
     names = [shown.channels[place] for place in order] if values.shape[1] == len(shown.channels) else ["symbol"]
-    step = " at the last step" if answers.values[row].ndim == 2 else ""
-    if answers.classes is None:
-        what = f"{answers.names[0]}{step} (scaled)"
+    step = " at the last step" if predictions.values[row].ndim == 2 else ""
+    if predictions.classes is None:
+        what = f"{predictions.names[0]}{step} (scaled)"
     else:
-        predicted = answers.values[row]
-        what = f"p({answers.classes[int((predicted[-1] if predicted.ndim == 2 else predicted).argmax())]}){step}"
+        predicted = predictions.values[row]
+        what = f"p({predictions.classes[int((predicted[-1] if predicted.ndim == 2 else predicted).argmax())]}){step}"
     change = f"{number(explained.reference)} → {number(explained.output)}"
     note = (
         ""

@@ -57,15 +57,15 @@ class TestPart:
         prepared: The series.
         model: The trained model.
         objective: Its objective.
-        answers: Predictions of the model for the test part.
+        predictions: Predictions of the model for the test part.
     """
 
-    def __init__(self, prepared: Prepared, model: SequenceModel, objective: Objective, answers: Predictions):
-        self.prepared, self.model, self.objective, self.answers = prepared, model, objective, answers
+    def __init__(self, prepared: Prepared, model: SequenceModel, objective: Objective, predictions: Predictions):
+        self.prepared, self.model, self.objective, self.predictions = prepared, model, objective, predictions
         self.scaled = prepared.parts.test.with_classes(objective.classes)
         self.scaler = prepared.parts.scaler
         self.shown = own_units(self.scaled, self.scaler)
-        self.predicted, self.true, self.groups = _rows(_with_own_target(self.scaled, self.scaler), answers)
+        self.predicted, self.true, self.groups = _rows(_with_own_target(self.scaled, self.scaler), predictions)
 
     def intervals(self) -> dict[str, tuple[float, float]]:
         """Returns the intervals of the metrics, in the units of the metrics."""
@@ -86,9 +86,9 @@ class TestPart:
         if config.data.forecast:
             return [grid(*self._forecasts(config.data.forecast))]
         few = slice(_MOST_TARGETS)
-        more = len(self.answers.names) - _MOST_TARGETS
+        more = len(self.predictions.names) - _MOST_TARGETS
         note = [paragraph(f"{more} more targets are not shown.", "small")] if more > 0 else []
-        return [grid(*residual_pictures(self.predicted[:, few], self.true[:, few], self.answers.names[few])), *note]
+        return [grid(*residual_pictures(self.predicted[:, few], self.true[:, few], self.predictions.names[few])), *note]
 
     def _class_pictures(self, classes: tuple[str, ...]) -> Iterator[str]:
         if len(classes) <= MOST_CLASSES:
@@ -113,10 +113,10 @@ class TestPart:
             band = None if spread is None else spread[:, places]
             history = series.values[:, self.shown.channels.index(name)]
             title = f"{name}, series {series.id}"
-            yield forecast_picture(history, np.atleast_2d(self.answers.values[row])[-1][places], true, band, title)
+            yield forecast_picture(history, np.atleast_2d(self.predictions.values[row])[-1][places], true, band, title)
         if horizon > 1:
             yield horizon_picture(self.predicted - self.true, horizon, channels)
-        yield from residual_pictures(self.predicted[:, :1], self.true[:, :1], self.answers.names[:1])
+        yield from residual_pictures(self.predicted[:, :1], self.true[:, :1], self.predictions.names[:1])
 
     def cases(self) -> list[str]:
         """Returns the best and the worst series."""
@@ -125,7 +125,7 @@ class TestPart:
             scale = np.nanstd(self.true.astype(np.float64), axis=0)
             scale = np.where(scale > 0, scale, 1.0)
         shown = _with_own_target(self.shown, None if self.shown is not self.scaled else self.scaler)
-        return case_pieces(self.model, self.objective, self.scaled, shown, self.answers, scale)
+        return case_pieces(self.model, self.objective, self.scaled, shown, self.predictions, scale)
 
 
 def _with_own_target(s: Sequences, scaler: Any) -> Sequences:
@@ -135,14 +135,18 @@ def _with_own_target(s: Sequences, scaler: Any) -> Sequences:
     return replace(s, target=replace(s.target, values=np.asarray(s.target.given), source=None))
 
 
-def _rows(s: Sequences, answers: Predictions) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def _rows(s: Sequences, predictions: Predictions) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Returns (predicted, true, group) of every series or step whose target is known."""
     target = s.target
     assert target is not None
     if target.per_step:
-        true, predicted, groups = target.values[s.steps], np.concatenate(answers.values), np.repeat(s.groups, s.lengths)
+        true, predicted, groups = (
+            target.values[s.steps],
+            np.concatenate(predictions.values),
+            np.repeat(s.groups, s.lengths),
+        )
     else:
-        true, predicted, groups = target.values, np.stack(answers.values), s.groups
+        true, predicted, groups = target.values, np.stack(predictions.values), s.groups
     known = true != UNKNOWN if target.classes is not None else ~np.isnan(true).all(-1)
     return predicted[known], true[known], groups[known]
 

@@ -21,16 +21,16 @@ NAME = "report.html"
 _PILLS = {"finished": "", "failed": " bad"}
 
 
-def draw_run(run: Run, prepared: Prepared, fitted: Fitted, answers: Predictions | None) -> None:
+def draw_run(run: Run, prepared: Prepared, fitted: Fitted, predictions: Predictions | None) -> None:
     """Writes report.html of a run that has just finished.
 
     Args:
         run: The run folder, with the summary.
         prepared: The series.
         fitted: The trained model.
-        answers: Its predictions for the test part; None if it was not tested.
+        predictions: Its predictions for the test part; None if it was not tested.
     """
-    write_report(run, prepared, fitted.model, fitted.objective, answers)
+    write_report(run, prepared, fitted.model, fitted.objective, predictions)
 
 
 def report_of(folder: str | Path) -> Path:
@@ -40,8 +40,8 @@ def report_of(folder: str | Path) -> Path:
         return write_report(run, None, None, None, None)
     trained = Trained.load(folder)
     prepared = prepare(trained.config)
-    answers = trained.predict(prepared.parts.test) if run.status == "finished" else None
-    return write_report(run, prepared, trained.model, trained.objective, answers)
+    predictions = trained.predict(prepared.parts.test) if run.status == "finished" else None
+    return write_report(run, prepared, trained.model, trained.objective, predictions)
 
 
 def write_report(
@@ -49,7 +49,7 @@ def write_report(
     prepared: Prepared | None,
     model: SequenceModel | None,
     objective: Objective | None,
-    answers: Predictions | None,
+    predictions: Predictions | None,
 ) -> Path:
     """Writes report.html from what is available; a run without a model has no test section."""
     summary = run.summary() or Summary(run.status if run.status in ("failed", "stopped") else "interrupted")
@@ -59,8 +59,8 @@ def write_report(
     if prepared is not None:
         sections["Data"] = _data_section(prepared)
     sections["Training"] = _training_section(run, summary)
-    if prepared is not None and model is not None and objective is not None and answers is not None:
-        test = TestPart(prepared, model, objective, answers)
+    if prepared is not None and model is not None and objective is not None and predictions is not None:
+        test = TestPart(prepared, model, objective, predictions)
         intervals = test.intervals()
         sections["Test"] = [scores_table(summary, config.model.model, intervals), *test.pictures(config)]
         sections["Best and worst series"] = test.cases()

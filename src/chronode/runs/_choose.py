@@ -88,7 +88,7 @@ def _with_winner(config: Config, found: Race, start: str) -> Config:
 
 
 def _without_race(config: Config, prepared: Prepared, windows: bool) -> Config:
-    """The usual model, with a linear start for answers per series of numbers."""
+    """The usual model, with a linear start if there is one prediction per series of numbers."""
     if config.model.model != AUTO:
         return config
     train, start = prepared.parts.train, config.model.start

@@ -62,7 +62,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Learnt:
-    """objective.json: the objective, and the scaling that brings answers back to the target's own units."""
+    """objective.json: the objective, and the scaling that brings predictions back to the target's own units."""
 
     objective: Objective
     scaler: Scaler | None

@@ -146,12 +146,12 @@ def _measured_once(
 
 def write_predictions(run: Run, config: Config, prepared: Prepared, fitted: Fitted) -> Predictions:
     """Returns the predictions for the test part, also written as predictions.csv."""
-    answers = fitted.predict(prepared.parts.test)
+    predictions = fitted.predict(prepared.parts.test)
     names = {"id": config.data.id or "series", "time": config.data.time}
     unscaled = _with_given_target(prepared.parts.test)
     ends = prepared.reading is not None and prepared.reading.relative is not None
-    write_table(columns_of(answers, unscaled, **names, truth=True, ends=ends), run.path / "predictions.csv")
-    return answers
+    write_table(columns_of(predictions, unscaled, **names, truth=True, ends=ends), run.path / "predictions.csv")
+    return predictions
 
 
 def _with_given_target(data: Sequences) -> Sequences:

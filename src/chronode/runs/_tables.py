@@ -74,7 +74,7 @@ def columns_of(
 
 
 def forecast_columns(
-    answers: Predictions,
+    predictions: Predictions,
     data: Sequences,
     channels: Sequence[str],
     *,
@@ -88,7 +88,7 @@ def forecast_columns(
     """Returns a table of what follows each series: a row per series, future time and channel.
 
     Args:
-        answers: Forecasts, step by step and channel by channel.
+        predictions: Forecasts, step by step and channel by channel.
         data: Series that they continue; future times follow at the median gap of each.
         channels: Channels that were forecast.
         id: Name of the first column.
@@ -106,7 +106,7 @@ def forecast_columns(
         >>> forecast_columns(found, s, ["x"], time="day")
         {'series': ['a', 'a'], 'day': [6.0, 9.0], 'channel': ['x', 'x'], 'forecast': [3.0, 4.0]}
     """
-    values = np.stack(answers.values).reshape(len(data), -1, len(channels))
+    values = np.stack(predictions.values).reshape(len(data), -1, len(channels))
     halves = {level: margin.reshape(values.shape) for level, margin in (margins or {}).items()}
     times = future_times(data, values.shape[1])
     if at:

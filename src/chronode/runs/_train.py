@@ -201,15 +201,15 @@ def _go(
                     draw(run, prepared, error.fitted, None)
             raise
         keep_model(run, fitted)
-        answers = None
+        predictions = None
         if fitted.stopped == "interrupted":
             summary = summary_of(fitted, prepared, "interrupted")
         else:
-            answers = write_predictions(run, config, prepared, fitted)
+            predictions = write_predictions(run, config, prepared, fitted)
             summary = finished_summary(run, config, prepared, fitted, _with_baseline(run), on_event)
         run.finish(summary)
         if draw is not None:
-            draw(run, prepared, fitted, answers)
+            draw(run, prepared, fitted, predictions)
     return Outcome(run, summary["status"], summary)
 
 

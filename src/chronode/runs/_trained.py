@@ -124,8 +124,8 @@ class Trained:
 
     def predict(self, data: Sequences) -> Predictions:
         """Returns probabilities or values of every series."""
-        answers = predict(self.model, data, classes=self.objective.classes, scaler=self.scaler)
-        return replace(answers, names=self.output_names() or answers.names)
+        predictions = predict(self.model, data, classes=self.objective.classes, scaler=self.scaler)
+        return replace(predictions, names=self.output_names() or predictions.names)
 
     def levels(self, asked: Sequence[float] = ()) -> tuple[float, ...]:
         """Returns the levels of prediction intervals: those asked for, or those of the config."""

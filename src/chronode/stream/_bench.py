@@ -104,7 +104,7 @@ def _lines(trained: Trained, ids: int, batch: int) -> Callable[[float], None]:
             for number, row in enumerate(values)
         ]
         for start in range(0, ids, batch):
-            lines.answer(texts[start : start + batch])
+            lines.process(texts[start : start + batch])
 
     return run
 

@@ -51,7 +51,7 @@ class Lines:
         self._csv: bool | None = None
         self.errors = 0
 
-    def answer(self, lines: Sequence[str | None]) -> None:
+    def process(self, lines: Sequence[str | None]) -> None:
         """Writes the predictions for lines; None is a line that was too long."""
         rows: dict[int, dict[str, Any]] = {}
         events = []

@@ -37,7 +37,7 @@ _last: list[tuple[Sequences, Sequences, StartFit]] = []  # the linear model of t
 def baselines(
     objective: Objective, parts: Parts, *, channels: Sequence[str] = (), model: SequenceModel | None = None
 ) -> dict[str, Metrics]:
-    """Measures simple answers on the test part.
+    """Measures simple baselines on the test part.
 
     Classes: the most frequent one, a linear model, the nearest training series by dynamic time warping. Numbers: the
     mean and a linear model. Forecasts: the last value, the last season, the line through the window, a linear model.

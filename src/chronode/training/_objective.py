@@ -139,8 +139,8 @@ class Objective:
             return _weighted(gap.square(), known, weights)
         output, target = output.reshape(-1, self.num_outputs), target.reshape(-1)
         by_class = None if self.class_weights is None else output.new_tensor(self.class_weights)
-        how = "sum" if weights is None else "none"
-        losses = nn.functional.cross_entropy(output, target, by_class, ignore_index=UNKNOWN, reduction=how)
+        reduction = "sum" if weights is None else "none"
+        losses = nn.functional.cross_entropy(output, target, by_class, ignore_index=UNKNOWN, reduction=reduction)
         known = target != UNKNOWN
         # Not by_class[target[known]]: on a GPU, the host would wait for the number of known targets.
         each = known if by_class is None else torch.where(known, by_class[target.clamp(min=0)], 0)

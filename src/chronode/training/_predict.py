@@ -50,7 +50,7 @@ class Predictions:
 
 
 @contextmanager
-def answering(model: SequenceModel) -> Iterator[None]:
+def for_prediction(model: SequenceModel) -> Iterator[None]:
     """Sets evaluation mode without gradients; afterwards the mode is restored."""
     training = model.training
     model.eval()
@@ -69,7 +69,7 @@ def outputs(model: SequenceModel, data: Sequences, started: Tensor | None = None
     widest = max(model.layer.hidden_size, model.layer.output_size, model.head.out_features, data.num_channels)
     device = model.head.weight.device
     check_symbols(model, data)
-    with answering(model):
+    with for_prediction(model):
         for batch in evaluation_batches(data, _MOST_NUMBERS // widest):
             times = {name: tensor.to(device) for name, tensor in batch.times.items()}
             known = None if started is None else started[batch.rows].to(device)

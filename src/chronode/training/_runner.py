@@ -106,9 +106,9 @@ def _fitted(run: Training, parts: Parts, notes: tuple[str, ...]) -> Fitted:
     if run.best:
         run.model.load_state_dict(run.best)
     run.model.zero_grad(set_to_none=True)
-    how = (run.best_epoch, run.stopped or "fault", run.seconds, run.cpu_seconds, run.place.step)
+    ending = (run.best_epoch, run.stopped or "fault", run.seconds, run.cpu_seconds, run.place.step)
     return Fitted(
-        run.model.eval(), run.settings, run.objective, tuple(run.history), *how, parts.scaler, notes, run.start
+        run.model.eval(), run.settings, run.objective, tuple(run.history), *ending, parts.scaler, notes, run.start
     )
 
 
