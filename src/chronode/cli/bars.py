@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColumn, TimeRemainingColumn
 
 from ..training import BatchDone, EpochDone, Event, Note
 from .outcome import say_note
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
-class Bars:
+
+class ProgressDisplay:
+    """Progress bars of rich, shown inside a `with` statement if the console is a terminal.
+
+    Args:
+        console: Console for the output.
+        columns: Columns of a bar, before the remaining time.
+        options: Options of `rich.progress.Progress`.
+    """
+
+    def __init__(self, console: Console, *columns: ProgressColumn, **options: Any):
+        self.console = console
+        columns = (*columns, TimeRemainingColumn(elapsed_when_finished=True))
+        self.progress = Progress(*columns, console=console, disable=not console.is_terminal, **options)
+
+    def __enter__(self) -> Self:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.progress.stop()
+
+
+class Bars(ProgressDisplay):
     """Display of the events of one or several consecutive runs.
 
     Args:
@@ -31,19 +56,10 @@ class Bars:
 
     def __init__(self, console: Console, labels: list[str], epochs: int):
         columns = (TextColumn("{task.description:<8}"), BarColumn(16), TextColumn("{task.fields[text]}"))
-        self.console, self.labels, self.epochs = console, iter(labels), epochs
-        self.progress = Progress(
-            *columns, TimeRemainingColumn(elapsed_when_finished=True), console=console, disable=not console.is_terminal
-        )
+        super().__init__(console, *columns)
+        self.labels, self.epochs = iter(labels), epochs
         self.label, self.done, self.measured = "", 0.0, ""
         self.bar: TaskID | None = None
-
-    def __enter__(self) -> Bars:
-        self.progress.start()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.progress.stop()
 
     def __call__(self, event: Event) -> None:
         """Shows one event."""

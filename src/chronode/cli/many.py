@@ -5,12 +5,12 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn
 
 from ..training import BatchDone, Event, Note
+from .bars import ProgressDisplay
 from .outcome import say, say_note
 
 
@@ -29,7 +29,7 @@ def this_command() -> str:
     return shlex.join(["chronode", *sys.argv[1:]])
 
 
-class RunsBar:
+class RunsBar(ProgressDisplay):
     """One progress bar for many runs, with the state of the current ones and the total remaining time.
 
     Args:
@@ -50,24 +50,12 @@ class RunsBar:
     """
 
     def __init__(self, console: Console, total: int, epochs: int, done: int = 0):
-        self.console, self.total, self.epochs, self.done = console, total, epochs, done
-        self.shares: dict[str, float] = {}
         columns = (TextColumn("{task.fields[count]}"), BarColumn(24), TextColumn("{task.fields[text]}"))
         # Runs differ in speed, so the last half minute is not representative.
-        self.progress = Progress(
-            *(*columns, TimeRemainingColumn(elapsed_when_finished=True)),
-            console=console,
-            disable=not console.is_terminal,
-            speed_estimate_period=24 * 3600,
-        )
+        super().__init__(console, *columns, speed_estimate_period=24 * 3600)
+        self.total, self.epochs, self.done = total, epochs, done
+        self.shares: dict[str, float] = {}
         self.bar = self.progress.add_task("", total=total, completed=done, text="", count=f"{done}/{total}")
-
-    def __enter__(self) -> RunsBar:
-        self.progress.start()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.progress.stop()
 
     def begin(self, label: str) -> None:
         """Starts a run."""
