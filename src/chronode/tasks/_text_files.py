@@ -21,6 +21,7 @@ def read_table(
     path: Path,
     columns: Mapping[str, Kind],
     *,
+    content: bytes | None = None,
     separator: str = ",",
     header: bool = True,
     missing: Collection[str] = (),
@@ -32,6 +33,7 @@ def read_table(
         path: The file.
         columns: Name -> kind, for all columns from left to right: "number" (float64), "whole" (int64), "date"
             (datetime64), "text", or a list of texts: the column becomes indices into it.
+        content: Bytes to read instead of those of the file, which is named in messages.
         separator: Separator between cells.
         header: Whether the first line holds names and is skipped.
         missing: Text that means a missing number, which becomes NaN; nothing else may be missing.
@@ -44,21 +46,7 @@ def read_table(
         >>> read_table(file, {"room": ("attic", "hall"), "warmth": "number"}, missing="?")
         {'room': array([1, 0]), 'warmth': array([20.5,  nan])}
     """
-    options = {"separator": separator, "header": header, "missing": missing, "dates": dates}
-    return parse_table(_bytes(path), path, columns, **options)
-
-
-def parse_table(
-    content: bytes,
-    path: Path,
-    columns: Mapping[str, Kind],
-    *,
-    separator: str = ",",
-    header: bool = True,
-    missing: Collection[str] = (),
-    dates: str = "%Y-%m-%d %H:%M:%S",
-) -> dict[str, NDArray[Any]]:
-    """Parses text like `read_table`; `path` is used in messages."""
+    content = _bytes(path) if content is None else content
     table = _parse(content, path, columns, separator, header, missing, dates)
     if not table.num_rows:
         raise ValueError(f"{path}: the table has no rows.")

@@ -16,7 +16,7 @@ from ..data.sets._download import folder
 from ._protocols import scaled
 from ._publisher import located
 from ._task import Parts, Sizes, Task, add
-from ._text_files import Kind, parse_table, read_table
+from ._text_files import Kind, read_table
 
 ACTIVITIES = (
     "sitting",
@@ -77,7 +77,7 @@ def _segments(files: Sequence[Path]) -> NDArray[np.float32]:
     if all(text.count(b"\n") + (not text.endswith(b"\n")) == STEPS for text in texts):
         try:
             joined = b"\n".join(text.removesuffix(b"\n") for text in texts)
-            table = parse_table(joined, files[0].parent, COLUMNS, header=False)
+            table = read_table(files[0].parent, COLUMNS, content=joined, header=False)
             return _matrix(table).reshape(len(files), STEPS, len(CHANNELS))
         except ValueError:
             pass  # parsed one by one below, to name the wrong file

@@ -14,7 +14,7 @@ from ..data.sets._download import folder
 from ._protocols import scaled
 from ._publisher import located
 from ._task import Parts, Sizes, Task, add
-from ._text_files import parse_table, read_table
+from ._text_files import read_table
 
 VARIABLES = (
     *("Albumin", "ALP", "ALT", "AST", "Bilirubin", "BUN", "Cholesterol", "Creatinine", "DiasABP", "FiO2", "GCS"),
@@ -114,7 +114,7 @@ def _parsed(lines: bytes, file: Path, *, header: bool = False) -> dict[str, NDAr
     # Some lines have no parameter name; what they measure is unknown.
     parameters = ("", "RecordID", "ICUType", *VARIABLES, *DESCRIPTORS)
     columns = {"Time": "text", "Parameter": parameters, "Value": "number"}
-    table = parse_table(lines, file, columns, header=header)
+    table = read_table(file, columns, content=lines, header=header)
     what, value = table["Parameter"], table["Value"]
     minute = _minutes(table["Time"], file, header)
     channel = what - 3  # in VARIABLES and DESCRIPTORS; each intensive care unit has a channel of its own
