@@ -72,9 +72,9 @@ def test_one_class_under_two_names():
 
 def test_only_cells_can_be_registered():
     with pytest.raises(TypeError, match="register\\('mine'\\) takes a subclass of chronode.nn.Cell, got <class 'int'>"):
-        chronode.register("mine", paper="mine", time="none")(int)
+        chronode.register("mine", paper="mine", time="none")(int)  # pyrefly: ignore[bad-specialization]
     with pytest.raises(TypeError, match="takes a subclass of chronode.nn.Cell"):
-        chronode.register("mine", paper="mine", time="none")(chronode.nn.Cell(1, 1))
+        chronode.register("mine", paper="mine", time="none")(chronode.nn.Cell(1, 1))  # pyrefly: ignore[bad-specialization]
     assert "mine" not in chronode.models()
 
 

@@ -22,6 +22,7 @@ from chronode.training._objective import Objective
 
 def test_regression_is_learnt_in_the_units_of_the_target():
     raw = regression(300)
+    assert raw.target is not None
     raw = replace(raw, target=replace(raw.target, values=1000 + 50 * raw.target.values))
     scaler = Scaler.fit(raw)
     data = scaler.transform(raw)

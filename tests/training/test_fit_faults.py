@@ -17,6 +17,7 @@ from chronode.training._faults import exploded
 
 def test_a_loss_that_is_not_finite_names_the_place_and_keeps_the_weights_before():
     data = regression(32)
+    assert data.target is not None
     target = data.target.values.copy()
     target[5] = 1e30
     bad = replace(data, target=replace(data.target, values=target))
@@ -69,6 +70,7 @@ def test_the_best_weights_before_an_explosion_are_kept():
 def test_hard_data_are_no_explosion():
     """A target with one extreme value has a large loss from the start; a loss that falls may do so from any height."""
     data = regression()
+    assert data.target is not None
     values = data.target.values.copy()
     values[3] = 1e6
     hard = replace(data, target=replace(data.target, values=values))

@@ -33,7 +33,7 @@ def test_trials_are_judged_by_validation_and_the_best_is_tested_once(tmp_path, m
         assert trial.value == max(epoch.metrics["accuracy"] for epoch in fitted.history)
         assert 1e-3 <= trial.settings["learning_rate"] <= 1e-1
     best = search.best()
-    assert best.value == max(trial.value for trial in trials)
+    assert best.value == max(trial.value for trial in trials if trial.value is not None)
     outcome = search.train_best()
     assert outcome.summary["valid"]["accuracy"] == best.value
     assert set(outcome.summary["test"]) == {"loss", "accuracy"}
@@ -117,7 +117,7 @@ def test_a_loss_that_is_not_finite_is_reported_and_the_search_goes_on(tmp_path):
 def test_a_metric_that_is_better_lower_is_minimised(tmp_path):
     search = search_in(tmp_path, metric="loss", epochs=1)
     search.run(3)
-    assert search.best().value == min(trial.value for trial in search.trials())
+    assert search.best().value == min(trial.value for trial in search.trials() if trial.value is not None)
     assert search.study.best_value == search.best().value
 
 
