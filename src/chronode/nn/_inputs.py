@@ -153,7 +153,11 @@ def _gaps(
     has_state: bool,
 ) -> Tensor:
     """Returns the time since the previous observation, `(T, B, 1)`: from dt, from t, or 1."""
-    if t is not None:
+    if t is None:
+        gaps = _per_step("dt", 1.0 if dt is None else dt, call, x, unbatched)
+        name, what = "dt", "is negative or not finite"
+        cure = "dt is the time since the previous observation and must be 0 or more"
+    else:
         if dt is not None:
             raise ValueError("dt and t were both given; t holds absolute times and dt the gaps: pass only one of them.")
         if has_state:
@@ -161,39 +165,27 @@ def _gaps(
                 "t cannot be combined with a state: the time of the last observation before this piece is not "
                 "known here. Pass dt, whose first column is the time since that observation."
             )
-        if not isinstance(t, Tensor) or t.dim() == 0:
-            raise TypeError(
-                "t must be a tensor with one time per step; for the same gap between all steps pass dt=number."
-            )
-        times = _per_step("t", t, call, x, unbatched)
-        if not times.dtype.is_floating_point:
-            times = times.long()  # differences of narrow or unsigned integers would overflow
-        unknown = ~torch.isfinite(times)
-        cure = "give every step a time, or leave the step out"
-        _refuse(
-            unknown if valid is None else unknown & valid.to(unknown.device),
-            "t",
-            call,
-            unbatched,
-            "is not finite",
-            cure,
-        )
-        gaps = torch.cat([torch.zeros_like(times[:1]), times.diff(dim=0)])
-        what = "goes back in time"
-        cure = "sort each sequence by time; t must not decrease"
-        name = "t"
-    else:
-        gaps = _per_step("dt", 1.0 if dt is None else dt, call, x, unbatched)
-        what, cure, name = (
-            "is negative or not finite",
-            "dt is the time since the previous observation and must be 0 or more",
-            "dt",
-        )
+        gaps = _differences(call, t, x, valid, unbatched)
+        name, what, cure = "t", "goes back in time", "sort each sequence by time; t must not decrease"
     # In this order, because some devices do not support float64, which is common for times.
     gaps = gaps.to(x.dtype).to(x.device)
     wrong = ~((gaps >= 0) & torch.isfinite(gaps))
     _refuse(wrong if valid is None else wrong & valid, name, call, unbatched, what, cure)
     return gaps
+
+
+def _differences(call: Call, t: Tensor, x: Tensor, valid: Tensor | None, unbatched: bool) -> Tensor:
+    """Returns the differences of absolute times, `(T, B, 1)`; the first is 0."""
+    if not isinstance(t, Tensor) or t.dim() == 0:
+        raise TypeError("t must be a tensor with one time per step; for the same gap between all steps pass dt=number.")
+    times = _per_step("t", t, call, x, unbatched)
+    if not times.dtype.is_floating_point:
+        times = times.long()  # differences of narrow or unsigned integers would overflow
+    unknown = ~torch.isfinite(times)
+    unknown = unknown if valid is None else unknown & valid.to(unknown.device)
+    cure = "give every step a time, or leave the step out"
+    _refuse(unknown, "t", call, unbatched, "is not finite", cure)
+    return torch.cat([torch.zeros_like(times[:1]), times.diff(dim=0)])
 
 
 def _per_step(name: str, values: Times, call: Call, x: Tensor, unbatched: bool) -> Tensor:
