@@ -15,7 +15,7 @@ TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
 
 @dataclass(frozen=True)
-class Case:
+class CompiledCase:
     """One way to call a cell."""
 
     name: str
@@ -31,18 +31,18 @@ class Case:
 
 
 CASES = [
-    Case("irregular dt", steps=5),
-    Case("dt = 0", steps=3, dt="zero"),
-    Case("lengths", lengths=(6, 2, 5, 6, 1)),
-    Case("last", lengths=(6, 1, 4, 6, 3), last=True),
-    Case("state in", steps=4, carried=True),
-    Case("one step", steps=1, carried=True),
-    Case("one sequence", batch=1, steps=4),
-    Case("odd hidden size", hidden=7, batch=3),
-    Case("not contiguous", contiguous=False, steps=4),
-    Case("low memory", steps=7, memory="low", lengths=(7, 3, 6, 7, 1), carried=True),
+    CompiledCase("irregular dt", steps=5),
+    CompiledCase("dt = 0", steps=3, dt="zero"),
+    CompiledCase("lengths", lengths=(6, 2, 5, 6, 1)),
+    CompiledCase("last", lengths=(6, 1, 4, 6, 3), last=True),
+    CompiledCase("state in", steps=4, carried=True),
+    CompiledCase("one step", steps=1, carried=True),
+    CompiledCase("one sequence", batch=1, steps=4),
+    CompiledCase("odd hidden size", hidden=7, batch=3),
+    CompiledCase("not contiguous", contiguous=False, steps=4),
+    CompiledCase("low memory", steps=7, memory="low", lengths=(7, 3, 6, 7, 1), carried=True),
 ]
-ALL_AT_ONCE = Case(
+ALL_AT_ONCE = CompiledCase(
     "all", steps=7, hidden=7, lengths=(7, 2, 5, 7, 1), carried=True, contiguous=False, dt="irregular with zeros"
 )
 

@@ -37,7 +37,7 @@ from chronode.kernels import (
 
 
 @dataclass(frozen=True)
-class Case:
+class KernelCase:
     """A form of a kernel, and what of it differs from other kernels.
 
     Attributes:
@@ -106,16 +106,16 @@ UNICORNN = st.integers(1, 5).flatmap(
 )
 
 elementwise_case = partial(
-    Case,
+    KernelCase,
     module=elementwise,
     operator="elementwise_forward",
     noise=0.5,  # recurrent weights of both signs, some beyond IndRNN's bound
     long=300,
 )
-irnn_case = partial(Case, "irnn", equilibrium, "equilibrium_forward", drawn=IRNN)
-ltc_case = partial(Case, "ltc", ltc)
-mmrnn_case = partial(Case, "mmrnn", mixed_memory, "mixed_memory_forward", drawn=MMRNN, kept=8)
-unicornn_case = partial(Case, "unicornn", unicornn, "unicornn_forward", drawn=UNICORNN, length=18)
+irnn_case = partial(KernelCase, "irnn", equilibrium, "equilibrium_forward", drawn=IRNN)
+ltc_case = partial(KernelCase, "ltc", ltc)
+mmrnn_case = partial(KernelCase, "mmrnn", mixed_memory, "mixed_memory_forward", drawn=MMRNN, kept=8)
+unicornn_case = partial(KernelCase, "unicornn", unicornn, "unicornn_forward", drawn=UNICORNN, length=18)
 STACK = {"num_layers": 2, "residual": 1, "delta_t": 0.5}
 DRIVEN = {"variant": "driven", "solver": "rk4", "steps": 2}
 

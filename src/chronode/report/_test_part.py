@@ -16,7 +16,7 @@ from ..runs import Config, Prepared
 from ..runs._summary import Summary
 from ..training import Objective, Predictions, predict
 from ..training._intervals import bootstrap_intervals
-from ._cases import case_pieces
+from ._best_and_worst import best_and_worst
 from ._model_pictures import (
     MOST_CLASSES,
     calibration_picture,
@@ -125,7 +125,7 @@ class TestPart:
             scale = np.nanstd(self.true.astype(np.float64), axis=0)
             scale = np.where(scale > 0, scale, 1.0)
         shown = _with_own_target(self.shown, None if self.shown is not self.scaled else self.scaler)
-        return case_pieces(self.model, self.objective, self.scaled, shown, self.predictions, scale)
+        return best_and_worst(self.model, self.objective, self.scaled, shown, self.predictions, scale)
 
 
 def _with_own_target(s: Sequences, scaler: Any) -> Sequences:

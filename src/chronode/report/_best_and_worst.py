@@ -21,7 +21,7 @@ _MOST_WORK = 65_536
 
 
 @dataclass(frozen=True)
-class Case:
+class ScoredSeries:
     """A series of the test part and how well the model did on it.
 
     Attributes:
@@ -33,7 +33,7 @@ class Case:
     score: float
 
 
-def ranked(test: Sequences, predictions: Predictions, scale: NDArray[Any]) -> list[Case]:
+def ranked(test: Sequences, predictions: Predictions, scale: NDArray[Any]) -> list[ScoredSeries]:
     """Returns the series with a known target, the best first.
 
     Args:
@@ -43,7 +43,7 @@ def ranked(test: Sequences, predictions: Predictions, scale: NDArray[Any]) -> li
     """
     target = test.target
     assert target is not None
-    cases = []
+    scored = []
     for row, predicted in enumerate(predictions.values):
         part = slice(int(test.starts[row]), int(test.starts[row] + test.lengths[row])) if target.per_step else row
         true = np.atleast_1d(target.values[part])
@@ -55,11 +55,11 @@ def ranked(test: Sequences, predictions: Predictions, scale: NDArray[Any]) -> li
             gap = (predicted - target.values[part]) / scale
             score = -float(np.sqrt(np.nanmean(gap**2))) if np.isfinite(gap).any() else np.nan
         if np.isfinite(score):
-            cases.append(Case(row, score))
-    return sorted(cases, key=lambda case: -case.score)
+            scored.append(ScoredSeries(row, score))
+    return sorted(scored, key=lambda one: -one.score)
 
 
-def case_pieces(
+def best_and_worst(
     model: SequenceModel,
     objective: Objective,
     scaled: Sequences,
@@ -77,19 +77,19 @@ def case_pieces(
         predictions: Predictions of the model.
         scale: As for `ranked`.
     """
-    cases = ranked(shown, predictions, np.asarray(scale))
-    if not cases:
+    scored = ranked(shown, predictions, np.asarray(scale))
+    if not scored:
         return [paragraph("No series of the test part has a known target.")]
-    count = 1 if len(cases) < 4 else 2
-    groups = {"Best": cases[:count], "Worst": cases[::-1][:count]} if len(cases) > 1 else {"The only series": cases}
+    count = 1 if len(scored) < 4 else 2
+    groups = {"Best": scored[:count], "Worst": scored[::-1][:count]} if len(scored) > 1 else {"The only series": scored}
     pieces, found = [], []
     for name, chosen in groups.items():
         pieces.append(heading(name))
         boxes = []
-        for case in chosen:
-            explained = _explained(model, objective, scaled, predictions, case.row)
+        for one in chosen:
+            explained = _explained(model, objective, scaled, predictions, one.row)
             found.append(explained)
-            boxes.append(_box(shown, predictions, case, explained))
+            boxes.append(_box(shown, predictions, one, explained))
         pieces.append(f'<div class="grid">{"".join(boxes)}</div>')
     return [*pieces, *_by_channel(found, shown.channels)]
 
@@ -111,26 +111,26 @@ def _explained(
     return integrated_gradients(model, scaled, row, output=output, probability=chances, most=most)
 
 
-def _box(shown: Sequences, predictions: Predictions, case: Case, explained: Attribution | None) -> Html:
+def _box(shown: Sequences, predictions: Predictions, one: ScoredSeries, explained: Attribution | None) -> Html:
     """Returns the plot of one series: its values, the prediction, and the contributions below it."""
-    parts = [str(series_picture(shown, case.row)), paragraph(_verdict(predictions, case), "small")]
+    parts = [str(series_picture(shown, one.row)), paragraph(_verdict(predictions, one), "small")]
     if explained is not None:
-        parts.append(_contributions(shown, case.row, explained, predictions))
+        parts.append(_contributions(shown, one.row, explained, predictions))
     return Html(f"<figure>{''.join(parts)}</figure>")
 
 
-def _verdict(predictions: Predictions, case: Case) -> str:
-    predicted = predictions.values[case.row]
+def _verdict(predictions: Predictions, one: ScoredSeries) -> str:
+    predicted = predictions.values[one.row]
     if predictions.classes is None:
-        size = f"root mean square error {number(-case.score)} standard deviations of the target"
+        size = f"root mean square error {number(-one.score)} standard deviations of the target"
         if predicted.ndim == 1:
             return f"predicted {', '.join(number(float(value)) for value in predicted[:4])}; {size}"
         return size
     if predicted.ndim == 2:
-        return f"mean probability of the true class over all steps: {number(case.score)}"
+        return f"mean probability of the true class over all steps: {number(one.score)}"
     return (
         f"predicted {predictions.classes[int(predicted.argmax())]} with probability {number(float(predicted.max()))}; "
-        f"probability of the true class: {number(case.score)}"
+        f"probability of the true class: {number(one.score)}"
     )
 
 
