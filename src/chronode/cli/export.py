@@ -86,8 +86,8 @@ def export(
     if format != "c" and (weights, math) != ("float32", "library"):
         option = "--weights" if weights != "float32" else "--math"
         raise ValueError(f"{option} goes with --format c.")
-    beside = run.with_name(f"{run.stem}-{format}") if run.is_file() else run / f"export-{format}"
-    folder = check_new_folder(output or beside, "--output", force=force)
+    usual = run.with_name(f"{run.stem}-{format}") if run.is_file() else run / f"export-{format}"
+    folder = check_new_folder(output or usual, "--output", force=force)
     trained = Trained.load(run)
     done = write(trained, folder, force=True, format=format, weights=weights, math=math)
     print(f"{done.folder}: {', '.join(done.files)}")

@@ -79,21 +79,21 @@ def _source_side(capacity: dict[tuple[object, object], int]) -> set[object]:
         neighbours.setdefault(b, []).append(a)
         left.setdefault((b, a), 0)
     while True:
-        came: dict[object, object] = {"source": "source"}
+        previous: dict[object, object] = {"source": "source"}
         queue: deque[object] = deque(["source"])
-        while queue and "sink" not in came:
+        while queue and "sink" not in previous:
             a = queue.popleft()
             for b in neighbours.get(a, ()):
-                if b not in came and left[a, b] > 0:
-                    came[b] = a
+                if b not in previous and left[a, b] > 0:
+                    previous[b] = a
                     queue.append(b)
-        if "sink" not in came:
-            return set(came)
+        if "sink" not in previous:
+            return set(previous)
         path: list[tuple[object, object]] = []
         b: object = "sink"
         while b != "source":
-            path.append((came[b], b))
-            b = came[b]
+            path.append((previous[b], b))
+            b = previous[b]
         flow = min(left[edge] for edge in path)
         for a, b in path:
             left[a, b] -= flow

@@ -70,7 +70,7 @@ class Backtest:
     def by_origin(self, metric: str = "mae") -> dict[str, list[float]]:
         """Returns the error of each origin, the earliest first, by name."""
         return {
-            name: [_error(own - came, metric) for own, came in zip(values, self.true, strict=True)]
+            name: [_error(own - true, metric) for own, true in zip(values, self.true, strict=True)]
             for name, values in self.forecasts.items()
         }
 

@@ -50,14 +50,14 @@ class SkipCell(Cell):
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
         """Performs one step."""
-        *old, wish, updates = state
-        update = wish + (torch.round(wish) - wish).detach()
+        *old, probability, updates = state
+        update = probability + (torch.round(probability) - probability).detach()
         _, new = self.cell(x, tuple(old), dt)
         kept = tuple(before + update * (after - before) for before, after in zip(old, new, strict=True))
         seen = torch.cat(kept, dim=-1) if self.gate == "state" else kept[-1]
         change = torch.sigmoid(self.pace(seen))
-        wish = update * change + (1 - update) * (wish + torch.minimum(change, 1 - wish))
-        return kept[0], (*kept, wish, updates + update)
+        probability = update * change + (1 - update) * (probability + torch.minimum(change, 1 - probability))
+        return kept[0], (*kept, probability, updates + update)
 
     @staticmethod
     def updates(state: State) -> Tensor:
