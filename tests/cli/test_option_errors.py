@@ -43,7 +43,7 @@ def test_an_impossible_value_is_refused_with_the_name_of_its_option(tmp_path, sa
     assert not (tmp_path / "run").exists()
 
 
-def test_wrong_times_and_too_few_steps_are_told_with_their_options(tmp_path, sales):
+def test_wrong_times_and_too_few_steps_are_reported_with_their_options(tmp_path, sales):
     chronode(
         "train", sales, "--time", "day", "--forecast", "4", "--model", "lstm", "--epochs", "1", "-o", tmp_path / "run"
     )
