@@ -21,10 +21,10 @@ NOT_FINITE = ("--set", "unicornn.delta_t=1.0e+30")
 
 def test_compare_prints_a_table_writes_a_report_and_keeps_its_runs(tmp_path):
     command = ("compare", "bitstream", "--models", "gru, rnn", "--seeds", "2", *SMALL, "-o", str(tmp_path / "runs"))
-    printed = run(*command).stdout
-    assert "gru, seed 1: test loss" in printed
-    assert "mean ± standard deviation" in printed
-    assert re.search(r"│ baseline: (majority|linear .*|nearest by DTW) +│", printed)
+    output = run(*command).stdout
+    assert "gru, seed 1: test loss" in output
+    assert "mean ± standard deviation" in output
+    assert re.search(r"│ baseline: (majority|linear .*|nearest by DTW) +│", output)
     assert "Test accuracy: runs" in (tmp_path / "runs" / "comparison.html").read_text()
     again = run(*command, "--json")
     assert "4 of 4 runs already exist" in again.stderr
