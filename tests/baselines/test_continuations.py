@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
 from chronode.baselines import drift, fit_forecast, last_value, seasonal_naive
-from chronode.baselines._continuations import Member, average, choose, families, joint_family
+from chronode.baselines._continuations import Member, average, choose
+from chronode.baselines._families import families, joint_family
 from chronode.data import forecast_windows, from_list
 
 
@@ -49,25 +50,28 @@ def test_a_moved_season_grows_by_its_latest_change():
     torch.testing.assert_close(applied(found, x), y)
 
 
-@pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("penalty", [1e-3, 1.0])
-def test_direct_maps_are_the_ridge_regression_of_scikit_learn(intercept, penalty):
+def test_direct_maps_are_the_ridge_regression_of_scikit_learn(penalty):
     x, y = windows(noise(), 10, 3)
-    found = average([Member("last value", "direct", 4, penalty, intercept)], x, y, families(10, 3, []))
+    found = average([Member("last value", "direct", 4, penalty)], x, y, families(10, 3, []))
     inputs = np.diff(x[..., 0].numpy(), axis=1)[:, ::-1][:, :4]
-    spread = (inputs - inputs.mean(0) * intercept).var(0) if intercept else np.square(inputs).mean(0)
-    ridge = Ridge(alpha=penalty * len(x) * spread.mean(), fit_intercept=intercept).fit(inputs, y.numpy())
+    ridge = Ridge(alpha=penalty * len(x) * np.square(inputs).mean(), fit_intercept=False).fit(inputs, y.numpy())
     np.testing.assert_allclose(applied(found, x).numpy(), ridge.predict(inputs), rtol=1e-8, atol=1e-10)
 
 
+def test_shifted_maps_add_the_mean_change_of_the_past():
+    x, y = windows(noise(), 10, 3)
+    found = average([Member("last value", "shifted")], x, y, families(10, 3, []))
+    torch.testing.assert_close(applied(found, x), y.mean(0).expand(len(x), -1))
+
+
 @settings(deadline=None, max_examples=20)
-@given(seed=st.integers(0, 1000), lags=st.integers(1, 7), intercept=st.booleans())
-def test_recursive_maps_feed_their_forecasts_back(seed, lags, intercept):
+@given(seed=st.integers(0, 1000), lags=st.integers(1, 7))
+def test_recursive_maps_feed_their_forecasts_back(seed, lags):
     series = noise(seed=seed)
     x, y = windows(series, 10, 4)
-    known, how = families(10, 4, []), (lags, 0.1, intercept)
-    found = average([Member("last value", "recursive", *how)], x, y, known)
-    one = average([Member("last value", "direct", *how)], x, y[:, :1], families(10, 1, []))
+    found = average([Member("last value", "recursive", lags, 0.1)], x, y, families(10, 4, []))
+    one = average([Member("last value", "direct", lags, 0.1)], x, y[:, :1], families(10, 1, []))
     history = series[:10].tolist()
     for _ in range(4):
         last = torch.tensor(history[-10:], dtype=torch.float64)

@@ -1,71 +1,32 @@
-"""Linear maps from a window to the values that follow it: naive forecasts, autoregressions, and averages of them.
+"""Averages of linear maps from a window to the values that follow it, chosen by their errors on other windows.
 
-A window `v` of K values is relative to its last value. Every forecast here has the form
-
-    v @ base + (v @ features) @ w + b,
-
-where `base` repeats the last value, the last season, or the last season shifted by its latest change, and `features`
-are the quantities that these forecasts assume to be constant: differences, changes since one season ago, or
-differences of such changes. The weights `w` are those of a ridge regression, so a large penalty gives the naive
-forecast. A *direct* map has separate weights for every step ahead; a *recursive* map is fitted one step ahead and
-applied to its own forecasts.
+The weights of a map's features are those of a ridge regression, so a large penalty gives the naive forecast. A *direct*
+map has separate weights for every step ahead; a *recursive* map is fitted one step ahead and applied to its own
+forecasts; a *shifted* one has only an intercept, which continues the mean change of the past.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
-_LAGS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256)
+from ._families import Family
+
+PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+_LAGS = (1, 2, 4, 8, 12, 24, 48, 96)
 _FEWEST_ROWS = 3
-# Maximum number of maps in an average; maximum loss of a map, as a multiple of the lowest; and the power p in the
-# share of a map, (lowest loss / its loss)^p.
-_MOST_MEMBERS, _WORSE, _POWER = 8, 1.1, 8
+# Maximum number of maps in an average, and the power p in the share of a map, (lowest loss / its loss)^p.
+_MOST_MEMBERS, _POWER = 200, 4
 
 
 class Map(NamedTuple):
-    """`v @ weight + bias`: weight `(F, H)`, bias `(H,)`; or P of them, `(P, F, H)` and `(P, H)`."""
+    """`v @ weight + bias`: weight `(F, H)` and bias `(H,)`, or P of them, `(P, F, H)` and `(P, H)`."""
 
     weight: Tensor
     bias: Tensor
-
-
-@dataclass(frozen=True)
-class Family:
-    """The naive forecast and the features of a ridge regression.
-
-    Attributes:
-        name: Name in reports.
-        base: `(F, H)` the naive forecast.
-        features: `(F, M)`, the newest first.
-        channel: The channel whose values are used, F = K; None for the values of all channels, step by step.
-        recursive: Whether the map one step ahead can be applied to its own forecasts.
-        width: Columns of `features` that belong to one lag.
-    """
-
-    name: str
-    base: Tensor
-    features: Tensor
-    channel: int | None
-    recursive: bool = True
-    width: int = 1
-
-    def seen(self, x: Tensor) -> Tensor:
-        """Returns the values of windows `(N, K, C)` that are used: `(N, F)`."""
-        return x.flatten(1) if self.channel is None else x[:, :, self.channel]
-
-    def of_all(self, weight: Tensor, channels: int) -> Tensor:
-        """Returns weights `(F, H)` as weights of all values of a window, `(K, C, H)`."""
-        if self.channel is None:
-            return weight.reshape(-1, channels, weight.shape[1])
-        every = weight.new_zeros(len(weight), channels, weight.shape[1])
-        every[:, self.channel] = weight
-        return every
 
 
 class Member(NamedTuple):
@@ -75,52 +36,14 @@ class Member(NamedTuple):
     method: str
     lags: int = 0
     penalty: float = 0.0
-    intercept: bool = False
     share: float = 1.0
 
 
-def families(steps: int, horizon: int, seasons: Sequence[int], channel: int = 0) -> list[Family]:
-    """Returns the families that continue one channel from its own values.
-
-    Example:
-        >>> [family.name for family in families(20, 3, seasons=[7])]
-        ['last value', 'mean', 'season of 7', 'moved season of 7', 'mean season of 7']
-    """
-    value = torch.eye(steps, dtype=torch.float64).flip(1)  # column j: the value j steps before the last
-    found = [Family("last value", value[:, [0] * horizon], value[:, :-1] - value[:, 1:], channel)]
-    mean = value.mean(1, keepdim=True).expand(-1, horizon)
-    found.append(Family("mean", mean, value[:, :-1] - mean[:, :1], channel, recursive=False))
-    for season in [season for season in seasons if season + 2 <= steps]:
-        ahead = torch.arange(horizon)
-        at, cycles = season - 1 - ahead % season, ahead // season + 1
-        change = value[:, :-season] - value[:, season:]
-        found.append(Family(f"season of {season}", value[:, at], change, channel))
-        if change.shape[1] > 1:
-            moved = value[:, at] + change[:, :1] * cycles
-            found.append(Family(f"moved season of {season}", moved, change[:, :-1] - change[:, 1:], channel))
-        if steps >= 2 * season:
-            mean = torch.stack([value[:, at + season * i] for i in range(steps // season)]).mean(0)
-            found.append(Family(f"mean season of {season}", mean, change, channel, recursive=False))
-    return found
-
-
-def joint_family(steps: int, channels: int, own: int, horizon: int) -> Family:
-    """Returns the family that uses the differences of all channels and the last values of the other channels.
-
-    Windows are flattened step by step; `own` is the channel to continue.
-    """
-    value = torch.eye(steps * channels, dtype=torch.float64).reshape(-1, steps, channels).flip(1)
-    last = value[:, 0]
-    change = (value[:, :-1] - value[:, 1:]).flatten(1)
-    others = last[:, [channel for channel in range(channels) if channel != own]]
-    features = torch.cat([others, torch.zeros(len(last), 1, dtype=torch.float64), change], dim=1)
-    return Family("all channels", last[:, [own] * horizon], features, None, recursive=False, width=channels)
-
-
 def choose(x: Tensor, y: Tensor, folds: Sequence[tuple[Tensor, Tensor]], known: Sequence[Family]) -> list[Member]:
-    """Returns the maps with the lowest mean absolute error over the folds, and their shares in the average.
+    """Returns the maps whose mean absolute error over the folds is low, and their shares in the average.
 
-    There is at most one of each family, method and number of lags.
+    Few windows rank the maps only roughly, and an average of many good maps is then better than the best one: the fewer
+    there are to judge by, the more of them count.
 
     Args:
         x: `(N, K, C)` windows.
@@ -129,7 +52,6 @@ def choose(x: Tensor, y: Tensor, folds: Sequence[tuple[Tensor, Tensor]], known: 
         known: Families to choose from.
     """
     losses: dict[Member, list[float]] = {}
-    naive: dict[str, list[float]] = {}
     for fit, judge in folds:
         truth, count = y[judge], int(judge.sum())
         for family in known:
@@ -138,22 +60,26 @@ def choose(x: Tensor, y: Tensor, folds: Sequence[tuple[Tensor, Tensor]], known: 
                 errors = count * (inputs @ maps.weight + maps.bias[:, None] - truth).abs().flatten(1).nanmean(1)
                 for member, error in zip(settings, errors.tolist(), strict=True):
                     losses.setdefault(member, []).append(error)
-                    if member.method == "naive":
-                        naive.setdefault(member.family, []).append(error)
     rows = sum(int(judge.sum()) for _, judge in folds)
-    best: dict[tuple[str, str, int], tuple[float, Member]] = {}
+    found = []
     for member, own in losses.items():
         # The first folds may have too few rows to fit a map; it is then the naive forecast.
-        before = naive[member.family][: len(folds) - len(own)]
-        key, loss = (member.family, member.method, member.lags), sum(before + own) / rows
-        if loss == loss and (key not in best or loss < best[key][0]):
-            best[key] = (loss, member)
-    if not best:
+        before = losses[Member(member.family, "naive")][: len(folds) - len(own)]
+        loss = sum(before + own) / rows
+        if loss == loss:
+            found.append((loss, member))
+    if not found:
         return [Member(known[0].name, "naive")]
-    found = sorted(best.values(), key=lambda pair: pair[0])[:_MOST_MEMBERS]
+    found = sorted(found, key=lambda pair: pair[0])[:_MOST_MEMBERS]
     lowest = max(found[0][0], 1e-12)
-    shares = {member: (lowest / max(loss, lowest)) ** _POWER for loss, member in found if loss <= _WORSE * lowest}
+    highest = _worse(rows) * lowest
+    shares = {member: (lowest / max(loss, lowest)) ** _POWER for loss, member in found if loss <= highest}
     return [member._replace(share=share / sum(shares.values())) for member, share in shares.items()]
+
+
+def _worse(rows: int) -> float:
+    """Returns the highest loss of a map in an average, as a multiple of the lowest."""
+    return 1.1 + 0.4 * min(1.0, (20 / max(rows, 1)) ** 0.5)
 
 
 def average(members: Sequence[Member], x: Tensor, y: Tensor, known: Sequence[Family]) -> Map:
@@ -166,72 +92,94 @@ def average(members: Sequence[Member], x: Tensor, y: Tensor, known: Sequence[Fam
         >>> (x[0, :, 0] @ line.weight[:, 0] + line.bias).round(decimals=2).tolist()
         [1.0, 2.0]
     """
-    by_name = {family.name: family for family in known}
     weight = x.new_zeros(*x.shape[1:], y.shape[1])
     bias = y.new_zeros(y.shape[1])
-    for member in members:
-        family = by_name[member.family]
-        found = _one(member, family, family.seen(x), y)
-        weight += member.share * family.of_all(found.weight, x.shape[2])
-        bias += member.share * found.bias
+    for family in known:
+        own = [member for member in members if member.family == family.name]
+        if not own:
+            continue
+        for member, found in _fitted(own, family, family.seen(x), y):
+            weight += member.share * family.of_all(found.weight, x.shape[2])
+            bias += member.share * found.bias
     return Map(weight, bias)
 
 
-def _one(member: Member, family: Family, x: Tensor, y: Tensor) -> Map:
-    if member.method == "naive" or len(x) < _FEWEST_ROWS:
-        return _naive(family)
-    direct, recursive = _solved(family, x, y, member.lags, member.intercept, (member.penalty,))
-    found = direct if member.method == "direct" else recursive
-    assert found is not None
-    return Map(found.weight[0], found.bias[0])
+def _fitted(members: Sequence[Member], family: Family, x: Tensor, y: Tensor) -> Iterator[tuple[Member, Map]]:
+    """Yields members of one family with their maps; without rows to fit, these are the naive forecast."""
+    naive = _naive(family)
+    regression = _Regression(family, x, y) if len(x) >= _FEWEST_ROWS else None
+    by_lags: dict[int, list[Member]] = {}
+    for member in members:
+        by_lags.setdefault(member.lags, []).append(member)
+    for lags, same in by_lags.items():
+        solved = {"naive": naive}
+        if regression is not None:
+            solved["shifted"] = regression.shifted()
+            solved |= regression.maps(lags, [member.penalty for member in same]) if lags else {}
+        for place, member in enumerate(same):
+            weight, bias = solved.get(member.method, naive)
+            yield member, Map(weight[place % len(weight)], bias[place % len(bias)])
 
 
 def _candidates(family: Family, x: Tensor, y: Tensor) -> Iterator[tuple[list[Member], Map]]:
     """Yields settings with their maps `(P, F, H)`, fitted to these rows."""
-    naive = _naive(family)
-    yield [Member(family.name, "naive")], Map(naive.weight[None], naive.bias[None])
+    naive = Member(family.name, "naive")
+    yield [naive], _naive(family)
     if len(x) < _FEWEST_ROWS:
         return
+    regression = _Regression(family, x, y)
+    if family.level:
+        yield [naive._replace(method="shifted")], regression.shifted()
     most = family.features.shape[1] // family.width
-    for lags in sorted({*(lags for lags in _LAGS if lags < most), most}):
-        for intercept in (False, True):
-            solved = _solved(family, x, y, lags, intercept, PENALTIES)
-            for method, maps in zip(("direct", "recursive"), solved, strict=True):
-                if maps is not None:
-                    yield [Member(family.name, method, lags, penalty, intercept) for penalty in PENALTIES], maps
+    for lags in sorted({*(lags for lags in _LAGS if lags < most), most} - {0}):
+        for method, maps in regression.maps(lags, PENALTIES).items():
+            yield [Member(family.name, method, lags, penalty) for penalty in PENALTIES], maps
 
 
 def _naive(family: Family) -> Map:
-    return Map(family.base, family.base.new_zeros(family.base.shape[1]))
+    return Map(family.base[None], family.base.new_zeros(1, family.base.shape[1]))
 
 
-def _solved(
-    family: Family, x: Tensor, y: Tensor, lags: int, intercept: bool, penalties: Sequence[float]
-) -> tuple[Map, Map | None]:
-    """Returns the direct and the recursive maps of all penalties, `(P, F, H)`, from one eigenvalue problem."""
-    features = family.features[:, : lags * family.width]
-    inputs, rest = x @ features, y - x @ family.base
-    middle, bias = (inputs.mean(0), rest.mean(0)) if intercept else (inputs[0] * 0, rest[0] * 0)
-    inputs, rest = inputs - middle, rest - bias
-    gram = inputs.T @ inputs / len(x)
-    size = gram.diagonal().mean().clamp(min=1e-12)
-    values, vectors = torch.linalg.eigh(gram / size)
-    side = vectors.T @ (inputs.T @ rest) / (len(x) * size)
-    shrunk = side / (values.clamp(min=0) + values.new_tensor(penalties)[:, None])[..., None]
-    weight = vectors @ shrunk
-    bias = bias - middle @ weight
-    direct = Map(family.base + features @ weight, bias)
-    if not family.recursive:
-        return direct, None
-    return direct, _recursive(direct.weight[..., 0], bias[:, 0], y.shape[1])
+class _Regression:
+    """Ridge regressions of one family on the same rows.
+
+    Args:
+        family: Naive forecast and features.
+        x: `(N, F)` values of the family.
+        y: `(N, H)` what follows.
+    """
+
+    def __init__(self, family: Family, x: Tensor, y: Tensor):
+        self.family = family
+        inputs = x @ family.features
+        self.gram = inputs.T @ inputs / len(x)
+        self.side = inputs.T @ y / len(x) - inputs.T @ x / len(x) @ family.base
+        self.change = y.mean(0) - x.mean(0) @ family.base
+
+    def shifted(self) -> Map:
+        """Returns the naive forecast plus its mean error, `(1, F, H)`."""
+        return Map(self.family.base[None], self.change[None])
+
+    def maps(self, lags: int, penalties: Sequence[float]) -> dict[str, Map]:
+        """Returns the direct and the recursive maps of all penalties, `(P, F, H)`, from one eigenvalue problem."""
+        family, size = self.family, lags * self.family.width
+        gram = self.gram[:size, :size]
+        scale = gram.diagonal().mean().clamp(min=1e-12)
+        values, vectors = torch.linalg.eigh(gram / scale)
+        side = vectors.T @ self.side[:size] / scale
+        shrunk = side / (values.clamp(min=0) + values.new_tensor(penalties)[:, None])[..., None]
+        weight = family.base + family.features[:, :size] @ (vectors @ shrunk)
+        found = {"direct": weight}
+        if family.recursive:
+            found["recursive"] = _recursive(weight[..., 0], weight.shape[2])
+        return {method: Map(own, own.new_zeros(len(own), own.shape[2])) for method, own in found.items()}
 
 
-def _recursive(one: Tensor, bias: Tensor, horizon: int) -> Map:
+def _recursive(one: Tensor, horizon: int) -> Tensor:
     """Applies maps one step ahead, `one (P, K)`, to their own forecasts; returns `(P, K, horizon)`."""
     count, steps = one.shape
-    eye = torch.eye(steps + 1, steps, dtype=one.dtype).expand(count, -1, -1)  # the last row: what is added
-    values = torch.cat([eye, one.new_zeros(count, steps + 1, horizon)], dim=2)
+    eye = torch.eye(steps, dtype=one.dtype).expand(count, -1, -1)
+    values = torch.cat([eye, one.new_zeros(count, steps, horizon)], dim=2)
     for ahead in range(horizon):
         values[..., steps + ahead] = torch.einsum("pij,pj->pi", values[..., ahead : steps + ahead], one)
-        values[:, -1, steps + ahead] += bias
-    return Map(values[:, :-1, steps:], values[:, -1, steps:])
+    return values[..., steps:]

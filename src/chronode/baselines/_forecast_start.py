@@ -13,10 +13,11 @@ from torch import Tensor
 
 from ..data import Batch, Sequences
 from ..data._split import folds_of
-from ._continuations import Family, Map, Member, average, choose, families, joint_family
+from ._continuations import Map, Member, average, choose
+from ._families import Family, families, joint_family
 from ._features import build_features
 from ._linear import Linear
-from ._naive import find_season
+from ._naive import possible_seasons
 from ._relative import Relative
 from ._start import LinearStart, StartFit, fit_features
 
@@ -208,9 +209,7 @@ def rows_of(s: Sequences, description: dict[str, Any], relative: Relative) -> Ro
 
 def _families(train: Sequences, steps: int, channel: int, horizon: int) -> list[Family]:
     """Returns all families that continue a channel of these windows."""
-    longest = _stretch(train, channel)
-    seasons = sorted({find_season(longest), find_season(np.diff(longest))} - {1})
-    found = families(steps, horizon, seasons, channel)
+    found = families(steps, horizon, possible_seasons(_stretch(train, channel)), channel)
     if train.num_channels > 1 and steps * train.num_channels <= _MOST_COLUMNS:
         found.append(joint_family(steps, train.num_channels, channel, horizon))
     return found

@@ -90,7 +90,8 @@ class Relative(nn.Module):
         return (target - view.level.to(target).repeat(1, ahead)) / view.scale.to(target).repeat(1, ahead)
 
     def fit(self, x: Tensor, lengths: Tensor | None = None, observed: Tensor | None = None) -> None:
-        """Sets the smallest scale from these windows: a third of the 10% quantile."""
+        """Sets the smallest scale from these windows: a third of the 10% quantile, but at least 5% of the median."""
         scale = self.view(x, lengths, observed).scale
-        tenth = torch.quantile(scale[:: max(1, len(scale) // 10_000)].double(), 0.1, dim=0)
-        self.get_buffer("floor").copy_((tenth / 3).clamp(min=1e-6))
+        scale = scale[:: max(1, len(scale) // 10_000)].double()
+        tenth, median = torch.quantile(scale, torch.tensor([0.1, 0.5], dtype=torch.float64), dim=0)
+        self.get_buffer("floor").copy_(torch.maximum(tenth / 3, median / 20).clamp(min=1e-6))

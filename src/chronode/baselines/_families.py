@@ -1,0 +1,96 @@
+"""Families of linear maps from a window to the values that follow it.
+
+A window `v` of K values is relative to its last value. Every map here has the form
+
+    v @ base + (v @ features) @ w + b,
+
+where `base` is a forecast without anything to fit: it repeats the last value, the last season, or the last season
+shifted by its latest change, or smooths the window. `features` are the quantities that such a forecast assumes to be
+constant: differences, changes since one season ago, or differences of such changes. A smoothed window has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ._smoothing import smoothing_maps
+
+
+@dataclass(frozen=True)
+class Family:
+    """The naive forecast and the features of a ridge regression.
+
+    Attributes:
+        name: Name in reports.
+        base: `(F, H)` the naive forecast.
+        features: `(F, M)`, the newest first.
+        channel: The channel whose values are used, F = K; None for the values of all channels, step by step.
+        recursive: Whether the map one step ahead can be applied to its own forecasts.
+        width: Columns of `features` that belong to one lag.
+        level: Whether the naive forecast has no trend, so that a mean change may be added to it.
+    """
+
+    name: str
+    base: Tensor
+    features: Tensor
+    channel: int | None
+    recursive: bool = True
+    width: int = 1
+    level: bool = False
+
+    def seen(self, x: Tensor) -> Tensor:
+        """Returns the values of windows `(N, K, C)` that are used: `(N, F)`."""
+        return x.flatten(1) if self.channel is None else x[:, :, self.channel]
+
+    def of_all(self, weight: Tensor, channels: int) -> Tensor:
+        """Returns weights `(F, H)` as weights of all values of a window, `(K, C, H)`."""
+        if self.channel is None:
+            return weight.reshape(-1, channels, weight.shape[1])
+        every = weight.new_zeros(len(weight), channels, weight.shape[1])
+        every[:, self.channel] = weight
+        return every
+
+
+def families(steps: int, horizon: int, seasons: Sequence[int], channel: int = 0) -> list[Family]:
+    """Returns the families that continue one channel from its own values.
+
+    Example:
+        >>> [family.name for family in families(20, 3, seasons=[7])][:6]
+        ['last value', 'mean', 'season of 7', 'moved season of 7', 'mean season of 7', 'level 0.1']
+    """
+    value = torch.eye(steps, dtype=torch.float64).flip(1)  # column j: the value j steps before the last
+    found = [Family("last value", value[:, [0] * horizon], value[:, :-1] - value[:, 1:], channel, level=True)]
+    mean = value.mean(1, keepdim=True).expand(-1, horizon)
+    found.append(Family("mean", mean, value[:, :-1] - mean[:, :1], channel, recursive=False))
+    for season in [season for season in seasons if season + 2 <= steps]:
+        ahead = torch.arange(horizon)
+        at, cycles = season - 1 - ahead % season, ahead // season + 1
+        change = value[:, :-season] - value[:, season:]
+        found.append(Family(f"season of {season}", value[:, at], change, channel))
+        if change.shape[1] > 1:
+            moved = value[:, at] + change[:, :1] * cycles
+            found.append(Family(f"moved season of {season}", moved, change[:, :-1] - change[:, 1:], channel))
+        if steps >= 2 * season:
+            mean = torch.stack([value[:, at + season * i] for i in range(steps // season)]).mean(0)
+            found.append(Family(f"mean season of {season}", mean, change, channel, recursive=False))
+    nothing = torch.zeros(steps, 0, dtype=torch.float64)
+    for name, weight in smoothing_maps(steps, horizon, seasons).items():
+        found.append(Family(name, weight, nothing, channel, level=name.startswith(("level", "last value"))))
+    return found
+
+
+def joint_family(steps: int, channels: int, own: int, horizon: int) -> Family:
+    """Returns the family that uses the differences of all channels and the last values of the other channels.
+
+    Windows are flattened step by step; `own` is the channel to continue.
+    """
+    value = torch.eye(steps * channels, dtype=torch.float64).reshape(-1, steps, channels).flip(1)
+    last = value[:, 0]
+    change = (value[:, :-1] - value[:, 1:]).flatten(1)
+    others = last[:, [channel for channel in range(channels) if channel != own]]
+    features = torch.cat([others, torch.zeros(len(last), 1, dtype=torch.float64), change], dim=1)
+    return Family("all channels", last[:, [own] * horizon], features, None, recursive=False, width=channels)
