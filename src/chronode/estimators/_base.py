@@ -23,14 +23,14 @@ from ..training import Event, Fitted, Objective, ProgressBar, Settings, fit
 from ..training._auto import EARLY_STOP, EPOCHS, Candidate, Race, auto_settings, can_race, candidates_for, race
 from ..training._inputs import together
 from ..training._settings import AUTO, STARTS
-from ._files import Stored
+from ._display import Displayed
 from ._inputs import OTHER_ORDER, Reader, is_frame
 
 USUAL_MODEL = "mmrnn"
 """Model of an estimator that is given none."""
 
 
-class SequenceEstimator(Stored):
+class SequenceEstimator(Displayed):
     """Base class of SequenceClassifier, SequenceRegressor and SequenceForecaster.
 
     Args:
@@ -125,26 +125,6 @@ class SequenceEstimator(Stored):
         tags.input_tags.three_d_array = True
         tags.input_tags.allow_nan = True
         return tags
-
-    def _repr_html_inner(self) -> str:
-        return super()._repr_html_inner() + self._fitted_html()  # pyrefly: ignore[missing-attribute]
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        bundle = super()._repr_mimebundle_(**options)  # pyrefly: ignore[missing-attribute]
-        return {kind: text + self._fitted_html() if kind == "text/html" else text for kind, text in bundle.items()}
-
-    def _fitted_html(self) -> str:
-        """Returns what a notebook shows below scikit-learn's diagram: size, best epoch and learning curves."""
-        if not hasattr(self, "model_"):
-            return ""
-        from .._pages import grid, piece, table
-        from ..training._pictures import learning_pictures
-
-        rows = [epoch.as_row() for epoch in self.history_]
-        facts = {"channels": self.n_features_in_, "parameters": sum(p.numel() for p in self.model_.parameters())}
-        facts |= {"epochs": len(rows), "best epoch": self.best_epoch_}
-        listed = table(("fitted", ""), list(facts.items()), numeric=("",))
-        return piece(listed, grid(*learning_pictures(rows, "", self.best_epoch_)))
 
     # ---- reading ----------------------------------------------------------------------------------------
 

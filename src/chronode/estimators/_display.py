@@ -1,0 +1,31 @@
+"""What a notebook shows of an estimator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._files import Stored
+
+
+class Displayed(Stored):
+    """Base class that adds facts of the fitted model to scikit-learn's diagram."""
+
+    def _repr_html_inner(self) -> str:
+        return super()._repr_html_inner() + self._fitted_html()  # pyrefly: ignore[missing-attribute]
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**options)  # pyrefly: ignore[missing-attribute]
+        return {kind: text + self._fitted_html() if kind == "text/html" else text for kind, text in bundle.items()}
+
+    def _fitted_html(self) -> str:
+        """Returns what a notebook shows below scikit-learn's diagram: size, best epoch and learning curves."""
+        if not hasattr(self, "model_"):
+            return ""
+        from .._pages import grid, piece, table
+        from ..training._pictures import learning_pictures
+
+        rows = [epoch.as_row() for epoch in self.history_]
+        facts = {"channels": self.n_features_in_, "parameters": sum(p.numel() for p in self.model_.parameters())}
+        facts |= {"epochs": len(rows), "best epoch": self.best_epoch_}
+        listed = table(("fitted", ""), list(facts.items()), numeric=("",))
+        return piece(listed, grid(*learning_pictures(rows, "", self.best_epoch_)))
