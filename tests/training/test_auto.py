@@ -257,6 +257,15 @@ def test_a_run_holds_what_was_chosen_and_resumes_without_another_race(tmp_path):
     assert f"epoch {epochs + 1}/{epochs + 1}" in output and "race, " not in output
 
 
+def test_the_linear_start_of_a_refit_is_reported_as_the_race_measured_it(tmp_path):
+    table_of(tmp_path / "a.csv")
+    chronode("train", tmp_path / "a.csv", *FLAGS, "-o", tmp_path / "run")
+    run = Run.open(tmp_path / "run")
+    entries = {entry["candidate"]: entry for entry in run.load_json("race.json")["entries"]}
+    start = run.load_json("summary.json")["start"]
+    assert start["valid"] == entries["linear start alone"][start["metric"]]
+
+
 def test_a_named_model_is_not_raced_and_a_refit_of_it_chooses_its_epochs(tmp_path):
     frame = table_of(tmp_path / "a.csv")
     named = ("--model", "gru", "--hidden", 4)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
 from .._model import SequenceModel
 from ..data import Scaler, Sequences
+from ..training._auto import LINEAR
 from ..training._baselines import baselines, linear_validation
 from ..training._events import Listener, Note, TrainingStopped
 from ..training._fitted import Fitted
@@ -55,7 +57,8 @@ def finished_summary(
         strong: Whether to train STRONG_BASELINE in the same way.
         tell: Called during that training.
     """
-    summary = {**summary_of(fitted, prepared, "finished"), **_race_summary(run)}
+    summary = summary_of(fitted, prepared, "finished")
+    summary |= _race_summary(run, summary)
     summary["test"] = fitted.evaluate(prepared.parts.test)
     summary["baselines"] = _baselines(config, prepared, fitted.model, strong, tell)
     summary |= _linear_summary(config, prepared, fitted)
@@ -80,12 +83,18 @@ def _plain(scaler: Scaler | None) -> dict[str, Any] | None:
     return None if scaler is None else scaler.as_dict()
 
 
-def _race_summary(run: Run) -> dict[str, Any]:
+def _race_summary(run: Run, summary: Mapping[str, Any]) -> dict[str, Any]:
     """The race that chose the model; of a refit, its metrics are those on held-out series."""
     if not (run.path / "race.json").is_file():
         return {}
     found = run.load_json("race.json", dict[str, Any])
-    return {"race": found} | ({"valid": found["chosen"]} if run.config["training"].get("refit") else {})
+    if not run.config["training"].get("refit"):
+        return {"race": found}
+    alone = next((entry for entry in found["entries"] if entry["candidate"] == LINEAR), None)
+    if alone is None or "start" not in summary:
+        return {"race": found, "valid": found["chosen"]}
+    start = {**summary["start"], "valid": alone[summary["start"]["metric"]]}
+    return {"race": found, "valid": found["chosen"], "start": start}
 
 
 def _start_summary(fitted: Fitted) -> dict[str, Any]:
