@@ -6,7 +6,7 @@ import torch
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from chronode.baselines import fit_linear, fit_start
-from chronode.baselines._linear import _logistic_path, _ridge_path
+from chronode.baselines._linear import _logistic_path, _ridge_path, fit_classes
 from chronode.baselines._start import LinearStart, feature_kinds, outputs_of
 from chronode.data import from_list, from_numpy
 from chronode.data._split import folds_of
@@ -70,6 +70,16 @@ def test_holes_count_as_the_mean_and_extremes_are_kept_within_the_range():
     far, farther = x[:1].clone(), x[:1].clone()
     far[0, 0], farther[0, 0] = 1e3, 1e9
     torch.testing.assert_close(found(far), found(farther))
+
+
+@pytest.mark.parametrize(("rows", "most"), [(12, 0.97), (400, 0.9999)])
+def test_few_series_without_a_mistake_are_not_certain(rows, most):
+    target = torch.arange(rows) % 2
+    features = torch.stack([2.0 * target - 1, torch.zeros(rows)], dim=1).double()
+    chances = fit_classes(features, target, torch.arange(rows) % 4, 2, logistic=False).linear(features).softmax(1)
+    assert bool((chances.argmax(1) == target).all())
+    assert 0.9 < float(chances.max()) < most
+    assert float(chances.max()) == pytest.approx((rows + 1) / (rows + 2), abs=0.02)
 
 
 def test_unknown_targets_are_left_out():

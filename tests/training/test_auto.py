@@ -20,6 +20,8 @@ from chronode.training import Objective, Settings, fit
 from chronode.training._auto import (
     LINEAR,
     Candidate,
+    Entry,
+    _beats,
     auto_settings,
     candidates_for,
     race,
@@ -67,6 +69,15 @@ def test_the_linear_model_is_kept_where_no_network_is_clearly_better():
     fitted = fit(parts_of(s), ModelSpec.for_data(s, "gru", 4), found.settings, start="linear")
     linear = fit_start(together(*split(s, (0.8, 0.2))), s[:0])
     assert fitted.model(s.batch().x).detach().numpy() == pytest.approx(linear.outputs(s).numpy(), abs=1e-5)
+
+
+def test_a_lower_loss_without_more_correct_answers_does_not_beat_the_linear_start():
+    goal = replace(Objective.for_data(products(30)), metric="loss")
+    linear = Entry(LINEAR, 0.5, {"loss": 0.5, "accuracy": 0.9}, 0)
+    assert not _beats(Entry("gru", 0.1, {"loss": 0.1, "accuracy": 0.9}, 3), linear, goal, 100)
+    assert _beats(Entry("gru", 0.1, {"loss": 0.1, "accuracy": 0.95}, 3), linear, goal, 100)
+    assert not _beats(Entry("gru", 0.49, {"loss": 0.49, "accuracy": 0.95}, 3), linear, goal, 100)
+    assert _beats(Entry("gru", 0.1, {"rmse": 0.1}, 3), replace(linear, metrics={"rmse": 0.5}), goal, 100)
 
 
 def test_the_same_data_and_seed_give_the_same_race():

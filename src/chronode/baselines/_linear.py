@@ -128,6 +128,50 @@ def fit_linear(
     return Choice(whole[best], held[best], penalties[best], float(losses[best]))
 
 
+def fit_classes(
+    features: Tensor,
+    target: Tensor,
+    folds: Tensor,
+    classes: int,
+    *,
+    clip: bool = True,
+    judge: tuple[Tensor, Tensor] | None = None,
+    logistic: bool = True,
+) -> Choice:
+    """Fits ridge on a 0/1 column per class, scaled to the best logits, or logistic regression if that is better.
+
+    The scale and the choice assume one more series with each class (Platt 1999): that a few series had no mistake does
+    not prove that there are none. The arguments are those of `fit_linear`.
+    """
+    judged = None if judge is None else (judge[0], class_columns(judge[1], classes))
+    ridge = fit_linear(features, class_columns(target, classes), folds, clip=clip, judge=judged)
+    steepness = torch.logspace(0, 2, 41, dtype=torch.float64)
+    losses = torch.stack([_expected_loss(ridge.held_out * by, target, classes) for by in steepness])
+    by = float(steepness[int(losses.argmin())])
+    found = [replace(ridge, linear=ridge.linear.scaled(by), held_out=ridge.held_out * by, scale=by)]
+    if logistic:
+        found.append(fit_linear(features, target, folds, classes=classes, clip=clip, judge=judge))
+
+    def loss(choice: Choice) -> float:
+        own = _expected_loss(choice.held_out, target, classes)
+        return float(own if judge is None else (own + _expected_loss(choice.linear(judge[0]), judge[1], classes)) / 2)
+
+    return min((replace(choice, loss=loss(choice)) for choice in found), key=lambda choice: choice.loss)
+
+
+def class_columns(target: Tensor, classes: int) -> Tensor:
+    """Returns a 0/1 column per class, NaN where the class is unknown."""
+    columns = torch.nn.functional.one_hot(target.clamp(min=0).long(), classes).double()
+    return columns.masked_fill((target < 0)[:, None], torch.nan)
+
+
+def _expected_loss(output: Tensor, target: Tensor, classes: int) -> Tensor:
+    """Returns the cross entropy with one more series of every class for each answer."""
+    known = target >= 0
+    smoothing = classes / (int(known.sum()) + classes)
+    return torch.nn.functional.cross_entropy(output[known], target[known].long(), label_smoothing=smoothing)
+
+
 def loss_of(output: Tensor, target: Tensor, classes: int) -> Tensor:
     """Returns the cross entropy of classes or the mean squared error of numbers; unknown targets are ignored."""
     if classes:

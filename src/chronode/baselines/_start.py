@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ..data import Batch, Sequences
 from ..data._split import folds_of
 from ._features import BentSummaries, Summaries, build_features, dilations_for
-from ._linear import LOGISTIC_PENALTIES, Choice, Linear, fit_linear, loss_of, standardized
+from ._linear import Choice, Linear, class_columns, fit_classes, fit_linear, standardized
 from ._relative import Relative
 from ._running import RunningSummaries, State
 
@@ -147,7 +147,7 @@ class StartFit:
         features, goal, _ = _rows(self.start, _some(s), None, self.relative)
         classes = len(s.target.classes or ())
         if self.scale is not None:
-            goal, classes = _columns(goal, classes), 0
+            goal, classes = class_columns(goal, classes), 0
         folds = torch.arange(len(features)) % 2
         options: dict[str, Any] = {"clip": self.start.features.clip, "penalties": (self.penalty,)}
         linear = fit_linear(features, goal, folds, classes=classes, **options).linear
@@ -195,9 +195,13 @@ def fit_features(
         _learn_features(start, few)
         features, goal, fold = _rows(start, few, folds, view)
         judge = _rows(start, valid, None, view)[:2] if len(valid) else None
-        # Values and patterns are numerous and correlated: ridge is as good for them, and much faster.
-        about = {"clip": start.features.clip, "logistic": description["kind"].endswith("summaries")}
-        choice = _best(features, goal, fold, classes, judge=judge, weight=0.5 if view is None else 1.0, **about)
+        options: dict[str, Any] = {"clip": start.features.clip, "judge": judge}
+        if classes:
+            # Values and patterns are numerous and correlated: ridge is as good for them, and much faster.
+            logistic = description["kind"].endswith("summaries")
+            choice = fit_classes(features, goal, fold, classes, logistic=logistic, **options)
+        else:
+            choice = fit_linear(features, goal, fold, weight=0.5 if view is None else 1.0, **options)
         start.take(choice.linear)
         candidates.append((choice, start, description))
     choice, start, description = min(candidates, key=lambda found: found[0].loss)
@@ -268,56 +272,6 @@ def _some(s: Sequences) -> Sequences:
     if len(s) <= _MOST_SERIES:
         return s
     return s[np.linspace(0, len(s) - 1, _MOST_SERIES).round().astype(np.int64)]
-
-
-def _best(
-    features: Tensor,
-    goal: Tensor,
-    folds: Tensor,
-    classes: int,
-    clip: bool,
-    judge: tuple[Tensor, Tensor] | None,
-    weight: float,
-    logistic: bool,
-) -> Choice:
-    """Fits ridge to numbers; for classes, ridge on 0/1 columns, or logistic regression if that is better."""
-    options: dict[str, Any] = {"clip": clip, "judge": judge, "weight": weight}
-    if not classes:
-        return fit_linear(features, goal, folds, **options)
-    found = [_ridge_classes(features, goal, folds, classes, clip, judge)]
-    if logistic:
-        found.append(fit_linear(features, goal, folds, classes=classes, penalties=LOGISTIC_PENALTIES, **options))
-    return min(found, key=lambda choice: choice.loss)
-
-
-def _ridge_classes(
-    features: Tensor, goal: Tensor, folds: Tensor, classes: int, clip: bool, judge: tuple[Tensor, Tensor] | None
-) -> Choice:
-    """Fits ridge on a 0/1 column per class and scales its outputs to the best logits.
-
-    The scale assumes one more series of each class with each answer (Platt 1999): a few series without a mistake do not
-    prove that there are none.
-    """
-    known = goal >= 0
-    judged = None if judge is None else (judge[0], _columns(judge[1], classes))
-    found = fit_linear(features, _columns(goal, classes), folds, clip=clip, judge=judged)
-    steepness = torch.logspace(0, 2, 41, dtype=torch.float64)
-    own, smoothing = goal[known].long(), classes / (int(known.sum()) + classes)
-    expected = [
-        torch.nn.functional.cross_entropy(found.held_out[known] * by, own, label_smoothing=smoothing)
-        for by in steepness
-    ]
-    by = float(steepness[int(torch.stack(expected).argmin())])
-    loss = loss_of(found.held_out[known] * by, own, classes)
-    if judge is not None:
-        loss = (loss + loss_of(found.linear(judge[0]) * by, judge[1], classes)) / 2
-    return Choice(found.linear.scaled(by), found.held_out * by, found.penalty, float(loss), by)
-
-
-def _columns(goal: Tensor, classes: int) -> Tensor:
-    """Returns a 0/1 column per class, NaN where the class is unknown."""
-    columns = torch.nn.functional.one_hot(goal.clamp(min=0).long(), classes).double()
-    return columns.masked_fill((goal < 0)[:, None], torch.nan)
 
 
 def _learn_features(start: LinearStart, s: Sequences) -> None:

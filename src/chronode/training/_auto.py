@@ -341,7 +341,7 @@ def _decided(
     assert winner is not None
     linear = next((entry for entry, own in found if own is None), None)
     count = sum(len(pair.valid) for pair in judged)
-    wins = linear is None or objective.gain(best.value, linear.value) > 0.5 * count**-0.5
+    wins = linear is None or _beats(best, linear, objective, count)
     made = replace(settings, metric=objective.metric)
     made = replace(made, **{name: value for name, value in winner.training.items() if name in free})
     if settings.refit:
@@ -352,6 +352,20 @@ def _decided(
     entries = sorted((entry for entry, _ in found), key=lambda entry: _rank(entry, objective))
     reason = _reason(best, linear, wins, entries, objective.metric, on, bool(settings.refit))
     return Race(winner, made, tuple(entries), objective.metric, on, reason)
+
+
+def _beats(best: Entry, linear: Entry, objective: Objective, count: int) -> bool:
+    """Returns whether a network beats the linear start by more than chance allows.
+
+    A lower loss alone may mean nothing but more extreme probabilities: of classes, more have to be correct as well.
+    """
+    if objective.metric == "loss" and not _more_correct(best, linear):
+        return False
+    return objective.gain(best.value, linear.value) > 0.5 * count**-0.5
+
+
+def _more_correct(best: Entry, linear: Entry) -> bool:
+    return best.metrics.get("accuracy", 1.0) > linear.metrics.get("accuracy", 0.0)
 
 
 def _rank(entry: Entry, objective: Objective) -> float:
@@ -368,6 +382,11 @@ def _reason(
     next_best = f"; next: {others[0].name} {others[0].value:.4g}" if others else ""
     if linear is not None and not wins:
         what = "the linear start alone" if refit else f"{best.name} with a linear start"
-        return f"{what} ({metric} {linear.value:.4g} by {on}; with {best.name}: {best.value:.4g}{next_best})."
+        same = (
+            ", but not more correct answers"
+            if metric == "loss" and best.value < linear.value and not _more_correct(best, linear)
+            else ""
+        )
+        return f"{what} ({metric} {linear.value:.4g} by {on}; with {best.name}: {best.value:.4g}{same}{next_best})."
     alone = "" if linear is None else f"; the linear start alone: {linear.value:.4g}"
     return f"{best.name} ({metric} {best.value:.4g} by {on}{next_best}{alone})."
