@@ -15,6 +15,7 @@ from chronode.data import Scaler, from_list, split
 from chronode.data._split import split_for_training
 from chronode.estimators import SequenceClassifier, SequenceRegressor
 from chronode.runs import Run, Store
+from chronode.runs._results import _race_summary
 from chronode.tasks import Parts
 from chronode.training import Objective, Settings, fit
 from chronode.training._auto import (
@@ -269,12 +270,12 @@ def test_a_run_holds_what_was_chosen_and_resumes_without_another_race(tmp_path):
 
 
 def test_the_linear_start_of_a_refit_is_reported_as_the_race_measured_it(tmp_path):
-    table_of(tmp_path / "a.csv")
-    chronode("train", tmp_path / "a.csv", *FLAGS, "-o", tmp_path / "run")
-    run = Run.open(tmp_path / "run")
-    entries = {entry["candidate"]: entry for entry in run.load_json("race.json")["entries"]}
-    start = run.load_json("summary.json")["start"]
-    assert start["valid"] == entries["linear start alone"][start["metric"]]
+    run = Run.create(tmp_path / "run", {"training": {"refit": True}})
+    entries = [{"candidate": "lstm", "loss": 0.1}, {"candidate": "linear start alone", "loss": 0.2}]
+    run.save_json("race.json", {"chosen": {"loss": 0.1}, "entries": entries})
+    summary = _race_summary(run, {"start": {"metric": "loss", "valid": 0.01, "features": "values"}})
+    assert summary["valid"] == {"loss": 0.1} and summary["start"]["valid"] == 0.2
+    assert "start" not in _race_summary(run, {})
 
 
 def test_a_named_model_is_not_raced_and_a_refit_of_it_chooses_its_epochs(tmp_path):
