@@ -121,8 +121,8 @@ def predict(
     names = {"id": asked.id or "series", "time": asked.time}
     reading, predictions = trained.reading, trained.predict(series)
     if data is not None and reading is not None and reading.relative is not None:
-        margins = trained.margins(series, trained.levels(_levels(intervals)))
-        options = {"wide": wide, "margins": margins, "at": words(at), "last": trained.last_values(series)}
+        ends = trained.intervals(series, trained.levels(_levels(intervals)))
+        options = {"wide": wide, "intervals": ends, "at": words(at), "last": trained.last_values(series)}
         columns = forecast_columns(predictions, series, reading.forecast_channels, **names, **options)
     elif at:
         raise ValueError("--at needs a file to forecast from, and a run that was trained with --forecast.")

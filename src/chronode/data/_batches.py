@@ -94,7 +94,7 @@ def _gaps(
     dt[:, 0] = 0 if s.lead is None else s.lead[rows]
     if padding is not None:
         dt[padding] = 0
-    return torch.from_numpy(dt)
+    return torch.from_numpy(dt if s.gaps is None else s.gaps(dt).astype(dt.dtype, copy=False))
 
 
 def _targets(

@@ -16,6 +16,7 @@ from .._documents import parse_json
 from .._files import replacing
 from .._limits import check_unpacked, unpacked_limit
 from .._schema import parse
+from ._gaps import Gaps
 from ._sequences import Sequences
 from ._target import UNKNOWN, Target
 from ._times import Clock
@@ -55,6 +56,8 @@ def save(s: Sequences, path: str | Path) -> Path:
         "categories": dict(s.categories),
         "notes": s.notes,
     }
+    if s.gaps is not None:
+        header["gaps"] = asdict(s.gaps)
     if target is not None:
         header["target"] = {"per_step": target.per_step, "classes": target.classes, "names": target.names}
     arrays["json"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
@@ -110,6 +113,7 @@ class _Head:
     categories: dict[str, tuple[str, ...]]
     notes: tuple[str, ...]
     target: _TargetHead | None = None
+    gaps: Gaps | None = None
 
 
 def _sequences(path: Path, head: _Head, arrays: dict[str, NDArray[Any]]) -> Sequences:
@@ -149,6 +153,7 @@ def _sequences(path: Path, head: _Head, arrays: dict[str, NDArray[Any]]) -> Sequ
         clock=head.clock,
         categories=head.categories,
         notes=head.notes,
+        gaps=head.gaps,
     )
 
 

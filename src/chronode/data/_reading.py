@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -216,12 +217,15 @@ class Reading:
         if self.scaler is None or s.base_values.dtype.kind != "f":
             return []
         lines = []
-        for column, name, mean, std in zip(s.values.T, s.channels, self.scaler.mean, self.scaler.std, strict=True):
+        moments = zip(s.values.T, s.channels, self.scaler.mean, self.scaler.std, strict=True)
+        for place, (column, name, mean, std) in enumerate(moments):
             seen = column[~np.isnan(column)]
             # A standard deviation of exactly 1 belongs to a constant or a 0/1 channel and is not informative.
             if std == 1.0 or not len(seen):
                 continue
-            middle = float(np.median(seen))
+            middle, shape = float(np.median(seen)), self.scaler.shapes[place] if self.scaler.shapes else None
+            if shape is not None and shape.offset is not None:
+                middle, name = math.log(max(middle + shape.offset, 1e-30)), f"logarithm of {name}"
             if abs(middle - mean) > _MOST_DEVIATIONS * std:
                 lines.append(f"{name}: about {middle:.3g} here, {mean:.3g} ± {std:.3g} in training (another unit?)")
         return lines

@@ -1,10 +1,10 @@
-"""Scaling that is fitted on the training part and stored with the model."""
+"""Transforms of values and gaps that are fitted on the training part and stored with the model."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,9 +16,14 @@ from numpy.typing import NDArray
 from .._documents import read_json
 from .._files import replacing
 from .._schema import parse
+from ._gaps import Gaps
 from ._names import known_column, listed
 from ._sequences import Sequences
+from ._shaping import Shape, invert_columns, is_coded, notes_on_shapes, shapes_of, without_logarithm
 from ._target import Target
+
+_RARE = ("shapes", "target_shapes", "gaps")
+"""Attributes that are only stored if they have a value."""
 
 Numbers = TypeVar("Numbers", NDArray[Any], torch.Tensor)
 
@@ -27,7 +32,8 @@ Numbers = TypeVar("Numbers", NDArray[Any], torch.Tensor)
 class Scaler:
     """Scaler: `(x - mean) / std` per channel, the same for number targets, and times divided by a median gap.
 
-    A constant channel has std 1, a channel without values mean 0. Missing values stay missing.
+    A constant channel has std 1, a channel without values mean 0. Missing values stay missing. Before that, values may
+    be clipped, or replaced by their logarithms; mean and std are those of the result.
 
     Attributes:
         channels: Names of the channels, checked at every use.
@@ -37,6 +43,9 @@ class Scaler:
         target_mean: Mean of each target.
         target_std: Standard deviation of each target.
         dt: Divisor of times.
+        shapes: What happens to each channel before scaling; empty if nothing.
+        target_shapes: The same for the targets.
+        gaps: How long gaps are shortened, in the unit of the data; None: not at all.
 
     Example:
         >>> from chronode.data import from_list
@@ -55,39 +64,59 @@ class Scaler:
     target_mean: tuple[float, ...] = ()
     target_std: tuple[float, ...] = ()
     dt: float = 1.0
+    shapes: tuple[Shape, ...] = ()
+    target_shapes: tuple[Shape, ...] = ()
+    gaps: Gaps | None = None
 
     def __post_init__(self) -> None:
         sizes = [len(self.channels), len(self.mean), len(self.std)]
         goals = [len(self.targets), len(self.target_mean), len(self.target_std)]
         if len(set(sizes)) > 1 or len(set(goals)) > 1:
             raise ValueError(f"the lists of a scaler must have equal lengths, got {sizes} and {goals}.")
+        if len(self.shapes) not in (0, sizes[0]) or len(self.target_shapes) not in (0, goals[0]):
+            raise ValueError(f"shapes must have {sizes[0]} entries and target_shapes {goals[0]}, or none.")
         if not all(map(math.isfinite, (*self.mean, *self.target_mean))):
             raise ValueError("mean and target_mean must be finite.")
         if not all(math.isfinite(size) and size > 0 for size in (*self.std, *self.target_std, self.dt)):
             raise ValueError("std, target_std and dt must be finite and greater than 0.")
 
     @classmethod
-    def fit(cls, train: Sequences, *, target: bool = True, dt: bool = False, skip: Iterable[str] = ()) -> Scaler:
+    def fit(
+        cls,
+        train: Sequences,
+        *,
+        target: bool = True,
+        dt: bool = False,
+        skip: Iterable[str] = (),
+        log: Mapping[str, float] | None = None,
+        clip: Collection[str] = (),
+        gaps: str = "keep",
+    ) -> Scaler:
         """Computes the statistics of the training part; every observation counts once, even in overlapping windows.
 
         Args:
             train: The training part only.
             target: Whether to scale number targets too.
             dt: Whether to divide times by the median gap.
-            skip: Channels to leave unchanged (0/1 channels of categories always are).
+            skip: Channels to leave unscaled (0/1 channels of categories always are).
+            log: Channels of which to take the logarithm, and what is added to their values before.
+            clip: Channels to clip to their 0.5% and 99.5% quantiles.
+            gaps: Long gaps: "keep", "cap" (at most 50 times the median) or "log" (logarithmic).
         """
         if not len(train):
             raise ValueError("the training part is empty: a scaler cannot be fitted.")
         used = train.compact()
-        left = {known_column(name, train.channels, "skip") for name in skip} | _coded(train)
         symbols = used.base_values.dtype.kind != "f"
-        pairs = [
-            (0.0, 1.0) if symbols or name in left else _moments(used.base_values[:, i])
-            for i, name in enumerate(train.channels)
-        ]
+        coded = {name for name in train.channels if symbols or is_coded(train, name)}
+        left = {known_column(name, train.channels, "skip") for name in skip} | coded
+        columns = dict(zip(train.channels, used.base_values.T, strict=True))
+        shapes = shapes_of(columns, log or {}, clip)
+        if shapes:
+            columns = {name: shape.apply(columns[name]) for name, shape in zip(columns, shapes, strict=True)}
+        pairs = [(0.0, 1.0) if name in left else _moments(column) for name, column in columns.items()]
         goal = used.target if target and used.target is not None and used.target.classes is None else None
         goals = [] if goal is None else [_moments(column) for column in goal.values.T]
-        gap = train.median_gap() if dt else None
+        gap = train.median_gap() if dt or gaps != "keep" else None
         return cls(
             channels=train.channels,
             mean=tuple(mean for mean, _ in pairs),
@@ -95,7 +124,9 @@ class Scaler:
             targets=() if goal is None else goal.names,
             target_mean=tuple(mean for mean, _ in goals),
             target_std=tuple(std for _, std in goals),
-            dt=gap or 1.0,
+            dt=(gap if dt else None) or 1.0,
+            shapes=shapes,
+            gaps=None if gaps == "keep" or not gap else Gaps(gaps, gap),
         )
 
     def transform(self, s: Sequences) -> Sequences:
@@ -109,12 +140,16 @@ class Scaler:
             values = np.empty_like(values)
             for i, (mean, std) in enumerate(zip(self.mean, self.std, strict=True)):
                 with np.errstate(over="ignore"):
-                    values[:, i] = (s.base_values[:, i].astype(np.float64) - mean) / std
+                    values[:, i] = (self.shaped(i, s.base_values[:, i]) - mean) / std
+                self._check_logarithm(s, i)
                 if np.isinf(values[:, i]).any():
                     raise ValueError(
                         f"channel {s.channels[i]!r} has values too far from those in training ({mean:g} ± {std:g})."
                     )
-        scaled = replace(s, base_values=values, target=self._target(s.target))
+        gaps = (
+            None if self.gaps is None or s.base_times is None else replace(self.gaps, usual=self.gaps.usual / self.dt)
+        )
+        scaled = replace(s, base_values=values, target=self._target(s.target), gaps=gaps)
         if self.dt == 1.0 or s.base_times is None:
             return scaled
         lead = None if s.lead is None else s.lead / self.dt
@@ -125,11 +160,11 @@ class Scaler:
         """Series that `transform` gave, in their own units again: values, times and number targets."""
         values = s.base_values
         if values.dtype.kind == "f":
-            values = (values * np.asarray(self.std) + np.asarray(self.mean)).astype(values.dtype)
+            values = self.inverse_values(values).astype(values.dtype)
         target = s.target
         if target is not None and self.targets:
             target = replace(target, values=np.asarray(target.given), source=None)
-        own = replace(s, base_values=values, target=target)
+        own = replace(s, base_values=values, target=target, gaps=None)
         if self.dt == 1.0 or s.base_times is None:
             return own
         lead = None if s.lead is None else s.lead * self.dt
@@ -137,26 +172,68 @@ class Scaler:
         clock = replace(s.clock, unit=unit, scale=s.clock.scale / self.dt)
         return replace(own, base_times=s.base_times * self.dt, lead=lead, clock=clock)
 
+    def shaped(self, channel: int, column: NDArray[Any]) -> NDArray[np.float64]:
+        """Returns values of a channel, by number, as they are scaled."""
+        return self.shapes[channel].apply(column) if self.shapes else column.astype(np.float64)
+
+    def inverse_values(self, values: NDArray[Any], channels: Sequence[int] | None = None) -> NDArray[np.float64]:
+        """Converts scaled values `(..., D)`, or those `(..., C)` of some channels, to their own units."""
+        at = list(range(len(self.channels))) if channels is None else list(channels)
+        found = values * np.asarray(self.std)[at] + np.asarray(self.mean)[at]
+        for place, channel in enumerate(at if self.shapes else ()):
+            found[..., place] = self.shapes[channel].invert(found[..., place])
+        return found
+
     def inverse_target(self, values: Numbers) -> Numbers:
         """Converts predictions `(..., K)` to the units of the target."""
         if not self.targets:
             return values
         if isinstance(values, torch.Tensor):
             mean, std = (values.new_tensor(numbers) for numbers in (self.target_mean, self.target_std))
-            return values * std + mean
-        return values * np.asarray(self.target_std) + np.asarray(self.target_mean)
+            return invert_columns(values * std + mean, self.target_shapes)  # pyrefly: ignore[bad-return]
+        found = values * np.asarray(self.target_std) + np.asarray(self.target_mean)
+        for place, shape in enumerate(self.target_shapes):
+            found[..., place] = shape.invert(found[..., place])
+        return found
+
+    def scale_target(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Converts values `(..., K)` from the units of the target: the inverse of `inverse_target`."""
+        if not self.targets:
+            return values
+        own = np.array(values, dtype=np.float64)
+        for place, shape in enumerate(self.target_shapes):
+            own[..., place] = shape.apply(own[..., place])
+        return (own - np.asarray(self.target_mean)) / np.asarray(self.target_std)
 
     def _target(self, target: Target | None) -> Target | None:
         if not self.targets or target is None:
             return target
         if target.names != self.targets or target.classes is not None:
             raise ValueError(f"the target is {listed(target.names)}, but in training it was {listed(self.targets)}.")
-        values = (target.values.astype(np.float64) - self.target_mean) / np.asarray(self.target_std)
-        return replace(target, values=values.astype(target.values.dtype), source=target.given)
+        source = target.given
+        if self.target_shapes:
+            source = np.stack(
+                [shape.clip(own) for shape, own in zip(self.target_shapes, source.T, strict=True)], axis=1
+            )
+        return replace(target, values=self.scale_target(target.values).astype(target.values.dtype), source=source)
+
+    def _check_logarithm(self, s: Sequences, channel: int) -> None:
+        offset = self.shapes[channel].offset if self.shapes else None
+        wrong = None if offset is None else without_logarithm(s, s.channels[channel], offset)
+        if wrong:
+            raise ValueError(
+                f"{wrong}, which has no logarithm; there was no such value when the model was trained. Leave it empty "
+                "if it is an error, or train without log for this channel."
+            )
+
+    def notes(self) -> tuple[str, ...]:
+        """Returns what happens to the values before scaling, for the user."""
+        return notes_on_shapes(self.channels, self.shapes) if self.shapes else ()
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the scaler as plain data for JSON, without loss of precision."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return {name: value for name, value in values.items() if name not in _RARE or value}
 
     @classmethod
     def from_dict(cls, description: dict[str, Any]) -> Scaler:
@@ -186,8 +263,3 @@ def _moments(column: NDArray[Any]) -> tuple[float, float]:
     mean, std = float(seen.mean()), float(seen.std())
     # Rounding errors give a constant channel a tiny standard deviation.
     return mean * size, std * size if std > 1e-12 and std * size > 0 else 1.0
-
-
-def _coded(s: Sequences) -> set[str]:
-    """Returns the channels that come from text: codes and 0/1."""
-    return {c for c in s.channels if any(c == name or c.startswith(f"{name}=") for name in s.categories)}

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ._batches import Batch, pad
+from ._gaps import Gaps
 from ._names import listed
 from ._target import Target
 from ._times import STEPS, Clock, median_gap
@@ -56,6 +57,7 @@ class Sequences:
         categories: For text columns that became numbers: column -> its texts.
         notes: Changes made to the data while reading, one line each.
         rows: Number of rows of the table from which all these series were read; None for arrays and for parts.
+        gaps: How long gaps are shortened in `dt`; None: not at all. Times stay as they are.
         finish: `finish(batch, ids)` completes every batch (with noise that would need too much memory if it were
             stored); the same ids must always give the same result.
 
@@ -80,6 +82,7 @@ class Sequences:
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     rows: int | None = None
+    gaps: Gaps | None = None
     finish: Callable[[Batch, NDArray[Any]], Batch] | None = None
 
     def __post_init__(self) -> None:
@@ -170,13 +173,13 @@ class Sequences:
 
     @property
     def dt(self) -> NDArray[np.float64]:
-        """`(steps,)` time since the previous observation of the series."""
+        """`(steps,)` time since the previous observation of the series, as a model takes it."""
         times = self.times
         if self.base_times is None:
             return np.ones_like(times)
         dt = np.diff(times, prepend=0.0)
         dt[np.cumsum(self.lengths) - self.lengths] = 0 if self.lead is None else self.lead
-        return dt
+        return dt if self.gaps is None else self.gaps(dt)
 
     @property
     def steps(self) -> NDArray[np.int64] | slice:
@@ -293,6 +296,7 @@ class Sequences:
             times = self.base_times[part]
             dt = np.diff(times, prepend=times[:1])
             dt[0] = 0.0 if self.lead is None else self.lead[row]
+            dt = dt if self.gaps is None else self.gaps(dt)
         target = self.target
         own = None if target is None else target.values[part] if target.per_step else target.values[row]
         return Series(values, times, dt, own, self.ids[row].item(), self.groups[row].item())

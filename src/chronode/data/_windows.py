@@ -148,6 +148,7 @@ def concat(parts: Iterable[Sequences]) -> Sequences:
         clock=first.clock,
         categories=first.categories,
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+        gaps=first.gaps,
     )
 
 

@@ -17,6 +17,8 @@ from .._model import SequenceModel
 from .._spec import ModelSpec
 from ..data import Reading, Scaler, Sequences, options_like
 from ..data._defaults import VALIDATION
+from ..data._gaps import note_on_gaps
+from ..data._shaping import shaping
 from ..data._split import hold_out
 from ..tasks._task import Parts
 from ..training import Event, Fitted, Objective, ProgressBar, Settings, fit
@@ -58,6 +60,11 @@ class SequenceEstimator(Displayed):
             no model is named and there are fewer than 500 series.
         categorical: What to do with text in a long frame: "error", "codes" or "onehot".
         ignore: Columns of a long frame to leave out.
+        log: Channels with positive values or counts that are modelled as logarithms (of 1 + value if zeros occur), or
+            "all"; predictions are in the original units.
+        clip_values: Whether values are clipped to the 0.5 to 99.5% range of each channel in training: "on", "off", or
+            "auto" for channels with values more than 20 times that range beyond it.
+        gaps: Gaps of more than 50 times the median: "keep", "cap" or "log" (all gaps on a logarithmic scale).
         verbose: Whether to show a progress bar during training.
         callbacks: Functions that are called with each `BatchDone`, `EpochDone` and `Note` of `chronode.training`; not
             saved.
@@ -91,6 +98,9 @@ class SequenceEstimator(Displayed):
         refit: bool | None = None,
         categorical: str = "error",
         ignore: Sequence[str] | None = None,
+        log: Sequence[str] | str | None = None,
+        clip_values: str = "auto",
+        gaps: str = "keep",
         verbose: bool | int = False,
         callbacks: Sequence[Callable[[Event], None]] | None = None,
         n_threads: int | None = None,
@@ -114,6 +124,9 @@ class SequenceEstimator(Displayed):
         self.refit = refit
         self.categorical = categorical
         self.ignore = ignore
+        self.log = log
+        self.clip_values = clip_values
+        self.gaps = gaps
         self.verbose = verbose
         self.callbacks = callbacks
         self.n_threads = n_threads
@@ -164,9 +177,9 @@ class SequenceEstimator(Displayed):
         settings, auto = self._training(self.epochs, seed, class_weights), self._is_auto(train, valid)
         if auto:
             settings = auto_settings(settings, self._free(), len(s))
-        reading = replace(
-            reading, scaler=self._fit_scaler(together(train, valid) if settings.refit else train, reading)
-        )
+        shapes = shaping(s, log=self.log or (), clip_values=self.clip_values, gaps=self.gaps)
+        scaler = self._fit_scaler(together(train, valid) if settings.refit else train, reading, **shapes)
+        reading = replace(reading, scaler=scaler)
         chosen = Candidate(self._name() or USUAL_MODEL, self._network())
         self.race_ = None
         if auto or settings.refit:
@@ -175,7 +188,7 @@ class SequenceEstimator(Displayed):
         fields_of_spec: dict[str, Any] = {"missing": missing, "relative": reading.relative, **chosen.network}
         fitted = self._run(train, valid, ModelSpec.for_data(train, chosen.model, **fields_of_spec), reading, settings)
         found = () if self.race_ is None else (f"model: {self.race_.reason}",)
-        self.notes_ = (*s.notes, *fitted.notes, *found)
+        self.notes_ = (*s.notes, *note_on_gaps(s, self.gaps), *scaler.notes(), *fitted.notes, *found)
         for name, value in known.items():
             setattr(self, name, value)
         self.history_ = ()
@@ -254,8 +267,8 @@ class SequenceEstimator(Displayed):
         """Returns the fields of the Reading about forecasts."""
         return {}
 
-    def _fit_scaler(self, train: Sequences, reading: Reading) -> Scaler:
-        return Scaler.fit(train)
+    def _fit_scaler(self, train: Sequences, reading: Reading, **shapes: Any) -> Scaler:
+        return Scaler.fit(train, **shapes)
 
     def _keep(self, fitted: Fitted) -> None:
         self.model_ = fitted.model.to(self.device)

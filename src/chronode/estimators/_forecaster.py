@@ -15,7 +15,7 @@ from .._checks import number, percents, whole
 from ..data import Reading, Scaler, Sequences, forecast_windows
 from ..data._names import known_column
 from ..training import Event, predict
-from ..training._calibration import USUAL_INTERVALS, margins_of
+from ..training._calibration import USUAL_INTERVALS, intervals_of
 from ..training._forecasting import default_window, forecast_parts, forecast_scaler
 from ._backtest import Backtest, Progress, backtest
 from ._base import SequenceEstimator
@@ -86,6 +86,9 @@ class SequenceForecaster(SequenceEstimator):
         intervals: Sequence[float] = USUAL_INTERVALS,
         categorical: str = "error",
         ignore: Sequence[str] | None = None,
+        log: Sequence[str] | str | None = None,
+        clip_values: str = "auto",
+        gaps: str = "keep",
         verbose: bool | int = False,
         callbacks: Sequence[Callable[[Event], None]] | None = None,
         n_threads: int | None = None,
@@ -108,6 +111,9 @@ class SequenceForecaster(SequenceEstimator):
             start=start,
             categorical=categorical,
             ignore=ignore,
+            log=log,
+            clip_values=clip_values,
+            gaps=gaps,
             verbose=verbose,
             callbacks=callbacks,
             n_threads=n_threads,
@@ -193,13 +199,10 @@ class SequenceForecaster(SequenceEstimator):
             (20, 3, 1, 2)
         """
         s = self._series(X, times, id, time).compact()
-        levels, inputs, middle = percents("intervals", self.intervals), self.reading_.inputs(s), self.predict(s)
-        margins = margins_of(self.model_, inputs, levels, self.scaler_)
-        found = {}
-        for level, margin in zip(levels, margins, strict=True):
-            half = margin.reshape(middle.shape)
-            found[level] = np.stack([middle - half, middle + half], axis=-1)
-        return found
+        levels = percents("intervals", self.intervals)
+        ends = intervals_of(self.model_, self.reading_.inputs(s), levels, self.scaler_)
+        shape = (2, len(s), -1, len(self.channels_))
+        return {level: np.moveaxis(own.reshape(shape), 0, -1) for level, own in zip(levels, ends, strict=True)}
 
     def score(
         self, X: Any, y: Any = None, times: Any = None, *, id: str | None = None, time: str | None = None
@@ -296,8 +299,8 @@ class SequenceForecaster(SequenceEstimator):
         train = forecast_windows(s, horizon, names, window=reading.window, stride=reading.stride or 1)
         return train, train
 
-    def _fit_scaler(self, train: Sequences, reading: Reading) -> Scaler:
-        return forecast_scaler(train, reading.forecast_channels)
+    def _fit_scaler(self, train: Sequences, reading: Reading, **shapes: Any) -> Scaler:
+        return forecast_scaler(train, reading.forecast_channels, **shapes)
 
     def _held_back(self, s: Sequences) -> tuple[Sequences, NDArray[np.float64]]:
         """Returns the series without their last steps, and these steps."""

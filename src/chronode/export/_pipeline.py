@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from .._model import SequenceModel
 from ..data import Scaler
+from ..data._shaping import invert_columns, logarithms
 from ..nn._cell import Cell, State
 from ..nn._changes import remake_weights
 from ..nn._layer import Layer
@@ -84,6 +86,11 @@ class Deployment:
     def of_run(cls, trained: Trained) -> Deployment:
         """Returns the deployment of a run, with the units and names of its data."""
         model, reading, objective = trained.model, trained.reading, trained.objective
+        scaler = None if reading is None else reading.scaler
+        if model.relative is not None and scaler is not None and scaler.gaps is not None:
+            raise ValueError(
+                "a forecast from windows with gaps='cap' or 'log' cannot be exported. Train with gaps='keep'."
+            )
         size = model.layer.input_size
         outputs = objective.classes or trained.output_names() or tuple(f"y{i}" for i in range(objective.num_outputs))
         return cls(
@@ -91,7 +98,7 @@ class Deployment:
             channels=tuple(f"x{i}" for i in range(size)) if reading is None else reading.channels,
             outputs=tuple(map(str, outputs)),
             classes=objective.kind == "class",
-            scaler=None if reading is None else reading.scaler,
+            scaler=scaler,
             target_scaler=trained.scaler if objective.kind == "value" else None,
             unit="step" if reading is None else reading.unit,
             gap=1.0 if reading is None or reading.gap is None else reading.gap,
@@ -133,7 +140,8 @@ def _float32(model: SequenceModel) -> SequenceModel:
 class Scaling(nn.Module):
     """Scaling of inputs, gaps and outputs.
 
-    values (x - mean) / std;  gaps dt / unit;  outputs: probabilities, or values in the target's own units
+    values (x - mean) / std, clipped and as logarithms before if the scaler says so;  gaps dt / unit, shortened;
+    outputs: probabilities, or values in the target's own units
     """
 
     def __init__(self, deployment: Deployment):
@@ -147,7 +155,18 @@ class Scaling(nn.Module):
             self.register_buffer("mean", mean.float())
             self.register_buffer("mean_rest", (mean - mean.float().double()).float())
             self.register_buffer("std", torch.tensor(scaler.std))
+        self.shapes = () if scaler is None else scaler.shapes
+        if self.shapes:
+            none = torch.inf
+            self.register_buffer(
+                "low", torch.tensor([-none if shape.low is None else shape.low for shape in self.shapes])
+            )
+            self.register_buffer(
+                "high", torch.tensor([none if shape.high is None else shape.high for shape in self.shapes])
+            )
+        self.limit = None if scaler is None else scaler.gaps
         self.time_scale = 1.0 if scaler is None else scaler.dt
+        self.target_shapes = () if target is None else target.target_shapes
         self.scales_target = target is not None and bool(target.targets)
         if target is not None and target.targets:
             self.register_buffer("target_mean", torch.tensor(target.target_mean))
@@ -155,17 +174,29 @@ class Scaling(nn.Module):
 
     def values(self, x: Tensor) -> Tensor:
         """Returns raw values as the network sees them."""
-        return ((x - self.mean) - self.mean_rest) / self.std if self.scales else x
+        if not self.scales:
+            return x
+        if any(shape.low is not None for shape in self.shapes):
+            x = torch.minimum(torch.maximum(x, self.get_buffer("low")), self.get_buffer("high"))
+        return ((logarithms(x, self.shapes) - self.mean) - self.mean_rest) / self.std
 
     def gaps(self, dt: Tensor) -> Tensor:
         """Returns times in the network's unit."""
+        if self.limit is not None and self.limit.rule == "cap":
+            dt = dt.clamp(max=self.limit.MOST * self.limit.usual)
+        elif self.limit is not None and self.limit.rule == "log":
+            dt = (dt / self.limit.usual).log1p() * (self.limit.usual / math.log(2))
         return dt if self.time_scale == 1.0 else dt / self.time_scale
 
     def prediction(self, output: Tensor) -> Tensor:
         """Returns outputs of the network as a prediction."""
         if self.classes:
             return nn.functional.softmax(output, dim=-1)
-        return output * self.target_std + self.target_mean if self.scales_target else output
+        return (
+            invert_columns(output * self.target_std + self.target_mean, self.target_shapes)
+            if self.scales_target
+            else output
+        )
 
 
 class LayerSteps(nn.Module):

@@ -38,7 +38,7 @@ def irregular(deployment: Deployment, batch: int, steps: int, seed: int = 0) -> 
         value = 0.8 * value + 0.6 * rng.normal(size=(batch, size))
         values[:, step] = value
     if scaler is not None:
-        values = values * scaler.std + scaler.mean
+        values = scaler.inverse_values(values)
     missing = 0.3 if deployment.missing else 0.0
     dt = deployment.gap * rng.exponential(size=(batch, steps))
     dt[:, 0] = 0.0
@@ -61,9 +61,13 @@ def predictions(deployment: Deployment, series: Series, *, double: bool = False)
     values = torch.where(observed, x, 0).double()
     if scaler is not None:
         mean, std = (torch.tensor(numbers, dtype=torch.float64) for numbers in (scaler.mean, scaler.std))
-        values = (values - mean) / std
+        shaped = [scaler.shaped(i, column) for i, column in enumerate(np.moveaxis(values.numpy(), -1, 0))]
+        values = (torch.from_numpy(np.stack(shaped, axis=-1)) - mean) / std
     scaled = torch.where(observed, values, 0).to(dtype)
-    gaps = (dt.double() / (1.0 if scaler is None else scaler.dt)).to(dtype)
+    gaps = dt.double()
+    if scaler is not None:
+        gaps = (gaps if scaler.gaps is None else torch.from_numpy(scaler.gaps(gaps.numpy()))) / scaler.dt
+    gaps = gaps.to(dtype)
     with torch.no_grad():
         times = {"dt": gaps, **({"observed": observed} if deployment.missing else {})}
         y = _window_outputs(model, deployment.window, scaled, times) if deployment.window else model(scaled, **times)
@@ -95,5 +99,10 @@ def _predicting_every_step(model: SequenceModel) -> SequenceModel:
 def tolerances(deployment: Deployment) -> NDArray[np.float64]:
     """Returns the allowed difference of an export for each output: 1e-5, for values times the target's deviation."""
     target = deployment.target_scaler
-    scale = target.target_std if target is not None and target.targets else (1.0,) * len(deployment.outputs)
-    return 1e-5 * np.asarray(scale)
+    if target is None or not target.targets:
+        return np.full(len(deployment.outputs), 1e-5)
+    scale = np.array(target.target_std)
+    for place, shape in enumerate(target.target_shapes):
+        if shape.offset is not None:  # an exponential multiplies errors by its value
+            scale[place] *= np.exp(target.target_mean[place] + 3 * target.target_std[place])
+    return 1e-5 * scale

@@ -71,10 +71,7 @@ class TestPart:
         """Returns the intervals of the metrics, in the units of the metrics."""
         predicted, true = self.predicted, self.true
         if self.objective.classes is None and self.objective.scaler is None and self.scaler is not None:
-            mean, std = np.asarray(self.scaler.target_mean), np.asarray(self.scaler.target_std)
-            predicted, true = (
-                ((values - mean) / std for values in (predicted, true)) if len(mean) else (predicted, true)
-            )
+            predicted, true = (self.scaler.scale_target(values) for values in (predicted, true))
         return bootstrap_intervals(self.objective.metrics, predicted, true, self.groups)
 
     def pictures(self, config: Config) -> list[str]:
@@ -121,7 +118,9 @@ class TestPart:
     def cases(self) -> list[str]:
         """Returns the best and the worst series."""
         scale = np.asarray(self.scaler.target_std) if self.scaler is not None and self.scaler.targets else np.ones(1)
-        if self.objective.classes is None and (self.scaler is None or not self.scaler.targets):
+        if self.objective.classes is None and (
+            self.scaler is None or not self.scaler.targets or self.scaler.target_shapes
+        ):
             scale = np.nanstd(self.true.astype(np.float64), axis=0)
             scale = np.where(scale > 0, scale, 1.0)
         shown = _with_own_target(self.shown, None if self.shown is not self.scaled else self.scaler)

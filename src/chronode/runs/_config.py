@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_type_hints
 from .._checks import flag, near, one_of, percents, whole
 from .._options import about, option
 from .._schema import parse
-from ..data._defaults import PARTS
+from ..data._defaults import CLIP, GAPS, PARTS
 from ..training._settings import AUTO, STARTS, Settings, seconds_of
 
 Section = TypeVar("Section")
@@ -64,6 +64,12 @@ class DataConfig:
             least three.
         scale: Whether channels and numeric targets are scaled to mean 0 and standard deviation 1 of the training part.
         scale_time: Whether times are divided by the median gap of the training part.
+        log: Channels with positive values or counts that are modelled as logarithms, or "all"; of 1 + value if zeros
+            occur. Forecasts, intervals and metrics are in the original units.
+        clip_values: Whether values are clipped to the 0.5 to 99.5% range of each channel in the training part: "on",
+            "off", or "auto" for channels with values more than 20 times that range beyond it.
+        gaps: Gaps of more than 50 times the median: "keep", "cap" (shorten them to 50 times the median) or "log" (all
+            gaps on a logarithmic scale).
         protocol: Protocol of a task: "clean" or "paper".
         options: Options of a task: NAME=VALUE.
 
@@ -108,6 +114,9 @@ class DataConfig:
     split_by: str = option("auto", "Data", "time")
     scale: bool = option(True, "Data", "--no-scale")
     scale_time: bool = option(False, "Time", "--scale-time")
+    log: tuple[str, ...] = option((), "Data", "units,visits")
+    clip_values: str = option("auto", "Data", "off")
+    gaps: str = option("keep", "Time", "cap")
     protocol: str = option("clean", "Data", "paper")
     options: dict[str, Any] = field(default_factory=dict, metadata=about("Data", "length=200", "--option"))
 
@@ -116,6 +125,8 @@ class DataConfig:
             whole(name, getattr(self, name), at_least=0)
         one_of("kind", self.kind, ("auto", "class", "value"))
         one_of("split_by", self.split_by, ("auto", "group", "time"))
+        one_of("clip_values", self.clip_values, CLIP)
+        one_of("gaps", self.gaps, GAPS)
         for name in ("scale", "scale_time"):
             flag(name, getattr(self, name))
         if len(self.split) != 3:

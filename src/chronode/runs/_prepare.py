@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,9 @@ from .._checks import near
 from .._documents import read_json
 from .._schema import parse
 from ..data import Facts, Reading, Scaler, Sequences, forecast, split_by_time, windows
+from ..data._gaps import note_on_gaps
 from ..data._names import counted, known_columns
+from ..data._shaping import shaping
 from ..data._split import split_for_training
 from ..data.sets._copies import hash_of
 from ..tasks import find_task, tasks
@@ -184,7 +187,9 @@ def check_unchanged(path: str | Path, known: dict[str, Any], run: Path) -> None:
 def _from_task(config: Config) -> Prepared:
     data = config.data
     task = find_task(data.source)
-    wrong = [name for name in ("target", "id", "time", "forecast", "window") if getattr(data, name)]
+    wrong = [name for name in ("target", "id", "time", "forecast", "window", "log") if getattr(data, name)]
+    plain = DataConfig()
+    wrong += [name for name in ("clip_values", "gaps") if getattr(data, name) != getattr(plain, name)]
     if wrong:
         raise ValueError(f"{data.source} is a task with its own data: omit {', '.join(wrong)}.")
     parts = task.load(data.protocol, config.training.seed, **data.options)
@@ -210,16 +215,21 @@ def _from_file(config: Config) -> Prepared:
         notes.append(f"{counted(gone, 'series')} without target: not used in training.")
     if not len(known):
         raise ValueError(f"{data.source}: no series has a target: there is nothing to learn from.")
+    shapes = shaping(known, log=data.log, clip_values=data.clip_values, gaps=data.gaps)
+    notes += note_on_gaps(known, data.gaps)
+    fit_scaler: Callable[..., Scaler] = Scaler.fit
+    if data.forecast and (data.log or not data.per_step):
+        fit_scaler = partial(forecast_scaler, channels=_channels(known, data))
     if data.forecast and not data.per_step:
         data = replace(data, window=data.window or default_window(known, data.forecast, _channels(known, data)))
         raw, divided = _forecast_parts(known, data, config.training.seed)
-        fit_scaler = partial(forecast_scaler, channels=_channels(known, data))
     else:
         raw, divided = _divided(known, data, config.training.seed)
-        raw, fit_scaler = [_cut(part, data) for part in raw], Scaler.fit
+        raw = [_cut(part, data) for part in raw]
     notes += [note for part in raw for note in part.notes]
     fitted_on = together(*raw[:2]) if _refits(config, raw) else raw[0]
-    scaler = fit_scaler(fitted_on, dt=data.scale_time) if data.scale else None
+    scaler = _scaler(fit_scaler, fitted_on, data, shapes)
+    notes += () if scaler is None else scaler.notes()
     train, valid, test = raw if scaler is None else [scaler.transform(part) for part in raw]
     missing = config.model.missing if config.model.missing is not None else series.has_missing
     per_step = train.target is not None and train.target.per_step
@@ -232,6 +242,14 @@ def _from_file(config: Config) -> Prepared:
         divided=divided,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _scaler(fit: Callable[..., Scaler], train: Sequences, data: DataConfig, shapes: dict[str, Any]) -> Scaler | None:
+    """Fits what happens to the values; None if nothing does."""
+    if data.scale:
+        return fit(train, dt=data.scale_time, **shapes)
+    scaler = fit(train, skip=train.channels, target=False, **shapes)
+    return scaler if scaler.shapes or scaler.gaps is not None else None
 
 
 def _refits(config: Config, raw: list[Sequences]) -> bool:

@@ -17,6 +17,7 @@ from ..training._forecasting import forecast_at, future_times
 from ..training._predict import Predictions
 
 Columns = dict[str, list[Any]]
+_SIDES = ("lower", "upper")
 
 
 def columns_of(
@@ -81,7 +82,7 @@ def forecast_columns(
     id: str = "series",
     time: str | None = None,
     wide: bool = False,
-    margins: Mapping[float, NDArray[np.float64]] | None = None,
+    intervals: Mapping[float, NDArray[np.float64]] | None = None,
     at: Sequence[str] = (),
     last: NDArray[np.float64] | None = None,
 ) -> Columns:
@@ -94,7 +95,7 @@ def forecast_columns(
         id: Name of the first column.
         time: Name of the column of times; "step" if there are none.
         wide: Whether there is a column per channel instead of a row.
-        margins: By confidence level in percent, the half widths `(series, outputs)` of prediction intervals; they add
+        intervals: By confidence level in percent, the ends `(2, series, outputs)` of prediction intervals; they add
             columns such as "lower_80" and "upper_80".
         at: Times to forecast instead of the next steps, written as in the source.
         last: With `at`, the values `(series, channels)` at the last step of each series.
@@ -107,15 +108,16 @@ def forecast_columns(
         {'series': ['a', 'a'], 'day': [6.0, 9.0], 'channel': ['x', 'x'], 'forecast': [3.0, 4.0]}
     """
     values = np.stack(predictions.values).reshape(len(data), -1, len(channels))
-    halves = {level: margin.reshape(values.shape) for level, margin in (margins or {}).items()}
+    found = {"forecast": values}
+    for level, pair in (intervals or {}).items():
+        found |= {f"{side}_{level:g}": end.reshape(values.shape) for side, end in zip(_SIDES, pair, strict=True)}
     times = future_times(data, values.shape[1])
     if at:
         assert last is not None
         wanted = data.clock.parsed(at)
-        halves = {level: forecast_at(half, np.zeros_like(last), data, wanted) for level, half in halves.items()}
-        values = forecast_at(values.astype(np.float64), last, data, wanted).astype(values.dtype)
+        found = {name: forecast_at(own.astype(np.float64), last, data, wanted) for name, own in found.items()}
         times = np.broadcast_to(wanted, (len(data), len(wanted)))
-    horizon, width = values.shape[1:]
+    horizon, width = found["forecast"].shape[1:]
     repeated = 1 if wide else width
     table: Columns = {id: np.repeat(data.ids, horizon * repeated).tolist()}
     ahead = np.repeat(times.ravel(), repeated)
@@ -123,14 +125,11 @@ def forecast_columns(
         table["step"] = (ahead + 1).round().astype(int).tolist()
     else:
         table[time or "time"] = _like_before(data, data.clock.written(ahead))
-    ends = {"forecast": values}
-    for level, half in halves.items():
-        ends |= {f"lower_{level:g}": values - half, f"upper_{level:g}": values + half}
     if not wide:
         table["channel"] = list(channels) * (len(data) * horizon)
-        return table | {name: _plain(own.astype(values.dtype).ravel()) for name, own in ends.items()}
+        return table | {name: _plain(own.astype(values.dtype).ravel()) for name, own in found.items()}
     for i, channel in enumerate(channels):
-        for name, own in ends.items():
+        for name, own in found.items():
             column = channel if name == "forecast" else f"{channel}_{name}"
             table[column] = _plain(own[..., i].astype(values.dtype).ravel())
     return table

@@ -15,7 +15,7 @@ from .._model import SequenceModel
 from ..baselines._relative import Relative
 from ..data import Reading, Scaler, Sequences
 from ..training._baselines import baselines as measure_baselines
-from ..training._calibration import USUAL_INTERVALS, interval_scores, margins_of
+from ..training._calibration import USUAL_INTERVALS, interval_scores, intervals_of
 from ..training._objective import Objective
 from ..training._predict import Predictions, evaluate, predict
 from ._config import Config
@@ -131,11 +131,11 @@ class Trained:
         """Returns the levels of prediction intervals: those asked for, or those of the config."""
         return percents("intervals", asked) if asked else self.config.data.intervals
 
-    def margins(self, data: Sequences, levels: Sequence[float]) -> dict[float, NDArray[np.float64]]:
-        """Returns the half widths `(N, K)` of prediction intervals by level, in the units of the target."""
+    def intervals(self, data: Sequences, levels: Sequence[float]) -> dict[float, NDArray[np.float64]]:
+        """Returns the ends `(2, N, K)` of prediction intervals by level, in the units of the target."""
         if not levels:
             return {}
-        return dict(zip(levels, margins_of(self.model, data, levels, self.scaler), strict=True))
+        return dict(zip(levels, intervals_of(self.model, data, levels, self.scaler), strict=True))
 
     def last_values(self, data: Sequences) -> NDArray[np.float64]:
         """Returns the last known value of every channel to forecast, `(N, channels)`, in its own units."""
@@ -145,8 +145,7 @@ class Trained:
         level = view.view(batch.x, batch.lengths, batch.observed).level.double().numpy()
         if self.scaler is None:
             return level
-        at = list(self.reading.relative)
-        return level * np.asarray(self.scaler.std)[at] + np.asarray(self.scaler.mean)[at]
+        return self.scaler.inverse_values(level, self.reading.relative)
 
     def interval_scores(self, data: Sequences, levels: Sequence[float] = ()) -> dict[str, float]:
         """Returns coverage, pinball loss and CRPS of a forecast; {} for other models without `levels`."""

@@ -66,6 +66,11 @@ class Intake:
             s = scaler.transform(s)
         return Observations(self._times(s.base_times, s.clock), s.base_values)
 
+    def gaps(self, dt: Any) -> Any:
+        """Returns gaps between times as the model takes them."""
+        scaler = self.reading.scaler
+        return dt if scaler is None or scaler.gaps is None else scaler.gaps(dt * scaler.dt) / scaler.dt
+
     def _check(self, has_missing: bool, values: NDArray[Any], channels: tuple[str, ...]) -> None:
         if channels != self.reading.channels:
             raise ValueError(f"the channels are {', '.join(channels)}, which are not those of training.")

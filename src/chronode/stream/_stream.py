@@ -160,6 +160,7 @@ class Stream:
         gap = time - self._states.last[row]
         if gap < 0:
             raise ValueError(f"at={at!r} is earlier than the last observation of the id.")
+        gap = float(self._intake.gaps(gap))
         place = np.array([row])
         like = self._states.outputs
         nothing = like.new_zeros(1, 1, len(self.trained.reading.channels))  # pyrefly: ignore[missing-attribute]
@@ -249,7 +250,7 @@ class Stream:
             times = found.times[at]
             before = self._states.last[own]
             before = np.where(np.isfinite(before), before, times[:, 0])
-            gaps = np.diff(times, axis=1, prepend=before[:, None])
+            gaps = self._intake.gaps(np.diff(times, axis=1, prepend=before[:, None]))
             arguments["dt"] = torch.from_numpy(np.where(valid, gaps, 0).astype(x.numpy().dtype))
             last = times[np.arange(len(part)), valid.sum(1) - 1]
             self._states.last[own] = last

@@ -193,11 +193,9 @@ def _last_values(test: Sequences, objective: Objective, at: list[int]) -> NDArra
     seen = _filled(test.values[:, at].astype(np.float64), test.lengths)
     scaler = objective.scaler
     if scaler is not None:
-        seen = seen * np.asarray(scaler.std)[at] + np.asarray(scaler.mean)[at]
+        seen = scaler.inverse_values(seen, at)
     ahead = np.tile(seen, (1, objective.num_outputs // len(at)))
-    if scaler is not None:
-        ahead = (ahead - np.asarray(scaler.target_mean)) / np.asarray(scaler.target_std)
-    return ahead
+    return ahead if scaler is None else scaler.scale_target(ahead)
 
 
 def _filled(values: NDArray[np.float64], lengths: NDArray[np.int64]) -> NDArray[np.float64]:

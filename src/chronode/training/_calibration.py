@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -44,31 +44,31 @@ def calibrate(model: SequenceModel, parts: Parts, held_out: Tensor | None = None
     model.margins.fit(torch.cat(residuals))
 
 
-def margins_of(
-    model: SequenceModel, data: Sequences, levels: Sequence[float], scaler: Scaler | None = None
-) -> NDArray[np.float64]:
-    """Returns the half widths of intervals, `(levels, N, K)`, in the units of the target.
+def margins_of(model: SequenceModel, data: Sequences, levels: Sequence[float]) -> NDArray[np.float64]:
+    """Returns the half widths of intervals, `(levels, N, K)`, in the units of the model.
 
     Args:
         model: A trained model that forecasts from windows.
         data: Windows, scaled as for the model.
         levels: Confidence levels in percent.
-        scaler: Scaler of the windows.
     """
     if model.margins is None or not model.margins.known:
         raise ValueError(
             "this model has no prediction intervals: they belong to forecasts from windows (--forecast without "
             "--per-step) that were trained with a validation part. Train again."
         )
-    wide, found = model.margins.at(levels), np.empty((len(levels), len(data), model.head.out_features))
-    std = 1.0 if scaler is None or not scaler.targets else np.asarray(scaler.target_std)
-    for first in range(0, len(data), 512):
-        rows = slice(first, first + 512)
-        batch = data.batch(rows)
-        unit = model.unit(batch.x, **batch.times)
-        assert unit is not None
-        found[:, rows] = (wide.cpu()[:, None] * unit.double().cpu()).numpy() * std
-    return found
+    return model.margins.at(levels).cpu().numpy()[:, None] * _units(model, data)
+
+
+def intervals_of(
+    model: SequenceModel, data: Sequences, levels: Sequence[float], scaler: Scaler | None = None
+) -> NDArray[np.float64]:
+    """Returns the lower and upper ends of intervals, `(levels, 2, N, K)`, in the units of the target.
+
+    They are symmetric in the units of the model, so those of a channel that is modelled as a logarithm are not.
+    """
+    half, middle = margins_of(model, data, levels), _middle(model, data)
+    return _in_own_units(np.stack([middle - half, middle + half], axis=1), scaler)
 
 
 def interval_scores(
@@ -79,31 +79,50 @@ def interval_scores(
     The continuous ranked probability score is twice the mean pinball loss over 199 evenly spaced quantiles.
     """
     assert data.target is not None
-    predicted = np.empty(data.target.values.shape)
+    true, found, of_ends = np.asarray(data.target.given, dtype=np.float64), {}, []
+    for level, (low, high) in zip(levels, intervals_of(model, data, levels, scaler), strict=True):
+        found[f"coverage {level:g}%"] = float(
+            np.nanmean(np.where(np.isnan(true), np.nan, (low <= true) & (true <= high)))
+        )
+        of_ends += _pinballs(true, (low, high), level / 100)
+    middle, unit = _middle(model, data), _units(model, data)
+    curve = [_pinball(true, _in_own_units(middle, scaler), 0.5)]
+    assert model.margins is not None
+    for level, wide in zip(LEVELS, model.margins.at([100 * level for level in LEVELS]).cpu().numpy(), strict=True):
+        ends = (_in_own_units(middle + sign * wide * unit, scaler) for sign in (-1, 1))
+        curve += _pinballs(true, ends, level)
+    return found | {"pinball": float(np.mean(of_ends)), "crps": 2 * float(np.mean(curve))}
+
+
+def _units(model: SequenceModel, data: Sequences) -> NDArray[np.float64]:
+    """Returns the scale of each window `(N, K)`, in the units of the model."""
+    found = np.empty((len(data), model.head.out_features))
+    for first in range(0, len(data), 512):
+        rows = slice(first, first + 512)
+        batch = data.batch(rows)
+        unit = model.unit(batch.x, **batch.times)
+        assert unit is not None
+        found[rows] = unit.double().cpu().numpy()
+    return found
+
+
+def _middle(model: SequenceModel, data: Sequences) -> NDArray[np.float64]:
+    """Returns forecasts `(N, K)` in the units of the model."""
+    found = np.empty((len(data), model.head.out_features))
     for batch, output in outputs(model, data):
-        predicted[batch.rows] = (output if scaler is None else scaler.inverse_target(output)).numpy(force=True)
-    error = np.asarray(data.target.given, dtype=np.float64) - predicted
-    asked = margins_of(model, data, levels, scaler)
-    found = {
-        f"coverage {level:g}%": float(np.nanmean(_inside(error, margin)))
-        for level, margin in zip(levels, asked, strict=True)
-    }
-    shares = [level / 100 for level in levels]
-    ends = [
-        _pinball(error, sign * m, (1 + sign * p) / 2) for m, p in zip(asked, shares, strict=True) for sign in (-1, 1)
-    ]
-    every = margins_of(model, data, [100 * level for level in LEVELS], scaler)
-    curve = [
-        _pinball(error, sign * m, (1 + sign * p) / 2) for m, p in zip(every, LEVELS, strict=True) for sign in (-1, 1)
-    ]
-    curve.append(_pinball(error, 0.0, 0.5))
-    return found | {"pinball": float(np.mean(ends)), "crps": 2 * float(np.mean(curve))}
+        found[batch.rows] = output.numpy(force=True)
+    return found
 
 
-def _inside(error: NDArray[np.float64], margin: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.where(np.isnan(error), np.nan, np.abs(error) <= margin)
+def _in_own_units(values: NDArray[np.float64], scaler: Scaler | None) -> NDArray[np.float64]:
+    return values if scaler is None else scaler.inverse_target(values)
 
 
-def _pinball(error: NDArray[np.float64], quantile: NDArray[np.float64] | float, level: float) -> float:
-    beyond = error - quantile
+def _pinballs(true: NDArray[np.float64], ends: Iterable[NDArray[np.float64]], level: float) -> list[float]:
+    """Returns the losses of the lower and the upper end of an interval."""
+    return [_pinball(true, end, (1 + sign * level) / 2) for end, sign in zip(ends, (-1, 1), strict=True)]
+
+
+def _pinball(true: NDArray[np.float64], quantile: NDArray[np.float64], level: float) -> float:
+    beyond = true - quantile
     return float(np.nanmean(np.maximum(level * beyond, (level - 1) * beyond)))

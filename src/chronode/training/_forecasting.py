@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,8 +74,8 @@ def forecast_parts(
     return [forecast_windows(s, horizon, channels, **options, between=part) for part in cuts]
 
 
-def forecast_scaler(train: Sequences, channels: Sequence[str], *, dt: bool = False) -> Scaler:
-    """Fits a scaler that treats every target as the channel that it continues.
+def forecast_scaler(train: Sequences, channels: Sequence[str], **options: Any) -> Scaler:
+    """Fits a scaler that treats every target as the channel that it continues; the options are those of `Scaler.fit`.
 
     Example:
         >>> from chronode.data import from_list
@@ -84,10 +85,12 @@ def forecast_scaler(train: Sequences, channels: Sequence[str], *, dt: bool = Fal
         (('x+1', 'x+2'), True)
     """
     assert train.target is not None
-    scaler = Scaler.fit(train, target=False, dt=dt)
+    options["target"] = False
+    scaler = Scaler.fit(train, **options)
     at = [train.channels.index(name) for name in channels] * (len(train.target.names) // len(channels))
     mean, std = (tuple(numbers[i] for i in at) for numbers in (scaler.mean, scaler.std))
-    return replace(scaler, targets=train.target.names, target_mean=mean, target_std=std)
+    shapes = tuple(scaler.shapes[i] for i in at) if scaler.shapes else ()
+    return replace(scaler, targets=train.target.names, target_mean=mean, target_std=std, target_shapes=shapes)
 
 
 def future_times(s: Sequences, horizon: int) -> NDArray[np.float64]:

@@ -133,7 +133,7 @@ def check_fits(network: SequenceModel, goal: Objective, parts: Parts, settings: 
 
 def notes_on(goal: Objective, parts: Parts, settings: Settings) -> tuple[str, ...]:
     """Returns remarks about the data and the settings for the user."""
-    return (*_absent_classes(goal, parts), *_few_steps(parts, settings))
+    return (*_absent_classes(goal, parts, settings), *_few_steps(parts, settings))
 
 
 def optimizer_steps(parts: Parts, settings: Settings) -> int:
@@ -161,11 +161,20 @@ def _few_steps(parts: Parts, settings: Settings) -> tuple[str, ...]:
     return (f"this training takes {counted}; most models need several hundred: use {cure}.",)
 
 
-def _absent_classes(goal: Objective, parts: Parts) -> tuple[str, ...]:
+def _absent_classes(goal: Objective, parts: Parts, settings: Settings) -> tuple[str, ...]:
     if goal.classes is None:
         return ()
-    gone = [name for name, count in zip(goal.classes, class_counts(parts.train).tolist(), strict=True) if not count]
-    if not gone:
-        return ()
-    listed = ", ".join(map(repr, gone[:5])) + (", ..." if len(gone) > 5 else "")
-    return (f"no training series has the class {listed}: the model cannot learn it.",)
+    notes = []
+    for part, series, effect in (
+        ("training", parts.train, "the model cannot learn it"),
+        ("validation", None if settings.refit else parts.valid, "the choice of the best epoch does not depend on it"),
+        ("test", None if parts.test is parts.valid else parts.test, "the metrics say nothing about it"),
+    ):
+        if series is None or not len(series) or series.classes != goal.classes:
+            continue
+        counts = class_counts(series).tolist()
+        gone = [name for name, count in zip(goal.classes, counts, strict=True) if not count]
+        if gone:
+            shown = ", ".join(map(repr, gone[:5])) + (", ..." if len(gone) > 5 else "")
+            notes.append(f"no {part} series has the class {shown}: {effect}.")
+    return tuple(notes)

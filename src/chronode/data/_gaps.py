@@ -1,0 +1,76 @@
+"""Long gaps between observations: what they do is reported, and they can be shortened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from .._checks import number, one_of
+from ._defaults import GAPS
+from ._names import counted
+
+if TYPE_CHECKING:
+    from ._sequences import Sequences
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """How long gaps are shortened, so that a model still knows what was before them.
+
+    Attributes:
+        rule: "keep", "cap" (at most 50 times the median gap) or "log" (logarithmic; a median gap stays as it is).
+        usual: Median gap of the training part.
+
+    Example:
+        >>> Gaps("cap", 2.0)(np.array([2.0, 1000.0])).tolist(), Gaps("log", 2.0)(np.array([2.0, 1022.0])).tolist()
+        ([2.0, 100.0], [2.0, 18.0])
+    """
+
+    MOST: ClassVar[float] = 50.0
+
+    rule: str
+    usual: float
+
+    def __post_init__(self) -> None:
+        one_of("rule", self.rule, GAPS)
+        number("usual", self.usual, above=0)
+
+    def __call__(self, dt: Any) -> Any:
+        """Returns an array of gaps as a model takes them."""
+        if self.rule == "cap":
+            return np.minimum(dt, self.MOST * self.usual)
+        return np.log2(1 + dt / self.usual) * self.usual if self.rule == "log" else dt
+
+
+def note_on_gaps(s: Sequences, gaps: str = "keep") -> tuple[str, ...]:
+    """Reports gaps of more than 50 times the median gap, and what they do.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> times = [0, 1, 2, 3, 500]
+        >>> note_on_gaps(from_list([[1.0] * 5], times=[times], unit=1), "cap")
+        ('1 gap is more than 50 times the median of 1 (largest: 497, series 0): shortened to 50.',)
+    """
+    usual = s.median_gap()
+    if usual is None:
+        return ()
+    dt = s.dt
+    dt[np.cumsum(s.lengths) - s.lengths] = 0  # before the first step
+    long = np.flatnonzero(dt > Gaps.MOST * usual)
+    if not len(long):
+        return ()
+    largest = int(long[dt[long].argmax()])
+    series = s.ids[int(np.searchsorted(np.cumsum(s.lengths), largest, side="right"))]
+    unit = "" if s.clock.unit_text() == "the given numbers" else f" {s.clock.unit_text()}"
+    what = {
+        "keep": "after them, most models have forgotten the steps before; gaps='cap' or 'log' shortens them",
+        "cap": f"shortened to {Gaps.MOST * usual:.4g}{unit}",
+        "log": f"on a logarithmic scale (the longest counts as {Gaps('log', usual)(dt[largest]):.4g}{unit})",
+    }[gaps]
+    are = "is" if len(long) == 1 else "are"
+    return (
+        f"{counted(len(long), 'gap')} {are} more than {Gaps.MOST:g} times the median of {usual:.4g}{unit} "
+        f"(largest: {dt[largest]:.4g}, series {series!s}): {what}.",
+    )

@@ -1,0 +1,142 @@
+"""What happens to values before a model sees them: the command line, estimators, live data and exports agree."""
+
+import csv
+import json
+import re
+
+import numpy as np
+import pytest
+from commands import chronode
+from work_folder import work_folder
+
+from chronode import SequenceClassifier, SequenceForecaster
+
+here = pytest.fixture(work_folder)
+QUICK = ("--model", "gru", "--hidden", 4, "--epochs", 2, "--batch-size", 8, "--seed", 0)
+
+
+def sales(path, *, zeros=False):
+    """Daily sales that double and halve: additive in their logarithm."""
+    rng = np.random.default_rng(0)
+    level = 3 + np.sin(2 * np.pi * np.arange(240) / 7) + 0.1 * rng.normal(size=240)
+    units = np.exp(level).round(3)
+    units[:: 40 if zeros else 10_000] = 0 if zeros else units[0]
+    days = np.datetime64("2024-01-01") + np.arange(240)
+    path.write_text("day,units\n" + "".join(f"{day},{value}\n" for day, value in zip(days, units, strict=True)))
+    return path
+
+
+def visits(path):
+    """Series of two classes; one has an impossible value, another a gap of 1,000 hours."""
+    rng, lines = np.random.default_rng(1), ["who,hour,pulse,state"]
+    for who in range(40):
+        hours = np.cumsum(rng.exponential(size=8)).round(3)
+        pulse = (80 + 5 * (who % 2) + 20 * rng.normal(size=8)).round(2)
+        pulse[3] = 1e7 if who == 4 else pulse[3]
+        hours[5:] += 1000 if who == 6 else 0
+        lines += [f"{who},{h},{p},{'ill' if who % 2 else 'well'}" for h, p in zip(hours, pulse, strict=True)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def frame(path):
+    pandas = pytest.importorskip("pandas")
+    return pandas.read_csv(path)
+
+
+def rows(text):
+    return list(csv.DictReader(text.splitlines()))
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+def test_a_forecast_of_logarithms_is_in_the_units_of_the_file(here, zeros):
+    data = sales(here / "sales.csv", zeros=zeros)
+    common = (data, "--time", "day", "--forecast", 3, "--log", "units", "--intervals", "80", *QUICK)
+    told = chronode("train", *common, "--output", here / "run")
+    assert ("the logarithm of 1 + value is used because zeros occur: units." in told.out) == zeros
+    scaler = json.loads((here / "run" / "data.json").read_text())["reading"]["scaler"]
+    assert scaler["shapes"][0]["offset"] == float(zeros)
+    scores = json.loads(chronode("evaluate", here / "run", "--json").out)["metrics"]
+    assert 0.5 < scores["rmse"] < 40 and 0.5 <= scores["coverage 80%"] <= 1  # units, not logarithms
+    written = rows(chronode("predict", here / "run", data).out)
+    middle, low, high = (
+        np.array([float(row[name]) for row in written]) for name in ("forecast", "lower_80", "upper_80")
+    )
+    assert (low >= 0).all() and (low < middle).all() and (middle < high).all()
+    if not zeros:
+        np.testing.assert_allclose(middle / low, high / middle, rtol=1e-3)  # symmetric as logarithms
+    made = SequenceForecaster.load(here / "run")
+    np.testing.assert_allclose(made.predict(frame(data)).ravel(), middle, rtol=1e-5)
+    np.testing.assert_allclose(made.predict_intervals(frame(data))[80].reshape(-1, 2)[:, 0], low, rtol=1e-5)
+
+
+def test_the_estimator_forecasts_logarithms_and_saves_how(here):
+    data = sales(here / "sales.csv")
+    options = {"horizon": 3, "hidden_size": 4, "epochs": 2, "random_state": 0, "log": ["units"], "intervals": [80]}
+    made = SequenceForecaster("gru", **options).fit(frame(data), time="day")
+    assert made.scaler_.shapes[0].offset == 0
+    forecasts = made.predict(frame(data))
+    again = SequenceForecaster.load(made.save(here / "saved"))
+    np.testing.assert_array_equal(again.predict(frame(data)), forecasts)
+    assert again.get_params()["log"] == ["units"]
+    found = made.backtest(frame(data), origins=1, refit=False, time="day")
+    assert found is not None and (forecasts > 0).all()
+
+
+def test_clipped_values_and_shortened_gaps_are_the_same_everywhere(here):
+    data = visits(here / "visits.csv")
+    common = ("--id", "who", "--time", "hour", "--target", "state", "--gaps", "cap", "--start", "summaries")
+    told = chronode("train", data, *common, *QUICK, "--output", here / "run")
+    assert "note: 1 gap is more than 50 times the median" in told.out and "shortened to" in told.out
+    assert "values are clipped to the 0.5 to 99.5% range of the training part (pulse to" in told.out
+    assert "--clip-values off keeps them all" in told.out
+    predicted = {row["who"]: float(row["p_ill"]) for row in rows(chronode("predict", here / "run", data).out)}
+    made = SequenceClassifier.load(here / "run")
+    own = made.predict_proba(frame(data).drop(columns="state"))[:, list(made.classes_).index("ill")]
+    np.testing.assert_allclose(own, [predicted[str(who)] for who in range(40)], rtol=1e-5)
+    events = [row for row in rows(data.read_text()) if row["who"] in ("4", "6")]
+    (here / "events.jsonl").write_text(
+        "".join(json.dumps({n: r[n] for n in ("who", "hour", "pulse")}) + "\n" for r in events)
+    )
+    live = [json.loads(line) for line in chronode("stream", here / "run", here / "events.jsonl").out.splitlines()]
+    last = {answer["who"]: answer["p_ill"] for answer in live}
+    assert last == pytest.approx({who: predicted[who] for who in ("4", "6")}, rel=1e-4)
+    pytest.importorskip("onnxruntime")
+    told = chronode("export", here / "run", "--format", "onnx", "--output", here / "out", "--verify", data).out
+    assert float(re.search(r"largest difference\D*([\d.e-]+)", told)[1]) < 1e-4
+
+
+def test_keeping_everything_is_the_default_without_outliers(here):
+    data = sales(here / "sales.csv")
+    chronode("train", data, "--time", "day", "--forecast", 2, *QUICK, "--output", here / "run")
+    scaler = json.loads((here / "run" / "data.json").read_text())["reading"]["scaler"]
+    assert "shapes" not in scaler and "gaps" not in scaler
+
+
+def test_what_cannot_be_done_is_refused_with_the_cure(here):
+    data = visits(here / "visits.csv")
+    common = ("--id", "who", "--time", "hour", "--target", "state", *QUICK)
+    told = chronode("train", data, *common, "--log", "puls", code=2).err
+    assert "--log" in told and "'pulse'" in told
+    negative = here / "negative.csv"
+    negative.write_text(data.read_text().replace("10000000.0", "-5.0"))
+    told = chronode("train", negative, *common, "--log", "pulse", code=2).err
+    assert "--log pulse: channel 'pulse' has the value -5 in series 4" in told
+    assert "--clip-values maybe" in chronode("train", data, *common, "--clip-values", "maybe", code=2).err
+    told = chronode("train", "bitstream", "--gaps", "cap", "--clip-values", "on", code=2).err
+    assert "bitstream is a task with its own data: omit --clip-values, gaps" in told
+    chronode(
+        "train", sales(here / "s.csv"), "--time", "day", "--forecast", 2, "--gaps", "log", *QUICK, "-o", here / "w"
+    )
+    assert "--gaps keep" in chronode("export", here / "w", "--format", "c", "--output", here / "c", code=2).err
+
+
+def test_a_part_without_a_class_is_noted(here):
+    lines = ["who,step,x,state"]
+    for who in range(12):
+        state = "rare" if who == 0 else "ill" if who % 2 else "well"
+        lines += [f"{who},{step},{who + step},{state}" for step in range(4)]
+    (here / "few.csv").write_text("\n".join(lines) + "\n")
+    told = chronode("train", here / "few.csv", "--id", "who", "--time", "step", "--target", "state", *QUICK).out
+    assert "no validation series has the class 'rare': the choice of the best epoch does not depend on it." in told
+    assert "no test series has the class 'rare': the metrics say nothing about it." in told
