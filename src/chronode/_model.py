@@ -47,6 +47,8 @@ class SequenceModel(nn.Module):
         embedding: Module that turns symbols `(B, T)` or `(B, T, 1)` into the input of the layer.
         start: Linear model whose output is added to that of the head.
         relative: Module that brings windows to their own level and scale, and forecasts back.
+        static: Number of static values s: the head sees `[y (1 + W s), s]` instead of the output y of the layer, so
+            that they shift predictions and change what y means. Unknown ones (NaN) count as 0.
 
     Attributes:
         spec: The spec passed to `build`; None for a model assembled by hand.
@@ -67,11 +69,15 @@ class SequenceModel(nn.Module):
         *,
         start: LinearStart | None = None,
         relative: Relative | None = None,
+        static: int = 0,
     ):
         super().__init__()
         self.embedding = embedding
         self.layer = layer
-        self.head = nn.Linear(layer.output_size, num_outputs)
+        self.head = nn.Linear(layer.output_size + static, num_outputs)
+        self.modulation = nn.Linear(static, layer.output_size, bias=False) if static else None
+        if self.modulation is not None:
+            nn.init.zeros_(self.modulation.weight)
         self.start = start
         self.relative = relative
         self.margins = None if relative is None else Margins(num_outputs)
@@ -94,7 +100,7 @@ class SequenceModel(nn.Module):
         layer = create(spec.model, features, spec.hidden_size, spec.num_layers, **settings)
         start = None if spec.start is None else LinearStart(spec.start, spec.num_outputs)
         relative = None if spec.relative is None else Relative(spec.relative)
-        model = cls(layer, spec.num_outputs, embedding, start=start, relative=relative)
+        model = cls(layer, spec.num_outputs, embedding, start=start, relative=relative, static=spec.static)
         if spec.head_init == "normal":
             nn.init.kaiming_normal_(model.head.weight)
             nn.init.zeros_(model.head.bias)
@@ -110,7 +116,7 @@ class SequenceModel(nn.Module):
         Args:
             x: Values `(B, T, D)`, or symbols.
             started: Outputs to add to those of the network, in place of the linear start's own.
-            times: Times of x.
+            times: Times of x, and `static (B, S)` for a model with static values.
         """
         if self.relative is None:
             return self._from(x, started, **times)
@@ -141,6 +147,8 @@ class SequenceModel(nn.Module):
 
         Of a linear start there is an output at every step.
         """
+        if self.modulation is not None:
+            raise ValueError("a model with static values sees whole series: train without static=... for live data.")
         if self.relative is not None:
             raise ValueError("a model that forecasts from windows sees whole windows; train with per_step=True.")
         if self.start is None:
@@ -154,13 +162,25 @@ class SequenceModel(nn.Module):
             started = started[torch.arange(len(x)), last]
         return output + started.to(output), (*after, *(part[None] for part in summed))
 
-    def _network(self, x: Tensor, state: State | None, **times: Any) -> tuple[Tensor, State]:
+    def _network(
+        self, x: Tensor, state: State | None, *, static: Tensor | None = None, **times: Any
+    ) -> tuple[Tensor, State]:
         if self.embedding is not None:
             x = self.embedding(x.squeeze(-1) if x.dim() == 3 else x)
         elif x.dtype != self.head.weight.dtype:
             x = x.to(self.head.weight.dtype)
         y, state = self.layer(x, state, **times)
-        return self.head(y), state
+        return self.head(y if self.modulation is None else self._with_static(y, static)), state
+
+    def _with_static(self, y: Tensor, static: Tensor | None) -> Tensor:
+        """Returns `[y (1 + W s), s]`."""
+        assert self.modulation is not None
+        if static is None or static.shape != (len(y), self.modulation.in_features):
+            found = None if static is None else tuple(static.shape)
+            raise ValueError(f"static must have shape ({len(y)}, {self.modulation.in_features}), got {found}.")
+        s = static.to(y).nan_to_num()
+        s = s[:, None].expand(-1, y.shape[1], -1) if y.dim() == 3 else s
+        return torch.cat([y * (1 + self.modulation(s)), s], dim=-1)
 
     def with_settings_of(self, tensors: dict[str, Tensor]) -> SequenceModel:
         """Returns this model, or a new one with those settings of the saved `tensors` that the spec does not hold.

@@ -35,6 +35,7 @@ class ModelSpec:
             0 at first. None for a network alone.
         relative: For a model that forecasts from windows: the indices of the channels that it continues, seen relative
             to the level and scale of each window.
+        static: Number of static values of a series, which modulate the output of the layer and enter the head.
         settings: Settings of the layer (dropout, bidirectional, residual, memory) and of the model.
 
     Example:
@@ -62,6 +63,7 @@ class ModelSpec:
     settings: dict[str, Any] = field(default_factory=dict)
     start: dict[str, Any] | None = None
     relative: tuple[int, ...] | None = None
+    static: int = 0
 
     def __post_init__(self) -> None:
         find_model(self.model)
@@ -70,6 +72,7 @@ class ModelSpec:
             object.__setattr__(self, name, whole(name, getattr(self, name), at_least=1))
         if self.num_layers > LAYERS.value:
             raise ValueError(f"num_layers={self.num_layers:,} is more than {LAYERS.value:,}. {LAYERS.cure}")
+        object.__setattr__(self, "static", whole("static", self.static, at_least=0))
         flag("per_step", self.per_step)
         flag("missing", self.missing)
         number("embedding_dropout", self.embedding_dropout, at_least=0, below=1)
@@ -123,6 +126,7 @@ class ModelSpec:
             "num_outputs": target.values.shape[1] if target.classes is None else len(target.classes),
             "per_step": target.per_step,
             "missing": data.has_missing,
+            "static": data.num_static,
             "symbols": None if data.base_values.dtype.kind == "f" else count_symbols(data),
         }
         settings |= own.pop("settings", {})

@@ -140,3 +140,60 @@ def test_a_part_without_a_class_is_noted(here):
     told = chronode("train", here / "few.csv", "--id", "who", "--time", "step", "--target", "state", *QUICK).out
     assert "no validation series has the class 'rare': the choice of the best epoch does not depend on it." in told
     assert "no test series has the class 'rare': the metrics say nothing about it." in told
+
+
+def people(path, *, people=60):
+    """Series whose class and value follow from age and sex alone; one has no known age."""
+    rng, lines = np.random.default_rng(2), ["who,hour,x,age,sex,state,risk"]
+    for who in range(people):
+        age, sex = int(rng.integers(20, 90)), "fm"[int(rng.integers(2))]
+        state, risk = "ill" if age > 55 else "well", age / 10 + 3 * (sex == "f")
+        for hour in range(5):
+            known = "" if who == 7 or (hour and who % 3 == 0) else age
+            lines.append(f"{who},{hour},{rng.normal():.3f},{known},{sex},{state},{risk:.2f}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+STATIC = ("--id", "who", "--time", "hour", "--static", "age,sex", "--start", "linear")
+
+
+def test_static_columns_classify_and_the_estimator_agrees(here):
+    data = people(here / "people.csv")
+    told = chronode("train", data, *STATIC, "--target", "state", "--ignore", "risk", *QUICK, "--output", here / "run")
+    assert "1 channel (x), 3 static values (age, sex=f, sex=m)" in told.out
+    summary = json.loads((here / "run" / "summary.json").read_text())
+    assert summary["test"]["accuracy"] >= 0.7 > summary["baselines"]["majority"]["accuracy"]
+    table = frame(data).drop(columns=["state", "risk"])
+    predicted = [float(row["p_ill"]) for row in rows(chronode("predict", here / "run", data).out)]
+    made = SequenceClassifier.load(here / "run")
+    np.testing.assert_allclose(made.predict_proba(table)[:, 0], predicted, rtol=1e-5, atol=1e-7)
+    own = SequenceClassifier("gru", static=["age", "sex"], ignore=["risk"], start="linear", epochs=2, random_state=0)
+    own.fit(frame(data), "state", id="who", time="hour")
+    assert own.reading_.static == ("age", "sex=f", "sex=m")
+    again = SequenceClassifier.load(own.save(here / "saved"))
+    np.testing.assert_array_equal(again.predict_proba(table), own.predict_proba(table))
+    with pytest.raises(ValueError, match="static names columns of a long frame"):
+        SequenceClassifier("gru", static=["age"]).fit(np.zeros((4, 1, 3)), [0, 1, 0, 1])
+
+
+def test_static_columns_explain_a_value_and_enter_forecasts(here):
+    data = people(here / "people.csv")
+    chronode("train", data, *STATIC, "--target", "risk", "--ignore", "state", *QUICK, "--output", here / "run")
+    assert json.loads((here / "run" / "summary.json").read_text())["test"]["r2"] > 0.9
+    common = (data, *STATIC, "--forecast", 1, "--ignore", "state,risk", *QUICK)
+    chronode("train", *common, "--output", here / "next")
+    written = rows(chronode("predict", here / "next", data).out)
+    assert {row["channel"] for row in written} == {"x"} and len(written) == 60
+
+
+def test_static_columns_are_refused_where_they_cannot_work(here):
+    data = people(here / "people.csv", people=20)
+    chronode("train", data, *STATIC, "--target", "state", "--ignore", "risk", *QUICK, "--output", here / "run")
+    assert "train without --static" in chronode("stream", here / "run", here / "people.csv", code=2).err
+    assert "Train without --static" in chronode("export", here / "run", "--output", here / "c", code=2).err
+    told = chronode("train", data, "--id", "who", "--static", "x", "--target", "state", "--ignore", "sex", code=2).err
+    assert "--static x: series 0 has the values" in told and "Leave it out of static" in told
+    without = here / "without.csv"
+    without.write_text("\n".join(line.replace(",sex", ",gender") for line in data.read_text().splitlines()))
+    assert "sex: missing from this table" in chronode("predict", here / "run", without, code=2).err

@@ -126,7 +126,7 @@ class _Path:
         self.end: Tensor = model.embedding(x.squeeze(-1)) if model.embedding is not None else x.to(weight.dtype)
         self.shape = tuple(self.end.shape[1:])
         self.offset: Tensor | float = 0.0
-        self.times = {name: tensor.to(weight.device) for name, tensor in batch.times.items()}
+        self.times = {name: tensor.to(weight.device) for name, tensor in batch.inputs.items()}
         if self.symbols and model.start is not None:
             with torch.no_grad():
                 self.offset = model.start(x, **self.times)

@@ -215,7 +215,7 @@ def _layer_inputs(model: SequenceModel, sequences: Sequences, rows: NDArray[np.i
     hook = model.layer.register_forward_pre_hook(keep, with_kwargs=True)
     try:
         with torch.no_grad():
-            model(batch.x, **batch.times)
+            model(batch.x, **batch.inputs)
     finally:
         hook.remove()
     return seen[0]

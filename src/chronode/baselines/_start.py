@@ -33,7 +33,7 @@ class LinearStart(nn.Module):
     """Features of a series times weights: `weight^T (features - mean) / std + bias`.
 
     Args:
-        description: Argument of `build_features`.
+        description: Argument of `build_features`; "static" is the number of static values, which are features too.
         outputs: Number of logits or values.
 
     Example:
@@ -44,8 +44,10 @@ class LinearStart(nn.Module):
 
     def __init__(self, description: dict[str, Any], outputs: int):
         super().__init__()
-        self.features = build_features(description)
-        size = self.features.size
+        own = dict(description)
+        self.static = int(own.pop("static", 0))
+        self.features = build_features(own)
+        size = self.features.size + self.static
         for name, value in (("mean", 0.0), ("std", 1.0), ("low", -torch.inf), ("high", torch.inf)):
             self.register_buffer(name, torch.full((size,), value, dtype=torch.float64))
         self.register_buffer("weight", torch.zeros(size, outputs, dtype=torch.float64))
@@ -53,8 +55,17 @@ class LinearStart(nn.Module):
 
     def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
         """Returns `(B, K)`, or `(B, T, K)` for a target per step."""
-        features = self.features(x, **times)
+        features = self.columns(x, **times)
         return self.of(features, ~features.isnan())
+
+    def columns(self, x: Tensor, *, static: Tensor | None = None, **times: Tensor | None) -> Tensor:
+        """Returns the features `(B, F)` or `(B, T, F)`, the static values last; NaN where unknown."""
+        features = self.features(x, **times)
+        if not self.static:
+            return features
+        assert static is not None
+        own = static.to(features)
+        return torch.cat([features, own if features.dim() == 2 else own[:, None].expand(*features.shape[:2], -1)], -1)
 
     def of(self, features: Tensor, known: Tensor) -> Tensor:
         """Returns the outputs `(..., K)` of features `(..., F)`, of which some are known."""
@@ -70,6 +81,8 @@ class LinearStart(nn.Module):
         Raises:
             ValueError: They need the whole series.
         """
+        if self.static:
+            raise ValueError("static values cannot be updated step by step: train without static=...")
         if not isinstance(self.features, Summaries):
             raise ValueError(
                 f"a linear start that sees {self.features.kind} needs whole series. "
@@ -173,7 +186,8 @@ def fit_start(train: Sequences, valid: Sequences, *, kinds: Sequence[str] | None
         >>> fitted.start(s.batch([0, 1]).x).argmax(1).tolist(), fitted.held_out.argmax(1)[:4].tolist()
         ([1, 0], [1, 0, 1, 0])
     """
-    return fit_features(train, valid, feature_kinds(train, kinds), seed=seed)
+    static = {"static": train.num_static} if train.num_static else {}
+    return fit_features(train, valid, [kind | static for kind in feature_kinds(train, kinds)], seed=seed)
 
 
 def fit_features(
@@ -247,16 +261,16 @@ def outputs_of(start: LinearStart, s: Sequences, relative: Relative | None = Non
     for batch, _ in _batches(s):
         if relative is not None:
             view = relative.view(batch.x, batch.lengths, batch.observed)
-            found.append(relative.back(start(view.x, **batch.times), view))
+            found.append(relative.back(start(view.x, **batch.inputs), view))
         else:
-            out = start(batch.x, **batch.times)
+            out = start(batch.x, **batch.inputs)
             found.append(out[_inside(batch)] if out.dim() == 3 else out)
     return torch.cat(found)
 
 
 def raw_outputs(start: LinearStart, s: Sequences, relative: Relative | None = None) -> Tensor:
     """Returns outputs in the units of the network's head: for windows, relative to their level and scale."""
-    return torch.cat([start(_seen(batch, relative)[0], **batch.times) for batch, _ in _batches(s)])
+    return torch.cat([start(_seen(batch, relative)[0], **batch.inputs) for batch, _ in _batches(s)])
 
 
 def _seen(batch: Batch, relative: Relative | None) -> tuple[Tensor, Tensor | None]:
@@ -289,7 +303,7 @@ def _rows(
     found, goals, parts = [], [], []
     for batch, rows in _batches(s):
         x, goal = _seen(batch, relative)
-        features = start.features(x, **batch.times)
+        features = start.columns(x, **batch.inputs)
         assert goal is not None
         fold = torch.zeros(len(rows), dtype=torch.int64) if folds is None else folds[rows]
         if s.target.per_step:

@@ -30,6 +30,7 @@ class Batch(NamedTuple):
             `(B, T, K)`, NaN where unknown and at padding; None if there is no target.
         rows: `(B,)` indices of these series.
         weights: `(B,)` weights of the series in the loss; None for equal weights.
+        static: `(B, S)` values that do not change over time, NaN where unknown; None if there are none.
     """
 
     x: Tensor
@@ -39,12 +40,18 @@ class Batch(NamedTuple):
     target: Tensor | None
     rows: Tensor
     weights: Tensor | None = None
+    static: Tensor | None = None
 
     @property
     def times(self) -> dict[str, Tensor]:
         """The arguments of a layer besides x: lengths, and dt and observed if present."""
         arguments = {"dt": self.dt, "lengths": self.lengths, "observed": self.observed}
         return {name: tensor for name, tensor in arguments.items() if tensor is not None}
+
+    @property
+    def inputs(self) -> dict[str, Tensor]:
+        """The arguments of a model besides x: those of a layer, and static values if present."""
+        return self.times if self.static is None else {**self.times, "static": self.static}
 
     def to(self, device: torch.device) -> Batch:
         """Moves the batch to a device."""
@@ -80,6 +87,7 @@ def pad(s: Sequences, rows: NDArray[np.int64]) -> Batch:
         _targets(s, rows, at, padding),
         torch.from_numpy(rows),
         None if s.target is None or s.target.weights is None else torch.from_numpy(s.target.weights[rows]),
+        None if s.static is None else torch.from_numpy(s.static[rows]),
     )
 
 

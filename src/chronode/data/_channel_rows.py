@@ -16,6 +16,7 @@ from ._moments import moments_of
 from ._names import counted, known_column, listed
 from ._rows import DUPLICATES, StepRows, make_plan
 from ._sequences import Sequences
+from ._static import split_static
 from ._table_target import column_target, mapped_target
 from ._times import median_gap, to_clock
 
@@ -29,6 +30,7 @@ def from_channel_rows(
     id: str | None = None,
     target: str | Mapping[Any, Any] | None = None,
     columns: Sequence[str] | None = None,
+    static: Sequence[str] = (),
     unit: str | float | None = None,
     time_format: str | None = None,
     duplicates: str = "merge",
@@ -50,6 +52,7 @@ def from_channel_rows(
         target: Target column, or a mapping id -> label or number.
         columns: The channels, known from training, in their order (others are dropped with a note); by default all
             that occur, sorted.
+        static: Channels with one value per series, such as age, in addition to `columns`.
         unit: As for `from_long`.
         time_format: As for `from_long`.
         duplicates: Readings of one id, time and channel: "merge" (mean) or "error".
@@ -82,7 +85,8 @@ def from_channel_rows(
             f"missing_values=[{text!r}]."
         )
     readings = cast(readings, type_, lambda row: f"{value}: the value of row {row + 1:,}")
-    which, channels, notes = _channels(cells[channel], channel, columns)
+    wanted = None if columns is None else [*columns, *(name for name in static if name not in columns)]
+    which, channels, notes = _channels(cells[channel], channel, wanted)
     series, ids = (None, np.array([0])) if id is None else codes(cells[id], id)
     for name, found in ((channel, which), (id, series)):
         if found is not None and (found == -1).any():
@@ -92,6 +96,7 @@ def from_channel_rows(
     ticks = plan.first(moments.ticks)
     times, clock = to_clock(moments._replace(ticks=ticks), median_gap(ticks, plan.lengths), unit)
     values, more = _grid(plan, which, readings, len(channels), duplicates, channels)
+    values, channels, constant, names = split_static(values, channels, plan.lengths, ids, static, ())
     values, channels, seen = look_at_channels(values, channels, empty)
     notes += [*more, *seen]
     goal = None
@@ -103,7 +108,8 @@ def from_channel_rows(
     sorting = [note for note in plan.notes if "went back" in note]
     starts = np.cumsum(plan.lengths) - plan.lengths
     made = Sequences(values, times, starts, plan.lengths, ids, ids.copy(), None, goal, channels, clock)
-    return replace(made, rows=len(which), notes=(*moments.notes, *sorting, *notes))
+    fixed = {"static": constant, "static_names": names}
+    return replace(made, rows=len(which), notes=(*moments.notes, *sorting, *notes), **fixed)
 
 
 def _channels(

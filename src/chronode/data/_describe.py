@@ -32,6 +32,7 @@ class Facts:
         missing: Channel -> share of missing values, if any are missing.
         target: Description of the target; "" if there is none.
         classes: Class -> number of series or steps; empty for numbers.
+        static: Names of the static values.
     """
 
     rows: int
@@ -45,16 +46,19 @@ class Facts:
     missing: dict[str, float]
     target: str
     classes: dict[str, int]
+    static: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the summary as plain data for JSON."""
-        return {**asdict(self), "channels": list(self.channels)}
+        return {**asdict(self), "channels": list(self.channels), "static": list(self.static)}
 
     def __str__(self) -> str:
         length = f"{self.shortest:,}" if self.shortest == self.longest else f"{self.shortest:,}-{self.longest:,}"
         steps = f"{length} observation{'s' if self.longest != 1 else ''}{' each' if self.series > 1 else ''}"
         gap = [f"median gap: {self.gap_text}"] if self.gap_text else []
         parts = [f"{counted(self.rows, 'row')} → {counted(self.series, 'series')}", steps, *gap, self._channels()]
+        if self.static:
+            parts.append(f"{counted(len(self.static), 'static value')} ({_some(self.static, MOST_NAMES)})")
         return ", ".join([*parts, *([self.target] if self.target else [])])
 
     @property
@@ -117,6 +121,7 @@ def facts(s: Sequences) -> Facts:
         missing=missing,
         target=target,
         classes=classes,
+        static=s.static_names,
     )
 
 

@@ -21,6 +21,7 @@ from ._npz import read_arrays, restored
 from ._pipe import as_file, is_pipe
 from ._sequences import Sequences
 from ._series_rows import from_series_rows
+from ._static import source_columns
 from ._table import from_long
 from ._table_files import FILE_OPTIONS, LOADERS, PACKED, load_table, suffix_of
 from ._ts_format import read_ts
@@ -107,6 +108,7 @@ class LikeOptions(TypedDict, total=False):
     """Result of `options_like`, as stored in JSON."""
 
     columns: list[str]
+    static: list[str]
     empty: str
     dtype: str
     categorical: str
@@ -153,11 +155,13 @@ def options_like(train: Sequences) -> dict[str, Any]:
         >>> options_like(train)["columns"], options_like(train)["classes"]
         (['x'], ['a', 'b'])
     """
-    coded = {c: next((n for n in train.categories if c == n or c.startswith(f"{n}=")), c) for c in train.channels}
-    columns = list(dict.fromkeys(coded.values()))
+    columns = source_columns(train.channels, train.categories)
     options: dict[str, Any] = {"columns": columns, "empty": "keep", "dtype": train.base_values.dtype.name}
+    if train.static_names:
+        options["static"] = source_columns(train.static_names, train.categories)
     if train.categories:
-        options["categorical"] = "codes" if any(name in train.channels for name in train.categories) else "onehot"
+        if set(columns) & train.categories.keys():
+            options["categorical"] = "codes" if any(name in train.channels for name in train.categories) else "onehot"
         options["categories"] = {name: list(texts) for name, texts in train.categories.items()}
     if train.base_times is not None:
         plain = (

@@ -47,6 +47,7 @@ def save(s: Sequences, path: str | Path) -> Path:
     arrays = {"values": s.base_values, "starts": s.starts, "lengths": s.lengths, "ids": s.ids, "groups": s.groups}
     target = s.target
     optional = {"times": s.base_times, "lead": s.lead, "target": None if target is None else target.values}
+    optional |= {"static": s.static}
     arrays |= {name: array for name, array in optional.items() if array is not None}
     header: dict[str, Any] = {
         "format": FORMAT,
@@ -56,6 +57,8 @@ def save(s: Sequences, path: str | Path) -> Path:
         "categories": dict(s.categories),
         "notes": s.notes,
     }
+    if s.static_names:
+        header["static_names"] = s.static_names
     if s.gaps is not None:
         header["gaps"] = asdict(s.gaps)
     if target is not None:
@@ -114,6 +117,7 @@ class _Head:
     notes: tuple[str, ...]
     target: _TargetHead | None = None
     gaps: Gaps | None = None
+    static_names: tuple[str, ...] = ()
 
 
 def _sequences(path: Path, head: _Head, arrays: dict[str, NDArray[Any]]) -> Sequences:
@@ -154,6 +158,8 @@ def _sequences(path: Path, head: _Head, arrays: dict[str, NDArray[Any]]) -> Sequ
         categories=head.categories,
         notes=head.notes,
         gaps=head.gaps,
+        static=array("static", "f", 2) if head.static_names else None,
+        static_names=head.static_names,
     )
 
 

@@ -50,6 +50,7 @@ class Reading:
         stride: Stride of windows.
         per_step: Whether there is a prediction at every step.
         scaler: Scaler of the values; None if they are not scaled.
+        static: Names of the static values of training.
 
     Example:
         >>> from chronode.data import from_long, options_like
@@ -74,6 +75,7 @@ class Reading:
     stride: int = 0
     per_step: bool = False
     scaler: Scaler | None = None
+    static: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         parse(ReadOptions, self.options, "options")
@@ -95,7 +97,7 @@ class Reading:
             fields: Attributes that do not follow from the series.
         """
         clock = {"unit": s.clock.unit, "unit_size": s.clock.scale, "dates": s.clock.dates, "gap": s.median_gap()}
-        return cls(options=options, channels=s.channels, **clock, **fields)
+        return cls(options=options, channels=s.channels, static=s.static_names, **clock, **fields)
 
     @property
     def clock(self) -> Clock:
@@ -158,7 +160,7 @@ class Reading:
             lead = None if s.lead is None else s.lead * factor
             clock = replace(s.clock, unit=self.unit, scale=self.unit_size)
             s = replace(s, base_times=s.base_times * factor, lead=lead, clock=clock)
-        return replace(s, channels=self.channels)
+        return replace(s, channels=self.channels, static_names=self.static)
 
     def inputs(self, s: Sequences, *, labelled: bool = False) -> Sequences:
         """Returns what the model takes of `matching` series: the windows of training, scaled."""
@@ -185,7 +187,7 @@ class Reading:
         rows = "channel" in self.options or "row_per_series" in self.options
         values = [] if rows else self.options.get("columns", [])
         roles = [self.options[role] for role in _ROLES if role in self.options]
-        wanted = [*roles, *targets, *values]
+        wanted = [*roles, *targets, *values, *([] if rows else self.options.get("static", []))]
         here, used = set(columns), {*wanted, *self.target}
         gone = [name for name in wanted if name not in here]
         extra = [name for name in columns if name not in used]
@@ -200,8 +202,14 @@ class Reading:
         if s.channels == self.channels or (
             s.num_channels == len(self.channels) and unnamed in (s.channels, self.channels)
         ):
-            return []
+            return self._other_static(s)
         return [f"channels: {listed(s.channels)} here, {listed(self.channels)} in training"]
+
+    def _other_static(self, s: Sequences) -> list[str]:
+        unnamed = tuple(f"static{i}" for i in range(len(self.static)))
+        if s.static_names in (self.static, unnamed):
+            return []
+        return [f"static values: {listed(s.static_names) or 'none'} here, {listed(self.static) or 'none'} in training"]
 
     def _other_times(self, s: Sequences) -> list[str]:
         (kind, text), (kind_then, text_then) = _times(s.clock), _times(self.clock)

@@ -22,7 +22,7 @@ from ._sequences import Sequences
 from ._shaping import Shape, invert_columns, is_coded, notes_on_shapes, shapes_of, without_logarithm
 from ._target import Target
 
-_RARE = ("shapes", "target_shapes", "gaps")
+_RARE = ("static", "static_mean", "static_std", "shapes", "target_shapes", "gaps")
 """Attributes that are only stored if they have a value."""
 
 Numbers = TypeVar("Numbers", NDArray[Any], torch.Tensor)
@@ -43,6 +43,9 @@ class Scaler:
         target_mean: Mean of each target.
         target_std: Standard deviation of each target.
         dt: Divisor of times.
+        static: Names of the static values.
+        static_mean: Mean of each static value over the series.
+        static_std: Standard deviation of each static value.
         shapes: What happens to each channel before scaling; empty if nothing.
         target_shapes: The same for the targets.
         gaps: How long gaps are shortened, in the unit of the data; None: not at all.
@@ -64,6 +67,9 @@ class Scaler:
     target_mean: tuple[float, ...] = ()
     target_std: tuple[float, ...] = ()
     dt: float = 1.0
+    static: tuple[str, ...] = ()
+    static_mean: tuple[float, ...] = ()
+    static_std: tuple[float, ...] = ()
     shapes: tuple[Shape, ...] = ()
     target_shapes: tuple[Shape, ...] = ()
     gaps: Gaps | None = None
@@ -71,14 +77,17 @@ class Scaler:
     def __post_init__(self) -> None:
         sizes = [len(self.channels), len(self.mean), len(self.std)]
         goals = [len(self.targets), len(self.target_mean), len(self.target_std)]
-        if len(set(sizes)) > 1 or len(set(goals)) > 1:
-            raise ValueError(f"the lists of a scaler must have equal lengths, got {sizes} and {goals}.")
+        fixed = [len(self.static), len(self.static_mean), len(self.static_std)]
+        if any(len(set(counts)) > 1 for counts in (sizes, goals, fixed)):
+            raise ValueError(f"the lists of a scaler must have equal lengths, got {sizes}, {goals} and {fixed}.")
         if len(self.shapes) not in (0, sizes[0]) or len(self.target_shapes) not in (0, goals[0]):
             raise ValueError(f"shapes must have {sizes[0]} entries and target_shapes {goals[0]}, or none.")
-        if not all(map(math.isfinite, (*self.mean, *self.target_mean))):
-            raise ValueError("mean and target_mean must be finite.")
-        if not all(math.isfinite(size) and size > 0 for size in (*self.std, *self.target_std, self.dt)):
-            raise ValueError("std, target_std and dt must be finite and greater than 0.")
+        if not all(map(math.isfinite, (*self.mean, *self.target_mean, *self.static_mean))):
+            raise ValueError("mean, target_mean and static_mean must be finite.")
+        if not all(
+            math.isfinite(size) and size > 0 for size in (*self.std, *self.target_std, *self.static_std, self.dt)
+        ):
+            raise ValueError("std, target_std, static_std and dt must be finite and greater than 0.")
 
     @classmethod
     def fit(
@@ -116,6 +125,7 @@ class Scaler:
         pairs = [(0.0, 1.0) if name in left else _moments(column) for name, column in columns.items()]
         goal = used.target if target and used.target is not None and used.target.classes is None else None
         goals = [] if goal is None else [_moments(column) for column in goal.values.T]
+        fixed = [] if used.static is None else [_moments(column) for column in used.static.T]
         gap = train.median_gap() if dt or gaps != "keep" else None
         return cls(
             channels=train.channels,
@@ -125,6 +135,9 @@ class Scaler:
             target_mean=tuple(mean for mean, _ in goals),
             target_std=tuple(std for _, std in goals),
             dt=(gap if dt else None) or 1.0,
+            static=train.static_names,
+            static_mean=tuple(mean for mean, _ in fixed),
+            static_std=tuple(std for _, std in fixed),
             shapes=shapes,
             gaps=None if gaps == "keep" or not gap else Gaps(gaps, gap),
         )
@@ -149,7 +162,7 @@ class Scaler:
         gaps = (
             None if self.gaps is None or s.base_times is None else replace(self.gaps, usual=self.gaps.usual / self.dt)
         )
-        scaled = replace(s, base_values=values, target=self._target(s.target), gaps=gaps)
+        scaled = replace(s, base_values=values, target=self._target(s.target), gaps=gaps, static=self._static(s))
         if self.dt == 1.0 or s.base_times is None:
             return scaled
         lead = None if s.lead is None else s.lead / self.dt
@@ -164,7 +177,10 @@ class Scaler:
         target = s.target
         if target is not None and self.targets:
             target = replace(target, values=np.asarray(target.given), source=None)
-        own = replace(s, base_values=values, target=target, gaps=None)
+        static = s.static
+        if static is not None:
+            static = (static * np.asarray(self.static_std) + np.asarray(self.static_mean)).astype(static.dtype)
+        own = replace(s, base_values=values, target=target, gaps=None, static=static)
         if self.dt == 1.0 or s.base_times is None:
             return own
         lead = None if s.lead is None else s.lead * self.dt
@@ -216,6 +232,14 @@ class Scaler:
                 [shape.clip(own) for shape, own in zip(self.target_shapes, source.T, strict=True)], axis=1
             )
         return replace(target, values=self.scale_target(target.values).astype(target.values.dtype), source=source)
+
+    def _static(self, s: Sequences) -> NDArray[Any] | None:
+        if s.static_names != self.static:
+            names = f"here {listed(s.static_names) or 'none'}, in training {listed(self.static) or 'none'}"
+            raise ValueError(f"the static values differ from training: {names}.")
+        if s.static is None:
+            return None
+        return ((s.static - np.asarray(self.static_mean)) / np.asarray(self.static_std)).astype(s.static.dtype)
 
     def _check_logarithm(self, s: Sequences, channel: int) -> None:
         offset = self.shapes[channel].offset if self.shapes else None

@@ -25,7 +25,9 @@ Rows = slice | Sequence[int] | Sequence[bool] | NDArray[Any] | Tensor
 
 
 class Series(NamedTuple):
-    """A single series: values `(T, D)` with NaN where missing, times `(T,)`, dt `(T,)`, its target(s), id and group."""
+    """A single series: values `(T, D)` with NaN where missing, times `(T,)`, dt `(T,)`, its target(s), id, group and
+    static values.
+    """
 
     values: NDArray[Any]
     times: NDArray[np.float64]
@@ -33,6 +35,7 @@ class Series(NamedTuple):
     target: NDArray[Any] | None
     id: str | int
     group: str | int
+    static: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,6 +60,8 @@ class Sequences:
         categories: For text columns that became numbers: column -> its texts.
         notes: Changes made to the data while reading, one line each.
         rows: Number of rows of the table from which all these series were read; None for arrays and for parts.
+        static: `(N, S)` values that do not change over time, NaN where unknown; None if there are none.
+        static_names: Names of the S static values.
         gaps: How long gaps are shortened in `dt`; None: not at all. Times stay as they are.
         finish: `finish(batch, ids)` completes every batch (with noise that would need too much memory if it were
             stored); the same ids must always give the same result.
@@ -82,6 +87,8 @@ class Sequences:
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     rows: int | None = None
+    static: NDArray[Any] | None = None
+    static_names: tuple[str, ...] = ()
     gaps: Gaps | None = None
     finish: Callable[[Batch, NDArray[Any]], Batch] | None = None
 
@@ -96,6 +103,8 @@ class Sequences:
             and all(a.shape == (count,) for a in (self.lengths, self.ids, self.groups))
             and (self.lead is None or self.lead.shape == (count,))
             and target in (None, expected)
+            and (() if self.static is None else self.static.shape)
+            == ((count, size) if (size := self.num_static) else ())
         )
         if not fits or (count and (self.starts.min() < 0 or (self.starts + self.lengths).max() > rows)):
             raise ValueError("the arrays of these sequences do not match.")
@@ -123,7 +132,8 @@ class Sequences:
         target = self.target if self.target is None or self.target.per_step else self.target.take(picked)
         lead = None if self.lead is None else self.lead[picked]
         own = {name: getattr(self, name)[picked] for name in ("starts", "lengths", "ids", "groups")}
-        return replace(self, target=target, lead=lead, rows=None, **own)
+        static = None if self.static is None else self.static[picked]
+        return replace(self, target=target, lead=lead, rows=None, static=static, **own)
 
     def __iter__(self) -> Iterator[Series]:
         return (self._series(row) for row in range(len(self)))
@@ -226,6 +236,11 @@ class Sequences:
         return len(self.channels)
 
     @property
+    def num_static(self) -> int:
+        """S."""
+        return len(self.static_names)
+
+    @property
     def classes(self) -> tuple[str, ...] | None:
         """The names of the classes; None if the target is a number or there is no target."""
         return None if self.target is None else self.target.classes
@@ -299,4 +314,5 @@ class Sequences:
             dt = dt if self.gaps is None else self.gaps(dt)
         target = self.target
         own = None if target is None else target.values[part] if target.per_step else target.values[row]
-        return Series(values, times, dt, own, self.ids[row].item(), self.groups[row].item())
+        static = None if self.static is None else self.static[row]
+        return Series(values, times, dt, own, self.ids[row].item(), self.groups[row].item(), static)

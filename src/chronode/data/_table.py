@@ -18,6 +18,7 @@ from ._names import counted, known_column, known_columns, listed, one_or_more
 from ._not_numeric import not_numeric
 from ._rows import StepRows, make_plan
 from ._sequences import Sequences
+from ._static import split_static
 from ._table_target import column_target, mapped_target
 from ._times import STEPS, Clock, median_gap, to_clock
 
@@ -34,6 +35,7 @@ def from_long(
     target: str | Sequence[str] | Mapping[Any, Any] | None = None,
     group: str | None = None,
     columns: Sequence[str] | None = None,
+    static: Sequence[str] = (),
     ignore: Iterable[str] = (),
     unit: str | float | None = None,
     time_format: str | None = None,
@@ -59,6 +61,8 @@ def from_long(
         target: Target column(s), or a mapping id -> label or number.
         group: Column with the groups that no split may divide, one value per id; None: the id.
         columns: Value columns; None: all others.
+        static: Columns with one value per series, such as age or sex; text becomes one 0/1 value per text. They are in
+            addition to `columns`.
         ignore: Columns to leave out.
         unit: Unit of time: for dates a name such as "hours", for numbers a size; None: the median gap is about 1.
         time_format: A `strptime` format such as "%d/%m/%Y %H:%M", or "number", "epoch s" (ms, us, ns), "quarter",
@@ -86,10 +90,15 @@ def from_long(
     goals = [] if target is None or mapped else known_columns(one_or_more(target), cells, "target")
     named = {role: name for role, name in (("id", id), ("time", time), ("group", group)) if name is not None}
     roles = {*goals, *(known_column(name, list(cells), role) for role, name in named.items())}
+    fixed = known_columns(one_or_more(static), cells, "static")
     inputs, dropped = _inputs(cells, columns, {*roles, *known_columns(ignore, cells, "ignore")})
+    inputs += [name for name in fixed if name not in inputs]
+    if both := roles & set(fixed):
+        raise ValueError(f"a column can have only one role: {listed(both)}.")
     cells |= {name: absent(cells[name], missing_values) for name in (*inputs, *goals)}
     ids, plan, times, clock = _steps(cells, id, time, unit, time_format, duplicates)
-    values, channels, used, notes = _values(cells, inputs, plan, type_, categorical, categories)
+    values, channels, used, notes = _values(cells, inputs, plan, type_, categorical, categories, fixed)
+    values, channels, constant, names = split_static(values, channels, plan.lengths, ids, fixed, used)
     values, channels, more = look_at_channels(values, channels, empty)
     notes = [*dropped, *notes, *more]
     goal = None
@@ -110,6 +119,8 @@ def from_long(
         channels=channels,
         clock=clock,
         categories=used,
+        static=constant,
+        static_names=names,
         rows=len(next(iter(cells.values()))),
         notes=(*plan.notes, *notes, *_hint(plan.lengths, len(inputs))),
     )
@@ -190,9 +201,11 @@ def _values(
     dtype: np.dtype[Any],
     categorical: str,
     categories: Mapping[str, Sequence[str]] | None,
+    static: Sequence[str],
 ) -> tuple[NDArray[Any], tuple[str, ...], dict[str, tuple[str, ...]], list[str]]:
     """Returns (values (steps, D), channel names, categories in use, notes)."""
     one_of("categorical", categorical, CATEGORICAL)
+    hows = {name: "onehot" if name in static else categorical for name in inputs}
     used: dict[str, tuple[str, ...]] = {}
     coded: dict[str, NDArray[Any]] = {}
     notes: list[str] = []
@@ -200,16 +213,16 @@ def _values(
         known = (categories or {}).get(name)
         if known is None and is_numeric(cells[name]):
             continue
-        if categorical == "error":
+        if hows[name] == "error":
             raise ValueError(not_numeric(name, cells[name]))
         coded[name], used[name], note = _categories(name, cells[name], known)
         notes += note
-    width = sum(len(used[name]) if name in used and categorical == "onehot" else 1 for name in inputs)
+    width = sum(len(used[name]) if name in used and hows[name] == "onehot" else 1 for name in inputs)
     # Filled column by column, so that a large table is not copied in memory.
     values, channels = np.empty((int(plan.lengths.sum()), width), dtype), []
     for name in inputs:
         if name in coded:
-            made = _coded(name, plan.last(coded[name]), used[name], categorical, dtype)
+            made = _coded(name, plan.last(coded[name]), used[name], hows[name], dtype)
         else:
             made = [(name, _ordered(name, cells[name], plan, dtype))]
         for channel, column in made:

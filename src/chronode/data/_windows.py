@@ -131,6 +131,8 @@ def concat(parts: Iterable[Sequences]) -> Sequences:
     first = parts[0]
     for part in parts[1:]:
         same_channels(first, part)
+        if part.static_names != first.static_names:
+            raise ValueError(f"the static values differ: {listed(first.static_names)} and {listed(part.static_names)}.")
     rows = np.cumsum([0, *(len(part.base_values) for part in parts)])
     names: dict[str, list[NDArray[Any]]] = {key: [getattr(part, key) for part in parts] for key in ("ids", "groups")}
     joined = {key: np.concatenate(_alike(arrays)) for key, arrays in names.items()}
@@ -149,6 +151,8 @@ def concat(parts: Iterable[Sequences]) -> Sequences:
         categories=first.categories,
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
         gaps=first.gaps,
+        static=None if first.static is None else np.concatenate([np.asarray(part.static) for part in parts]),
+        static_names=first.static_names,
     )
 
 

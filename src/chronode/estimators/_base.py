@@ -60,6 +60,7 @@ class SequenceEstimator(Displayed):
             no model is named and there are fewer than 500 series.
         categorical: What to do with text in a long frame: "error", "codes" or "onehot".
         ignore: Columns of a long frame to leave out.
+        static: Columns of a long frame with one value per series, such as age or sex; numbers or text.
         log: Channels with positive values or counts that are modelled as logarithms (of 1 + value if zeros occur), or
             "all"; predictions are in the original units.
         clip_values: Whether values are clipped to the 0.5 to 99.5% range of each channel in training: "on", "off", or
@@ -98,6 +99,7 @@ class SequenceEstimator(Displayed):
         refit: bool | None = None,
         categorical: str = "error",
         ignore: Sequence[str] | None = None,
+        static: Sequence[str] | None = None,
         log: Sequence[str] | str | None = None,
         clip_values: str = "auto",
         gaps: str = "keep",
@@ -124,6 +126,7 @@ class SequenceEstimator(Displayed):
         self.refit = refit
         self.categorical = categorical
         self.ignore = ignore
+        self.static = static
         self.log = log
         self.clip_values = clip_values
         self.gaps = gaps
@@ -142,7 +145,8 @@ class SequenceEstimator(Displayed):
     # ---- reading ----------------------------------------------------------------------------------------
 
     def _new_reader(self) -> Reader:
-        return Reader(self.order, self._kind, categorical=self.categorical, ignore=self.ignore or ())
+        columns = {"ignore": self.ignore or (), "static": self.static or ()}
+        return Reader(self.order, self._kind, categorical=self.categorical, **columns)
 
     def _reader(self) -> Reader:
         """Returns the reader of data like those of training."""

@@ -38,6 +38,7 @@ class Reader:
         reading: What the training data mean, to read others in the same way; None before training.
         categorical: What to do with text in a frame before training: "error", "codes" or "onehot".
         ignore: Columns of a frame to leave out before training.
+        static: Columns of a frame with one value per series, before training.
     """
 
     order: str
@@ -45,6 +46,7 @@ class Reader:
     reading: Reading | None = None
     categorical: str = "error"
     ignore: Sequence[str] = ()
+    static: Sequence[str] = ()
 
     def read(
         self,
@@ -118,8 +120,9 @@ class Reader:
             self._refuse_roles(*(roles.get(name) for name in ROLES))
         if is_frame(X):
             X = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
-        elif self.ignore:
-            raise ValueError("ignore names columns of a long frame, but X is not one: omit ignore.")
+        elif self.ignore or self.static:
+            name = "ignore" if self.ignore else "static"
+            raise ValueError(f"{name} names columns of a long frame, but X is not one: omit {name}.")
         elif _is_one_series(X):
             X, times = [X], None if times is None else [times]
         like = {} if self.reading is None else self.reading.options
@@ -164,7 +167,7 @@ class Reader:
         options: dict[str, Any] = {**roles, "group": groups, "target": target, "kind": self.kind, "per_step": False}
         if self.reading is not None:
             return self.reading.series(X, **options)
-        return from_long(X, categorical=self.categorical, ignore=self.ignore, **options)
+        return from_long(X, categorical=self.categorical, ignore=self.ignore, static=self.static, **options)
 
     def _ordered(self) -> str:
         return f"order={self.order!r}. Did you mean order={OTHER_ORDER[self.order]!r}?"
@@ -234,6 +237,9 @@ def _from_series(X: Sequence[Series], reading: Reading | None) -> Sequences:
     )
     if reading is not None and not counted:  # gaps have no unit: it is assumed to be that of training
         s = replace(s, clock=reading.clock)
+    if X[0].static is not None:
+        static = np.stack([np.asarray(part.static) for part in X])
+        s = replace(s, static=static, static_names=tuple(f"static{i}" for i in range(static.shape[1])))
     if any(part.target is None for part in X):
         return s
     values = np.stack([np.asarray(part.target) for part in X])

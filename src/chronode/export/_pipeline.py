@@ -115,6 +115,11 @@ class Deployment:
 def _float32(model: SequenceModel) -> SequenceModel:
     """Returns a copy in float32 on the CPU and in evaluation mode; raises ValueError if it cannot be exported."""
     layer = model.layer
+    if model.modulation is not None:
+        raise ValueError(
+            "a model with static values cannot be exported yet. Train without --static (in Python: the argument "
+            "static); the columns are then channels with the same value at every step."
+        )
     if layer.bidirectional:
         raise ValueError(
             "a bidirectional model cannot be exported: at each step it would need the future. "

@@ -29,6 +29,7 @@ class DataConfig:
         time: Column of times; without it, steps are counted.
         group: Column whose groups no split may divide, such as a hospital; the id by default.
         columns: Value columns; all others by default.
+        static: Columns with one value per series, such as age or sex; numbers or text.
         ignore: Columns to leave out.
         time_unit: Unit of time, such as "hours" or "100 ms", or a number if times are numbers; by default the unit that
             makes the median gap about 1.
@@ -84,6 +85,7 @@ class DataConfig:
     time: str | None = option(None, "Time", "charted_at")
     group: str | None = option(None, "Data", "hospital")
     columns: tuple[str, ...] = option((), "Data", "hr,temp")
+    static: tuple[str, ...] = option((), "Data", "age,sex")
     ignore: tuple[str, ...] = option((), "Data", "comment")
     time_unit: str | None = option(None, "Time", "hours")
     time_format: str | None = option(None, "Time", "%d/%m/%Y")

@@ -187,7 +187,7 @@ def check_unchanged(path: str | Path, known: dict[str, Any], run: Path) -> None:
 def _from_task(config: Config) -> Prepared:
     data = config.data
     task = find_task(data.source)
-    wrong = [name for name in ("target", "id", "time", "forecast", "window", "log") if getattr(data, name)]
+    wrong = [name for name in ("target", "id", "time", "forecast", "window", "log", "static") if getattr(data, name)]
     plain = DataConfig()
     wrong += [name for name in ("clip_values", "gaps") if getattr(data, name) != getattr(plain, name)]
     if wrong:

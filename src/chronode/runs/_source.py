@@ -12,7 +12,19 @@ from ._config import DataConfig
 _ARRAY_FILES = (".npz", ".npy")
 _ARRAY_OPTIONS = ("unit", "kind", "per_step", "classes", "dtype")
 _READ_AS = {"time_unit": "unit"}
-_TO_READ = ("id", "time", "group", "channel", "value", "columns", "ignore", "time_unit", "time_format", "duplicates")
+_TO_READ = (
+    "id",
+    "time",
+    "group",
+    "channel",
+    "value",
+    "columns",
+    "static",
+    "ignore",
+    "time_unit",
+    "time_format",
+    "duplicates",
+)
 _TO_READ += ("categorical", "empty", "kind", "per_step", "order", "lengths", "delimiter", "decimal", "thousands")
 _TO_READ += ("encoding", "comment", "sheet", "names", "missing_values", "row_per_series")
 

@@ -188,6 +188,7 @@ def _check_sizes(places: dict[str, str], model: SequenceModel, learned: Learnt, 
     pairs.append(("objective", "per_step", objective.per_step, spec.per_step))
     if reading is not None:
         pairs.append(("data", "reading.channels", len(reading.channels), spec.input_size))
+        pairs.append(("data", "reading.static", len(reading.static), spec.static))
         pairs.append(("data", "reading.per_step", reading.per_step, spec.per_step))
     for name, field, found, wanted in pairs:
         if found != wanted:

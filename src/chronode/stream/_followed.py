@@ -115,6 +115,11 @@ def follow(trained: Trained) -> tuple[Reading, Followed]:
         )
     if reading.window and not reading.per_step and not reading.horizon:
         raise ValueError("the model makes one prediction per window: train without --window to stream.")
+    if reading.static:
+        raise ValueError(
+            "the model has static values, which a stream does not have: train without --static; the columns are then "
+            "channels with the same value at every step."
+        )
     if {"channel", "row_per_series"} & reading.options.keys():
         raise ValueError("the model was trained on a file that does not have one row per time, as a stream does.")
     if reading.horizon and not reading.per_step:

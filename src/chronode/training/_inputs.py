@@ -118,6 +118,11 @@ def check_fits(network: SequenceModel, goal: Objective, parts: Parts, settings: 
     channels = network.layer.input_size if network.embedding is None else 1
     if channels != parts.train.num_channels:
         raise ValueError(f"the model has input_size={channels}, but the data have {parts.train.num_channels} channels.")
+    static = 0 if network.modulation is None else network.modulation.in_features
+    if static != parts.train.num_static:
+        raise ValueError(f"the model has static={static}, but the data have {parts.train.num_static} static values.")
+    if settings.tbptt and static:
+        raise ValueError("tbptt cannot train a model with static values: omit static=... or tbptt.")
     if parts.valid.channels != parts.train.channels:
         names = f"{', '.join(parts.train.channels)} in training, {', '.join(parts.valid.channels)} in validation"
         raise ValueError(f"the channels differ: {names}.")

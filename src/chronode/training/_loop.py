@@ -99,7 +99,7 @@ class Training:
         else:
             batch = batch.to(self.device)
             assert batch.target is not None
-            output = self.model(batch.x, **batch.times, **self._given(batch))
+            output = self.model(batch.x, **batch.inputs, **self._given(batch))
             unit = self.model.unit(batch.x, **batch.times)
             loss = self._learn(self.objective.loss_of(output, batch.target, unit, batch.weights), batch)
         place.batch += 1

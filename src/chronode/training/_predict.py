@@ -71,7 +71,7 @@ def outputs(model: SequenceModel, data: Sequences, started: Tensor | None = None
     check_symbols(model, data)
     with for_prediction(model):
         for batch in evaluation_batches(data, _MOST_NUMBERS // widest):
-            times = {name: tensor.to(device) for name, tensor in batch.times.items()}
+            times = {name: tensor.to(device) for name, tensor in batch.inputs.items()}
             known = None if started is None else started[batch.rows].to(device)
             yield batch, model(batch.x.to(device), started=known, **times)
 
