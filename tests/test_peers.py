@@ -106,9 +106,9 @@ def refusing(train, seed):
     ("fit", "verdict", "message"),
     [
         (by_mean, "works", ""),
-        (batch_dependent, "answers wrongly", "a series alone and in a batch differ by up to 0.29"),
-        (unknown, "answers wrongly", "NaN for 3 of 30 series"),
-        (refusing, "refuses", "ValueError: no missing values, please"),
+        (batch_dependent, "wrong predictions", "a series alone and in a batch differ by up to 0.29"),
+        (unknown, "wrong predictions", "NaN for 3 of 30 series"),
+        (refusing, "error", "ValueError: no missing values, please"),
     ],
 )
 def test_a_verdict_follows_from_the_answers(fit, verdict, message, files):
@@ -124,7 +124,7 @@ def test_a_class_that_changes_is_counted(files):
         return lambda series: by_mean(train, seed)(series)[:, :: 1 if len(series) > 1 else -1]
 
     outcome = measure(Way("way", "docs", flips), *map(protocol.read, files))
-    assert outcome.verdict == "answers wrongly" and outcome.changed == protocol.ALONE
+    assert outcome.verdict == "wrong predictions" and outcome.changed == protocol.ALONE
     assert outcome.message.endswith(f"{protocol.ALONE} of {protocol.ALONE} classes change")
 
 
@@ -132,7 +132,7 @@ def test_too_few_answers_are_refused(files):
     outcome = measure(
         Way("way", "docs", lambda train, seed: lambda series: np.ones((1, 2))), *map(protocol.read, files)
     )
-    assert outcome.message == "ValueError: 1 answers for 30 series."
+    assert outcome.message == "ValueError: 1 predictions for 30 series."
 
 
 def test_long_messages_are_cut():
@@ -193,7 +193,7 @@ def test_unknown_packages_are_refused(monkeypatch):
 def test_every_package_is_pinned_and_answered(name):
     assert run.script(name).exists()
     answer = RESULTS["packages"][name]
-    assert answer["ways"] and all(way["verdict"] in ("works", "refuses", "answers wrongly") for way in answer["ways"])
+    assert answer["ways"] and all(way["verdict"] in ("works", "error", "wrong predictions") for way in answer["ways"])
     if name == "chronode":
         return
     pins = (PEERS / "packages" / f"{name}.txt").read_text().splitlines()
@@ -219,9 +219,9 @@ def test_a_row_says_what_happened():
     works = Outcome(
         "way a|b", "docs", "classify", "works", score=[0.5, 0.75], fit_seconds=[1.0, 2.0], predict_seconds=[0.2]
     )
-    refuses = replace(works, verdict="refuses", message="no", score=[], fit_seconds=[], predict_seconds=[])
+    refuses = replace(works, verdict="error", message="no", score=[], fit_seconds=[], predict_seconds=[])
     ways = [asdict(works), asdict(refuses)]
     results = {"packages": {"p": {"package": "p", "version": "1", "ways": ways}}, "last value": 0.1}
     page = pages.page({**results, "series": [3, 4], "rows": [5, 6]})
     assert "| p 1 | way a\\|b | **works** | 62.5% | 1.5 | 0.2 |" in page
-    assert "| p 1 | way a\\|b | **refuses**: no |  |  |  |" in page
+    assert "| p 1 | way a\\|b | **error**: no |  |  |  |" in page

@@ -20,12 +20,12 @@ def page(results: dict[str, Any]) -> str:
         f"{train} training series and {test} test series of nine speakers, 12 channels, {fewest} to {most} rows",
         "each, at irregular times.",
         "",
-        f"- **works**: every answer is a number, and {ALONE} test series passed alone get the same answers as in one",
-        f"  call with all others (probabilities and forecasts within {TOLERANCE:g}).",
-        "- **answers wrongly**: there is an answer, but it is NaN, or it depends on the other series in the call.",
-        "- **refuses**: an error, with its message.",
+        f"- **works**: all predictions are numbers, and those of {ALONE} test series are the same whether a series is",
+        f"  passed alone or in one call with all others (probabilities and forecasts within {TOLERANCE:g}).",
+        "- **wrong predictions**: predictions are NaN, or depend on the other series in the call.",
+        "- **error**: the package raises an error; the message is shown.",
         "",
-        "One training each, one thread, CPU seconds on a shared machine. The networks of ncps and torchcde were",
+        "One run each, one thread, CPU seconds on a shared machine. The networks of ncps and torchcde were",
         "trained with the same loop (30 epochs), PyPOTS with its own (60 epochs, early stopping), chronode with",
         "its defaults.",
         "",
@@ -45,7 +45,7 @@ def page(results: dict[str, Any]) -> str:
 
 
 def _table(results: dict[str, Any], task: str, score: str) -> list[str]:
-    rows = [f"| package | way | result | {score} | fit, s | predict, s |", "| --- | --- | --- | ---: | ---: | ---: |"]
+    rows = [f"| package | usage | result | {score} | fit, s | predict, s |", "| --- | --- | --- | ---: | ---: | ---: |"]
     for answer in results["packages"].values():
         name = f"{answer['package']} {answer['version']}"
         rows += [_row(name, way, task) for way in answer["ways"] if way["task"] == task]

@@ -1,10 +1,10 @@
-"""What every package is asked: read two CSV files, answer in a JSON file.
+"""The interface of a package's script: it reads two CSV files and writes its predictions to a JSON file.
 
-    python packages/peer_NAME.py train.csv test.csv answer.json
+    python packages/peer_NAME.py train.csv test.csv predictions.json
 
-A package has several ways to be used. A way is fitted on the training series and then answers for test series: all of
-them in one call, and some of them alone. The same series must get the same answer both times. This module needs nothing
-but numpy, so that it runs in the environment of every package.
+A package can be used in several ways. Each is fitted on the training series and then predicts test series: all of them
+in one call, and some of them alone. The predictions of a series must be the same in both cases. This module needs only
+numpy, so it runs in the environment of every package.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STEP_MS = 6.4
 ALONE = 20
 """Number of test series that are also passed alone."""
 TOLERANCE = 1e-3
-"""Largest difference between the answers to a series alone and in a batch that counts as the same answer.
+"""Largest difference between the predictions of a series alone and in a batch that counts as equal.
 
 Solvers with adaptive steps choose the steps for the whole batch and stay within their own tolerance."""
 MESSAGE_CHARACTERS = 240
@@ -58,7 +58,7 @@ class Series:
 
 
 Answer = Callable[[list[Series]], NDArray[Any]]
-"""Answers for a batch: probabilities `(series, classes)`, with sorted classes, or forecasts `(series,)`."""
+"""Predictions for a batch: probabilities `(series, classes)`, with sorted classes, or forecasts `(series,)`."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Outcome:
     title: str
     source: str
     task: str
-    verdict: str = "refuses"
+    verdict: str = "error"
     message: str = ""
     score: list[float] = field(default_factory=list)
     difference: float | None = None
@@ -138,7 +138,7 @@ def classes(series: list[Series]) -> list[str]:
 
 
 def main(package: str, version: str, ways: list[Way]) -> None:
-    """Measures all ways and writes the answers; the paths come from the command line."""
+    """Measures all ways and writes the predictions; the paths come from the command line."""
     train_path, test_path, answer_path = sys.argv[1:4]
     train, test = read(train_path), read(test_path)
     outcomes = []
@@ -152,7 +152,7 @@ def main(package: str, version: str, ways: list[Way]) -> None:
 
 
 def measure(way: Way, train: list[Series], test: list[Series]) -> Outcome:
-    """Fits and asks one way, once for each seed; stops at the first refusal or wrong answer."""
+    """Fits and tests one way, once for each seed; stops at the first error or wrong prediction."""
     outcome = Outcome(way.title, way.source, way.task)
     if way.task == "forecast":
         asked, truth = split_forecast(test)
@@ -166,7 +166,7 @@ def measure(way: Way, train: list[Series], test: list[Series]) -> Outcome:
             if outcome.verdict != "works":
                 break
     except Exception as error:
-        outcome.verdict = "refuses"
+        outcome.verdict = "error"
         outcome.message = shortened(f"{type(error).__name__}: {error}")
         traceback.print_exc()
     return outcome
@@ -182,10 +182,10 @@ def _measure_seed(
     outcome.fit_seconds.append(round(fitted - started, 2))
     outcome.predict_seconds.append(round(time.process_time() - fitted, 2))
     if len(together) != len(asked):
-        raise ValueError(f"{len(together)} answers for {len(asked)} series.")
+        raise ValueError(f"{len(together)} predictions for {len(asked)} series.")
     unknown = int(np.isnan(together.reshape(len(asked), -1)).any(1).sum())
     if unknown:
-        outcome.verdict, outcome.message = "answers wrongly", f"NaN for {unknown} of {len(asked)} series"
+        outcome.verdict, outcome.message = "wrong predictions", f"NaN for {unknown} of {len(asked)} series"
         return
     outcome.score.append(round(score(way.task, together, truth), 4))
     places = np.unique(np.linspace(0, len(asked) - 1, ALONE).astype(int))
@@ -194,7 +194,7 @@ def _measure_seed(
     outcome.difference = largest if outcome.difference is None else max(largest, outcome.difference)
     if way.task == "classify":
         outcome.changed += int((alone.argmax(1) != together[places].argmax(1)).sum())
-    outcome.verdict = "works" if outcome.difference <= TOLERANCE else "answers wrongly"
+    outcome.verdict = "works" if outcome.difference <= TOLERANCE else "wrong predictions"
     if outcome.verdict != "works":
         outcome.message = f"a series alone and in a batch differ by up to {largest:.2g}"
         if outcome.changed:
