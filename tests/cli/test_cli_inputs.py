@@ -52,8 +52,8 @@ def rows(text):
 def test_a_forecast_of_logarithms_is_in_the_units_of_the_file(here, zeros):
     data = sales(here / "sales.csv", zeros=zeros)
     common = (data, "--time", "day", "--forecast", 3, "--log", "units", "--intervals", "80", *QUICK)
-    told = chronode("train", *common, "--output", here / "run")
-    assert ("the logarithm of 1 + value is used because zeros occur: units." in told.out) == zeros
+    output = chronode("train", *common, "--output", here / "run")
+    assert ("the logarithm of 1 + value is used because zeros occur: units." in output.out) == zeros
     scaler = json.loads((here / "run" / "data.json").read_text())["reading"]["scaler"]
     assert scaler["shapes"][0]["offset"] == float(zeros)
     scores = json.loads(chronode("evaluate", here / "run", "--json").out)["metrics"]
@@ -86,10 +86,10 @@ def test_the_estimator_forecasts_logarithms_and_saves_how(here):
 def test_clipped_values_and_shortened_gaps_are_the_same_everywhere(here):
     data = visits(here / "visits.csv")
     common = ("--id", "who", "--time", "hour", "--target", "state", "--gaps", "cap", "--start", "summaries")
-    told = chronode("train", data, *common, *QUICK, "--output", here / "run")
-    assert "note: 1 gap is more than 50 times the median" in told.out and "shortened to" in told.out
-    assert "values are clipped to the 0.5 to 99.5% range of the training part (pulse to" in told.out
-    assert "--clip-values off keeps them all" in told.out
+    output = chronode("train", data, *common, *QUICK, "--output", here / "run")
+    assert "note: 1 gap is more than 50 times the median" in output.out and "shortened to" in output.out
+    assert "values are clipped to the 0.5 to 99.5% range of the training part (pulse to" in output.out
+    assert "--clip-values off keeps them all" in output.out
     predicted = {row["who"]: float(row["p_ill"]) for row in rows(chronode("predict", here / "run", data).out)}
     made = SequenceClassifier.load(here / "run")
     own = made.predict_proba(frame(data).drop(columns="state"))[:, list(made.classes_).index("ill")]
@@ -102,8 +102,8 @@ def test_clipped_values_and_shortened_gaps_are_the_same_everywhere(here):
     last = {answer["who"]: answer["p_ill"] for answer in live}
     assert last == pytest.approx({who: predicted[who] for who in ("4", "6")}, rel=1e-4)
     pytest.importorskip("onnxruntime")
-    told = chronode("export", here / "run", "--format", "onnx", "--output", here / "out", "--verify", data).out
-    assert float(re.search(r"largest difference\D*([\d.e-]+)", told)[1]) < 1e-4
+    output = chronode("export", here / "run", "--format", "onnx", "--output", here / "out", "--verify", data).out
+    assert float(re.search(r"largest difference\D*([\d.e-]+)", output)[1]) < 1e-4
 
 
 def test_keeping_everything_is_the_default_without_outliers(here):
@@ -116,15 +116,15 @@ def test_keeping_everything_is_the_default_without_outliers(here):
 def test_what_cannot_be_done_is_refused_with_the_cure(here):
     data = visits(here / "visits.csv")
     common = ("--id", "who", "--time", "hour", "--target", "state", *QUICK)
-    told = chronode("train", data, *common, "--log", "puls", code=2).err
-    assert "--log" in told and "'pulse'" in told
+    output = chronode("train", data, *common, "--log", "puls", code=2).err
+    assert "--log" in output and "'pulse'" in output
     negative = here / "negative.csv"
     negative.write_text(data.read_text().replace("10000000.0", "-5.0"))
-    told = chronode("train", negative, *common, "--log", "pulse", code=2).err
-    assert "--log pulse: channel 'pulse' has the value -5 in series 4" in told
+    output = chronode("train", negative, *common, "--log", "pulse", code=2).err
+    assert "--log pulse: channel 'pulse' has the value -5 in series 4" in output
     assert "--clip-values maybe" in chronode("train", data, *common, "--clip-values", "maybe", code=2).err
-    told = chronode("train", "bitstream", "--gaps", "cap", "--clip-values", "on", code=2).err
-    assert "bitstream is a task with its own data: omit --clip-values, gaps" in told
+    output = chronode("train", "bitstream", "--gaps", "cap", "--clip-values", "on", code=2).err
+    assert "bitstream is a task with its own data: omit --clip-values, gaps" in output
     chronode(
         "train", sales(here / "s.csv"), "--time", "day", "--forecast", 2, "--gaps", "log", *QUICK, "-o", here / "w"
     )
@@ -137,9 +137,9 @@ def test_a_part_without_a_class_is_noted(here):
         state = "rare" if who == 0 else "ill" if who % 2 else "well"
         lines += [f"{who},{step},{who + step},{state}" for step in range(4)]
     (here / "few.csv").write_text("\n".join(lines) + "\n")
-    told = chronode("train", here / "few.csv", "--id", "who", "--time", "step", "--target", "state", *QUICK).out
-    assert "no validation series has the class 'rare': the choice of the best epoch does not depend on it." in told
-    assert "no test series has the class 'rare': the metrics say nothing about it." in told
+    output = chronode("train", here / "few.csv", "--id", "who", "--time", "step", "--target", "state", *QUICK).out
+    assert "no validation series has the class 'rare': the choice of the best epoch does not depend on it." in output
+    assert "no test series has the class 'rare': the metrics say nothing about it." in output
 
 
 def people(path, *, people=60):
@@ -160,8 +160,8 @@ STATIC = ("--id", "who", "--time", "hour", "--static", "age,sex", "--start", "li
 
 def test_static_columns_classify_and_the_estimator_agrees(here):
     data = people(here / "people.csv")
-    told = chronode("train", data, *STATIC, "--target", "state", "--ignore", "risk", *QUICK, "--output", here / "run")
-    assert "1 channel (x), 3 static values (age, sex=f, sex=m)" in told.out
+    output = chronode("train", data, *STATIC, "--target", "state", "--ignore", "risk", *QUICK, "--output", here / "run")
+    assert "1 channel (x), 3 static values (age, sex=f, sex=m)" in output.out
     summary = json.loads((here / "run" / "summary.json").read_text())
     assert summary["test"]["accuracy"] >= 0.7 > summary["baselines"]["majority"]["accuracy"]
     table = frame(data).drop(columns=["state", "risk"])
@@ -192,8 +192,8 @@ def test_static_columns_are_refused_where_they_cannot_work(here):
     chronode("train", data, *STATIC, "--target", "state", "--ignore", "risk", *QUICK, "--output", here / "run")
     assert "train without --static" in chronode("stream", here / "run", here / "people.csv", code=2).err
     assert "Train without --static" in chronode("export", here / "run", "--output", here / "c", code=2).err
-    told = chronode("train", data, "--id", "who", "--static", "x", "--target", "state", "--ignore", "sex", code=2).err
-    assert "--static x: series 0 has the values" in told and "Leave it out of static" in told
+    output = chronode("train", data, "--id", "who", "--static", "x", "--target", "state", "--ignore", "sex", code=2).err
+    assert "--static x: series 0 has the values" in output and "Leave it out of static" in output
     without = here / "without.csv"
     without.write_text("\n".join(line.replace(",sex", ",gender") for line in data.read_text().splitlines()))
     assert "sex: missing from this table" in chronode("predict", here / "run", without, code=2).err
