@@ -18,18 +18,11 @@ from chronode.runs import Run, Store
 from chronode.runs._results import _race_summary
 from chronode.tasks import Parts
 from chronode.training import Objective, Settings, fit
-from chronode.training._auto import (
-    LINEAR,
-    Candidate,
-    Entry,
-    _beats,
-    auto_settings,
-    candidates_for,
-    race,
-    selection_metric,
-)
+from chronode.training._auto import auto_settings, race, selection_metric
 from chronode.training._baselines import linear_validation
+from chronode.training._candidates import Candidate, candidates_for
 from chronode.training._inputs import together
+from chronode.training._race import LINEAR, RaceEntry, _beats
 from chronode.training._settings import seconds_of
 
 
@@ -74,11 +67,11 @@ def test_the_linear_model_is_kept_where_no_network_is_clearly_better():
 
 def test_a_lower_loss_without_more_correct_answers_does_not_beat_the_linear_start():
     goal = replace(Objective.for_data(products(30)), metric="loss")
-    linear = Entry(LINEAR, 0.5, {"loss": 0.5, "accuracy": 0.9}, 0)
-    assert not _beats(Entry("gru", 0.1, {"loss": 0.1, "accuracy": 0.9}, 3), linear, goal, 100)
-    assert _beats(Entry("gru", 0.1, {"loss": 0.1, "accuracy": 0.95}, 3), linear, goal, 100)
-    assert not _beats(Entry("gru", 0.49, {"loss": 0.49, "accuracy": 0.95}, 3), linear, goal, 100)
-    assert _beats(Entry("gru", 0.1, {"rmse": 0.1}, 3), replace(linear, metrics={"rmse": 0.5}), goal, 100)
+    linear = RaceEntry(LINEAR, 0.5, {"loss": 0.5, "accuracy": 0.9}, 0)
+    assert not _beats(RaceEntry("gru", 0.1, {"loss": 0.1, "accuracy": 0.9}, 3), linear, goal, 100)
+    assert _beats(RaceEntry("gru", 0.1, {"loss": 0.1, "accuracy": 0.95}, 3), linear, goal, 100)
+    assert not _beats(RaceEntry("gru", 0.49, {"loss": 0.49, "accuracy": 0.95}, 3), linear, goal, 100)
+    assert _beats(RaceEntry("gru", 0.1, {"rmse": 0.1}, 3), replace(linear, metrics={"rmse": 0.5}), goal, 100)
 
 
 def test_the_same_data_and_seed_give_the_same_race():

@@ -13,7 +13,7 @@ from ..data._names import counted
 from ..runs._config import Config
 from ..runs._prepare import Prepared
 from ..runs._train import Outcome
-from ..training._auto import Race
+from ..training._race import Race
 from ..training._settings import AUTO
 from .flags import as_options
 from .tables import Table

@@ -22,8 +22,10 @@ from ..data._shaping import shaping
 from ..data._split import hold_out
 from ..tasks._task import Parts
 from ..training import Event, Fitted, Objective, ProgressBar, Settings, fit
-from ..training._auto import EARLY_STOP, EPOCHS, Candidate, Race, auto_settings, can_race, candidates_for, race
+from ..training._auto import EARLY_STOP, EPOCHS, auto_settings, can_race, race
+from ..training._candidates import Candidate, candidates_for
 from ..training._inputs import together
+from ..training._race import Race
 from ..training._settings import AUTO, STARTS
 from ._display import Displayed
 from ._inputs import OTHER_ORDER, Reader, is_frame

@@ -6,8 +6,8 @@ from typing import Any
 
 from .._spec import ModelSpec
 from ..training._assembly import Assembly, assemble
-from ..training._auto import Race
 from ..training._inputs import spec_for
+from ..training._race import Race
 from ._config import Config
 from ._prepare import Prepared
 

@@ -6,8 +6,10 @@ from collections.abc import Callable, Collection
 from dataclasses import fields
 from typing import Any
 
-from ..training._auto import Candidate, Race, auto_settings, can_race, candidates_for, race
+from ..training._auto import auto_settings, can_race, race
+from ..training._candidates import Candidate, candidates_for
 from ..training._events import Event
+from ..training._race import Race
 from ..training._settings import AUTO, Settings
 from ._config import Config, ModelConfig
 from ._prepare import Prepared

@@ -9,12 +9,12 @@ from typing import Any
 
 from .._model import SequenceModel
 from ..data import Scaler, Sequences
-from ..training._auto import LINEAR
 from ..training._baselines import baselines, linear_validation
 from ..training._events import Listener, Note, TrainingStopped
 from ..training._fitted import Fitted
 from ..training._objective import Objective
 from ..training._predict import Predictions
+from ..training._race import LINEAR
 from ._assemble import assemble_run, start_of
 from ._config import Config
 from ._folder import Run

@@ -11,10 +11,10 @@ from .._checks import one_of
 from .._schema import parse
 from ..nn._registry import models
 from ..training._assembly import Assembly
-from ..training._auto import Race
 from ..training._events import Epoch, EpochDone, Event, Listener, Note, TrainingStopped
 from ..training._fitted import Fitted
 from ..training._predict import Predictions
+from ..training._race import Race
 from ._assemble import assemble_run
 from ._choose import choose, leaves_choice
 from ._config import Config

@@ -1,0 +1,153 @@
+"""The result of a race of candidates, and which of them wins."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..baselines import StartFit
+from ..tasks._task import Parts
+from ._candidates import Candidate
+from ._events import Epoch
+from ._objective import Objective
+from ._settings import Settings
+
+LINEAR = "linear start alone"
+_EARLY_STOP_WITHOUT_GAIN = 10
+
+
+@dataclass(frozen=True)
+class RaceEntry:
+    """Result of a candidate.
+
+    Attributes:
+        name: The candidate, or the linear start alone.
+        value: Selection metric on held-out series, in the best epoch.
+        metrics: Loss and metrics in that epoch.
+        epochs: That epoch; 0 for the linear start.
+        fault: Why it could not be trained.
+    """
+
+    name: str
+    value: float
+    metrics: dict[str, float]
+    epochs: int
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class Race:
+    """Result of a race.
+
+    Attributes:
+        winner: What to train in full.
+        settings: How to train it.
+        entries: All candidates, best first.
+        metric: Metric that decided.
+        judged: How it was measured: "3-fold cross-validation" or "validation".
+        reason: The choice in a sentence, with the numbers that decided.
+        linear: The linear start of all candidates on the training part; None with a refit, which fits another one.
+    """
+
+    winner: Candidate
+    settings: Settings
+    entries: tuple[RaceEntry, ...]
+    metric: str
+    judged: str
+    reason: str
+    linear: StartFit | None = field(default=None, compare=False)
+
+    @property
+    def chosen(self) -> RaceEntry:
+        """The entry of what will be trained."""
+        name = LINEAR if self.settings.epochs == 0 else str(self.winner)
+        return next(entry for entry in self.entries if entry.name == name)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the results as plain data for JSON."""
+        rows = [{**entry.metrics, "candidate": entry.name, "epochs": entry.epochs} for entry in self.entries]
+        about = {"metric": self.metric, "judged": self.judged, "reason": self.reason}
+        return {**about, "chosen": self.chosen.metrics, "entries": rows}
+
+
+def entry_of(name: str, curve: list[Epoch], objective: Objective) -> RaceEntry:
+    """Returns the best epoch of a curve."""
+    best, value = curve[0], _value(curve[0], objective)
+    for epoch in curve[1:]:
+        if objective.better(_value(epoch, objective), value):
+            best, value = epoch, _value(epoch, objective)
+    return RaceEntry(name, value, {"loss": best.valid_loss, **best.metrics}, best.number)
+
+
+def _value(epoch: Epoch, objective: Objective) -> float:
+    return epoch.valid_loss if objective.metric == "loss" else epoch.metrics[objective.metric]
+
+
+def decide(
+    found: list[tuple[RaceEntry, Candidate | None]],
+    objective: Objective,
+    settings: Settings,
+    free: Collection[str],
+    judged: list[Parts],
+) -> Race:
+    """Ranks the entries; a network has to beat the linear start by more than chance allows."""
+    trained = [(entry, own) for entry, own in found if own is not None and not entry.fault]
+    if not trained:
+        raise ValueError(f"no candidate could be trained: {'; '.join(entry.fault for entry, _ in found)}")
+    best, winner = trained[0]
+    for entry, own in trained[1:]:
+        if objective.better(entry.value, best.value):
+            best, winner = entry, own
+    assert winner is not None
+    linear = next((entry for entry, own in found if own is None), None)
+    count = sum(len(pair.valid) for pair in judged)
+    wins = linear is None or _beats(best, linear, objective, count)
+    made = replace(settings, metric=objective.metric)
+    made = replace(made, **{name: value for name, value in winner.training.items() if name in free})
+    if settings.refit:
+        made = replace(made, epochs=best.epochs if wins else 0, early_stop=0)
+    elif not wins and "early_stop" in free:
+        made = replace(made, early_stop=_EARLY_STOP_WITHOUT_GAIN)
+    on = f"{len(judged)}-fold cross-validation" if len(judged) > 1 else "validation"
+    entries = sorted((entry for entry, _ in found), key=lambda entry: _rank(entry, objective))
+    reason = _reason(best, linear, wins, entries, objective.metric, on, bool(settings.refit))
+    return Race(winner, made, tuple(entries), objective.metric, on, reason)
+
+
+def _beats(best: RaceEntry, linear: RaceEntry, objective: Objective, count: int) -> bool:
+    """Returns whether a network beats the linear start by more than chance allows.
+
+    A lower loss alone may mean nothing but more extreme probabilities: of classes, more have to be correct as well.
+    """
+    if objective.metric == "loss" and not _more_correct(best, linear):
+        return False
+    return objective.gain(best.value, linear.value) > 0.5 * count**-0.5
+
+
+def _more_correct(best: RaceEntry, linear: RaceEntry) -> bool:
+    return best.metrics.get("accuracy", 1.0) > linear.metrics.get("accuracy", 0.0)
+
+
+def _rank(entry: RaceEntry, objective: Objective) -> float:
+    if entry.value != entry.value:
+        return float("inf")
+    return entry.value if objective.better(0.0, 1.0) else -entry.value
+
+
+def _reason(
+    best: RaceEntry, linear: RaceEntry | None, wins: bool, entries: list[RaceEntry], metric: str, on: str, refit: bool
+) -> str:
+    """Returns the choice in a sentence."""
+    others = [entry for entry in entries if entry.name not in (best.name, LINEAR) and entry.value == entry.value]
+    next_best = f"; next: {others[0].name} {others[0].value:.4g}" if others else ""
+    if linear is not None and not wins:
+        what = "the linear start alone" if refit else f"{best.name} with a linear start"
+        same = (
+            ", but not more correct predictions"
+            if metric == "loss" and best.value < linear.value and not _more_correct(best, linear)
+            else ""
+        )
+        return f"{what} ({metric} {linear.value:.4g} by {on}; with {best.name}: {best.value:.4g}{same}{next_best})."
+    alone = "" if linear is None else f"; the linear start alone: {linear.value:.4g}"
+    return f"{best.name} ({metric} {best.value:.4g} by {on}{next_best}{alone})."
