@@ -77,7 +77,7 @@ def test_any_plain_data_fit_or_are_a_value_error(value, kind):
 
 
 @pytest.mark.parametrize("text", ["{", "[1,", '{"a": 1}x', "\udcff".encode("utf-8", "surrogateescape"), "nul", ""])
-def test_what_is_no_json_is_reported_with_the_file(tmp_path, text):
+def test_invalid_json_is_reported_with_the_file(tmp_path, text):
     path = tmp_path / "a.json"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ValueError, match=r"a\.json: this is not valid JSON \("):
@@ -138,7 +138,7 @@ def test_large_files_are_refused_before_they_are_parsed(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["-1", "a lot", "1e3", "9" * 30])
-def test_a_limit_that_is_no_whole_number_is_named(monkeypatch, text):
+def test_a_limit_that_is_not_a_whole_number_is_named(monkeypatch, text):
     monkeypatch.setenv("CHRONODE_MAX_X", text)
     with pytest.raises(ValueError, match="CHRONODE_MAX_X=.* must be a whole number"):
         _ = Limit("CHRONODE_MAX_X", 5).value

@@ -111,7 +111,7 @@ def refusing(train, seed):
         (refusing, "error", "ValueError: no missing values, please"),
     ],
 )
-def test_a_verdict_follows_from_the_answers(fit, verdict, message, files):
+def test_a_verdict_follows_from_the_predictions(fit, verdict, message, files):
     outcome = measure(Way("way", "docs", fit), *map(protocol.read, files))
     assert (outcome.verdict, outcome.message) == (verdict, message)
     assert (verdict == "works") == (outcome.difference == 0.0)
@@ -128,7 +128,7 @@ def test_a_class_that_changes_is_counted(files):
     assert outcome.message.endswith(f"{protocol.ALONE} of {protocol.ALONE} classes change")
 
 
-def test_too_few_answers_are_refused(files):
+def test_too_few_predictions_are_refused(files):
     outcome = measure(
         Way("way", "docs", lambda train, seed: lambda series: np.ones((1, 2))), *map(protocol.read, files)
     )

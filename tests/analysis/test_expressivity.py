@@ -59,7 +59,7 @@ def test_components_are_those_of_the_covariance():
     np.testing.assert_allclose(explained, values / values.sum(), rtol=1e-10)
 
 
-def test_what_stands_still_has_no_length():
+def test_a_constant_trajectory_has_no_length():
     latent, explained = expressivity.principal(np.ones((10, 3)))
     assert expressivity.arc_length(latent) == 0
     assert (explained == 0).all()

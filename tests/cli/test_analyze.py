@@ -70,7 +70,7 @@ def test_every_command_ends_with_where_and_how_to_tell(command):
     assert output.default == (None if command == "health" else Path("runs/analyze")) and json_flag.default is False
 
 
-def test_table_2_stands_beside_the_papers(tmp_path, monkeypatch):
+def test_table_2_is_shown_beside_the_papers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     command = ("--model", "mmrnn,ode-rnn", "--lengths", "5,10,25,50", "--hidden", "4", "--seeds", "1")
     output = run("analyze", "gradients", *command).stdout

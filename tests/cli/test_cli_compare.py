@@ -127,7 +127,7 @@ SWEEP = ("sweep", "--model", "gru", "--range", "layers=1,2")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [COMPARE, SWEEP])
-def test_ctrl_c_ends_with_one_line_and_the_same_command_goes_on(tmp_path, command):
+def test_ctrl_c_ends_with_one_line_and_the_same_command_resumes(tmp_path, command):
     name, *options = command
     words = [name, "bitstream", *options, *SMALL[:-1], "4000", "-o", str(tmp_path)]
     process = subprocess.Popen(

@@ -71,7 +71,7 @@ def test_the_docs_have_the_table_that_list_prints():
     assert run("list", "--markdown").stdout in DOCS.read_text(encoding="utf-8")
 
 
-def test_fetch_prints_folder_and_notes_and_goes_on_after_a_failure(small):
+def test_fetch_prints_folder_and_notes_and_continues_after_a_failure(small):
     done = run("fetch", "away", "here", code=1)
     assert done.stdout == f"here: {small / 'here'}\n  partial: half\n"
     for part in ("away was not found", "y.zip", URL, "none is published", str(small / "cache" / "downloads" / "y.zip")):

@@ -14,7 +14,7 @@ here = pytest.fixture(work_folder)
 vitals = pytest.fixture(vitals_file)
 
 
-def test_a_finished_run_says_so_and_more_epochs_go_on_as_if_asked_at_once(here, vitals):
+def test_a_finished_run_says_so_and_more_epochs_continue_as_if_asked_at_once(here, vitals):
     asked = ("train", vitals, *VITALS, *QUICK)
     chronode(*asked, "--epochs", 5, "-o", "five")
     chronode(*asked, "--epochs", 2, "-o", "two")
@@ -54,7 +54,7 @@ def test_a_resumed_run_refuses_another_file(here, vitals):
     chronode("train", "copy.csv", "--resume", "run", "--epochs", 2)
 
 
-def test_ctrl_c_ends_cleanly_and_the_run_goes_on_to_the_same_weights(here):
+def test_ctrl_c_ends_cleanly_and_the_run_resumes_to_the_same_weights(here):
     data = write_vitals(here / "vitals.csv", patients=120)
     asked = ("train", str(data), *VITALS, *QUICK, "--epochs", "20")
     words = [sys.executable, "-c", MAIN, *asked, "-o", "stopped"]

@@ -60,7 +60,7 @@ def test_a_loss_that_is_not_finite_ends_with_the_step_the_ids_and_what_to_try(he
     assert "error: " in chronode("show", "run").out
 
 
-def test_an_exploded_loss_is_no_finished_run(here):
+def test_an_exploded_loss_is_not_a_finished_run(here):
     data = write_vitals(here / "vitals.csv", outcome=lambda row: float(row["patient"][1:]) + 0.5)
     done = chronode("train", data, *VITALS, *QUICK, "--lr", "1e3", "--epochs", 5, "-o", "run", code=1)
     assert "chronode: the loss has exploded: " in done.err and "--learning-rate 1000 is probably too high" in done.err

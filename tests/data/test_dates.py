@@ -78,7 +78,7 @@ FOUND = {
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_the_format_is_found_and_said(tmp_path, name):
+def test_the_format_is_found_and_reported(tmp_path, name):
     texts, text_format, expected = FOUND[name]
     made = one(tmp_path / "a.csv", texts)
     assert seconds(made) == utc(*expected)
@@ -123,7 +123,7 @@ def test_a_late_row_decides_the_order(tmp_path):
     ],
 )
 @pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
-def test_numbers_that_are_dates_are_recognised_and_said(tmp_path, kind, numbers, name, expected):
+def test_numbers_that_are_dates_are_recognised_and_reported(tmp_path, kind, numbers, name, expected):
     frame = pandas.DataFrame({"when": numbers, "x": [1.0, 2.0]})
     if kind == "csv":
         made = one(tmp_path / "a.csv", numbers)
@@ -210,12 +210,12 @@ def test_what_strptime_refuses_is_refused(text_format):
 
 
 @pytest.mark.parametrize("text", ["now", "today", "NaT", "nan"])
-def test_words_of_pandas_are_no_dates(text):
+def test_words_of_pandas_are_not_dates(text):
     with pytest.raises(ValueError, match="row 2 does not have the form"):
         from_wide({"t": ["2024", text], "x": [1.0, 2.0]}, time="t", time_format="%Y")
 
 
-def test_a_format_that_is_none_is_named():
+def test_an_invalid_format_is_named():
     with pytest.raises(ValueError, match="time_format='iso' is not supported; use e.g. '%d/%m/%Y %H:%M' or 'number'"):
         from_wide({"t": [1], "x": [1.0]}, time="t", time_format="iso")
     with pytest.raises(ValueError, match="t: the time of row 2 is not a number: 'b'"):

@@ -39,7 +39,7 @@ def test_a_broken_download_asks_only_for_the_rest(published):
     assert starts == [0, 300_000, 600_000, 900_000]
 
 
-def test_a_download_that_was_given_up_goes_on_next_time(published, cache, monkeypatch):
+def test_a_download_that_was_given_up_resumes_next_time(published, cache, monkeypatch):
     monkeypatch.setattr("chronode.data.sets._resume.ATTEMPTS", 1)
     published.break_after = 500_000
     with pytest.raises(download.DataError, match="stopped after 500,000 of 1,048,576|connection broke"):
@@ -116,7 +116,7 @@ def test_processes_at_once_download_once_and_agree(published, cache, tmp_path):
     assert (cache / "numbers" / "numbers.bin").read_bytes() == CONTENT
 
 
-def test_ctrl_c_leaves_a_part_that_goes_on(published, cache, tmp_path):
+def test_ctrl_c_leaves_a_part_that_is_resumed(published, cache, tmp_path):
     published.pause = 0.1
     running = fork.Process(target=fetched, args=(tmp_path / "found",))
     running.start()

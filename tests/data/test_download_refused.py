@@ -152,7 +152,7 @@ def test_a_damaged_memory_only_costs_hashing(published, cache):
     assert list(json.loads((cache / "checked.json").read_text())) == [str(cache / "numbers")]
 
 
-def test_a_damaged_seal_is_no_seal(published):
+def test_a_damaged_seal_is_not_a_seal(published):
     (download.folder("numbers") / copies.SEAL).write_text("{}")
     with pytest.raises(download.DataError, match="was rejected"):
         download.folder("numbers")

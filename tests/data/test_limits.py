@@ -144,14 +144,14 @@ def test_nested_columns_have_no_use(tmp_path, column, name, role):
         read(tmp_path / "a.parquet", **roles)
 
 
-def test_parquet_of_equal_values_is_no_bomb(tmp_path, small_limit):
+def test_parquet_of_equal_values_is_not_a_bomb(tmp_path, small_limit):
     pyarrow.parquet.write_table(pa.table({"x": np.zeros(10**6)}), tmp_path / "a.parquet")
     assert (tmp_path / "a.parquet").stat().st_size < 10_000
     with pytest.raises(ValueError, match=r"a\.parquet .*would take more than 1,000,000 bytes"):
         read(tmp_path / "a.parquet")
 
 
-def test_readings_that_share_nothing_are_no_bomb(tmp_path, small_limit):
+def test_readings_that_share_nothing_are_not_a_bomb(tmp_path, small_limit):
     """A row per time and channel becomes a table of times by channels: 2,000 rows would be 4 million cells."""
     lines = "".join(f"{i},c{i},1\n" for i in range(2000))
     (tmp_path / "a.csv").write_text(f"t,what,value\n{lines}")

@@ -133,7 +133,7 @@ def test_many_files_are_known_by_one_hash(known, mirror):
         download.folder("numbers")
 
 
-def test_a_mirror_that_is_no_folder_is_reported(known, monkeypatch, tmp_path):
+def test_a_mirror_that_is_not_a_folder_is_reported(known, monkeypatch, tmp_path):
     monkeypatch.setenv("CHRONODE_DATA_MIRROR", str(tmp_path / "nothing"))
     known(numbers(NOWHERE))
     with pytest.raises(ValueError, match="CHRONODE_DATA_MIRROR=.*is not a folder"):

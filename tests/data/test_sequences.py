@@ -210,7 +210,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
 
 @some
 @given(sequences(), sequences())
-def test_putting_together_keeps_every_series(one, other):
+def test_concatenation_keeps_every_series(one, other):
     try:
         both = concat([one, other])
     except ValueError as error:

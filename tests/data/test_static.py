@@ -36,7 +36,7 @@ def people(**options):
     return from_long(TABLE, id="who", time="t", static=["age", "sex"], **options)
 
 
-def test_static_columns_are_no_channels_and_have_one_value_per_series():
+def test_static_columns_are_not_channels_and_have_one_value_per_series():
     s = people()
     assert s.channels == ("x",) and s.static_names == ("age", "sex=f", "sex=m")
     np.testing.assert_array_equal(s.static, [[60, 1, 0], [70, 0, 1], [nan, 1, 0]])

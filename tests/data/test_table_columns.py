@@ -51,7 +51,7 @@ def test_categories_of_training_are_kept_and_others_are_missing_with_a_note():
     assert any("did not occur in training ('green'; 2 rows): treated as missing" in note for note in other.notes)
 
 
-def test_too_many_texts_are_no_category():
+def test_too_many_texts_are_not_categories():
     count = MOST_CATEGORIES + 1
     table = {"x": np.ones(count), "text": [f"t{i}" for i in range(count)]}
     with pytest.raises(ValueError, match="'text' has 1,001 different texts"):

@@ -124,7 +124,7 @@ def test_a_table_without_rows_is_an_error(table):
         from_long(table, id="id")
 
 
-def test_other_things_are_no_tables():
+def test_other_things_are_not_tables():
     with pytest.raises(TypeError, match="a table must be a frame of pandas or polars, a DuckDB relation"):
         from_long([1, 2, 3])
     with pytest.raises(ValueError, match="two columns have the same name: 'x'"):

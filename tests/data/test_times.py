@@ -173,7 +173,7 @@ def test_large_whole_numbers_lose_nothing():
         (["", "1"], "row 1 cannot be read: ''"),
     ],
 )
-def test_a_time_that_is_none_is_named_with_its_row(times, message):
+def test_an_invalid_time_is_named_with_its_row(times, message):
     with pytest.raises(ValueError, match=message):
         one(times)
 

@@ -106,7 +106,7 @@ def test_backtest_has_the_forecasts_of_one_process(lose_the_worker, tmp_path):
     assert len(list(tmp_path.glob("origin-*.json"))) == 2
 
 
-def test_a_fault_is_reported_and_the_others_go_on(cluster, tmp_path):
+def test_a_fault_is_reported_and_the_others_continue(cluster, tmp_path):
     cells = find_recipe("mmrnn/table3").cells("smoke")
     jobs = missing([cell for cell in cells if cell.model == "mmrnn"], Ledger(tmp_path))
     jobs[0].cell.config["training"]["learning_rate"] = -1.0

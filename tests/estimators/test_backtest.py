@@ -23,7 +23,7 @@ def found():
     return SequenceForecaster("gru", horizon=3, **SMALL).backtest(saws(), origins=4, refit=False)
 
 
-def test_what_came_are_the_steps_after_each_origin(found):
+def test_true_values_are_the_steps_after_each_origin(found):
     X = saws()
     assert found.true.shape == (4, 3, 3, 1)
     for number in range(4):

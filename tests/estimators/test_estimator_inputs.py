@@ -15,7 +15,7 @@ from chronode.estimators import SequenceClassifier, SequenceForecaster
 fitted = pytest.fixture(scope="module")(fitted_classifier)
 
 
-def test_all_kinds_of_input_give_the_same_model_and_answers():
+def test_all_kinds_of_input_give_the_same_model_and_predictions():
     X, y = waves()
     times = uneven_times()
     frame = long_frame(X, y, times)
@@ -150,6 +150,6 @@ def test_what_is_done_to_the_data_is_a_warning():
     np.testing.assert_allclose(found, forwards.predict_proba(X[:, :, ::-1].copy(), times=times), atol=1e-6)
 
 
-def test_a_constant_series_to_predict_is_no_warning(fitted, recwarn):
+def test_a_constant_series_to_predict_gives_no_warning(fitted, recwarn):
     fitted.predict(np.ones((1, 2, 4)))
     assert not recwarn.list

@@ -43,7 +43,7 @@ def test_two_branches_merge_by_taking_the_lines_of_both(tmp_path):
     assert [e.seed for e in Ledger(tmp_path).entries()] == [0, 1, 2]
 
 
-def test_half_a_line_is_no_run_and_is_replaced(tmp_path):
+def test_half_a_line_is_not_a_run_and_is_replaced(tmp_path):
     ledger = Ledger(tmp_path)
     ledger.append(entry(0))
     path = tmp_path / "mmrnn-table3.jsonl"

@@ -80,7 +80,7 @@ def test_a_killed_worker_loses_its_run_only(tmp_path):
     assert [entry.model for entry in ledger.entries()] == [other.cell.model]
 
 
-def test_a_fault_of_one_run_is_reported_and_the_others_go_on(tmp_path):
+def test_a_fault_of_one_run_is_reported_and_the_others_continue(tmp_path):
     ledger = Ledger(tmp_path)
     good, bad = _jobs(ledger, "mmrnn", "lstm-dt")
     bad.cell.config["training"]["learning_rate"] = -1.0

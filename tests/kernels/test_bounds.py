@@ -66,7 +66,7 @@ def survivors(name):
                 yield kernel, place, "array" if isinstance(other, torch.Tensor) and len(other) else "choice"
 
 
-def test_every_spoilt_argument_is_refused():
+def test_every_invalid_argument_is_refused():
     code = """
 from test_bounds import CASES, survivors
 for name in CASES:

@@ -115,7 +115,7 @@ def test_an_own_method_takes_effect(name, method, how, monkeypatch):
 
 
 @every_kernel
-def test_what_is_no_step_leaves_the_kernel(name):
+def test_changes_outside_the_step_keep_the_kernel(name):
     base = type(make(name).cells[0])
 
     class Own(base):

@@ -88,7 +88,7 @@ def test_max_gap_is_checked_and_saved_with_the_weights():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_what_is_no_divergence_is_not_reported(dtype):
+def test_other_results_than_divergence_are_not_reported(dtype):
     """Large inputs, a clock that has run for long, bounded outputs after an infinite-looking time."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -78,7 +78,7 @@ def test_only_cells_can_be_registered():
     assert "mine" not in chronode.models()
 
 
-def test_how_time_is_used_must_be_said():
+def test_how_time_is_used_must_be_given():
     with pytest.raises(ValueError, match="time='natural' is not supported; choose one of 'native', 'feature', 'none'"):
         chronode.register("mine", paper="mine", time="natural")
 

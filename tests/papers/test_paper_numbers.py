@@ -62,7 +62,7 @@ def test_metrics_are_those_of_the_tasks():
             assert figure.metric == tasks()[figure.task].metric, figure
 
 
-def test_a_cell_stands_once():
+def test_a_cell_occurs_once():
     cells = Counter((f.paper, f.table, f.column, f.label, f.hidden, f.variant) for f in numbers())
     assert {cell: count for cell, count in cells.items() if count > 1} == {}
 

@@ -44,7 +44,7 @@ def test_charts_are_well_formed_and_show_their_names(names, seed):
 
 
 @given(TEXT)
-def test_text_is_escaped_wherever_it_stands(text):
+def test_text_is_escaped_everywhere(text):
     made = pages.page(
         text,
         pages.cards({text: text}),

@@ -150,7 +150,7 @@ def test_packed_models_stream_too(home, tmp_path):
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cuts=st.lists(st.integers(1, 12), min_size=1, max_size=12), seed=st.integers(0, 99))
-def test_any_micro_batches_give_the_same_answers(home, trained, cuts, seed):
+def test_any_micro_batches_give_the_same_predictions(home, trained, cuts, seed):
     """Rows of an id keep their order; everything else is at random."""
     rows = events(home / "new.csv")
     order = np.random.default_rng(seed).permutation([row["patient"] for row in rows])

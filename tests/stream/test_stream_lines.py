@@ -94,7 +94,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("line", list(WRONG), ids=range(len(WRONG)))
-def test_a_malformed_line_is_answered_and_the_stream_goes_on(home, trained, line):
+def test_a_malformed_line_is_reported_and_the_stream_continues(home, trained, line):
     lines = as_lines(events(home / "new.csv"))[:20]
     clean, _ = answered(Stream(trained), lines)
     text, errors = answered(Stream(trained), [*lines[:11], line, "", *lines[11:]])

@@ -88,7 +88,7 @@ def test_a_wrong_segment_is_named(files, change, message):
         dsa.read(folder)
 
 
-def test_what_is_no_data_set(tmp_path):
+def test_what_is_not_a_data_set(tmp_path):
     with pytest.raises(ValueError, match="data not found"):
         dsa.read(tmp_path)
     (tmp_path / "data" / "a20" / "p1").mkdir(parents=True)

@@ -125,7 +125,7 @@ def test_errors_are_in_beats_a_minute(recordings):
     assert scores.compute()["rmse"] == pytest.approx(2, rel=1e-4)
 
 
-def test_paper_parts_overlap_as_said(recordings):
+def test_paper_parts_overlap_as_documented(recordings):
     parts = find_task("bidmc-hr").load("paper")
     assert set(parts.test.groups) & set(parts.train.groups)
     assert sorted([*parts.train.ids, *parts.valid.ids, *parts.test.ids]) == sorted(

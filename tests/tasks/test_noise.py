@@ -82,7 +82,7 @@ def test_other_ids_get_other_noise_unless_it_is_shared():
     assert noise([9], shared=True, file=TEST_FILE)[0].equal(shared[0])
 
 
-def test_sizes_that_are_no_multiple_of_four_are_filled():
+def test_sizes_that_are_not_multiples_of_four_are_filled():
     x = noise([0], width=3, length=29)
     assert x.shape == (1, 1, 3)
     assert x.isfinite().all()

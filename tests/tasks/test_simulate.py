@@ -49,7 +49,7 @@ def test_a_build_holds_policies_and_roll_outs_and_no_drafts(built):
     assert json.loads((built / "build.json").read_text())["steps"] == 512
 
 
-def test_a_build_that_was_stopped_goes_on_to_the_same_files(built, tmp_path, monkeypatch):
+def test_a_build_that_was_stopped_resumes_to_the_same_files(built, tmp_path, monkeypatch):
     class Stopped(Exception):
         pass
 

@@ -92,7 +92,7 @@ def _truth(run):
         return [row["true_parity"] for row in csv.DictReader(file)]
 
 
-def test_what_is_finished_is_kept_and_only_what_lacks_is_trained(tmp_path):
+def test_what_is_finished_is_kept_and_only_missing_runs_are_trained(tmp_path):
     started = []
     first = results(plan(asked(), ["gru"], 1, tmp_path), on_start=started.append)
     more = results(plan(asked(threads=1), ["gru", "rnn"], 2, tmp_path), on_start=started.append)
@@ -104,7 +104,7 @@ def test_what_is_finished_is_kept_and_only_what_lacks_is_trained(tmp_path):
     assert len(started) == 5
 
 
-def test_an_interrupted_comparison_goes_on_to_the_same_scores(tmp_path):
+def test_an_interrupted_comparison_resumes_to_the_same_scores(tmp_path):
     def stop(planned, event):
         if isinstance(event, EpochDone) and event.epoch.number == 1:
             raise KeyboardInterrupt
@@ -119,7 +119,7 @@ def test_an_interrupted_comparison_goes_on_to_the_same_scores(tmp_path):
     assert [one.test for one in found] == [one.test for one in whole]
 
 
-def test_a_model_that_fails_is_reported_and_the_others_go_on(tmp_path):
+def test_a_model_that_fails_is_reported_and_the_others_continue(tmp_path):
     entries = plan(asked(NOT_FINITE), ["unicornn", "gru"], 1, tmp_path)
     failed, fine = results(entries)
     assert "not finite" in failed.fault

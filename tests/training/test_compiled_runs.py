@@ -63,7 +63,7 @@ def test_a_resumed_run_keeps_the_decision_and_its_bits(plan, tmp_path):
     assert all(cell.runs_compiled for cell in compiler.cells_of(resumed.model))
 
 
-def test_a_run_begun_without_compiling_goes_on_without(plan, tmp_path):
+def test_a_run_begun_without_compiling_continues_without(plan, tmp_path):
     plan.answer = False
     train(1, store=Store(tmp_path))
     plan.answer = True

@@ -184,7 +184,7 @@ def test_a_model_put_together_by_hand_is_trained_in_place():
     assert not torch.equal(weights(model), before)
 
 
-def test_class_weights_move_the_answers():
+def test_class_weights_move_the_predictions():
     rng = np.random.default_rng(0)
     values = rng.normal(size=(200, 3, 1))
     data = from_numpy(values, order="NTD", target=(rng.random(200) < 0.15).astype(int))

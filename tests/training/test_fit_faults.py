@@ -67,7 +67,7 @@ def test_the_best_weights_before_an_explosion_are_kept():
     assert best.best_epoch <= 2 and best.evaluate(data)["loss"] == pytest.approx(best.best.valid_loss)
 
 
-def test_hard_data_are_no_explosion():
+def test_hard_data_are_not_an_explosion():
     """A target with one extreme value has a large loss from the start; a loss that falls may do so from any height."""
     data = regression()
     assert data.target is not None

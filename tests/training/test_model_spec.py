@@ -118,7 +118,7 @@ def test_pieces_with_a_carried_state_give_the_numbers_of_the_whole(name):
         torch.testing.assert_close(one, other)
 
 
-def test_a_saved_model_gives_the_same_answers_and_is_no_pickle(tmp_path):
+def test_a_saved_model_gives_the_same_predictions_and_is_not_a_pickle(tmp_path):
     data = bitstream(16, seed=0)
     spec = ModelSpec.for_data(data, "running-mean", hidden_size=4, rate=0.25)
     model = SequenceModel.build(spec).eval()

@@ -116,7 +116,7 @@ def test_the_last_state_has_the_same_tensors_not_only_the_best_weights():
     assert all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_a_run_that_fell_back_to_an_older_state_repeats_what_came_after():
+def test_a_run_that_fell_back_to_an_older_state_repeats_what_followed():
     data = bitstream(64, seed=0, longest=6)
     spec = ModelSpec.for_data(data, "mmrnn", hidden_size=4)
     settings = Settings(epochs=2, batch_size=8)
@@ -127,7 +127,7 @@ def test_a_run_that_fell_back_to_an_older_state_repeats_what_came_after():
     assert equal(whole, fit(data, spec, settings, store=store, resume=True))
 
 
-def test_a_finished_run_is_not_trained_again_unless_it_may_go_on_longer():
+def test_a_finished_run_is_not_trained_again_unless_it_may_continue():
     data = bitstream(64, seed=0, longest=6)
     spec = ModelSpec.for_data(data, "mmrnn", hidden_size=4)
     store, events = Memory(), []

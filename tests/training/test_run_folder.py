@@ -60,7 +60,7 @@ def test_a_creation_that_was_cut_short_can_be_made_again(run, tmp_path):
     assert Run.create(run.path, {"model": "ltc"}).config == {"model": "ltc"}
 
 
-def test_what_is_no_run_of_this_version_is_refused(run, tmp_path):
+def test_runs_of_other_versions_are_refused(run, tmp_path):
     with pytest.raises(ValueError, match="does not exist"):
         Run.open(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="is not a run folder"):
@@ -148,7 +148,7 @@ def test_run_folders_are_found_damaged_ones_too(tmp_path):
     assert run_folders(tmp_path / "nowhere") == []
 
 
-def test_a_command_that_is_no_list_of_words_is_refused(run):
+def test_a_command_that_is_not_a_list_of_words_is_refused(run):
     content = json.loads((run.path / "run.json").read_text())
     for wrong, field in [("chronode train", "command"), ([1], r"command\[0\]")]:
         (run.path / "run.json").write_text(json.dumps({**content, "command": wrong}))

@@ -66,7 +66,7 @@ def test_metrics_are_replaced_by_those_of_a_checkpoint(run):
     assert run.metrics() == []
 
 
-def test_a_spoilt_line_in_the_middle_is_named(run):
+def test_a_damaged_line_in_the_middle_is_named(run):
     (run.path / "metrics.jsonl").write_text('{"epoch": 1}\nhello\n{"epoch": 2}\n')
     with pytest.raises(ValueError, match=r"metrics.jsonl, line 2: this is not valid JSON"):
         run.metrics()

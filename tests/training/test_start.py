@@ -68,7 +68,7 @@ def test_the_network_learns_from_outputs_that_did_not_see_the_series(monkeypatch
     assert sorted(seen[0][:, 0].tolist()) == pytest.approx(sorted(held_out[:, 0].tolist()))
 
 
-def test_a_saved_model_gives_the_same_answers(tmp_path):
+def test_a_saved_model_gives_the_same_predictions(tmp_path):
     fitted, s = trained()
     fitted.model.save(tmp_path / "model")
     again = SequenceModel.load(tmp_path / "model")

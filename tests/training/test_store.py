@@ -86,7 +86,7 @@ def test_views_of_one_memory_and_parameters_are_stored_one_by_one(tmp_path):
     assert not back["weight"].requires_grad and torch.equal(back["weight"], weight.detach())
 
 
-def test_a_random_generator_goes_on_where_it_was(tmp_path):
+def test_a_random_generator_continues_where_it_was(tmp_path):
     rng = torch.Generator().manual_seed(3)
     torch.rand(5, generator=rng)
     store = Store(tmp_path)

@@ -56,7 +56,7 @@ def test_a_search_that_was_stopped_draws_what_it_would_have_drawn(tmp_path):
     assert search_in(tmp_path / "other", epochs=1, seed=1).run(1) == "trials"
 
 
-def test_ctrl_c_fails_the_trial_and_the_search_goes_on(tmp_path):
+def test_ctrl_c_fails_the_trial_and_the_search_continues(tmp_path):
     search = search_in(tmp_path, epochs=1)
     search.run(1)
 
@@ -107,7 +107,7 @@ def test_the_pruners_stop_a_trial_that_falls_behind(tmp_path, pruner):
     assert any(trial.state == "pruned" and trial.epochs < 4 for trial in search.trials()[6:])
 
 
-def test_a_loss_that_is_not_finite_is_reported_and_the_search_goes_on(tmp_path):
+def test_a_loss_that_is_not_finite_is_reported_and_the_search_continues(tmp_path):
     search = search_in(tmp_path, {"delta_t": OneOf((1e30,))}, epochs=1)
     search.run(2)
     assert [trial.state for trial in search.trials()] == ["pruned", "pruned"]

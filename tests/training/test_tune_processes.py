@@ -63,7 +63,7 @@ def test_two_processes_share_a_search(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_a_process_that_was_stopped_or_killed_leaves_a_search_that_goes_on(tmp_path, how):
+def test_a_process_that_was_stopped_or_killed_leaves_a_search_that_resumes(tmp_path, how):
     worker = start(tmp_path, 3, epochs=500)
     go(worker)
     assert worker.stdout.readline() == "event\n"

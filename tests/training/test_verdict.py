@@ -107,7 +107,7 @@ def test_windows_have_the_values_that_follow_them():
         np.testing.assert_allclose(future, series[row][end : end + 3, 1], rtol=1e-6)
 
 
-def test_future_dates_go_on_by_whole_months():
+def test_future_dates_continue_by_whole_months():
     months = np.arange("2020-11", "2021-03", dtype="M8[M]").astype("M8[D]")
     s = from_list([np.arange(4.0)], times=[months])
     assert [str(text)[:10] for text in s.clock.written(future_times(s, 2)[0])] == ["2021-03-01", "2021-04-01"]
