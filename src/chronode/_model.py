@@ -99,7 +99,9 @@ class SequenceModel(nn.Module):
         settings = {"missing": spec.missing, "outputs": outputs, **spec.settings}
         layer = create(spec.model, features, spec.hidden_size, spec.num_layers, **settings)
         start = None if spec.start is None else LinearStart(spec.start, spec.num_outputs)
-        relative = None if spec.relative is None else Relative(spec.relative)
+        relative = None
+        if spec.relative is not None:
+            relative = Relative(spec.relative, spec.known, spec.num_outputs // len(spec.relative))
         model = cls(layer, spec.num_outputs, embedding, start=start, relative=relative, static=spec.static)
         if spec.head_init == "normal":
             nn.init.kaiming_normal_(model.head.weight)
@@ -120,7 +122,7 @@ class SequenceModel(nn.Module):
         """
         if self.relative is None:
             return self._from(x, started, **times)
-        view = self.relative.view(x, times.get("lengths"), times.get("observed"))
+        view = self.relative.view(x, times.get("lengths"), times.get("observed"), times.get("static"))
         return self.relative.back(self._from(view.x, started, **times), view)
 
     def unit(self, x: Tensor, **times: Tensor | None) -> Tensor | None:

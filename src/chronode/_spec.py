@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ._checks import flag, number, one_of, whole
 from ._limits import LAYERS
 from ._schema import parse
+from .data._future import known_channels
 from .nn._registry import find_model
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class ModelSpec:
             0 at first. None for a network alone.
         relative: For a model that forecasts from windows: the indices of the channels that it continues, seen relative
             to the level and scale of each window.
+        known: With `relative`, the indices of the channels whose values are known over the horizon; the last static
+            values of a window are these values.
         static: Number of static values of a series, which modulate the output of the layer and enter the head.
         settings: Settings of the layer (dropout, bidirectional, residual, memory) and of the model.
 
@@ -64,6 +67,7 @@ class ModelSpec:
     start: dict[str, Any] | None = None
     relative: tuple[int, ...] | None = None
     static: int = 0
+    known: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         find_model(self.model)
@@ -129,6 +133,8 @@ class ModelSpec:
             "static": data.num_static,
             "symbols": None if data.base_values.dtype.kind == "f" else count_symbols(data),
         }
+        if own.get("relative") is not None:
+            fields["known"] = known_channels(data)
         settings |= own.pop("settings", {})
         return cls(model, hidden_size=hidden_size, num_layers=num_layers, **{**fields, **own}, settings=settings)
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ..data import Batch, Sequences
+from ..data._future import known_channels
 from ..data._split import folds_of
 from ._continuations import Map, Member, average, choose
 from ._families import Family, families, joint_family
@@ -110,8 +111,10 @@ def choose_maps(train: Sequences, valid: Sequences, relative: Sequence[int], see
     """
     gap, steps = train.median_gap() or 1.0, int(train.lengths.max())
     description = {"kind": "values", "channels": train.num_channels, "steps": steps, "gap": gap}
-    view = Relative(relative)
+    assert train.target is not None
+    view = Relative(relative, known_channels(train), train.target.values.shape[1] // len(relative))
     batch = train.batch(slice(0, None, max(1, len(train) // 5_000)))
+    view.fit_effects(batch)
     view.fit(batch.x, batch.lengths, batch.observed)
     parts = [train] if valid is train or not len(valid) else [train, valid]
     rows = [rows_of(part, description, view) for part in parts]
@@ -198,7 +201,7 @@ def rows_of(s: Sequences, description: dict[str, Any], relative: Relative) -> Ro
     xs, ys = [], []
     for first in range(0, len(s), 512):
         batch: Batch = s.batch(slice(first, first + 512))
-        view = relative.view(batch.x, batch.lengths, batch.observed)
+        view = relative.view(batch.x, batch.lengths, batch.observed, batch.static)
         assert batch.target is not None
         xs.append(features(view.x, **batch.times).nan_to_num(nan=0.0))
         target = relative.there(batch.target.double(), view)

@@ -8,24 +8,36 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ..data import Batch
+
+_PENALTY = 1e-3
+
 
 class View(NamedTuple):
-    """Windows relative to their own level and scale: `x (B, T, D)`, `level (B, C)` and `scale (B, C)`."""
+    """Windows relative to their own level and scale: `x (B, T, D)`, `level (B, C)` and `scale (B, C)`; `shift
+    (B, horizon * C)` is the effect of known inputs on what follows, None if there are none.
+    """
 
     x: Tensor
     level: Tensor
     scale: Tensor
+    shift: Tensor | None = None
 
 
 class Relative(nn.Module):
     """Transforms channels to `(x - level) / scale`, where the level is a window's last value and the scale its spread.
 
-    Trends, drifting levels and series of different scales then look alike to the model.
+    Trends, drifting levels and series of different scales then look alike to the model. The linear effect of inputs
+    that are known over the horizon is subtracted before, and added to the forecast.
 
     Args:
         channels: The channels to forecast, by number.
+        known: The channels whose values are known over the horizon.
+        horizon: Number of steps ahead, with `known`: the last `horizon * K` static values are those of these channels,
+            step by step.
 
     Attributes:
+        effects: `(K, C)` what a known input adds to each channel, set by `fit_effects`; only with `known`.
         floor: `(C,)` the smallest scale, set by `fit`: nearly constant windows would make errors look huge.
 
     Example:
@@ -37,19 +49,36 @@ class Relative(nn.Module):
         [[14.0, 16.0]]
     """
 
-    def __init__(self, channels: Sequence[int]):
+    def __init__(self, channels: Sequence[int], known: Sequence[int] = (), horizon: int = 0):
         super().__init__()
-        self.channels = list(channels)
+        self.channels, self.known, self.horizon = list(channels), list(known), horizon
+        if self.known:
+            self.register_buffer("effects", torch.zeros(len(self.known), len(self.channels), dtype=torch.float64))
         self.register_buffer("floor", torch.full((len(self.channels),), 1e-6))
 
-    def view(self, x: Tensor, lengths: Tensor | None = None, observed: Tensor | None = None) -> View:
+    def view(
+        self,
+        x: Tensor,
+        lengths: Tensor | None = None,
+        observed: Tensor | None = None,
+        static: Tensor | None = None,
+    ) -> View:
         """Returns windows `x (B, T, D)` relative to their own level; channels that are not forecast do not change."""
+        shift = None
+        if self.known:
+            effects = self.get_buffer("effects").to(x)
+            x = x.index_add(2, torch.tensor(self.channels, device=x.device), -(x[..., self.known] @ effects))
+            shift = None if static is None else (self._ahead(static).to(x) @ effects).flatten(1)
         valid = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
         if lengths is not None:
             valid = torch.arange(x.shape[1], device=x.device) < lengths.to(x.device)[:, None]
         seen = valid[..., None].expand_as(x) if observed is None else observed & valid[..., None]
         level, scale = self.measure(x, seen)
-        return View(self.seen_from(x, seen, level, scale), level, scale)
+        return View(self.seen_from(x, seen, level, scale), level, scale, shift)
+
+    def _ahead(self, static: Tensor) -> Tensor:
+        """Returns the known inputs `(B, horizon, K)` among static values; unknown ones count as their mean."""
+        return static[:, -self.horizon * len(self.known) :].reshape(len(static), self.horizon, -1).nan_to_num()
 
     # These three also run step by step, in exported models: their operations are those that the compiler has rules for.
 
@@ -82,11 +111,13 @@ class Relative(nn.Module):
 
     def back(self, output: Tensor, view: View) -> Tensor:
         """Converts outputs `(B, horizon * C)`, step by step, to the units of x."""
-        return self.at(output, view.level.to(output), view.scale.to(output))
+        found = self.at(output, view.level.to(output), view.scale.to(output))
+        return found if view.shift is None else found + view.shift.to(output)
 
     def there(self, target: Tensor, view: View) -> Tensor:
         """Converts targets `(B, horizon * C)` from the units of x to those of the model: the inverse of `back`."""
         ahead = target.shape[-1] // len(self.channels)
+        target = target if view.shift is None else target - view.shift.to(target)
         return (target - view.level.to(target).repeat(1, ahead)) / view.scale.to(target).repeat(1, ahead)
 
     def fit(self, x: Tensor, lengths: Tensor | None = None, observed: Tensor | None = None) -> None:
@@ -95,3 +126,26 @@ class Relative(nn.Module):
         scale = scale[:: max(1, len(scale) // 10_000)].double()
         tenth, median = torch.quantile(scale, torch.tensor([0.1, 0.5], dtype=torch.float64), dim=0)
         self.get_buffer("floor").copy_(torch.maximum(tenth / 3, median / 20).clamp(min=1e-6))
+
+    def fit_effects(self, batch: Batch) -> None:
+        """Sets the effects of known inputs, by ridge regression of how far values move on how far these inputs move.
+
+        Both are differences from the last step of a window, and their means at each step ahead are subtracted, so that
+        trends and seasons are not ascribed to the known inputs.
+        """
+        if not self.known:
+            return
+        assert batch.target is not None and batch.static is not None
+        self.get_buffer("effects").zero_()
+        view = self.view(batch.x, batch.lengths, batch.observed)
+        last = batch.x[torch.arange(len(batch.x)), batch.lengths - 1][:, self.known].double()
+        moved = self._ahead(batch.static).double() - last[:, None]
+        target = batch.target.double().reshape(len(moved), self.horizon, -1) - view.level.double()[:, None]
+        moved = (moved - moved.mean(0)).flatten(0, 1)
+        target = (target - target.nanmean(0)).flatten(0, 1)
+        for place in range(target.shape[1]):
+            known = ~target[:, place].isnan()
+            inputs = moved[known]
+            squares = inputs.T @ inputs
+            squares += _PENALTY * squares.diagonal().mean().clamp(min=1e-12) * torch.eye(len(squares)).to(squares)
+            self.get_buffer("effects")[:, place] = torch.linalg.solve(squares, inputs.T @ target[known, place])

@@ -260,7 +260,7 @@ def outputs_of(start: LinearStart, s: Sequences, relative: Relative | None = Non
     found = []
     for batch, _ in _batches(s):
         if relative is not None:
-            view = relative.view(batch.x, batch.lengths, batch.observed)
+            view = relative.view(batch.x, batch.lengths, batch.observed, batch.static)
             found.append(relative.back(start(view.x, **batch.inputs), view))
         else:
             out = start(batch.x, **batch.inputs)
@@ -277,7 +277,7 @@ def _seen(batch: Batch, relative: Relative | None) -> tuple[Tensor, Tensor | Non
     """Returns the values and targets of a batch as a linear model sees them."""
     if relative is None:
         return batch.x, batch.target
-    view = relative.view(batch.x, batch.lengths, batch.observed)
+    view = relative.view(batch.x, batch.lengths, batch.observed, batch.static)
     return view.x, None if batch.target is None else relative.there(batch.target, view)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import whole
+from ._future import filled_future
 from ._names import counted, known_column
 from ._sequences import Sequences
 from ._target import Target
@@ -67,6 +68,7 @@ def forecast_windows(
     own = replace(s, target=None)[parent]
     ids = [f"{name}[{low}:{high}]" for name, low, high in zip(own.ids, start.tolist(), end.tolist(), strict=True)]
     lead = None if own.lead is None else np.where(start == 0, own.lead, 0.0)
+    static = None if own.static is None else filled_future(own.static, own.static_names, s, future)
     gone = len(s) - len(np.unique(parent))
     note = f"forecast: {counted(gone, 'series')} too short for {counted(horizon, 'step')} ahead left out."
     return replace(
@@ -75,6 +77,7 @@ def forecast_windows(
         lengths=end - start,
         ids=np.array(ids),
         lead=lead,
+        static=static,
         target=Target(values, False, None, names),
     ).with_notes(*([note] if gone and between is None else []))
 

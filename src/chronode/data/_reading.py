@@ -16,6 +16,7 @@ from .._schema import parse
 from ._columns import frame_names, is_frame
 from ._files import ReadOptions, read, read_frame
 from ._forecast_windows import forecast_windows, recent
+from ._future import calendar_names, check_future, with_calendar, with_future
 from ._names import listed, related
 from ._pipe import as_file
 from ._scaling import Scaler
@@ -51,6 +52,8 @@ class Reading:
         per_step: Whether there is a prediction at every step.
         scaler: Scaler of the values; None if they are not scaled.
         static: Names of the static values of training.
+        known: Columns whose values are known over the horizon.
+        calendar: Periods of the calendar that are inputs, such as "weekday".
 
     Example:
         >>> from chronode.data import from_long, options_like
@@ -76,6 +79,8 @@ class Reading:
     per_step: bool = False
     scaler: Scaler | None = None
     static: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+    calendar: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         parse(ReadOptions, self.options, "options")
@@ -132,12 +137,25 @@ class Reading:
             wanted = {"target": _one(self.target)} if labelled and self.target else {}
             place = "the frame" if is_frame(data) else str(data)
             notes = self._check_columns(data, place, self.target if labelled else ())
-            s = self.matching(self.series(data, **wanted), place, anyway=anyway)
+            s = self.matching(self.extended(self.series(data, **wanted)), place, anyway=anyway)
         return self.inputs(s, labelled=labelled).with_notes(*notes)
 
     def series(self, source: Any, **options: Any) -> Sequences:
         """Reads a file or a frame with the options of training and `options`, without checks and scaling."""
         return (read_frame if is_frame(source) else read)(source, **{**self.options, **options})
+
+    def extended(self, s: Sequences) -> Sequences:
+        """Returns series with the features of the calendar, and without the rows after the last value to forecast,
+        whose known inputs become static values.
+        """
+        if not self.known and not self.calendar:
+            return s
+        own = tuple(name for name in self.channels if name not in calendar_names(self.calendar))
+        if s.channels != self.channels:
+            if s.num_channels != len(own):
+                return s  # `matching` rejects them
+            s = with_calendar(replace(s, channels=own), self.calendar)
+        return with_future(s, self.horizon, self.forecast_channels, self.known, self.calendar)
 
     def matching(self, s: Sequences, place: str, *, anyway: bool = False) -> Sequences:
         """Returns series with the channels and the unit of time of training; rejects series that differ from it.
@@ -167,6 +185,8 @@ class Reading:
         if self.horizon and not self.per_step:
             # Of every step that enough steps follow, or of the end of each series.
             looked = {"horizon": self.horizon, "channels": self.forecast_channels, "window": self.window}
+            if not labelled:
+                check_future(s, self.horizon, self.known)
             s = forecast_windows(s, **looked) if labelled else recent(s, self.window)
         elif labelled and self.horizon:
             s = forecast(s, self.horizon, self.forecast_channels)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from .._documents import read_json
 from .._files import replacing
 from .._schema import parse
+from ._future import future_place
 from ._gaps import Gaps
 from ._names import known_column, listed
 from ._sequences import Sequences
@@ -126,6 +127,9 @@ class Scaler:
         goal = used.target if target and used.target is not None and used.target.classes is None else None
         goals = [] if goal is None else [_moments(column) for column in goal.values.T]
         fixed = [] if used.static is None else [_moments(column) for column in used.static.T]
+        for place, name in enumerate(train.static_names):  # known values of the future are scaled like their channel
+            channel, _ = future_place(name, train.channels)
+            fixed[place] = fixed[place] if channel is None else pairs[channel]
         gap = train.median_gap() if dt or gaps != "keep" else None
         return cls(
             channels=train.channels,
@@ -239,7 +243,11 @@ class Scaler:
             raise ValueError(f"the static values differ from training: {names}.")
         if s.static is None:
             return None
-        return ((s.static - np.asarray(self.static_mean)) / np.asarray(self.static_std)).astype(s.static.dtype)
+        own = np.array(s.static, dtype=np.float64)
+        for place, name in enumerate(self.static if self.shapes else ()):
+            channel, _ = future_place(name, self.channels)
+            own[:, place] = own[:, place] if channel is None else self.shapes[channel].apply(own[:, place])
+        return ((own - np.asarray(self.static_mean)) / np.asarray(self.static_std)).astype(s.static.dtype)
 
     def _check_logarithm(self, s: Sequences, channel: int) -> None:
         offset = self.shapes[channel].offset if self.shapes else None

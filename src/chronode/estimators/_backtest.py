@@ -22,6 +22,7 @@ from ..baselines import drift, find_season, last_value, seasonal_naive
 from ..baselines._naive import histories
 from ..baselines._start import outputs_of
 from ..data import Sequences
+from ..data._future import followed
 from ..data._names import counted
 from ..engine import Engine, carry_out
 from ..training import Event
@@ -145,7 +146,7 @@ class OriginJob:
         fitted = clone(self.forecaster).set_params(callbacks=callbacks).fit(_shortened(self.series, self.ends[0]))
         found: dict[str, list[Any]] = {}
         for end in self.ends:
-            past = _shortened(self.series, end)
+            past = followed(fitted.reading_.extended(_shortened(self.series, end)), fitted.horizon)
             found.setdefault(MODEL, []).append(fitted.predict(past).tolist())
             if fitted.model_.start is not None:
                 inputs = fitted.reading_.inputs(past.compact())

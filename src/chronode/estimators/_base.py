@@ -163,7 +163,7 @@ class SequenceEstimator(Displayed):
         """Converts series to the time unit of training; rejects series that differ from training."""
         count = len(self.reading_.channels)
         try:
-            return self.reading_.matching(s, "X", anyway=True)
+            return self.reading_.matching(self.reading_.extended(s), "X", anyway=True)
         except ValueError as error:
             if s.num_channels == count or not (s.lengths == count).all():
                 raise
@@ -176,14 +176,16 @@ class SequenceEstimator(Displayed):
     ) -> None:
         """Trains new weights on series with a target; `known` are additional attributes of the fitted estimator."""
         seed = self._seed()
-        missing = s.has_missing if self.missing is None else self.missing
         options = {**options_like(s), **roles}
-        reading = Reading.of(s, options=options, target=(), missing=missing, **self._forecast_fields(s))
+        reading = Reading.of(s, options=options, target=(), missing=True, **self._forecast_fields(s))
+        shapes = shaping(s, log=self.log or (), clip_values=self.clip_values, gaps=self.gaps)
+        s = reading.extended(s)
+        missing = s.has_missing if self.missing is None else self.missing
+        reading = replace(reading, channels=s.channels, static=s.static_names, missing=missing)
         train, valid = self._divide(s, reading, seed)
         settings, auto = self._training(self.epochs, seed, class_weights), self._is_auto(train, valid)
         if auto:
             settings = auto_settings(settings, self._free(), len(s))
-        shapes = shaping(s, log=self.log or (), clip_values=self.clip_values, gaps=self.gaps)
         scaler = self._fit_scaler(together(train, valid) if settings.refit else train, reading, **shapes)
         reading = replace(reading, scaler=scaler)
         chosen = Candidate(self._name() or USUAL_MODEL, self._network())

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import r2_score
 
-from .._checks import number, percents, whole
+from .._checks import flag, number, percents, whole
 from ..data import Reading, Scaler, Sequences, forecast_windows
-from ..data._names import known_column
+from ..data._future import calendar_periods, followed, forecast_channels, without_future
 from ..training import Event, predict
 from ..training._calibration import USUAL_INTERVALS, intervals_of
 from ..training._forecasting import default_window, forecast_parts, forecast_scaler
@@ -37,6 +37,9 @@ class SequenceForecaster(SequenceEstimator):
         model: As for `SequenceEstimator`, like all arguments that are not described here.
         horizon: Number of steps ahead.
         channels: Channels to forecast, by name or number; None: all channels.
+        known: Channels whose values are known over the horizon, by name: `predict` takes them from rows after the last
+            value to forecast.
+        calendar: Whether hour of the day, day of the week and day of the year are inputs; the times must be dates.
         window: Number of steps that a forecast looks back; None: a number that suits the horizon and the season.
         stride: Steps from one training window to the next; None: 1, or more for very long series.
         start: "linear", or "none" for the network alone.
@@ -69,6 +72,8 @@ class SequenceForecaster(SequenceEstimator):
         *,
         horizon: int = 1,
         channels: Sequence[str | int] | None = None,
+        known: Sequence[str] | None = None,
+        calendar: bool = False,
         window: int | None = None,
         stride: int | None = None,
         hidden_size: int = 64,
@@ -124,6 +129,8 @@ class SequenceForecaster(SequenceEstimator):
         )
         self.horizon = horizon
         self.channels = channels
+        self.known = known
+        self.calendar = calendar
         self.window = window
         self.stride = stride
         self.intervals = intervals
@@ -266,7 +273,8 @@ class SequenceForecaster(SequenceEstimator):
             progress: Object with `begin(label)`, `event(label, event)` and `end(label, line)`, which are called as runs
                 begin, train (with events of `chronode.training`) and end.
         """
-        s = replace(self._new_reader().series(X, times=times, id=id, time=time), target=None).compact()
+        s = replace(self._new_reader().series(X, times=times, id=id, time=time), target=None)
+        s = without_future(s, self._chosen(s)).compact() if self.known else s.compact()
         settings = {"origins": origins, "stride": stride, "refit": refit, "season": season, "engine": engine}
         place = None if folder is None else Path(folder)
         return backtest(self, s, self._chosen(s), **settings, folder=place, progress=progress)
@@ -287,7 +295,8 @@ class SequenceForecaster(SequenceEstimator):
         sizes = {"horizon": horizon, "window": whole("window", suits, at_least=1)}
         if self.stride is not None:
             sizes["stride"] = whole("stride", self.stride, at_least=1)
-        return {**sizes, "forecast_channels": names}
+        periods = calendar_periods(s) if flag("calendar", self.calendar) else ()
+        return {**sizes, "forecast_channels": names, "known": tuple(self.known or ()), "calendar": periods}
 
     def _divide(self, s: Sequences, reading: Reading, seed: int) -> tuple[Sequences, Sequences]:
         """Windows to learn from and to choose by; of fewer than two groups, those that come later."""
@@ -313,19 +322,19 @@ class SequenceForecaster(SequenceEstimator):
             )
         rows = (s.starts + s.lengths)[:, None] - np.arange(self.horizon, 0, -1)
         held = s.base_values[rows][..., self.reading_.relative]
-        return replace(s, lengths=s.lengths - self.horizon), held.astype(np.float64)
+        return followed(replace(s, lengths=s.lengths - self.horizon), self.horizon), held.astype(np.float64)
 
     def _chosen(self, s: Sequences) -> tuple[str, ...]:
         """Returns the names of the channels to forecast."""
         if self.channels is None:
-            return s.channels
+            return forecast_channels(s, (), self.known or ())
         for channel in self.channels:
             if isinstance(channel, int) and not -s.num_channels <= channel < s.num_channels:
                 raise ValueError(
                     f"channels contains {channel}, but the series have {s.num_channels} channels, counted from 0."
                 )
         names = [s.channels[c] if isinstance(c, int) else c for c in self.channels]
-        return tuple(known_column(name, s.channels, "channels") for name in names)
+        return forecast_channels(s, names, self.known or ())
 
     def _num_outputs(self) -> int:
         return self.horizon * len(self.channels_)

@@ -48,6 +48,7 @@ def facts_of(trained: Trained, estimator: str) -> dict[str, Any]:
     }
     if reading.horizon:
         names = {"horizon": reading.horizon, "channels": reading.forecast_channels, "window": reading.window}
+        names |= {"known": reading.known or None, "calendar": bool(reading.calendar)}
         levels = {"intervals": trained.config.data.intervals} if trained.config.data.intervals else {}
         return facts | {"arguments": {**arguments, **names, **levels}}
     if objective.classes is None:

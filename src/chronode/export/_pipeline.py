@@ -117,8 +117,8 @@ def _float32(model: SequenceModel) -> SequenceModel:
     layer = model.layer
     if model.modulation is not None:
         raise ValueError(
-            "a model with static values cannot be exported yet. Train without --static (in Python: the argument "
-            "static); the columns are then channels with the same value at every step."
+            "a model with static values, or known values of the future, cannot be exported yet. Train without "
+            "--static, --known and --calendar (in Python: the same names); static columns are then channels."
         )
     if layer.bidirectional:
         raise ValueError(

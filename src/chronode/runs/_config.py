@@ -56,6 +56,10 @@ class DataConfig:
         forecast: Number of next steps to forecast instead of a target; 0 for a target. A forecast is learned
             from overlapping windows; with --per-step, at every step of whole series.
         channels: Channels to forecast; all by default.
+        known: For forecasts, columns whose future values are known, such as price or holiday. `predict` reads them from
+            rows after the last value to forecast.
+        calendar: For forecasts, whether hour of the day, day of the week and day of the year are inputs, as sines and
+            cosines; those that the dates resolve and cover twice.
         intervals: Levels of the prediction intervals of a forecast, in percent; `chronode predict` writes them.
         window: Number of steps of the windows that series are cut into; 0 for whole series, and for forecasts a number
             that suits the horizon and the season.
@@ -109,6 +113,8 @@ class DataConfig:
     comment: str | None = option(None, "Data", "%")
     forecast: int = option(0, "Target", 28)
     channels: tuple[str, ...] = option((), "Target", "units")
+    known: tuple[str, ...] = option((), "Target", "price,holiday")
+    calendar: bool = option(False, "Target", "--calendar")
     intervals: tuple[float, ...] = option((), "Target", "80,95")
     window: int = option(0, "Data", 200)
     stride: int = option(0, "Data", 100)
@@ -129,17 +135,18 @@ class DataConfig:
         one_of("split_by", self.split_by, ("auto", "group", "time"))
         one_of("clip_values", self.clip_values, CLIP)
         one_of("gaps", self.gaps, GAPS)
-        for name in ("scale", "scale_time"):
+        for name in ("scale", "scale_time", "calendar"):
             flag(name, getattr(self, name))
         if len(self.split) != 3:
             raise ValueError(f"split needs three shares (training, validation, test), got {list(self.split)}.")
         if self.forecast and self.target:
             raise ValueError("forecast=... predicts the next values of channels: omit it or target=...")
-        for name in ("channels", "intervals"):
+        for name in ("channels", "known", "calendar", "intervals"):
             if getattr(self, name) and not self.forecast:
                 raise ValueError(f"{name}=... needs forecast=1 (or more steps).")
-        if self.intervals and self.per_step:
-            raise ValueError("intervals=... needs a forecast from windows: omit per_step.")
+        for name in ("intervals", "known", "calendar"):
+            if getattr(self, name) and self.per_step:
+                raise ValueError(f"{name}=... needs a forecast from windows: omit per_step.")
         object.__setattr__(self, "intervals", percents("intervals", self.intervals))
         if self.stride and not self.window and not self.forecast:
             raise ValueError("stride=... needs window=...")

@@ -15,8 +15,9 @@ from .._checks import near
 from .._documents import read_json
 from .._schema import parse
 from ..data import Facts, Reading, Scaler, Sequences, forecast, split_by_time, windows
+from ..data._future import calendar_periods, forecast_channels, with_calendar, with_future
 from ..data._gaps import note_on_gaps
-from ..data._names import counted, known_columns
+from ..data._names import counted
 from ..data._shaping import shaping
 from ..data._split import split_for_training
 from ..data.sets._copies import hash_of
@@ -210,33 +211,41 @@ def _from_file(config: Config) -> Prepared:
         raise ValueError("a target is missing: pass --target COLUMN, or --forecast STEPS to predict the next values.")
     series = read_source(data)
     notes = list(series.notes)
-    known = series if data.forecast else series.labelled()
-    if gone := len(series) - len(known):
+    used = series if data.forecast else series.labelled()
+    if gone := len(series) - len(used):
         notes.append(f"{counted(gone, 'series')} without target: not used in training.")
-    if not len(known):
+    if not len(used):
         raise ValueError(f"{data.source}: no series has a target: there is nothing to learn from.")
-    shapes = shaping(known, log=data.log, clip_values=data.clip_values, gaps=data.gaps)
-    notes += note_on_gaps(known, data.gaps)
+    shapes = shaping(used, log=data.log, clip_values=data.clip_values, gaps=data.gaps)
+    notes += note_on_gaps(used, data.gaps)
+    periods = calendar_periods(used) if data.calendar else ()
+    if data.known or periods:
+        data = replace(data, channels=_channels(used, data))
+        used = with_future(with_calendar(used, periods), data.forecast, data.channels, data.known, periods)
     fit_scaler: Callable[..., Scaler] = Scaler.fit
     if data.forecast and (data.log or not data.per_step):
-        fit_scaler = partial(forecast_scaler, channels=_channels(known, data))
+        fit_scaler = partial(forecast_scaler, channels=_channels(used, data))
     if data.forecast and not data.per_step:
-        data = replace(data, window=data.window or default_window(known, data.forecast, _channels(known, data)))
-        raw, divided = _forecast_parts(known, data, config.training.seed)
+        data = replace(data, window=data.window or default_window(used, data.forecast, _channels(used, data)))
+        raw, divided = _forecast_parts(used, data, config.training.seed)
     else:
-        raw, divided = _divided(known, data, config.training.seed)
+        raw, divided = _divided(used, data, config.training.seed)
         raw = [_cut(part, data) for part in raw]
     notes += [note for part in raw for note in part.notes]
     fitted_on = together(*raw[:2]) if _refits(config, raw) else raw[0]
     scaler = _scaler(fit_scaler, fitted_on, data, shapes)
     notes += () if scaler is None else scaler.notes()
     train, valid, test = raw if scaler is None else [scaler.transform(part) for part in raw]
-    missing = config.model.missing if config.model.missing is not None else series.has_missing
+    missing = config.model.missing
+    if missing is None:
+        missing = (used if data.forecast else series).has_missing
     per_step = train.target is not None and train.target.per_step
+    reading = reading_of(data, series, missing=missing, per_step=per_step)
+    extended = {"channels": used.channels, "static": used.static_names, "known": data.known, "calendar": periods}
     return Prepared(
         parts=Parts(train, valid, test, scaler),
         objective=Objective.for_data(train, scaler=scaler),
-        reading=reading_of(data, series, missing=missing, per_step=per_step, scaler=scaler),
+        reading=replace(reading, scaler=scaler, **extended),
         source=source_of(data.source),
         facts=series.describe(),
         divided=divided,
@@ -276,8 +285,8 @@ def _by_time(series: Sequences, data: DataConfig) -> bool:
 
 
 def _channels(series: Sequences, data: DataConfig) -> tuple[str, ...]:
-    """Channels to forecast."""
-    return tuple(known_columns(data.channels, series.channels, "channels")) or series.channels
+    """Channels to forecast: those asked for, or all whose future is not known."""
+    return forecast_channels(series, data.channels, data.known)
 
 
 def _forecast_parts(series: Sequences, data: DataConfig, seed: int) -> tuple[list[Sequences], str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..data import Reading, Scaler, Sequences, options_like, read
+from ..data import Reading, Sequences, options_like, read
 from ..data._table_files import suffix_of
 from ._config import DataConfig
 
@@ -35,7 +35,7 @@ def read_source(config: DataConfig) -> Sequences:
     return read(config.source, **_asked(config), target=target)
 
 
-def reading_of(config: DataConfig, s: Sequences, *, missing: bool, per_step: bool, scaler: Scaler | None) -> Reading:
+def reading_of(config: DataConfig, s: Sequences, *, missing: bool, per_step: bool) -> Reading:
     """Returns how to read files like that of the config, which `read_source` read as `s`."""
     return Reading.of(
         s,
@@ -47,7 +47,6 @@ def reading_of(config: DataConfig, s: Sequences, *, missing: bool, per_step: boo
         window=config.window,
         stride=config.stride,
         per_step=per_step,
-        scaler=scaler,
     )
 
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from .._files import replacing
 from ..data import UNKNOWN, Sequences
-from ..training._forecasting import forecast_at, future_times
+from ..data._future_times import future_times
+from ..training._forecasting import forecast_at
 from ..training._predict import Predictions
 
 Columns = dict[str, list[Any]]

@@ -117,8 +117,8 @@ def follow(trained: Trained) -> tuple[Reading, Followed]:
         raise ValueError("the model makes one prediction per window: train without --window to stream.")
     if reading.static:
         raise ValueError(
-            "the model has static values, which a stream does not have: train without --static; the columns are then "
-            "channels with the same value at every step."
+            "the model has inputs that a stream does not have: static values, or known values of the future. Train "
+            "without --static, --known and --calendar; static columns are then channels."
         )
     if {"channel", "row_per_series"} & reading.options.keys():
         raise ValueError("the model was trained on a file that does not have one row per time, as a stream does.")

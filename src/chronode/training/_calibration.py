@@ -39,7 +39,7 @@ def calibrate(model: SequenceModel, parts: Parts, held_out: Tensor | None = None
     if held_out is not None and len(parts.valid) < _ENOUGH:
         batch = parts.train.batch()
         assert batch.target is not None
-        view = model.relative.view(batch.x, batch.lengths, batch.observed)
+        view = model.relative.view(batch.x, batch.lengths, batch.observed, batch.static)
         residuals.append(held_out.double() - model.relative.there(batch.target, view).double())
     model.margins.fit(torch.cat(residuals))
 

@@ -1,0 +1,203 @@
+"""Inputs that are known over the horizon of a forecast: columns of the file, and features of the calendar."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._future_times import future_times, instants
+from ._names import counted, known_columns, listed
+from ._sequences import Sequences
+
+_DAY = 86400.0
+_PERIODS = {"hour": _DAY, "weekday": 7 * _DAY, "yearday": 365.25 * _DAY}
+_CYCLES = 2  # of a period must be seen, so that it is not confused with a trend
+
+
+def future_names(known: Sequence[str], horizon: int) -> tuple[str, ...]:
+    """Returns the names of the static values of a window that hold known inputs: "price+1", "price+2", ...
+
+    Example:
+        >>> future_names(["price", "holiday"], 2)
+        ('price+1', 'holiday+1', 'price+2', 'holiday+2')
+    """
+    return tuple(f"{name}+{ahead}" for ahead in range(1, horizon + 1) for name in known)
+
+
+def forecast_channels(s: Sequences, channels: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Returns the channels to forecast: those asked for, or all whose future is not known.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> forecast_channels(from_list([[[1.0, 5.0]]], channels=["units", "price"]), [], ["price"])
+        ('units',)
+    """
+    inputs = known_columns(known, s.channels, "known")
+    found = tuple(known_columns(channels, s.channels, "channels"))
+    found = found or tuple(name for name in s.channels if name not in inputs)
+    if both := set(found) & set(inputs):
+        raise ValueError(f"known contains {listed(sorted(both))}, which is to be forecast: name it in one of both.")
+    if not found:
+        raise ValueError("all channels are known: there is nothing left to forecast.")
+    return found
+
+
+def calendar_periods(s: Sequences) -> tuple[str, ...]:
+    """Returns the periods of the calendar that the steps of these series resolve, and of which they cover two.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> days = [np.datetime64("2024-01-01") + np.arange(60)]
+        >>> calendar_periods(from_list([np.zeros(60)], times=days))
+        ('weekday',)
+    """
+    gap = s.median_gap()
+    if not s.clock.dates or gap is None or s.base_times is None:
+        raise ValueError(
+            "calendar needs dates, but the times are "
+            f"{'missing' if s.base_times is None else s.clock.unit_text()}: pass a column of dates, time=..., or omit "
+            "calendar."
+        )
+    used = s.times
+    span, step = float(np.ptp(used)) * s.clock.scale, gap * s.clock.scale
+    found = tuple(name for name, period in _PERIODS.items() if span >= _CYCLES * period and step <= period / 3)
+    if not found:
+        raise ValueError("calendar has no effect: the dates cover less than two days, weeks or years; omit calendar.")
+    return found
+
+
+def with_calendar(s: Sequences, periods: Sequence[str]) -> Sequences:
+    """Returns series with a sine and a cosine of each period as additional channels."""
+    if not periods:
+        return s
+    base = np.zeros(len(s.base_values)) if s.base_times is None else s.base_times
+    values = np.concatenate([s.base_values, _waves(s, base, periods).astype(s.base_values.dtype)], axis=1)
+    return replace(s, base_values=values, channels=(*s.channels, *calendar_names(periods)))
+
+
+def calendar_names(periods: Sequence[str]) -> tuple[str, ...]:
+    """Returns the names of the channels of `with_calendar`."""
+    return tuple(f"{name} {wave}" for name in periods for wave in ("sin", "cos"))
+
+
+def _waves(s: Sequences, times: NDArray[np.float64], periods: Sequence[str]) -> NDArray[np.float64]:
+    """Returns `(..., 2 P)` sines and cosines at these times."""
+    moments = instants(s.clock, times)
+    days = (moments - moments.astype("M8[D]")) / np.timedelta64(1, "D")
+    place = {
+        "hour": days,
+        "weekday": ((moments.astype("M8[D]").astype(np.int64) + 3) % 7 + days) / 7,  # 1970-01-01 was a Thursday
+        "yearday": (moments - moments.astype("M8[Y]")) / np.timedelta64(1, "D") / 365.25,
+    }
+    angles = [2 * np.pi * place[name] for name in periods]
+    return np.stack([wave(angle) for angle in angles for wave in (np.sin, np.cos)], axis=-1)
+
+
+def with_future(
+    s: Sequences, horizon: int, targets: Sequence[str], known: Sequence[str], periods: Sequence[str]
+) -> Sequences:
+    """Returns series that end with the last value to forecast; known inputs after it become static values.
+
+    Args:
+        s: Series with the channels of `with_calendar`, if there are periods. Rows after the last target hold known
+            inputs.
+        horizon: Number of steps ahead.
+        targets: Channels to forecast.
+        known: Columns whose future values are known; NaN where there is no row or no value.
+        periods: Periods of the calendar.
+    """
+    names = future_names([*known, *calendar_names(periods)], horizon)
+    if not names or set(names) <= set(s.static_names):
+        return s
+    short = without_future(s, targets)
+    later = s.lengths - short.lengths  # rows of the future
+    rows = (short.starts + short.lengths)[:, None] + np.arange(horizon)
+    inside = np.arange(horizon) < later[:, None]
+    rows = np.where(inside, rows, 0)
+    own = s.base_values[rows][..., [s.channels.index(name) for name in known]].astype(np.float64)
+    own[~inside] = np.nan
+    if periods:
+        times = future_times(short, horizon)
+        if s.base_times is not None:
+            times = np.where(inside, s.base_times[rows], times)
+        own = np.concatenate([own, _waves(s, times, periods)], axis=-1)
+    return _add_static(short, own.reshape(len(s), -1), names)
+
+
+def without_future(s: Sequences, targets: Sequence[str]) -> Sequences:
+    """Returns series that end with the last value of a channel to forecast.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> s = from_list([[[1.0, 5.0], [np.nan, 6.0]]], channels=["units", "price"])
+        >>> without_future(s, ["units"]).lengths.tolist()
+        [1]
+    """
+    at = [s.channels.index(name) for name in targets]
+    return replace(s, lengths=np.array([_known_steps(series.values[:, at]) for series in s]))
+
+
+def followed(s: Sequences, horizon: int) -> Sequences:
+    """Returns shortened series with known inputs from the rows that follow them in their base arrays."""
+    rows = (s.starts + s.lengths)[:, None] + np.arange(horizon)
+    return s if s.static is None else replace(s, static=filled_future(s.static, s.static_names, s, rows))
+
+
+def filled_future(static: NDArray[Any], names: Sequence[str], s: Sequences, rows: NDArray[np.int64]) -> NDArray[Any]:
+    """Returns static values `(N, S)` of windows whose known inputs are those of the base rows `(N, horizon)`."""
+    found = np.array(static)
+    for place, name in enumerate(names):
+        channel, ahead = future_place(name, s.channels)
+        if channel is not None and ahead <= rows.shape[1]:
+            found[:, place] = s.base_values[rows[:, ahead - 1], channel]
+    return found
+
+
+def future_place(name: str, channels: Sequence[str]) -> tuple[int | None, int]:
+    """Returns the channel whose known value a static value holds, and how many steps ahead; (None, 0) for others."""
+    channel, plus, ahead = name.rpartition("+")
+    return (channels.index(channel), int(ahead)) if plus and ahead.isdigit() and channel in channels else (None, 0)
+
+
+def known_channels(s: Sequences) -> tuple[int, ...]:
+    """Returns the channels whose values over the horizon are among the static values of windows."""
+    places = [future_place(name, s.channels) for name in s.static_names]
+    return tuple(channel for channel, ahead in places if channel is not None and ahead == 1)
+
+
+def check_future(s: Sequences, horizon: int, known: Sequence[str]) -> None:
+    """Rejects series to forecast from whose known inputs are not given for the whole horizon."""
+    names = future_names(known, horizon)
+    if not names:
+        return
+    assert s.static is not None
+    static = s.static[:, [s.static_names.index(name) for name in names]].reshape(len(s), horizon, -1)
+    gone: NDArray[np.bool_] = np.asarray(np.isnan(static).any(-1))
+    if not gone.any():
+        return
+    row = int(gone.any(1).argmax())
+    step = int(gone[row].argmax())
+    end = s.times[np.cumsum(s.lengths)[row] - 1]
+    first, wanted, last = s.clock.written(np.array([end, *future_times(s[[row]], horizon)[0, [step, -1]]]))
+    missing = [name for name, value in zip(known, static[row, step], strict=True) if np.isnan(value)]
+    raise ValueError(
+        f"series {s.ids[row]!s} ends at {first}; a forecast of {counted(horizon, 'step')} needs rows until {last} with "
+        f"the known inputs {listed(known)} and empty cells to forecast, but {listed(missing)} has no value at "
+        f"{wanted}. Add these rows, or train without known=..."
+    )
+
+
+def _known_steps(values: NDArray[Any]) -> int:
+    """Returns the number of steps up to the last one with a value."""
+    seen = np.flatnonzero(~np.isnan(values).all(1))
+    return int(seen[-1]) + 1 if len(seen) else len(values)
+
+
+def _add_static(s: Sequences, own: NDArray[Any], names: Sequence[str]) -> Sequences:
+    own = own.astype(s.base_values.dtype)
+    static = own if s.static is None else np.concatenate([s.static.astype(own.dtype), own], axis=1)
+    return replace(s, static=static, static_names=(*s.static_names, *names))
