@@ -27,6 +27,7 @@ from ..training._candidates import Candidate, candidates_for
 from ..training._inputs import together
 from ..training._race import Race
 from ..training._settings import AUTO, STARTS
+from ._compared import compare, remark
 from ._display import Displayed
 from ._inputs import OTHER_ORDER, Reader, is_frame
 
@@ -196,12 +197,22 @@ class SequenceEstimator(Displayed):
         fields_of_spec: dict[str, Any] = {"missing": missing, "relative": reading.relative, **chosen.network}
         fitted = self._run(train, valid, ModelSpec.for_data(train, chosen.model, **fields_of_spec), reading, settings)
         found = () if self.race_ is None else (f"model: {self.race_.reason}",)
+        found += self._compare(fitted, train, valid, reading)
         self.notes_ = (*s.notes, *note_on_gaps(s, self.gaps), *scaler.notes(), *fitted.notes, *found)
         for name, value in known.items():
             setattr(self, name, value)
         self.history_ = ()
         self._keep_reading(reading)
         self._keep(fitted)
+
+    def _compare(self, fitted: Fitted, train: Sequences, valid: Sequences, reading: Reading) -> tuple[str, ...]:
+        """Measures the baselines on held-out series; returns what to say of a model that does not beat them."""
+        self.validated_, self.baselines_ = {}, {}
+        if not self._races or train is valid or reading.scaler is None:
+            return ()
+        parts = [reading.scaler.transform(part) for part in (train, valid)]
+        self.validated_, self.baselines_ = compare(fitted, self.race_, *parts)
+        return remark(fitted, self.validated_, self.baselines_, len(train))
 
     def _train_on(self, s: Sequences, epochs: int | None, class_weights: str | list[float] | None = None) -> None:
         """Continues training on more series; the scaling is unchanged."""

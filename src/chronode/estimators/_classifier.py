@@ -60,7 +60,9 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         feature_names_in_: Names of the channels, after training on a long frame.
         history_: One `Epoch` for each pass over the training series.
         best_epoch_: Epoch of the weights, from 1.
-        notes_: Remarks about the data.
+        validated_: Metrics of the model on held-out series: its validation part, or by cross-validation after a refit.
+        baselines_: Metrics of simple models on the same series, by name.
+        notes_: Remarks about the data, and what to try if the model does not beat the best baseline.
 
     Example:
         >>> rising, falling = np.arange(8.0), -np.arange(5.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from ._files import Stored
@@ -17,8 +19,22 @@ class Displayed(Stored):
         bundle = super()._repr_mimebundle_(**options)  # pyrefly: ignore[missing-attribute]
         return {kind: text + self._fitted_html() if kind == "text/html" else text for kind, text in bundle.items()}
 
+    validated_: Mapping[str, float] = MappingProxyType({})
+    baselines_: Mapping[str, Mapping[str, float]] = MappingProxyType({})
+
+    def _scores_html(self) -> str:
+        """Returns the table of this model and the baselines on held-out series; empty if none were measured."""
+        from .._pages import table
+
+        names = list(self.validated_)
+        if not names:
+            return ""
+        scores = {"this model": self.validated_, **self.baselines_}
+        rows = [[name, *(own.get(key, "") for key in names)] for name, own in scores.items()]
+        return table(("held-out series", *names), rows, numeric=names)
+
     def _fitted_html(self) -> str:
-        """Returns what a notebook shows below scikit-learn's diagram: size, best epoch and learning curves."""
+        """Returns what a notebook shows below scikit-learn's diagram: size, baselines and learning curves."""
         if not hasattr(self, "model_"):
             return ""
         from .._pages import grid, piece, table
@@ -28,4 +44,4 @@ class Displayed(Stored):
         facts = {"channels": self.n_features_in_, "parameters": sum(p.numel() for p in self.model_.parameters())}
         facts |= {"epochs": len(rows), "best epoch": self.best_epoch_}
         listed = table(("fitted", ""), list(facts.items()), numeric=("",))
-        return piece(listed, grid(*learning_pictures(rows, "", self.best_epoch_)))
+        return piece(listed, self._scores_html(), grid(*learning_pictures(rows, "", self.best_epoch_)))

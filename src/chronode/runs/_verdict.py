@@ -13,6 +13,16 @@ _SMALL = 500
 _ROUNDING = 1e-4
 
 
+_ARGUMENTS = {
+    "--start linear": 'start="linear"',
+    "--hidden 16": "hidden_size=16",
+    "--lr 0.001": "learning_rate=0.001",
+    "chronode compare": "the argument model",
+    "--set dropout=0.2 --weight-decay 0.01": 'settings={"dropout": 0.2}, training={"weight_decay": 0.01}',
+    "chronode sweep": "GridSearchCV",
+}
+
+
 def unbeaten(summary: Mapping[str, Any]) -> tuple[str, float] | None:
     """Returns the best baseline of a finished run if the model does not beat it on the test part, else None.
 
@@ -48,7 +58,7 @@ def headline(summary: Mapping[str, Any]) -> str:
     return next((name for name in tests if name != "loss"), "loss")
 
 
-def verdict(summary: Mapping[str, Any], *, series: int, start: str, forecast: bool) -> str | None:
+def verdict(summary: Mapping[str, Any], *, series: int, start: str, forecast: bool, python: bool = False) -> str | None:
     """Returns a sentence on a model that does not beat the best baseline, with the three most likely remedies.
 
     Args:
@@ -56,6 +66,7 @@ def verdict(summary: Mapping[str, Any], *, series: int, start: str, forecast: bo
         series: Number of training series or windows.
         start: What the network started from.
         forecast: Whether it forecasts.
+        python: Whether to name arguments of the estimators in place of options of the command line.
 
     Example:
         >>> summary = {"metric": "accuracy", "test": {"accuracy": 0.7}, "baselines": {"linear": {"accuracy": 0.8}}}
@@ -74,7 +85,10 @@ def verdict(summary: Mapping[str, Any], *, series: int, start: str, forecast: bo
         found = f'Training did not improve on the linear start ({metric} {own:.4g}), so the model is "{best[0]}".'
     else:
         found = f'The model does not beat the baseline "{best[0]}" ({metric} {own:.4g}, baseline {best[1]:.4g}).'
-    return f"{found} Most likely to help: {'; '.join(_remedies(summary, series, start, forecast)[:3])}."
+    remedies = "; ".join(_remedies(summary, series, start, forecast)[:3])
+    for option, argument in _ARGUMENTS.items() if python else ():
+        remedies = remedies.replace(option, argument)
+    return f"{found} Most likely to help: {remedies}."
 
 
 def _remedies(summary: Mapping[str, Any], series: int, start: str, forecast: bool) -> list[str]:

@@ -35,7 +35,12 @@ _last: list[tuple[Sequences, Sequences, StartFit]] = []  # the linear model of t
 
 
 def baselines(
-    objective: Objective, parts: Parts, *, channels: Sequence[str] = (), model: SequenceModel | None = None
+    objective: Objective,
+    parts: Parts,
+    *,
+    channels: Sequence[str] = (),
+    model: SequenceModel | None = None,
+    linear: bool = True,
 ) -> dict[str, Metrics]:
     """Measures simple baselines on the test part.
 
@@ -47,6 +52,7 @@ def baselines(
         parts: Series, scaled as for the model.
         channels: Channels that the target continues, for a forecast.
         model: The trained model; if it has a linear start, that is the linear model to compare with.
+        linear: Whether to fit a linear model.
 
     Returns:
         Metrics by name of the baseline.
@@ -67,7 +73,8 @@ def baselines(
         found = {"majority": torch.tensor(np.broadcast_to(logits, (_rows(test), objective.num_outputs)))}
     else:
         found = {"mean": torch.tensor(np.broadcast_to(_means(parts.train), (_rows(test), objective.num_outputs)))}
-    found |= _linear(parts, objective, channels, model)
+    if linear:
+        found |= _linear(parts, objective, channels, model)
     if objective.kind == "class" and not target.per_step and test.base_values.dtype.kind == "f":
         nearest = nearest_by_warping(parts.train, test)
         if nearest is not None:
