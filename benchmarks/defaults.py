@@ -5,6 +5,12 @@
 Every figure is stored in benchmarks/defaults.json as soon as it is known; what is there is not computed again.
 benchmarks/defaults.md is the table. The data set physionet-2012 (five random splits of set a) is downloaded and takes
 hours; it is only measured if it is named.
+
+Forecasts: all series with a calendar that ship with statsmodels and sktime and have at least 60 values, and the 36
+months of shampoo sales. PBS is left out: its last 36 months are all 0, so that the last value has no error to compare
+with. The last three horizons of each series are forecast from three origins; a horizon is two years of quarters, one
+year of months or weeks, one day of half hours, and ten years (el Niño: 24 months, sunspots: 20 years, shampoo: half a
+year).
 """
 
 import argparse
@@ -23,8 +29,12 @@ HERE = Path(__file__).parent
 CLASSES = ["ArrowHead", "ItalyPowerDemand", "GunPoint", "BasicMotions", "JapaneseVowels", "OSULeaf", "ACSF1"]
 CLASSES += ["UnitTest", "PickupGestureWiimoteZ", "digits", "breast_cancer", "wine"]
 VALUES = ["Covid3Month", "CardanoSentiment", "diabetes"]
-SERIES = {"co2": 52, "sunspots": 20, "elnino": 24, "nile": 10, "realgdp": 8, "unemp": 8, "cpi": 8}
-SERIES |= {"airline": 12, "lynx": 10, "shampoo": 6}
+MACRO = ["realgdp", "unemp", "cpi", "realcons", "realinv", "realgovt", "realdpi", "m1", "tbilrate", "pop", "infl"]
+MACRO += ["realint"]
+CHANGES = ["Consumption", "Income", "Production", "Savings", "Unemployment"]
+SERIES = {"sunspots": 20, "elnino": 24, "nile": 10, "airline": 12, "lynx": 10, "shampoo": 6, "co2": 52}
+SERIES |= dict.fromkeys(MACRO, 8) | dict.fromkeys(CHANGES, 8) | {"inflation": 8, "interest": 8}
+SERIES |= {"elec_equip": 12, "seatbelts": 12, "solar": 48}
 ORIGINS = 3
 STAYS = "physionet-2012"
 
@@ -57,10 +67,22 @@ def series(name):
         return data.elnino.load_pandas().data.iloc[:, 1:].to_numpy().ravel()
     if name == "nile":
         return data.nile.load_pandas().data["volume"].to_numpy()
-    if name in ("realgdp", "unemp", "cpi"):
+    if name in MACRO:
         return data.macrodata.load_pandas().data[name].to_numpy()
+    if name in ("inflation", "interest"):
+        column = {"inflation": "Dp", "interest": "R"}[name]
+        return data.interest_inflation.load_pandas().data[column].to_numpy(dtype=float)
+    if name == "elec_equip":
+        from statsmodels.datasets.elec_equip import load_pandas
+
+        return load_pandas().data.iloc[:, -1].to_numpy(dtype=float)
     from sktime import datasets
 
+    if name in CHANGES:
+        return datasets.load_uschange(name)[0].to_numpy(dtype=float)
+    if name in ("seatbelts", "solar"):
+        file = Path(datasets.__file__).parent / "data" / name / f"{name}.csv"
+        return np.genfromtxt(file, delimiter=",", skip_header=1, usecols=1)
     load = {"airline": datasets.load_airline, "lynx": datasets.load_lynx, "shampoo": datasets.load_shampoo_sales}
     return np.asarray(load[name](), dtype=float).ravel()
 

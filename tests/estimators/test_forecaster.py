@@ -3,11 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from commands import chronode
 from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_score
 
 from chronode.data import from_numpy
 from chronode.estimators import SequenceForecaster
+from chronode.runs import Run
 
 QUICK = {"hidden_size": 6, "epochs": 2, "random_state": 0}
 
@@ -153,3 +155,25 @@ def test_mistakes_in_scoring_are_reported(fitted):
         fitted.score(lines(), np.zeros((30, 2)))
     with pytest.raises(ValueError, match="3 steps, which is not more than the horizon"):
         fitted.score(lines(steps=3))
+
+
+# ---- the command line -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, {"epochs": 3, "batch_size": 8}])
+def test_command_line_and_estimator_give_the_same_forecasts(tmp_path, options):
+    rng, steps = np.random.default_rng(0), np.arange(200.0)
+    frame = pd.DataFrame({"t": steps, "x": 0.05 * steps + np.sin(steps / 4) + rng.normal(size=200) / 5})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
+    flags += ["--time", "t", "--forecast", 4, "--window", 24, "--seed", 3, "-o", tmp_path / "run"]
+    chronode("train", tmp_path / "a.csv", *flags)
+    # The last 15% are the test part of the command line.
+    model = SequenceForecaster(horizon=4, window=24, random_state=3, **options).fit(frame[:170], time="t")
+    losses = [row["valid_loss"] for row in Run.open(tmp_path / "run").metrics()]
+    assert losses == pytest.approx([epoch.valid_loss for epoch in model.history_])
+    stored = SequenceForecaster.load(tmp_path / "run")
+    expected = model.predict(frame, time="t")
+    np.testing.assert_allclose(stored.predict(frame, time="t"), expected, rtol=1e-5, atol=1e-6)
+    ours, theirs = (own.predict_intervals(frame, time="t")[80] for own in (stored, model))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)

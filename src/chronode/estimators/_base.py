@@ -230,8 +230,13 @@ class SequenceEstimator(Displayed):
         # When training continues, the linear part does not change; a race has fitted it already.
         linear = None if self.race_ is None else self.race_.linear
         start = "none" if isinstance(model, SequenceModel) else linear or self._start(train)
+        settings = self._completed(settings, train)
         about = {"start": start, "scaler": scaler, "on_event": self._listener(settings)}
         return fit(scaler.transform(train), model, settings, valid=scaler.transform(valid), **about)
+
+    def _completed(self, settings: Settings, train: Sequences) -> Settings:
+        """Returns the settings with defaults that depend on the training series."""
+        return settings
 
     def _listener(self, settings: Settings) -> Callable[[Event], None] | None:
         """Returns what is called during training: the progress bar and the callbacks."""

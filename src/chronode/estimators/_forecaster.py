@@ -13,10 +13,11 @@ from sklearn.metrics import r2_score
 
 from .._checks import flag, number, percents, whole
 from ..data import Reading, Scaler, Sequences, forecast_windows
+from ..data._defaults import VALIDATION
 from ..data._future import calendar_periods, followed, forecast_channels, without_future
-from ..training import Event, predict
+from ..training import Event, Settings, predict
 from ..training._calibration import USUAL_INTERVALS, intervals_of
-from ..training._forecasting import default_window, forecast_parts, forecast_scaler
+from ..training._forecasting import default_window, forecast_parts, forecast_scaler, forecast_settings
 from ._backtest import Backtest, Progress, backtest
 from ._base import SequenceEstimator
 
@@ -42,6 +43,7 @@ class SequenceForecaster(SequenceEstimator):
         calendar: Whether hour of the day, day of the week and day of the year are inputs; the times must be dates.
         window: Number of steps that a forecast looks back; None: a number that suits the horizon and the season.
         stride: Steps from one training window to the next; None: 1, or more for very long series.
+        batch_size: Windows per optimizer step; by default as many as give about 100 steps in an epoch, from 4 to 16.
         start: "linear", or "none" for the network alone.
         intervals: Levels of the prediction intervals of `predict_intervals`, in percent.
 
@@ -79,10 +81,10 @@ class SequenceForecaster(SequenceEstimator):
         hidden_size: int = 64,
         num_layers: int = 1,
         epochs: int = 50,
-        batch_size: int = 16,
+        batch_size: int | None = None,
         learning_rate: float = 5e-3,
-        validation: float = 0.15,
-        early_stop: int = 20,
+        validation: float = VALIDATION,
+        early_stop: int = 10,
         order: str = "NDT",
         missing: bool | None = None,
         settings: dict[str, Any] | None = None,
@@ -309,6 +311,9 @@ class SequenceForecaster(SequenceEstimator):
             return train, valid
         train = forecast_windows(s, horizon, names, window=reading.window, stride=reading.stride or 1)
         return train, train
+
+    def _completed(self, settings: Settings, train: Sequences) -> Settings:
+        return forecast_settings(settings, () if self.batch_size is not None else ("batch_size",), len(train))
 
     def _fit_scaler(self, train: Sequences, reading: Reading, **shapes: Any) -> Scaler:
         return forecast_scaler(train, reading.forecast_channels, **shapes)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from ..training._auto import auto_settings, can_race, race
 from ..training._candidates import Candidate, candidates_for
 from ..training._events import Event
+from ..training._forecasting import forecast_settings
 from ..training._race import Race
 from ..training._settings import AUTO, Settings
 from ._config import Config, ModelConfig
@@ -66,7 +67,7 @@ def choose(
     parts, auto = prepared.parts, config.model.model == AUTO
     windows = prepared.reading is not None and bool(prepared.reading.horizon)
     if windows or not can_race(parts.train, parts.valid):
-        return _without_race(config, prepared, windows), None
+        return _without_race(config, prepared, free, windows), None
     network = {"hidden_size": config.model.hidden} if "hidden" not in free or not auto else {}
     network |= {"num_layers": config.model.layers} if "layers" not in free or not auto else {}
     network |= config.model.settings
@@ -89,11 +90,13 @@ def _with_winner(config: Config, found: Race, start: str) -> Config:
     return config.with_values({"model": model, "training": found.settings.as_dict()})
 
 
-def _without_race(config: Config, prepared: Prepared, windows: bool) -> Config:
-    """The usual model, with a linear start if there is one prediction per series of numbers."""
+def _without_race(config: Config, prepared: Prepared, free: Collection[str], windows: bool) -> Config:
+    """The usual model, with a linear start if there is one prediction per series of numbers, or those of a forecast."""
     if config.model.model != AUTO:
         return config
     train, start = prepared.parts.train, config.model.start
+    if windows:
+        config = replace(config, training=forecast_settings(config.training, free, len(train)))
     per_series = train.target is not None and not train.target.per_step and not windows
     if start is None and per_series and train.base_values.dtype.kind == "f" and not config.training.tbptt:
         start = "linear"

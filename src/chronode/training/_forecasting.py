@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -14,6 +14,7 @@ from ..baselines import find_season
 from ..data import Scaler, Sequences, forecast_windows, split
 from ..data._future_times import future_times
 from ..data._names import counted
+from ._settings import Settings
 
 _MOST_WINDOWS = 20_000
 _LEAST_WINDOW, _USUAL_WINDOW, _MOST_WINDOW = 8, 32, 400
@@ -73,6 +74,25 @@ def forecast_parts(
         return [forecast_windows(part, horizon, channels, **options) for part in split(s, shares, seed=seed)]
     cuts = _cuts(s, horizon, np.asarray(shares, dtype=np.float64))
     return [forecast_windows(s, horizon, channels, **options, between=part) for part in cuts]
+
+
+def forecast_settings(settings: Settings, free: Collection[str], windows: int) -> Settings:
+    """Returns the settings with the defaults of a forecast where the user left them free.
+
+    Batches are small enough for about 100 optimizer steps in an epoch, with at least 4 and at most 16 windows each.
+
+    Args:
+        settings: Training settings.
+        free: Names of settings that the user did not give.
+        windows: Number of training windows.
+
+    Example:
+        >>> [forecast_settings(Settings(), ("batch_size",), windows).batch_size for windows in (50, 800, 5000)]
+        [4, 8, 16]
+    """
+    usual: dict[str, Any] = {"epochs": 50, "early_stop": 10, "metric": "loss"}
+    usual |= {"batch_size": min(max(windows // 100, 4), 16)}
+    return replace(settings, **{name: value for name, value in usual.items() if name in free})
 
 
 def forecast_scaler(train: Sequences, channels: Sequence[str], **options: Any) -> Scaler:
