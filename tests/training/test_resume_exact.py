@@ -153,6 +153,17 @@ def test_another_run_is_not_resumed():
         fit(data, spec, resume=True)
 
 
+@pytest.mark.parametrize("name", ["refit", "average", "model static", "model known", "model relative"])
+def test_a_state_saved_before_a_setting_existed_resumes(name):
+    data, store = per_step_series(), Memory()
+    spec = ModelSpec.for_data(data, "gru", 4)
+    fit(data, spec, Settings(epochs=1), valid=data, store=store)
+    tensors, facts = store.latest()
+    del facts["about"][name]
+    store.save(tensors, facts)
+    assert len(fit(data, spec, Settings(epochs=2), valid=data, store=store, resume=True).history) == 2
+
+
 def test_resume_with_an_empty_store_starts_from_the_beginning():
     data = bitstream(64, seed=0, longest=6)
     spec = ModelSpec.for_data(data, "mmrnn", hidden_size=4)

@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import MISSING, fields
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from .. import compiler
 from .._machine import device_for
 from .._model import SequenceModel
 from .._schema import parse
+from .._spec import ModelSpec
 from ..data import Sequences
 from ..tasks._task import Parts
 from ._events import Hooks, Interrupted, Note, SavedFacts, TrainingStopped
@@ -166,7 +168,9 @@ def _place(hooks: Hooks) -> str:
 
 def _check_same(there: dict[str, Any], here: dict[str, Any] | None) -> None:
     here = here or {}
-    known = Settings().as_dict() | there  # a setting that did not exist then had the effect of its default
+    spec = {f"model {own.name}": own.default for own in fields(ModelSpec) if own.default is not MISSING}
+    defaults = json.loads(json.dumps(Settings().as_dict() | spec))  # tuples become lists, as in a saved run
+    known = defaults | there  # a setting that did not exist then had the effect of its default
     differing = [name for name in {**there, **here} if known.get(name) != here.get(name)]
     if differing:
         changes = "; ".join(f"{name}: saved {there.get(name)!r}, now {here.get(name)!r}" for name in differing)
