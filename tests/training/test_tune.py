@@ -131,6 +131,14 @@ def test_no_trial_begins_after_the_timeout(tmp_path):
     assert search.trials()
 
 
+def test_a_search_from_before_a_setting_existed_can_be_opened(tmp_path):
+    search_in(tmp_path, epochs=1)
+    stored = json.loads((tmp_path / "search.json").read_text())
+    del stored["data"]["gaps"], stored["training"]["refit"]
+    (tmp_path / "search.json").write_text(json.dumps(stored))
+    assert not search_in(tmp_path, epochs=1).trials()
+
+
 @pytest.mark.parametrize(
     ("ranges", "training", "message"),
     [

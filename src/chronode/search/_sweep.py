@@ -246,12 +246,14 @@ class Search:
         if not file.is_file():
             write_json(file, here)
             return
-        there = read_json(file, dict[str, dict[str, Any]])
+        saved, usual = read_json(file, dict[str, dict[str, Any]]), identity(Config(), None)
+        # A setting that did not exist when the search was started had the effect of its default.
+        there = {section: {**usual.get(section, {}), **saved.get(section, {})} for section in here}
         differing = [
-            f"{section} {name}: {there.get(section, {}).get(name)!r} in the folder, {here[section].get(name)!r} now"
+            f"{section} {name}: {there[section].get(name)!r} in the folder, {here[section].get(name)!r} now"
             for section in here
-            for name in {**there.get(section, {}), **here[section]}
-            if there.get(section, {}).get(name) != here[section].get(name)
+            for name in {**there[section], **here[section]}
+            if there[section].get(name) != here[section].get(name)
         ]
         if differing:
             changes = "; ".join(differing)
