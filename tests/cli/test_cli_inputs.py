@@ -124,7 +124,7 @@ def test_what_cannot_be_done_is_refused_with_the_cure(here):
     assert "--log pulse: channel 'pulse' has the value -5 in series 4" in output
     assert "--clip-values maybe" in chronode("train", data, *common, "--clip-values", "maybe", code=2).err
     output = chronode("train", "bitstream", "--gaps", "cap", "--clip-values", "on", code=2).err
-    assert "bitstream is a task with its own data: omit --clip-values, gaps" in output
+    assert "bitstream is a task with its own data: omit --clip-values, --gaps" in output
     chronode(
         "train", sales(here / "s.csv"), "--time", "day", "--forecast", 2, "--gaps", "log", *QUICK, "-o", here / "w"
     )

@@ -192,7 +192,9 @@ def _from_task(config: Config) -> Prepared:
     plain = DataConfig()
     wrong += [name for name in ("clip_values", "gaps") if getattr(data, name) != getattr(plain, name)]
     if wrong:
-        raise ValueError(f"{data.source} is a task with its own data: omit {', '.join(wrong)}.")
+        raise ValueError(
+            f"{data.source} is a task with its own data: omit {', '.join(f'{name}=...' for name in wrong)}."
+        )
     parts = task.load(data.protocol, config.training.seed, **data.options)
     source = {"task": task.name, "protocol": data.protocol, "options": dict(data.options), "seed": config.training.seed}
     notes = dict.fromkeys(note for part in (parts.train, parts.valid, parts.test) for note in part.notes)
