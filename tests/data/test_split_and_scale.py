@@ -27,7 +27,7 @@ def test_windows_never_cross_series_and_cover_them(made, length, stride, rest):
     parents = {series.id: series for series in made}
     covered = {series.id: np.zeros(len(series.values), dtype=bool) for series in made}
     for window in cut:
-        name, place = window.id[:-1].split("[")
+        name, place = str(window.id)[:-1].split("[")
         low, high = map(int, place.split(":"))
         parent = parents[name]
         assert window.group == parent.group

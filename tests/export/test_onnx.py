@@ -24,6 +24,10 @@ def session(model):
     return onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
 
 
+def outputs(run, inputs):
+    return [np.asarray(part) for part in run.run(None, inputs)]
+
+
 @pytest.mark.parametrize("make", [step_model, sequence_model])
 def test_the_checker_accepts_it(graph, make):
     model = make(graph)
@@ -43,10 +47,10 @@ def test_padding_is_not_read(graph):
     series, lengths = irregular(graph.deployment, 4, 12, seed=3), np.array([12, 1, 7, 4])
     series.x[1, 1:], series.dt[1, 1:] = np.nan, -5.0
     run = session(sequence_model(graph))
-    y, last, *state = run.run(None, {**series._asdict(), "lengths": lengths})
+    y, last, *state = outputs(run, {**series._asdict(), "lengths": lengths})
     for row, length in enumerate(lengths):
         alone = type(series)(*(part[row : row + 1, :length] for part in series))
-        own_y, own_last, *own = run.run(None, {**alone._asdict(), "lengths": np.array([length])})
+        own_y, own_last, *own = outputs(run, {**alone._asdict(), "lengths": np.array([length])})
         assert np.allclose(y[row, :length], own_y[0], atol=1e-6)
         assert (y[row, length:] == 0).all()
         assert np.allclose(last[row], own_y[0, -1], atol=1e-6)
@@ -59,10 +63,10 @@ def test_steps_carry_the_state_as_the_sequence_does(graph):
     facts = {prop.key: json.loads(prop.value) for prop in model.metadata_props}
     series, run = irregular(graph.deployment, 3, 20, seed=4), session(model)
     state = [np.tile(np.array(part, np.float32), (3, 1)) for part in facts["initial_state"]]
-    whole = session(sequence_model(graph)).run(None, {**series._asdict(), "lengths": np.full(3, 20)})
+    whole = outputs(session(sequence_model(graph)), {**series._asdict(), "lengths": np.full(3, 20)})
     for step in range(20):
         now = {name: part[:, step] for name, part in series._asdict().items()}
-        y, *state = run.run(None, {**now, **{f"state{i}": part for i, part in enumerate(state)}})
+        y, *state = outputs(run, {**now, **{f"state{i}": part for i, part in enumerate(state)}})
         assert np.allclose(y, whole[0][:, step], atol=1e-6)
     assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(state, whole[2:], strict=True))
 

@@ -99,10 +99,11 @@ def test_an_onnx_step_carries_the_window(tmp_path):
     state, found = np.tile(np.array(json.loads(facts["initial_state"])[0], np.float32), (2, 1)), []
     for step in range(20):
         now = {name: part[:, step] for name, part in series._asdict().items()}
-        y, state = session.run(None, {**now, "state0": state})
+        y, state = (np.asarray(part) for part in session.run(None, {**now, "state0": state}))
         found.append(y)
     check(graph, np.stack(found, axis=1), series)
-    y, last, after = whole.run(None, {**series._asdict(), "lengths": np.array([20, 12])})
+    inputs = {**series._asdict(), "lengths": np.array([20, 12])}
+    y, last, after = (np.asarray(part) for part in whole.run(None, inputs))
     np.testing.assert_allclose(after[0], state[0], atol=1e-5)
     np.testing.assert_allclose(last, [found[19][0], found[11][1]], atol=1e-5)
     assert (y[1, 12:] == 0).all()

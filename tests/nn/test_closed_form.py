@@ -55,7 +55,7 @@ def test_numbers_are_those_of_ncps(backbone_layers):
     torch.testing.assert_close(state[0], h, rtol=1e-12, atol=1e-14)
     y.square().sum().backward()
     torch.stack(outputs, 1).square().sum().backward()
-    torch.testing.assert_close(layer.cells[0].inputs.weight.grad, twin.backbone[0].weight.grad[:, :3])
+    torch.testing.assert_close(layer.cells[0].inputs.weight.grad, next(twin.backbone.parameters()).grad[:, :3])
 
 
 def test_as_many_parameters_as_ncps():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
+from typing import Any
 
 import numpy as np
 import oracles
@@ -247,7 +248,7 @@ def field_drive(form, v, x, p):
 
 def state_range(cell):
     """Where theorem 2 keeps each neuron: between 0 and the potentials that pull at it."""
-    p = parameters(cell)
+    p: dict[str, Any] = parameters(cell)
     pulls = p["A"][None] if cell.form == "dense" else np.vstack([p["input"]["E"], p["recurrent"]["E"], p["vl"]])
     return np.minimum(0, pulls.min(0)), np.maximum(0, pulls.max(0))
 

@@ -39,7 +39,7 @@ def test_spectral(reflections):
     (cell,) = layer.cells
     p = {"W": array(cell.inputs.weight), "b": array(cell.inputs.bias), "s": 1 + 0.2 * np.tanh(array(cell.p))}
     for name, raw in (("U", cell.left), ("V", cell.right)):
-        columns = np.tril(array(raw), -1) + np.eye(5)[:, : raw.shape[1]]
+        columns = np.tril(array(raw), -1) + np.eye(5)[:, : array(raw).shape[1]]
         p[name] = models.reflection_product(list(columns.T))
     assert_matches(layer, one_layer(layer, lambda *a: models.spectral(*a, p)))
     singular = np.linalg.svd(array(cell.matrix()), compute_uv=False)

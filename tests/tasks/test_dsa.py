@@ -39,7 +39,8 @@ def test_segments_keep_their_place(files):
     assert segments.ids.tolist() == sorted(found)
     for segment in segments:
         np.testing.assert_allclose(segment.values, found[segment.id], rtol=1e-5, atol=1e-6)
-        assert segment.group == int(segment.id[5]) and segment.target == int(segment.id[1:3]) - 1
+        name = str(segment.id)
+        assert segment.group == int(name[5]) and segment.target == int(name[1:3]) - 1
     assert len(dsa.CHANNELS) == 45 and dsa.CHANNELS[9] == "right arm acceleration x"
 
 
