@@ -93,3 +93,22 @@ def test_the_season_is_found_below_a_cycle_of_years():
     quarter = np.where(steps % 3 == 2, 1.0, 0.0) + np.where(steps % 12 == 7, -3.0, 0.0)
     cycle = 6 * np.sin(2 * np.pi * steps / 90) + quarter + 0.2 * rng.normal(size=240)
     assert find_season(cycle) == 12 and 12 in possible_seasons(cycle)
+
+
+def test_related_series_of_different_size_are_better_together():
+    rng, steps = np.random.default_rng(0), np.arange(72)
+    series = []
+    for _ in range(12):
+        size, phase = 10 ** rng.uniform(-1, 3), rng.integers(12)
+        year = np.sin(2 * np.pi * (steps + phase) / 12)
+        series.append(size * (5 + 0.05 * rng.normal() * steps + year + 0.3 * rng.normal(size=72)))
+    w = forecast_windows(from_list([own[:66] for own in series]), 6, window=24)
+    first = np.isin(w.groups, np.unique(w.groups)[:9])
+    fitted = fit_forecast(w[first], w[~first], [0])
+    ends = forecast_windows(from_list(series), 6, window=24, least=24, stride=72)
+    batch, size = ends.batch(), torch.tensor([own.std() for own in series])[:, None]
+    assert len(batch.x) == 12
+    error = float(((fitted.outputs(ends) - batch.target).abs() / size).mean())
+    naive = (last_value, drift, lambda *past: seasonal_naive(*past, 12))
+    others = [(forecast(batch.x, batch.lengths, 6)[..., 0] - batch.target).abs() / size for forecast in naive]
+    assert error < 0.9 * min(float(own.mean()) for own in others)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronode.baselines import drift, find_season, last_value, nearest_by_warping, seasonal_naive, warping_distances
+from chronode.baselines._naive import possible_seasons
 from chronode.data import from_list
 
 
@@ -75,3 +76,9 @@ def test_a_series_is_its_own_nearest_neighbour():
 def test_what_would_take_too_long_is_left_out():
     s = from_list([np.zeros(3000)] * 40)
     assert nearest_by_warping(s, s) is None
+
+
+def test_rounded_lines_have_no_season():
+    for steps in (40, 60, 200):
+        line = (0.1 * np.arange(steps)).astype(np.float32)
+        assert find_season(line) == 1 and possible_seasons(line) == []

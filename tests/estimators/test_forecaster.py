@@ -7,9 +7,10 @@ from commands import chronode
 from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_score
 
-from chronode.data import from_numpy
+from chronode.data import from_list, from_numpy
 from chronode.estimators import SequenceForecaster
 from chronode.runs import Run
+from chronode.training._forecasting import default_window
 
 QUICK = {"hidden_size": 6, "epochs": 2, "random_state": 0}
 
@@ -155,6 +156,13 @@ def test_mistakes_in_scoring_are_reported(fitted):
         fitted.score(lines(), np.zeros((30, 2)))
     with pytest.raises(ValueError, match="3 steps, which is not more than the horizon"):
         fitted.score(lines(steps=3))
+
+
+@pytest.mark.parametrize(("period", "steps", "window"), [(12, 60, 30), (12, 200, 36), (1, 60, 20), (1, 200, 32)])
+def test_windows_are_longer_if_there_is_a_season(period, steps, window):
+    place = np.arange(steps)
+    s = from_list([0.1 * place + (np.sin(2 * np.pi * place / period) if period > 1 else 0)])
+    assert default_window(s, 6, s.channels) == window
 
 
 # ---- the command line -----------------------------------------------------------------------------------------

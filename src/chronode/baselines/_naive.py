@@ -60,14 +60,15 @@ def _peaks_of_both(values: NDArray[Any]) -> tuple[dict[int, float], dict[int, fl
         return {}, {}
     steps = np.arange(len(values))
     filled = np.interp(steps, steps[known], values[known].astype(np.float64))
-    return _peaks(filled), _peaks(np.diff(filled))
+    least = 1e-12 * max(float(filled @ filled), 1e-300)  # less is rounding
+    return _peaks(filled, least), _peaks(np.diff(filled), least)
 
 
-def _peaks(values: NDArray[np.float64]) -> dict[int, float]:
+def _peaks(values: NDArray[np.float64], least: float) -> dict[int, float]:
     steps = np.arange(len(values))
     rest = values - np.polyval(np.polyfit(steps, values, 1), steps)
     power = float(rest @ rest)
-    if power <= 1e-12 * max(float(values @ values), 1e-300):
+    if power <= least:
         return {}
     longest = min(len(rest) // 3, _LONGEST_SEASON)
     lags = np.arange(longest + 2)
