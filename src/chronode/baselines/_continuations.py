@@ -87,6 +87,7 @@ def average(members: Sequence[Member], x: Tensor, y: Tensor, known: Sequence[Fam
 
     Example:
         >>> from chronode.baselines._families import families
+        >>> from chronode.baselines._families import families
         >>> steps = torch.arange(40.0).double().unfold(0, 6, 1)[:-1]
         >>> x, y = (steps - steps[:, -1:])[..., None], torch.tensor([[1.0, 2.0]] * len(steps)).double()
         >>> line = average([Member("last value", "recursive", 1, 1e-4)], x, y, families(6, 2, seasons=[]))
