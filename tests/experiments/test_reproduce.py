@@ -61,6 +61,17 @@ def test_a_run_repeats(tmp_path):
     assert one.config_hash == job.hash
 
 
+def test_a_row_may_start_from_a_linear_model(tmp_path, monkeypatch):
+    starts, fit = [], Assembly.fit
+    monkeypatch.setattr(Assembly, "fit", lambda own, **more: starts.append(own.linear) or fit(own, **more))
+    (job,) = _jobs(Ledger(tmp_path), "mmrnn")
+    job.execute()
+    job.cell.config["model"]["start"] = "linear"
+    made = job.execute()
+    assert [start is None for start in starts] == [True, False]
+    assert made.config_hash == job.hash
+
+
 def test_a_killed_worker_loses_its_run_only(tmp_path):
     ledger = Ledger(tmp_path)
     victim, other = _jobs(ledger, "mmrnn", "lstm-dt")

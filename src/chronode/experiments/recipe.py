@@ -52,7 +52,7 @@ class TableCell:
         model: Registered name.
         task: Name of the task.
         protocol: "clean" or "paper".
-        config: Options of the task, settings of model and training.
+        config: Options of the task, settings of model and training; the model may have a `start`, as for `fit`.
         seeds: Number of runs.
         choices: As in `Budget`; `candidates` has a cell for each.
     """

@@ -43,7 +43,9 @@ def make_run(
         took = {"epochs": 1, "steps": 0, "seconds": summarised.seconds, "parameters": summarised.parameters}
         return _entry(cell, seed, parts, summarised.metrics, took, [])
     settings = Settings.from_dict({**cell.config["training"], "seed": seed})
-    assembly = assemble(cell.task, cell.model, settings, network=cell.config["model"], **given)
+    network = {"start": "none", **cell.config["model"]}
+    start = network.pop("start")
+    assembly = assemble(cell.task, cell.model, settings, network=network, start=start, **given)
     key = run_hash(cell.model, cell.task, cell.protocol, seed, cell.config)
     store = None if folder is None else Store(folder / key)
     ended: list[str] = []
