@@ -71,3 +71,23 @@ def test_options_are_found():
         )
         > 200
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "group"),
+    [
+        pytest.param(*found, id=" ".join(found[0]))
+        for found in commands(typer.main.get_command(app))
+        if hasattr(found[1], "commands")
+    ],
+)
+def test_summaries_of_commands_are_not_cut(words, group, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = chronode(*words, "--help").out.partition("Commands:")[2].splitlines()
+    assert len(lines) > len(group.commands)
+    assert not [line for line in lines if line.endswith("...")]
+
+
+def test_help_names_options_instead_of_arguments():
+    assert "times `--drop-factor` after each of `--drop-epochs`" in help_of("train")
+    assert not re.search(r"`\w+_\w+`", help_of("train"))

@@ -10,7 +10,7 @@ from .analyze_shared import with_output
 from .plugins import with_plugins
 
 analyze_app = typer.Typer(
-    help="Analyze models: health of a run, gradients, equilibria, oscillators, expressivity.",
+    help="Analyze models: health, gradients, equilibria, oscillators.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

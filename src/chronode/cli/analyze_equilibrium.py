@@ -16,7 +16,9 @@ def equilibrium(
     hidden: Hidden = 32,
     seed: Seed = 0,
 ) -> Findings:
-    """Show the convergence to the root found by SciPy (iRNN figure 6) and the eigenvalues of the Jacobian (figure 7).
+    """Show convergence and eigenvalues (iRNN figures 6, 7).
+
+    Convergence to the root that SciPy finds, and eigenvalues of the Jacobian there.
 
     Example: chronode analyze equilibrium --model ernn
     """
@@ -46,7 +48,9 @@ def phase(
     steps: Annotated[int, typer.Option(min=2, help="Steps of the random walk.")] = 1000,
     seed: Seed = 0,
 ) -> Findings:
-    """Draw phase portraits of two units under a random walk (iRNN figure 2, ERNN figure 1).
+    """Draw phase portraits of two units (iRNN figure 2).
+
+    The input is a random walk, as in ERNN figure 1.
 
     Example: chronode analyze phase --model rnn,fastrnn,ernn
     """

@@ -28,7 +28,9 @@ def trajectory(
     explained: Annotated[bool, typer.Option(help="Draw the explained variance instead of the trajectories.")] = False,
     seed: Seed = 0,
 ) -> Findings:
-    """Draw the trajectory of a network that reads a circle (LTC figures 1 and 2).
+    """Draw the trajectory of a network (LTC figures 1, 2).
+
+    The input of the network is a circle.
 
     Example: chronode analyze trajectory --activation relu
     """
@@ -60,7 +62,9 @@ def expressivity(
     workers: Workers = 1,
     seed: Seed = 0,
 ) -> Findings:
-    """Measure the trajectory length over one setting (LTC figure 3), with the bounds of theorems 4 and 5.
+    """Measure the length of trajectories (LTC figure 3).
+
+    Varies one setting, and shows the bounds of theorems 4 and 5.
 
     Example: chronode analyze expressivity --over solver --values rk23,rk45,adams,implicit
     """
@@ -86,7 +90,9 @@ def depth_table(
     workers: Workers = 2,
     seed: Seed = 0,
 ) -> Findings:
-    """Measure the computational depth of Neural ODE, CT-RNN and LTC (LTC Table 2).
+    """Measure the computational depth (LTC Table 2).
+
+    Compares neural ODE, CT-RNN and LTC.
 
     Example: chronode analyze depth-table --tries 10
     """

@@ -20,7 +20,7 @@ def gradients(
     hidden: Hidden = 64,
     seeds: Annotated[int, typer.Option(min=1, help="Initializations.")] = 3,
 ) -> Findings:
-    """Measure gradient norms by sequence length and compare them with mmRNN Table 2.
+    """Measure gradient norms by length (mmRNN Table 2).
 
     Example: chronode analyze gradients --model mmrnn,ode-rnn --lengths 5,10,25,50
     """
@@ -71,7 +71,9 @@ def flow(
     hidden: Hidden = 64,
     seed: Seed = 0,
 ) -> Findings:
-    """Show how much of step t remains at the last step (mmRNN figure 1), on noise with irregular gaps.
+    """Show the gradient flow over time (mmRNN figure 1).
+
+    How much of step t remains at the last step, on noise with irregular gaps.
 
     Example: chronode analyze flow --model irnn,rnn,lstm --steps 200
     """
@@ -92,7 +94,9 @@ def teaching(
     hidden: Hidden = 32,
     seed: Seed = 0,
 ) -> Findings:
-    """Show the gradient of the loss at every step and the loss surface (mmRNN figure 3), on bit streams.
+    """Show the gradient of the loss by step (mmRNN figure 3).
+
+    Also draws the loss surface. The data are bit streams.
 
     Example: chronode analyze teaching --model ode-rnn,mmrnn,lstm
     """
@@ -117,7 +121,9 @@ def training(
     hidden: Hidden = 32,
     seed: Seed = 0,
 ) -> Findings:
-    """Record the gradient flow during training on the adding problem (iRNN figures 3, 8 and 9).
+    """Record the gradient flow in training (iRNN figure 3).
+
+    The task is the adding problem, as in iRNN figures 3, 8 and 9.
 
     Example: chronode analyze training --model rnn,irnn --length 200 --steps 1000
     """

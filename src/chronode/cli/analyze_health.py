@@ -25,8 +25,9 @@ def health(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Check gradient flow, saturation, dead units, ranges and time of a trained model: five findings and a page of
-    plots.
+    """Check the health of a trained model.
+
+    Prints five findings (gradient flow, saturation, dead units, ranges, time) and draws a page of plots.
 
     Example: chronode analyze health runs/vitals-1
     """

@@ -57,7 +57,7 @@ def volume(
     hidden: Hidden = 8,
     seed: Seed = 0,
 ) -> Findings:
-    """Show how the volume of a set of states changes over time, for any models.
+    """Show the volume of a set of states over time.
 
     Example: chronode analyze volume --model unicornn,lstm
     """
@@ -79,7 +79,9 @@ def inverse(
     hidden: Hidden = 16,
     seed: Seed = 0,
 ) -> Findings:
-    """Measure how well the inverse of UnICORNN restores its states.
+    """Measure the error of UnICORNN's inverse.
+
+    The states before each step are computed from those after it.
 
     Example: chronode analyze inverse --steps 5000 --delta-t 0.1
     """
@@ -104,7 +106,7 @@ def state_bounds(
     hidden: Hidden = 16,
     seed: Seed = 0,
 ) -> Findings:
-    """Compare the hidden states of UnICORNN with the bound C.1.
+    """Compare the states of UnICORNN with the bound C.1.
 
     Example: chronode analyze state-bounds --alpha 4
     """
@@ -150,7 +152,9 @@ def gradient_formula(
     at: Annotated[int, typer.Option(min=2, help="Step k whose contribution is measured.")] = 3,
     seed: Seed = 0,
 ) -> Findings:
-    """Compare the gradient of UnICORNN with formula (14) as Δt goes to 0.
+    """Compare the gradient of UnICORNN with formula (14).
+
+    The comparison is made as Δt goes to 0.
 
     Example: chronode analyze gradient-formula --steps 200
     """

@@ -37,7 +37,7 @@ def time_steps(
     delta_t: DeltaT = 0.3,
     seed: Seed = 0,
 ) -> Findings:
-    """Show the time steps that a UnICORNN learns (UnICORNN figure 5).
+    """Show the learned time steps (UnICORNN figure 5).
 
     Example: chronode analyze time-steps --task psmnist --layers 3 --hidden 256 --delta-t 0.19
     """
@@ -58,7 +58,7 @@ def weight_norms(
     runs: Runs = 3,
     seed: Seed = 0,
 ) -> Findings:
-    """Show the norms of the hidden weights of UnICORNN during training (UnICORNN figure 7).
+    """Show weight norms during training (UnICORNN figure 7).
 
     Example: chronode analyze weight-norms --epochs 20
     """
@@ -82,7 +82,7 @@ def sensitivity(
     runs: Runs = 1,
     seed: Seed = 0,
 ) -> Findings:
-    """Measure how the score of UnICORNN depends on Δt and α (UnICORNN figure 4).
+    """Measure the score over Δt and α (UnICORNN figure 4).
 
     Example: chronode analyze sensitivity --runs 3
     """
@@ -106,7 +106,7 @@ def stacking(
     runs: Runs = 1,
     seed: Seed = 0,
 ) -> Findings:
-    """Compare residual and plain stacking of UnICORNN (UnICORNN figure 6).
+    """Compare residual and plain stacks (UnICORNN figure 6).
 
     Example: chronode analyze stacking --layers 3,6 --runs 3
     """
@@ -130,7 +130,9 @@ def subsampling(
     runs: Runs = 1,
     seed: Seed = 0,
 ) -> Findings:
-    """Measure the score of UnICORNN with only the last, or random, entries of each series (UnICORNN figure 3).
+    """Measure the score on fewer steps (UnICORNN figure 3).
+
+    Only the last steps of each series are kept, or random ones.
 
     Example: chronode analyze subsampling --task eigenworms --entries 1000,5000,17984
     """

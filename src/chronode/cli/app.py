@@ -54,7 +54,7 @@ def models(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of docs/models.md.")] = False,
 ) -> None:
-    """List the models: paper, use of time, number of parameters, kernel.
+    """List the models: paper, use of time, parameters, kernel.
 
     Example: chronode models --json
     """
@@ -76,7 +76,9 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="Random seed for data, weights and batch order.")] = 0,
     output: Annotated[Path, typer.Option(help="Folder for the plot.")] = Path("runs/demo"),
 ) -> None:
-    """Train a few models on the parity of event-encoded bit streams and plot their accuracy.
+    """Train a few models on irregular events and compare them.
+
+    The task is the parity of event-encoded bit streams; a plot shows the accuracy over epochs.
 
     Example: chronode demo --models mmrnn,ltc,gru --epochs 10
     """
@@ -112,7 +114,9 @@ def compile_model(
     ] = None,
     double: Annotated[bool, typer.Option("--float64", help="Compile for float64 instead of float32.")] = False,
 ) -> None:
-    """Compile the kernels of a model now, so that training does not wait for the C++ compiler.
+    """Compile the kernels of a model in advance.
+
+    Training then does not wait for the C++ compiler.
 
     Example: chronode compile gru-d --input-size 5 --hidden-size 64
     """
@@ -143,7 +147,9 @@ def bench(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     output: Annotated[Path | None, typer.Option(help="Also write OUTPUT.json and OUTPUT.md. [example: bench]")] = None,
 ) -> None:
-    """Time one batch and compare it with the plain loop, the LSTM of torch, ncps and the limit of the machine.
+    """Time one training batch of the models on this machine.
+
+    Compares it with the plain loop, the LSTM of torch, ncps and the limit of the machine.
 
     Example: chronode bench --case mmrnn --repeats 3
     """
@@ -172,9 +178,7 @@ def bench(
 
 @app.command()
 def reproduce(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[RECIPE]...", help="Recipes, such as mmrnn/table3.")
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="RECIPE", help="Recipes, such as mmrnn/table3.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Run every recipe.")] = False,
     listed: Annotated[bool, typer.Option("--list", help="List the recipes.")] = False,
     plan: Annotated[
@@ -192,7 +196,9 @@ def reproduce(
     output: Annotated[Path, typer.Option(help="Folder for tables, plots and unfinished runs.")] = Path("runs/tables"),
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Reproduce a table of a paper, next to the published numbers, or draw one of its figures.
+    """Reproduce a table of a paper, or draw one of its figures.
+
+    Our numbers are shown next to the published ones.
 
     Example: chronode reproduce mmrnn/table3 --budget laptop --only event
     """
@@ -232,7 +238,9 @@ def results(
         str, typer.Option(help="With --archive: changed models, all of whose runs are moved. [example: ct-rnn,gru-d]")
     ] = "",
 ) -> None:
-    """Write RESULTS.md and its plots from the ledger and the figures in LEDGER/figures.
+    """Write RESULTS.md from the ledger of finished runs.
+
+    Includes plots, and the figures in LEDGER/figures.
 
     Example: chronode results
     """

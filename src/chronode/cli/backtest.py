@@ -69,7 +69,9 @@ def backtest(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     **given: Any,
 ) -> None:
-    """Forecast the past: train before each of several origins, and compare the forecasts with the actual values.
+    """Compare forecasts from several past origins with the truth.
+
+    Trains before each origin and forecasts the steps after it.
 
     The table shows the errors of the model beside those of its linear start, the last value, the drift and the
     seasonal naive forecast. Writes backtest.html, backtest.csv and backtest.json. Finished runs are kept: the same

@@ -25,9 +25,7 @@ def attach(app: typer.Typer) -> None:
 
 
 def compare(
-    data: Annotated[
-        str | None, typer.Argument(metavar="TASK", help="Name of a task, or a file as for `train`.")
-    ] = None,
+    data: Annotated[str | None, typer.Argument(help="File, as for `train`, or the name of a task.")] = None,
     models: Annotated[
         str, typer.Option(help="Models to compare, separated by commas.", rich_help_panel="Search")
     ] = "mmrnn,lstm-dt",
@@ -45,7 +43,9 @@ def compare(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     **given: Any,
 ) -> None:
-    """Compare models on a task or a file: mean ± standard deviation over seeds, best first.
+    """Compare models on a file or a task, over several seeds.
+
+    The table shows mean ± standard deviation over seeds, best model first.
 
     Within a seed, all models use the same series. Networks are compared without a linear start, unless --start linear
     is given. Finished runs are kept: the same command resumes after an interruption, and with more models or seeds it

@@ -44,7 +44,7 @@ def list_command(
     json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of docs/datasets.md.")] = False,
 ) -> None:
-    """List the data sets: publisher, licence, size, verification, location.
+    """List the data sets: publisher, licence, size, location.
 
     Example: chronode data list --json
     """
@@ -65,7 +65,7 @@ def fetch_command(
     names: Annotated[list[str], typer.Argument(metavar="NAME", help="Data sets to download.", callback=_known)],
     again: Annotated[bool, typer.Option("--again", help="Download even if the data set is in the cache.")] = False,
 ) -> None:
-    """Download data sets from their publishers, verify them and store them in the cache.
+    """Download data sets, verify them and store them in the cache.
 
     An interrupted download is resumed. Data sets in the mirror or the cache are only verified.
 
@@ -88,7 +88,7 @@ def fetch_command(
 
 @data_app.command("path")
 def path_command(name: Name) -> None:
-    """Print the folder of a data set on this machine; nothing is downloaded.
+    """Print the folder of a data set, without downloading it.
 
     Example: chronode data path mnist
     """
@@ -109,7 +109,9 @@ def verify_command(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Hash every file again; exit code 1 if one is missing, truncated or modified.
+    """Hash every file again.
+
+    The exit code is 1 if one is missing, truncated or modified.
 
     Example: chronode data verify mnist
     """
@@ -138,7 +140,9 @@ def build_command(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the simulation.")] = 0,
 ) -> None:
-    """Simulate a data set that is not published and store it in the cache.
+    """Simulate a data set that is not published.
+
+    It is stored in the cache.
 
     Example: chronode data build walker2d --seed 1
     """
@@ -200,7 +204,9 @@ def example_command(
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     force: Force = False,
 ) -> None:
-    """Write an example CSV for `chronode train`: synthetic charts with irregular times and empty cells.
+    """Write an example file for `chronode train`.
+
+    Synthetic charts with irregular times and empty cells.
 
     Example: chronode data example charts.csv
     """

@@ -38,7 +38,8 @@ def parameters(section: type[Any]) -> list[inspect.Parameter]:
             continue
         kind = _kind(hints[field.name])
         flags = field.metadata["flags"] or _usual_flags(field.name, kind)
-        about = f"{helps[field.name]} [{_default(field)}example: {field.metadata['example']}]"
+        text = as_options(helps[field.name]) if "_" in helps[field.name] else helps[field.name]
+        about = f"{text} [{_default(field)}example: {field.metadata['example']}]"
         option = typer.Option(
             *flags,
             help=about,

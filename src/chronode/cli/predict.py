@@ -97,7 +97,7 @@ def predict(
     anyway: Anyway = False,
     json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
-    """Predict with a trained model: probabilities of classes, values, or the next steps.
+    """Predict classes, values or the next steps of new series.
 
     Writes a row per series, a row per step for targets per step, or a row per series, future time and channel for
     forecasts.

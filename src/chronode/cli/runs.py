@@ -77,7 +77,9 @@ def show(
         bool, typer.Option("--open", help="Open the report (report.html) in the browser; written if it is missing.")
     ] = False,
 ) -> None:
-    """Show the details of a run (results, settings, environment, files), or open its report.
+    """Show the details of a run, or open its report.
+
+    The details are results, settings, environment and files.
 
     Example: chronode show runs/vitals-1
 

@@ -26,7 +26,9 @@ def pack(
         Path | None, typer.Option("--card", help="Also write the model card to this file. [example: card.md]")
     ] = None,
 ) -> None:
-    """Pack a trained model into one file: weights, configuration, scaling, class names and a model card.
+    """Pack a trained model into one file.
+
+    It contains weights, configuration, scaling, class names and a model card.
 
     The file can be used in place of the run folder. It contains no code and no data.
 

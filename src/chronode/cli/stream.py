@@ -47,7 +47,9 @@ def stream(
         ),
     ] = None,
 ) -> None:
-    """Predict live data: events on standard input, and a prediction after each on standard output.
+    """Predict live data, event by event.
+
+    Reads events from standard input and writes a prediction after each to standard output.
 
     Events are JSON Lines, or CSV with a header line, with the columns of the training file: id, time, values. For an
     event that cannot be used, an error is written, and the stream continues.

@@ -31,9 +31,7 @@ def attach(app: typer.Typer) -> None:
 
 
 def sweep(
-    data: Annotated[
-        str | None, typer.Argument(metavar="TASK", help="Name of a task, or a file as for `train`.")
-    ] = None,
+    data: Annotated[str | None, typer.Argument(help="File, as for `train`, or the name of a task.")] = None,
     trials: Annotated[
         int,
         typer.Option(min=1, help="Total number of trials, including those of earlier calls.", rich_help_panel="Search"),
@@ -42,6 +40,7 @@ def sweep(
         list[str] | None,
         typer.Option(
             "--range",
+            metavar="NAME=RANGE",
             help="Range to search: NAME=LOW:HIGH, NAME=LOW:HIGH:log or NAME=a,b,c; may be repeated. "
             "[example: hidden=16,32]",
             rich_help_panel="Search",
@@ -50,7 +49,8 @@ def sweep(
     fix: Annotated[
         list[str] | None,
         typer.Option(
-            help="Fixed setting NAME=VALUE that is not searched; may be repeated. [example: dropout=0]",
+            metavar="NAME=VALUE",
+            help="Fixed setting that is not searched; may be repeated. [example: dropout=0]",
             rich_help_panel="Search",
         ),
     ] = None,
@@ -75,7 +75,9 @@ def sweep(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     **given: Any,
 ) -> None:
-    """Search for good settings of a model: trials are compared on the validation part, and the best one is tested once.
+    """Search for good settings of a model.
+
+    Trials are compared on the validation part, and the best one is tested once.
 
     The ranges of the papers are searched unless --range is given; a setting that is given as an option or with --fix
     is not searched. The same command resumes after an interruption; several processes may share a folder.

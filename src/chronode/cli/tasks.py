@@ -46,7 +46,8 @@ def show(
     protocol: Annotated[str, typer.Option(help="Protocol: clean or paper.")] = "clean",
     seed: Annotated[int, typer.Option(min=0, help="Random seed of synthetic series, splits and noise.")] = 0,
     option: Annotated[
-        list[str] | None, typer.Option(help="Option of the task as NAME=VALUE; may be repeated. [example: length=200]")
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Option of the task; may be repeated. [example: length=200]"),
     ] = None,
     output: Annotated[Path, typer.Option(help="Folder for the plot.")] = Path("runs/tasks"),
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
