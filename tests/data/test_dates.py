@@ -74,13 +74,19 @@ FOUND = {
         ["2009-05-27T12:03:25.128", "2009-05-27T14:03:25.500"],
     ),
     "joined": (["20240131T101500", "20240131T111500"], "%Y%m%dT%H%M%S", ["2024-01-31T10:15", "2024-01-31T11:15"]),
+    "joined, with a zone": (
+        ["20240131T101500Z", "20240131T111500+0100"],
+        "%Y%m%dT%H%M%S%z",
+        ["2024-01-31T10:15", "2024-01-31T10:15"],
+    ),
+    "months of statistics offices": (["2000M01", "2000M12"], "%YM%m", ["2000-01-01", "2000-12-01"]),
 }
 
 
 @pytest.mark.parametrize("name", FOUND)
 def test_the_format_is_found_and_reported(tmp_path, name):
     texts, text_format, expected = FOUND[name]
-    made = one(tmp_path / "a.csv", texts)
+    made = one(tmp_path / "a.csv", texts, duplicates="keep")
     assert seconds(made) == utc(*expected)
     assert made.clock.format == text_format
     assert any(text_format in note or text_format in ("quarter", "week") for note in made.notes) or not text_format
@@ -246,7 +252,7 @@ def test_readings_tell_their_format_too():
     assert from_long(table, id="id", time="t", ignore=["what"]).notes[0] == "t: read as quarters."
 
 
-@pytest.mark.parametrize("texts", [["00:00", "36:05"], ["0:00:00", "36:05:00.0"]])
+@pytest.mark.parametrize("texts", [["00:00", "36:05"], ["0:00:00", "36:05:00.0"], ["0 days 00:00:00", "1 days 12:05:00"]])
 def test_elapsed_times_are_durations(tmp_path, texts):
     made = one(tmp_path / "a.csv", texts, unit="hours")
     assert made[0].dt.tolist() == [0, pytest.approx(36 + 5 / 60)]
@@ -256,3 +262,21 @@ def test_elapsed_times_are_durations(tmp_path, texts):
     assert one(tmp_path / "b.csv", ["1:30", "2:00"], **options_like(made)).clock.unit == "hour"
     with pytest.raises(ValueError, match="row 2 does not have the form elapsed: '1:75'"):
         one(tmp_path / "c.csv", ["0:00", "1:75"])
+
+
+def test_minutes_and_seconds_are_not_dates(tmp_path):
+    made = one(tmp_path / "a.csv", ["00:01.5", "01:02.0"], unit="seconds")
+    assert made[0].dt.tolist() == [0, 60.5]
+    assert "times of day that pass midnight need a date" in made.notes[0]
+    with pytest.raises(ValueError, match="row 2 does not have the form elapsed: '1:02'"):
+        one(tmp_path / "b.csv", ["00:01.5", "1:02"])  # hours or minutes?
+
+
+def test_a_line_of_totals_is_named(tmp_path):
+    with pytest.raises(ValueError, match="the time of row 3 is not a number: 'Total'. Correct or remove the row"):
+        one(tmp_path / "a.csv", ["1", "2", "Total"])
+
+
+def test_a_column_cannot_be_id_and_time(tmp_path):
+    with pytest.raises(ValueError, match="id='when' and time='when' are the same column"):
+        one(tmp_path / "a.csv", ["1", "2"], id="when")

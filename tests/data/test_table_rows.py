@@ -108,7 +108,7 @@ def test_an_id_with_one_row_works():
 
 
 def test_a_missing_id_is_an_error_with_row():
-    with pytest.raises(ValueError, match=r"id: the id of row 2 is missing \(1 such rows\)"):
+    with pytest.raises(ValueError, match=r"id: the id of row 2 is missing \(1 such row\)"):
         made(long(id=["a", None, "b", "b"]))
 
 

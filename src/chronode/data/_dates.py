@@ -37,7 +37,8 @@ _FULL = [
 _DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 _FULL_DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 _WORDS = ((_MONTHS, "%b"), (_FULL, "%B"), (_DAYS, "%a"), (_FULL_DAYS, "%A"))
-_ZONE = re.compile(r"(?P<rest>.*:\d.*?)(?P<space> ?)(?P<zone>[Zz]|[+-]\d\d:?\d\d|UTC|GMT)")
+_BASIC = re.compile(r"\d{8}T\d{4}(\d\d)?")  # the basic form of ISO 8601
+_ZONE = re.compile(rf"(?P<rest>.*:\d.*?|{_BASIC.pattern})(?P<space> ?)(?P<zone>[Zz]|[+-]\d\d:?\d\d|UTC|GMT)")
 _CLOCK = re.compile(
     r"(?P<rest>.*\S)(?P<space>T|,? +)(?P<hour>\d{1,2}):\d\d"
     r"(?P<second>:\d\d)?(?P<part>(?:[.,]|(?<=:\d\d):)\d{1,9})?(?P<noon> ?[AaPp][Mm])?"
@@ -45,7 +46,8 @@ _CLOCK = re.compile(
 _QUARTER = re.compile(
     r"(?P<year>\d{4})[ -]?Q(?P<quarter>[1-4])|Q(?P<quarter_>[1-4])[ -]?(?P<year_>\d{4})", re.IGNORECASE
 )
-_ELAPSED = re.compile(r"(\d+):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?")
+_ELAPSED = re.compile(r"(?:(\d+) days? )?(\d+):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?")
+_MINUTES = re.compile(r"(\d+):([0-5]\d\.\d+)")
 _WEEK = re.compile(r"(\d{4})[ -]?W(\d{2})", re.IGNORECASE)
 # Meanings of the numbers of a date, by which of them have four digits, with and without a month name.
 _Orders = dict[tuple[bool, ...], list[tuple[str, ...]]]
@@ -112,7 +114,7 @@ def formats_of_text(text: str) -> list[str]:
         return [QUARTER]
     if _WEEK.fullmatch(text):
         return [WEEK]
-    if _ELAPSED.fullmatch(text):
+    if _ELAPSED.fullmatch(text) or _MINUTES.fullmatch(text):
         return [ELAPSED]
     tail = ""
     if zoned := _ZONE.fullmatch(text):
@@ -123,7 +125,7 @@ def formats_of_text(text: str) -> list[str]:
         part = f"{clock['part'][0]}%f" if clock["part"] else ""
         tail = f"{clock['space']}{hour}:%M{':%S' if clock['second'] else ''}{part}{noon}{tail}"
         text = clock["rest"]
-    elif tail:
+    elif tail and not _BASIC.fullmatch(text):
         return []
     return [date + tail for date in _dates(text)]
 
@@ -163,16 +165,22 @@ def parse_dates(texts: Sequence[str], text_format: str) -> tuple[NDArray[np.int6
 
 
 def parse_elapsed(texts: Sequence[str]) -> NDArray[np.int64]:
-    """Returns the microseconds of "36:05" (hours and minutes) or "36:05:07.5" (with seconds).
+    """Returns the microseconds of "36:05" (hours and minutes), "36:05:07.5" (with seconds), "1 days 12:05:07" (as
+    pandas writes durations), or of texts that are all such as "05:07.5" (minutes and seconds).
 
     Example:
-        >>> parse_elapsed(["36:05", "0:00:07.5"]).tolist()
-        [129900000000, 7500000]
+        >>> parse_elapsed(["36:05", "0:00:07.5", "1 days 12:05:00"]).tolist(), parse_elapsed(["00:07.5"]).tolist()
+        ([129900000000, 7500000, 129900000000], [7500000])
     """
-    found = [_ELAPSED.fullmatch(text) for text in texts]
-    if None in found:
-        raise ValueError(f"{texts[found.index(None)]!r} is not a time such as 36:05 or 36:05:07")
-    seconds = [3600 * int(m[1]) + 60 * int(m[2]) + float(m[3] or 0) for m in found if m]
+    minutes = [_MINUTES.fullmatch(text) for text in texts]
+    if None not in minutes:
+        seconds = [60 * int(m[1]) + float(m[2]) for m in minutes if m]
+    else:
+        found = [_ELAPSED.fullmatch(text) for text in texts]
+        if None in found:
+            raise ValueError(f"{texts[found.index(None)]!r} is not a time such as 36:05 or 36:05:07")
+        hours = [(24 * int(m[1] or 0) + int(m[2]), int(m[3]), float(m[4] or 0)) for m in found if m]
+        seconds = [3600 * hour + 60 * minute + second for hour, minute, second in hours]
     return np.round(np.array(seconds) * 1e6).astype(np.int64)
 
 
@@ -218,7 +226,7 @@ def _dates(text: str) -> list[str]:
     numbers = [i for i, token in enumerate(tokens) if token.isdigit()]
     months = [i for i, codes in enumerate(named) if codes and codes[0] in ("%b", "%B")]
     unknown = [token for token, codes in zip(tokens, named, strict=True) if token.isalpha() and not codes]
-    if unknown not in ([], ["T"]) or len(months) > 1:
+    if unknown not in ([], ["T"], ["M"]) or len(months) > 1 or ":" in text:
         return []
     sizes = tuple(len(tokens[i]) for i in numbers)
     found = []
@@ -237,8 +245,8 @@ def _orders(sizes: tuple[int, ...], month_is_named: bool) -> list[tuple[str, ...
     """Returns the possible meanings of numbers with the given digits, in their order."""
     if not month_is_named and sizes in ((8,), (12,), (14,)):
         return [(_DIGITS[sizes[0]],)]
-    if not month_is_named and sizes == (8, 6):
-        return [("%Y%m%d", "%H%M%S")]
+    if not month_is_named and sizes in ((8, 6), (8, 4)):
+        return [("%Y%m%d", "%H%M%S" if sizes[1] == 6 else "%H%M")]
     if not all(size in (1, 2, 4) for size in sizes):
         return []
     years = tuple(size == 4 for size in sizes)

@@ -22,11 +22,12 @@ from ._dates import (
     parse_dates,
     parse_elapsed,
 )
-from ._names import listed
+from ._names import counted, listed
 from ._times import Moments, is_number
 
 # A time of day followed by Z, +hh, +hhmm or +hh:mm.
 _ZONED = r"[Tt ]\d{1,2}[\d:.,]*\s*([Zz]|[+-]\d{2}(:?\d{2})?)$"
+_DAY = 86_400_000_000  # microseconds
 _SAMPLE = 1000  # number of values used to test formats before the whole column is parsed
 _WORDS = {NUMBER: "numbers", QUARTER: "quarters", WEEK: "ISO weeks (their Mondays)"}
 _WORDS |= {ELAPSED: "elapsed hours, minutes and seconds"}
@@ -53,7 +54,7 @@ def moments_of(name: str, given: Any, time_format: str | None = None, unit: str 
     number_format = NUMBER if is_size and time_format is None else time_format
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0]) + 1
-        raise ValueError(f"{name}: the time of row {row:,} is missing ({column.null_count:,} such rows).")
+        raise ValueError(f"{name}: the time of row {row:,} is missing ({counted(column.null_count, 'such row')}).")
     kind = column.type
     if is_text(column):
         return _from_text(name, trimmed(column, nulls=False), time_format, number_format)
@@ -128,7 +129,11 @@ def _from_text(name: str, column: Column, time_format: str | None, number_format
     found = _found(name, column, zone)
     if found is None:
         raise _not_understood(name, column, lambda part: part.cast(pa.timestamp("us", zone)))
-    return _dated(name, column, found)._replace(notes=(_note(name, found, str(column[0])),))
+    moments = _dated(name, column, found)
+    note = _note(name, found, str(column[0]))
+    if found == ELAPSED and moments.ticks.max() < _DAY:
+        note = f"{note[:-1]}; times of day that pass midnight need a date."
+    return moments._replace(notes=(note,))
 
 
 def _found(name: str, column: Column, zone: str | None) -> str | None:
@@ -193,6 +198,9 @@ def _dated(name: str, column: Column, text_format: str) -> Moments:
 
 
 def _not_understood(name: str, column: Column, parse: Callable[[Column], Any]) -> ValueError:
+    if is_number(str(column[0])):  # such as a line with totals below a column of numbers
+        row, text = first_text(column)
+        return ValueError(f"{name}: the time of row {row:,} is not a number: {text!r}. Correct or remove the row.")
     row, text = first_text(column, parse)
     return ValueError(
         f"{name}: the time of row {row:,} cannot be read: {text!r}. Times may be numbers, ISO 8601 dates "
@@ -230,7 +238,7 @@ def _counted(name: str, array: NDArray[Any]) -> Moments:
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             problem = "missing" if np.isnan(array[row]) else "infinite"
-            raise ValueError(f"{name}: the time of row {row + 1:,} is {problem} ({int(wrong.sum()):,} such rows).")
+            raise ValueError(f"{name}: the time of row {row + 1:,} is {problem} ({counted(int(wrong.sum()), 'such row')}).")
         return Moments(array.astype(np.float64, copy=False))
     if array.dtype == np.uint64 and array.size and array.max() >= 2**63:
         return Moments(array.astype(np.float64))

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 from ._arrays import from_numpy
 from ._build import value_type
 from ._columns import absent, as_columns, codes
-from ._names import known_column, known_columns, listed
+from ._names import counted, known_column, known_columns, listed
 from ._not_numeric import numeric_column
 from ._rows import StepRows
 from ._sequences import Sequences
@@ -61,7 +61,7 @@ def from_series_rows(
     lengths = values.shape[1] - np.argmin(np.isnan(values[:, ::-1]), axis=1)
     empty = np.isnan(values).all(axis=1)
     if empty.any():
-        raise ValueError(f"row {int(empty.argmax()) + 1:,} has no values: remove it ({int(empty.sum()):,} such rows).")
+        raise ValueError(f"row {int(empty.argmax()) + 1:,} has no values: remove it ({counted(int(empty.sum()), 'such row')}).")
     names = {role: _names(cells[name], name) for role, name in (("ids", id), ("groups", group)) if name is not None}
     made = from_numpy(values, order="NT", lengths=lengths, channels=["value"], dtype=dtype, **names)
     made = replace(made, rows=len(made))

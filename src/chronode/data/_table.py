@@ -90,6 +90,9 @@ def from_long(
     goals = [] if target is None or mapped else known_columns(one_or_more(target), cells, "target")
     named = {role: name for role, name in (("id", id), ("time", time), ("group", group)) if name is not None}
     roles = {*goals, *(known_column(name, list(cells), role) for role, name in named.items())}
+    if id is not None and id in (time, *goals):
+        other = "time" if id == time else "target"
+        raise ValueError(f"id={id!r} and {other}={id!r} are the same column: they need two columns.")
     fixed = known_columns(one_or_more(static), cells, "static")
     inputs, dropped = _inputs(cells, columns, {*roles, *known_columns(ignore, cells, "ignore")})
     inputs += [name for name in fixed if name not in inputs]
@@ -182,7 +185,7 @@ def _steps(
         series, ids = codes(cells[id], id)
         if (series < 0).any():
             row = int((series < 0).argmax())
-            raise ValueError(f"{id}: the id of row {row + 1:,} is missing ({int((series < 0).sum()):,} such rows).")
+            raise ValueError(f"{id}: the id of row {row + 1:,} is missing ({counted(int((series < 0).sum()), 'such row')}).")
     if time is None:
         plan = StepRows(None, np.array([rows]), None) if series is None else make_plan(series, ids, None, duplicates)
         return ids, plan, None, STEPS
