@@ -299,3 +299,76 @@ def test_a_first_line_of_dates_and_numbers_has_no_names(tmp_path, text):
 def test_numbers_as_names_beside_an_index(tmp_path):
     pandas.DataFrame(np.arange(6.0).reshape(3, 2)).to_csv(tmp_path / "a.csv")
     assert read(tmp_path / "a.csv").channels == ("0", "1")
+
+
+# ---- numbers with signs, text above the table, aligned columns ---------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected", "sign"),
+    [
+        (["5%", "6.5 %", "", "-1%"], [5.0, 6.5, None, -1.0], "%"),
+        (['"$1,200.50"', "-$3.25", "$ 4", "NA"], [1200.5, -3.25, 4.0, None], "$"),
+        (['"1,5 €"', '"2,25 €"', '"1.000,5 €"', '"3 €"'], [1.5, 2.25, 1000.5, 3.0], "€"),
+        (["\u22125", "6.5", "1", "2"], [-5.0, 6.5, 1.0, 2.0], ""),
+    ],
+)
+def test_signs_beside_numbers_are_removed_with_a_note(tmp_path, cells, expected, sign):
+    path = put(tmp_path / "a.csv", "\n".join(["t,x", *(f"{t},{cell}" for t, cell in enumerate(cells))]) + "\n")
+    made = read(path, time="t")
+    assert [None if np.isnan(x) else x for x in made.values[:, 0].tolist()] == expected
+    assert any(f"column 'x' has numbers with '{sign}'" in note for note in made.notes) == bool(sign)
+
+
+def test_other_texts_with_signs_stay_text(tmp_path):
+    path = put(tmp_path / "a.csv", "id,t,x,dose\na,0,1,5%\nb,0,2,10%\n")
+    assert read(path, id="id", time="t", target="dose").classes == ("10%", "5%")
+    path = put(tmp_path / "b.csv", "t,x\n0,5%\n1,6\n")  # is 6 a percentage?
+    with pytest.raises(ValueError, match="column 'x' is not numeric: row 1 has '5%'"):
+        read(path, time="t")
+
+
+@pytest.mark.parametrize(
+    ("above", "count"),
+    [
+        ("Station 7\nexported 2024-01-01\n\n", "2 lines"),
+        ("% made by a logger\n", "1 line"),
+        ("a, b, and c\n", "1 line"),
+    ],
+)
+def test_lines_above_the_table_are_skipped_with_a_note(tmp_path, above, count):
+    path = put(tmp_path / "a.csv", above + "t,x\n0,1.5\n1,2.5\n")
+    made = read(path, time="t")
+    assert made.values[:, 0].tolist() == [1.5, 2.5]
+    assert made.notes[0] == f"skipped {count} above the table ({above.splitlines()[0]!r})."
+    assert column_names(path, {}) == ["t", "x"]
+
+
+def test_a_row_that_is_too_long_is_no_reason_to_skip_the_header(tmp_path):
+    path = put(tmp_path / "a.csv", "t,x\n0,1.5,3\n1,2.5\n2,3.5\n")
+    with pytest.raises(ValueError, match="row 1 has 3 cells instead of 2: '0,1.5,3'"):
+        read(path, time="t")
+
+
+def test_columns_that_are_aligned_with_spaces(tmp_path):
+    path = put(tmp_path / "a.txt", "who   t    x\nann   0  1.5\nann  10  2.5\nbob   0   -3\n")
+    made = read(path, id="who", time="t")
+    assert (made.ids.tolist(), made.values[:, 0].tolist()) == (["ann", "bob"], [1.5, 2.5, -3.0])
+    path = put(tmp_path / "b.txt", "t x y\n0  3\n1 2 4\n")  # an empty cell, not an aligned column
+    assert np.isnan(read(path, time="t").values[0, 0])
+
+
+def test_an_encoding_that_was_given_is_used_or_refused(tmp_path):
+    path = put(tmp_path / "a.csv", "t,Höhe\n0,1\n1,2\n", "latin-1")
+    assert read(path, time="t", encoding="latin-1").channels == ("Höhe",)
+    with pytest.raises(
+        ValueError, match="this text is not in the encoding utf-8; pass another, e.g. encoding='latin-1'"
+    ):
+        read(path, time="t", encoding="utf-8")
+
+
+def test_whole_numbers_in_the_time_column_do_not_decide_about_commas(tmp_path):
+    path = put(tmp_path / "a.csv", 't,x\n1,"1,234"\n2,"2,345"\n')
+    with pytest.raises(ValueError, match="pass decimal=',' or thousands=','"):
+        read(path, time="t")
+    assert read(path, time="t", thousands=",").values[0, 0] == 1234

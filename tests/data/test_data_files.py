@@ -130,7 +130,11 @@ def test_words_for_missing_values(tmp_path):
         ("a.json", "[1, 2]", "row 1 is not an object .*: '1'"),
         ("a.jsonl", b'{"x": "\xff"}', "JSON must be UTF-8 text"),
         ("a.xls", "x", r"files with the suffix .xls are not supported; use one of '.csv'.* Save it as .xlsx"),
-        ("a", "x", r"files with the suffix \(none\) are not supported"),
+        ("a.pkl", "x", "the suffix .pkl are not supported.* save the frame with to_parquet"),
+        ("a", "x", "the table has no rows"),
+        ("a.csv", "<!DOCTYPE html>\n<p>404</p>\n", "this is not a .csv file but a web page"),
+        ("a.csv", "version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer .`git lfs pull`"),
+        ("a.csv", gzip.compress(b"t,x\n1,2\n"), "but gzip data. Rename it to a.csv.gz."),
     ],
 )
 def test_a_file_that_is_not_what_its_name_says(tmp_path, name, content, message):
@@ -141,8 +145,11 @@ def test_a_file_that_is_not_what_its_name_says(tmp_path, name, content, message)
 
 
 def test_a_file_that_is_not_there(csv):
-    with pytest.raises(FileNotFoundError, match=r"b.csv: no such file. Did you mean 'a.csv'\?"):
-        read(csv.with_name("b.csv"))
+    csv.with_name("vitals.csv").touch()
+    with pytest.raises(FileNotFoundError, match=r"vital.csv: no such file. Did you mean 'vitals.csv'\?"):
+        read(csv.with_name("vital.csv"))
+    with pytest.raises(FileNotFoundError, match=r"sales.csv: no such file.$"):  # nothing related
+        read(csv.with_name("sales.csv"))
     with pytest.raises(FileNotFoundError, match="no such file"):
         load(csv.with_name("b.npz"))
     with pytest.raises(ValueError, match="is a folder"):
@@ -170,7 +177,9 @@ def test_arrays_in_npz(tmp_path):
     made = read(path, order="NDT", target="y")
     assert made.num_channels == 3
     assert made.classes == ("0", "1")
-    with pytest.raises(ValueError, match="the order of its axes is required: order='NTD' or 'NDT'; it holds 'x', 'y'"):
+    with pytest.raises(
+        ValueError, match="the order of its axes is required: order='NTD' or order='NDT'; it holds 'x', 'y'"
+    ):
         read(path)
     with pytest.raises(ValueError, match="target='z' is not an array; the arrays are 'x', 'y'"):
         read(path, order="NTD", target="z")

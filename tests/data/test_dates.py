@@ -252,7 +252,9 @@ def test_readings_tell_their_format_too():
     assert from_long(table, id="id", time="t", ignore=["what"]).notes[0] == "t: read as quarters."
 
 
-@pytest.mark.parametrize("texts", [["00:00", "36:05"], ["0:00:00", "36:05:00.0"], ["0 days 00:00:00", "1 days 12:05:00"]])
+@pytest.mark.parametrize(
+    "texts", [["00:00", "36:05"], ["0:00:00", "36:05:00.0"], ["0 days 00:00:00", "1 days 12:05:00"]]
+)
 def test_elapsed_times_are_durations(tmp_path, texts):
     made = one(tmp_path / "a.csv", texts, unit="hours")
     assert made[0].dt.tolist() == [0, pytest.approx(36 + 5 / 60)]

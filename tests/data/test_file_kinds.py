@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import zipfile
 
 import duckdb
 import numpy as np
@@ -49,6 +50,18 @@ WRITERS = {
     "a.jsonl.gz": lambda frame, path: frame.to_json(path, orient="records", lines=True),
     "a.ndjson": lambda frame, path: frame.to_json(path, orient="records", lines=True),
     "a.json": lambda frame, path: frame.to_json(path, orient="records"),
+    "columns.json": lambda frame, path: frame.to_json(path),
+    "split.json": lambda frame, path: frame.to_json(path, orient="split", indent=1),
+    "table.json": lambda frame, path: frame.to_json(path, orient="table", index=False),
+    "lists.json": lambda frame, path: path.write_text(json.dumps(ROWS)),
+    "a.csv.zip": lambda frame, path: frame.to_csv(path, index=False),
+    "a.zip": lambda frame, path: frame.to_csv(
+        path, index=False, compression={"method": "zip", "archive_name": "b.tsv"}, sep="\t"
+    ),
+    "a.psv": lambda frame, path: frame.to_csv(path, index=False, sep="|"),
+    "a.tab": lambda frame, path: frame.to_csv(path, index=False, sep="\t"),
+    "a.log": lambda frame, path: frame.to_csv(path, index=False),
+    "no-suffix": lambda frame, path: frame.to_csv(path, index=False),
 }
 
 
@@ -200,11 +213,12 @@ def test_npy_files(tmp_path, shape, order, series, channels):
 def test_arrays_whose_order_is_not_given(tmp_path):
     np.save(tmp_path / "a.npy", np.ones((2, 3)))
     with pytest.raises(
-        ValueError, match=r"a.npy: the order of its axes is required: order='NT' \(a row per series\), 'TD' \(a row per"
+        ValueError,
+        match=r"a.npy: the order of its axes is required: order='NT' \(a row per series\), order='TD' \(a row per",
     ):
         read(tmp_path / "a.npy")
     np.save(tmp_path / "b.npy", np.ones((2, 3, 4)))
-    with pytest.raises(ValueError, match="b.npy: the order of its axes is required: order='NTD' or 'NDT'."):
+    with pytest.raises(ValueError, match="b.npy: the order of its axes is required: order='NTD' or order='NDT'."):
         read(tmp_path / "b.npy")
     with pytest.raises(ValueError, match="must have the axes TD"):
         read(tmp_path / "b.npy", order="TD")
@@ -256,7 +270,7 @@ def test_a_file_of_the_ucr_archive(tmp_path):
     path = tmp_path / "GunPoint_TRAIN.tsv"
     path.write_text("1\t0.5\t1.5\t2.5\n2\t3.5\t4.5\tNaN\n1\t-1\tNaN\t2\n")
     with pytest.raises(
-        ValueError, match=r"first line holds numbers.*If every row is a series \(as in the UCR archive\), use row_per_s"
+        ValueError, match=r"first line holds numbers.*if every row is a series \(as in the UCR archive\), use row_per_s"
     ):
         read(path)
     made = read(path, row_per_series=True, target="0")
@@ -312,3 +326,39 @@ def test_levels_of_an_index_can_be_named():
         assert made.ids.tolist() == [7, 8]
         assert made.clock.unit == "day"
         assert made.channels == ("x",)
+
+
+def test_a_zip_archive_with_several_files_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("a.csv", "t,x\n1,2\n")
+        archive.writestr("__MACOSX/a.csv", "?")
+    assert len(read(tmp_path / "a.zip", time="t")) == 1
+    with zipfile.ZipFile(tmp_path / "a.zip", "a") as archive:
+        archive.writestr("b.csv", "t,x\n1,2\n")
+    with pytest.raises(ValueError, match="must contain one file, but it contains 'a.csv', 'b.csv': unpack it first"):
+        read(tmp_path / "a.zip", time="t")
+    (tmp_path / "b.csv.zip").write_text("t,x\n1,2\n")
+    with pytest.raises(ValueError, match="b.csv.zip: this is not a valid zip archive"):
+        read(tmp_path / "b.csv.zip", time="t")
+
+
+def test_numbered_columns_of_one_series_are_hinted_at(tmp_path):
+    steps = {f"t{i}": [float(i), float(-i)] for i in range(12)}
+    pandas.DataFrame({"label": ["a", "b"], **steps}).to_csv(tmp_path / "a.csv", index=False)
+    made = read(tmp_path / "a.csv", target="label")
+    assert "if t0 to t11 are the steps of one channel, use row_per_series=True" in made.notes[-1]
+    assert len(read(tmp_path / "a.csv", target="label", row_per_series=True)) == 2
+
+
+def test_a_file_of_the_ucr_archive_with_aligned_columns(tmp_path):
+    lines = ["  1.0000000e+00  -5.0e-01   7.0e-01", "  2.0000000e+00   5.0e-01  -7.0e-01"]
+    (tmp_path / "Coffee_TRAIN.txt").write_text("\n".join(lines) + "\n")
+    made = read(tmp_path / "Coffee_TRAIN.txt", row_per_series=True, target="0")
+    assert made.classes == ("1", "2")
+    assert made[0].values[:, 0].tolist() == pytest.approx([-0.5, 0.7])
+
+
+def test_an_array_file_has_no_target(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones((3, 2)))
+    with pytest.raises(ValueError, match="a .npy file is a single array, so target='y' is not in it"):
+        read(tmp_path / "a.npy", order="TD", target="y")

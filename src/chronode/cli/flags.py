@@ -19,6 +19,7 @@ from .._options import PANELS
 from ..runs._config import DataConfig, ModelConfig, exponent
 from ..training._settings import Settings
 
+_PLAIN = re.compile(r"[\w./%:,+=@-]+")  # a value that a shell takes without quotes
 SECTIONS = {"data": DataConfig, "model": ModelConfig, "training": Settings}
 
 
@@ -162,7 +163,8 @@ def _flags_by_field() -> dict[str, str]:
 def _as_option(flag: str, value: str) -> str:
     yes, switch, no = flag.partition("/")
     if not switch:
-        return flag if value == "..." else f"{flag} {value}"
+        quoted = value if _PLAIN.fullmatch(value) else f'"{value}"'
+        return flag if value == "..." else f"{flag} {quoted}"
     return yes if value == "True" else no
 
 

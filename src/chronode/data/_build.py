@@ -33,7 +33,9 @@ def cast(values: NDArray[Any], dtype: np.dtype[Any], where: Callable[[int], str]
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
         if np.isinf(values[at]):
-            raise ValueError(f"{where(at)} is infinite ({counted(int(wrong.sum()), 'such value')}): leave it empty or correct it.")
+            raise ValueError(
+                f"{where(at)} is infinite ({counted(int(wrong.sum()), 'such value')}): leave it empty or correct it."
+            )
         raise ValueError(f"{where(at)} is {values[at]:g}, too large for {dtype}: use dtype='float64' or rescale it.")
     return fit
 

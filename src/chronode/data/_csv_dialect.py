@@ -8,12 +8,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ._names import counted
 from ._times import is_number
 
 _HEAD_LINES = 200
 _DELIMITERS = ",;\t|"
 _BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _FALLBACK = "cp1252"
+_MOST_LINES_BEFORE = 30
 # A number with a decimal point or comma, a date, a time or nothing: most cells of a table.
 _TYPED = re.compile(r"\s*([+-]?[\d.,']*\d([eE][+-]?\d+)?|\d+[-/.:]\d+\S*( \d+:\S+)?|nan|NaN|NA|\?)?\s*")
 
@@ -31,6 +33,7 @@ class Dialect:
         named: Whether the header holds column names, not numbers.
         given_names: Whether the names differ from the header line: it is a comment, or has no name for the first
             column.
+        aligned: Whether cells are separated by any number of spaces.
         notes: Choices that were made.
     """
 
@@ -41,6 +44,7 @@ class Dialect:
     header: tuple[str, ...]
     named: bool
     given_names: bool = False
+    aligned: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -61,8 +65,14 @@ def find_dialect(
     if comment is None:
         comment = "#" if first.lstrip().startswith("#") else ""
     body = [line for line in lines if line.strip() and not _is_comment(line, comment)]
+    if delimiter is None and not comment and (above := _lines_above_the_table(body)):
+        shown = body[0].strip()[:40]
+        notes = (*notes, f"skipped {counted(above, 'line')} above the table ({shown!r}).")
+        body = body[above:]
     skip = lines.index(body[0]) if body else 0
     delimiter = delimiter or _delimiter(body)
+    spaces = delimiter == " " and _is_aligned(body)
+    body = aligned(body) if spaces else body
     header = _cells(body[:1], delimiter)
     named = not all(cell and _TYPED.fullmatch(cell) for cell in header)
     before = lines[skip - 1] if skip else ""
@@ -72,7 +82,39 @@ def find_dialect(
         header, named, skip = names, True, skip - 1
     short = named and _first_name_is_missing(header, body, delimiter)
     header = ("", *header) if short else header
-    return Dialect(used, delimiter, comment, skip, header, named, short or bool(comment), notes)
+    return Dialect(used, delimiter, comment, skip, header, named, short or bool(comment), spaces, notes)
+
+
+def aligned(lines: Sequence[str]) -> list[str]:
+    r"""Returns lines whose cells are separated by any number of spaces with one space between cells.
+
+    Example:
+        >>> aligned(["  1.0   2\n"])
+        ['1.0 2\n']
+    """
+    return [" ".join(line.split()) + "\n" for line in lines]
+
+
+def _is_aligned(lines: Sequence[str]) -> bool:
+    """Returns whether the lines have equally many cells only if spaces in a row count as one."""
+    if any('"' in line for line in lines) or not any(re.search(r"^\s+\S|\S {2,}\S", line) for line in lines):
+        return False
+    first_has_runs = re.search(r"^\s+\S|\S {2,}\S", lines[0]) is not None
+    return (first_has_runs or _score(lines, " ")[0] < 1) and _score(aligned(lines), " ")[0] == 1
+
+
+def _lines_above_the_table(lines: Sequence[str]) -> int:
+    """Returns the number of lines of text before column names and rows that have equally many cells."""
+    if max(_score(lines, delimiter)[0] for delimiter in _DELIMITERS) == 1:
+        return 0
+    for before in range(1, min(_MOST_LINES_BEFORE, len(lines) - 1)):
+        rest = lines[before:]
+        for delimiter in _DELIMITERS:
+            alike, typed, width = _score(rest, delimiter)
+            named = not all(_TYPED.fullmatch(cell) for cell in _cells(rest[:1], delimiter))
+            if alike == 1 and typed > 0.5 and width > 1 and named:
+                return before
+    return 0
 
 
 def find_encoding(head: bytes) -> tuple[str, tuple[str, ...]]:
@@ -116,7 +158,7 @@ def _delimiter(lines: Sequence[str]) -> str:
     """Returns the separator that splits all lines alike, into cells that look like numbers, dates or nothing."""
     scores = {delimiter: _score(lines, delimiter) for delimiter in _DELIMITERS}
     best = max(scores, key=lambda delimiter: scores[delimiter])
-    if scores[best][0] == 0 and _score(lines, " ")[0] == 1:
+    if scores[best][0] == 0 and (_score(lines, " ")[0] == 1 or _is_aligned(lines)):
         return " "
     return best
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from .._limits import check_columns
 from ._columns import arrow, as_floats, is_text, trimmed, whole_numbers, without
-from ._csv_dialect import Dialect, fallback_encoding, find_dialect
-from ._number_text import has_leading_zeros, number_style, to_numbers
+from ._csv_dialect import Dialect, aligned, fallback_encoding, find_dialect
+from ._number_text import has_leading_zeros, number_style, to_numbers, without_symbol
+from ._packed import opened
 
 MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "-NaN", "-nan", "NULL", "null", "None", "none", "<NA>")
 _HEAD = 1 << 18
@@ -55,35 +56,44 @@ def read_csv(
         names = [str(i) for i in range(len(dialect.header))]
     if names is None and not dialect.named:
         raise ValueError(
-            f"{path}: the first line holds numbers, not column names: add them, or pass names=... If every row is a "
+            f"{path}: the first line holds numbers, not column names: add them, or pass names=...; if every row is a "
             "series (as in the UCR archive), use row_per_series=True."
         )
     if names is not None and len(names) != len(dialect.header):
         raise ValueError(f"{path}: names=... must name the {len(dialect.header)} columns, got {len(names)} names.")
     markers = [*MISSING, *map(str, missing_values)]
-    file = _CsvFile(path, dialect, names, markers, set(roles or {}))
-    table = file.read(decimal or ".")
+    file = _CsvFile(path, dialect, names, markers, set(roles or {}), encoding is not None)
+    table, notes = _without_symbols(file.read(decimal or "."), roles or {}, markers)
     if decimal is None:
         decimal = _decimal(path, table, roles or {}, markers, thousands)
-        table = file.read(decimal) if decimal != "." else table
+        if decimal != ".":
+            table, notes = _without_symbols(file.read(decimal), roles or {}, markers)
+            notes.append("numbers are written with a decimal comma.")
     columns = [
         _typed(column, (roles or {}).get(name, ""), markers, decimal, thousands) if is_text(column) else column
         for name, column in zip(table.column_names, table.columns, strict=True)
     ]
-    return arrow().table(columns, names=table.column_names), file.dialect.notes
+    return arrow().table(columns, names=table.column_names), (*file.dialect.notes, *notes)
 
 
 class _CsvFile:
     """Text table that Arrow reads repeatedly until the column types are known."""
 
     def __init__(
-        self, path: Path, dialect: Dialect, names: Sequence[str] | None, markers: Sequence[str], text: Collection[str]
+        self,
+        path: Path,
+        dialect: Dialect,
+        names: Sequence[str] | None,
+        markers: Sequence[str],
+        text: Collection[str],
+        encoding_given: bool,
     ):
         self.path = path
         self.dialect = dialect
         self.names = names
         self.markers = list(markers)
         self.text = text
+        self.encoding_given = encoding_given
 
     def read(self, decimal: str) -> Any:
         """Returns the table; columns with cells of mixed types are text."""
@@ -124,8 +134,8 @@ class _CsvFile:
         names = None if self.names is None else list(self.names)
         skip = dialect.skip
         if names is None and dialect.given_names:
-            names, skip = list(dialect.header), 1 if dialect.comment else skip + 1
-        elif dialect.comment:
+            names, skip = list(dialect.header), 1 if dialect.comment or dialect.aligned else skip + 1
+        elif dialect.comment or dialect.aligned:
             skip = 0
         return {
             "read_options": pyarrow.csv.ReadOptions(encoding=dialect.encoding, column_names=names, skip_rows=skip),
@@ -157,18 +167,20 @@ class _CsvFile:
     def _open(self) -> Any:
         comment = self.dialect.comment
         file = opened(self.path)
-        if not comment:
+        if not comment and not self.dialect.aligned:
             return file
         with file:
             text = file.read().decode(self.dialect.encoding)
         header = 1 if self.names is None else 0
         lines = text.lstrip("\ufeff").splitlines(keepends=True)[self.dialect.skip :]
-        kept = [line for i, line in enumerate(lines) if i < header or not line.lstrip().startswith(comment)]
+        if comment:
+            lines = [line for i, line in enumerate(lines) if i < header or not line.lstrip().startswith(comment)]
+        kept = aligned(lines) if self.dialect.aligned else lines
         return arrow().BufferReader("".join(kept).encode(self.dialect.encoding))
 
     def _use_other_encoding(self, error: Exception) -> None:
         """Switches the encoding after the rest of the file turned out not to be in the encoding of its beginning."""
-        if self.dialect.encoding != "utf-8" or self.dialect.notes:
+        if self.encoding_given or self.dialect.encoding != "utf-8":
             raise ValueError(
                 f"{self.path}: this text is not in the encoding {self.dialect.encoding}; pass another, e.g. "
                 "encoding='latin-1'."
@@ -185,6 +197,8 @@ class _CsvFile:
         import pyarrow.csv
 
         text = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        if "Empty CSV" in text:
+            return f"{self.path}: the table has no rows."
         if "Expected" in text:
             options["read_options"].use_threads = False  # row numbers need a single thread
             try:
@@ -225,11 +239,6 @@ def dialect_of(
         raise ValueError(f"{path}: {error}") from error
 
 
-def opened(path: Path) -> Any:
-    """Opens the file for reading bytes, decompressed."""
-    return lzma.open(path) if path.suffix == ".xz" else arrow().input_stream(str(path), compression="detect")
-
-
 def _stripped(table: Any) -> Any:
     """Strips the whitespace that some files have after commas; unnamed columns get a name."""
     columns = [trimmed(column) if is_text(column) else column for column in table.columns]
@@ -250,6 +259,18 @@ def filled_names(header: Iterable[Any]) -> list[str]:
             name = f"Unnamed: {i}"
             names[i] = f"{name}.1" if name in taken else name
     return names
+
+
+def _without_symbols(table: Any, roles: Mapping[str, str], markers: Sequence[str]) -> tuple[Any, list[str]]:
+    """Removes percent and currency signs from columns of numbers; returns the table and notes."""
+    columns, notes = list(table.columns), []
+    for i, name in enumerate(table.column_names):
+        if not is_text(columns[i]) or roles.get(name, ""):
+            continue
+        columns[i], symbol = without_symbol(without(columns[i], markers))
+        if symbol:
+            notes.append(f"column {name!r} has numbers with {symbol!r}, which was removed.")
+    return arrow().table(columns, names=table.column_names), notes
 
 
 def _decimal(path: Path, table: Any, roles: Mapping[str, str], markers: Sequence[str], thousands: str | None) -> str:

@@ -12,18 +12,18 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from .._checks import near
 from ._arrays import from_list, from_numpy
 from ._channel_rows import from_channel_rows
 from ._dates import NUMBER
 from ._names import known_column, listed, related
 from ._npz import read_arrays, restored
+from ._packed import PACKED, suffix_of
 from ._pipe import as_file, is_pipe
 from ._sequences import Sequences
 from ._series_rows import from_series_rows
 from ._static import source_columns
 from ._table import from_long
-from ._table_files import FILE_OPTIONS, LOADERS, PACKED, load_table, suffix_of
+from ._table_files import FILE_OPTIONS, LOADERS, load_table
 from ._ts_format import read_ts
 
 # First bytes of common files, to recognize files with a wrong suffix.
@@ -41,6 +41,10 @@ _MAGIC = {
     b"\x93NUMPY": "an .npy array",
     b"SQLite format": "an SQLite database",
     b"\x7fELF": "a program",
+    b"<!DOCTYPE": "a web page (a failed download?)",
+    b"<!doctype": "a web page (a failed download?)",
+    b"<html": "a web page (a failed download?)",
+    b"version https://": "a Git LFS pointer (`git lfs pull` downloads the file)",
 }
 # Required first bytes by suffix.
 _EXPECTED = {
@@ -48,6 +52,9 @@ _EXPECTED = {
     **dict.fromkeys((".npz", ".xlsx", ".xlsm"), b"PK"),
     ".npy": b"\x93NUMPY",
 }
+_CURES = {".xls": " Save it as .xlsx."}
+_CURES |= dict.fromkeys((".pkl", ".pickle"), " A pickle can run any program: save the frame with to_parquet.")
+_PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz"}
 _ARROW = (".feather", ".arrow", ".ipc")  # an Arrow stream has no magic bytes
 _OF_THE_FILE = (*FILE_OPTIONS, "row_per_series")
 _ARRAYS = {"id": "ids", "time": "times", "group": "groups"}  # table options -> names of arrays
@@ -58,7 +65,8 @@ def read(path: str | Path, **options: Any) -> Sequences:
 
     Args:
         path: The file, or "-" for the standard input:
-            .csv, .tsv, .txt, .data, .dat (also .gz, .xz, .bz2, .zst): a text table with a header line;
+            .csv, .tsv, .txt, .data, .dat, .psv, .tab, .log or no suffix (also .gz, .xz, .bz2, .zst, .zip): a text
+            table with a header line;
             .parquet, .pq, .feather, .arrow, .xlsx: a table;
             .jsonl, .ndjson, .json: one object per row;
             .ts: a file of the UEA, UCR or TSER archives;
@@ -86,7 +94,7 @@ def read(path: str | Path, **options: Any) -> Sequences:
         raise ValueError(f"{path} is a folder, not a file.")
     if not path.is_file():
         known = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise FileNotFoundError(f"{path}: no such file.{near(path.name, known)}")
+        raise FileNotFoundError(f"{path}: no such file.{related(path.name, known)}")
     return _read(path, given)
 
 
@@ -94,11 +102,9 @@ def _read(path: Path, options: dict[str, Any]) -> Sequences:
     suffix = suffix_of(path)
     reader = _READERS.get(suffix)
     if reader is None:
-        hint = " Save it as .xlsx." if suffix == ".xls" else ""
-        known = listed(_READERS, most=len(_READERS))
-        raise ValueError(
-            f"{path}: files with the suffix {suffix or '(none)'} are not supported; use one of {known}.{hint}"
-        )
+        hint = _CURES.get(suffix, "")
+        known = listed(filter(None, _READERS), most=len(_READERS))
+        raise ValueError(f"{path}: files with the suffix {suffix} are not supported; use one of {known}.{hint}")
     if path.suffix.lower() not in PACKED:
         _check_content(path, suffix)
     return reader(path, options)
@@ -187,7 +193,9 @@ def _check_content(path: Path, suffix: str) -> None:
     if expected is not None and not head.startswith(expected):
         raise ValueError(f"{path}: this is not a {suffix} file but {found or f'begins with {head!r}'}.")
     if expected is None and found is not None and not (suffix in _ARROW and found == "an Arrow file"):
-        raise ValueError(f"{path}: this is not a {suffix} file but {found}.")
+        packed = next((own for magic, own in _PACKED.items() if head.startswith(magic)), "")
+        cure = f" Rename it to {path.name}{packed}." if packed else ""
+        raise ValueError(f"{path}: this is not a {suffix or 'text'} file but {found}.{cure}")
 
 
 @contextmanager
@@ -264,12 +272,18 @@ def _npy(path: Path, options: dict[str, Any]) -> Sequences:
         values = np.load(path, allow_pickle=False)
     except Exception as error:  # untrusted bytes
         raise ValueError(f"{path}: this is not a valid .npy file: {error}.") from error
+    roles = [name for name in ("target", "id", "time", "group", "lengths") if name in options]
+    if roles:
+        raise ValueError(
+            f"{path}: a .npy file is a single array, so {roles[0]}={options[roles[0]]!r} is not in it; save the arrays "
+            "together with numpy.savez as an .npz file."
+        )
     return _from_arrays(path, {"values": values}, options, "")
 
 
 def _from_arrays(path: Path, arrays: dict[str, Any], options: dict[str, Any], what: str) -> Sequences:
     own = {name: value for name, value in options.items() if name not in (*FILE_OPTIONS, "time_format")}
-    orders = {2: "'NT' (a row per series), 'TD' (a row per step) or 'DT'", 3: "'NTD' or 'NDT'"}
+    orders = {2: "'NT' (a row per series), order='TD' (a row per step) or order='DT'", 3: "'NTD' or order='NDT'"}
     axes = arrays["values"].ndim
     if "order" not in own and axes in orders:
         raise ValueError(f"{path}: the order of its axes is required: order={orders[axes]}{what}.")

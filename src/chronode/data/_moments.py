@@ -238,7 +238,9 @@ def _counted(name: str, array: NDArray[Any]) -> Moments:
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             problem = "missing" if np.isnan(array[row]) else "infinite"
-            raise ValueError(f"{name}: the time of row {row + 1:,} is {problem} ({counted(int(wrong.sum()), 'such row')}).")
+            raise ValueError(
+                f"{name}: the time of row {row + 1:,} is {problem} ({counted(int(wrong.sum()), 'such row')})."
+            )
         return Moments(array.astype(np.float64, copy=False))
     if array.dtype == np.uint64 and array.size and array.max() >= 2**63:
         return Moments(array.astype(np.float64))

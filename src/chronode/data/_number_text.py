@@ -10,6 +10,7 @@ from ._columns import Column, arrow
 _GROUPS = r"[1-9][0-9]{{0,2}}([{group}][0-9]{{3}})+"
 _SPACES = " \u00a0\u202f'\u2019"
 _NUMBER = r"^[+-]?({groups}|[0-9]*)({point}[0-9]*)?([eE][+-]?[0-9]+)?$"
+_SIGNS = "%$€£¥"
 _HAS_DIGIT = r"[0-9]"
 _CODE = r"^0[0-9]+$"
 
@@ -18,7 +19,7 @@ def number_style(column: Column) -> str:
     """Returns how the numbers of a text column with commas are written.
 
     "comma" (1,5), "point" (1,234.5: the comma groups thousands), "either" (1,234 alone may be both), or "" if they
-    are not numbers.
+    are not numbers or need no choice.
 
     Example:
         >>> [number_style(arrow().array(texts)) for texts in (["1,5", "2"], ["1,234,567"], ["1,234"], ["a"])]
@@ -26,7 +27,7 @@ def number_style(column: Column) -> str:
     """
     comma, point = (_matches(column, decimal) for decimal in (",", "."))
     if comma and point:
-        return "either" if _any(column, ",") else "point"
+        return "either" if _any(column, ",") else ""  # whole numbers
     return "comma" if comma else "point" if point else ""
 
 
@@ -45,6 +46,29 @@ def to_numbers(column: Column, decimal: str, thousands: str | None = None) -> Co
     if decimal != ".":
         column = pa.compute.replace_substring(column, decimal, ".")
     return column.cast(pa.float64())
+
+
+def without_symbol(column: Column) -> tuple[Column, str]:
+    """Removes a percent or currency sign that every number of a text column has; returns the column and the sign (""
+    if there is none). The minus sign of typesetting becomes that of computers.
+
+    Example:
+        >>> found, sign = without_symbol(arrow().array(["-$1,200", "$5"]))
+        >>> found.to_pylist(), sign
+        (['-1,200', '5'], '$')
+    """
+    compute: Any = arrow().compute
+    if column.null_count == len(column):
+        return column, ""
+    if _any(column, "^\u2212"):
+        column = compute.replace_substring_regex(column, "^\u2212", "-")
+    for sign in _SIGNS:
+        pattern = rf"^([+-]?)\s*[{sign}]?\s*([^{_SIGNS}]*?)\s*[{sign}]?$"
+        if _all(column, f"[{sign}]") and _all(column, pattern):
+            found = compute.replace_substring_regex(column, pattern, r"\1\2")
+            if _matches(found, ".") or _matches(found, ","):
+                return found, sign
+    return column, ""
 
 
 def has_leading_zeros(column: Column) -> bool:

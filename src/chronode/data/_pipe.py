@@ -82,16 +82,19 @@ def _suffix(path: Path) -> str:
         if head.startswith(magic):
             return suffix
     if head.startswith(b"PK"):
-        return ".xlsx" if _is_workbook(path) else ".npz"
+        names = _names_in(path)
+        if "[Content_Types].xml" in names:
+            return ".xlsx"
+        return ".npz" if all(name.endswith(".npy") for name in names) else ".zip"
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.startswith((b"{", b"[")):
         return ".jsonl"
     return ".ts" if text[:1] == b"@" else ".csv"
 
 
-def _is_workbook(path: Path) -> bool:
+def _names_in(path: Path) -> list[str]:
     try:
         with zipfile.ZipFile(path) as archive:
-            return "[Content_Types].xml" in archive.namelist()
+            return archive.namelist()
     except (zipfile.BadZipFile, OSError, NotImplementedError):
-        return False
+        return []

@@ -61,7 +61,9 @@ def from_series_rows(
     lengths = values.shape[1] - np.argmin(np.isnan(values[:, ::-1]), axis=1)
     empty = np.isnan(values).all(axis=1)
     if empty.any():
-        raise ValueError(f"row {int(empty.argmax()) + 1:,} has no values: remove it ({counted(int(empty.sum()), 'such row')}).")
+        raise ValueError(
+            f"row {int(empty.argmax()) + 1:,} has no values: remove it ({counted(int(empty.sum()), 'such row')})."
+        )
     names = {role: _names(cells[name], name) for role, name in (("ids", id), ("groups", group)) if name is not None}
     made = from_numpy(values, order="NT", lengths=lengths, channels=["value"], dtype=dtype, **names)
     made = replace(made, rows=len(made))

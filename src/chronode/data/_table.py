@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -125,15 +126,23 @@ def from_long(
         static=constant,
         static_names=names,
         rows=len(next(iter(cells.values()))),
-        notes=(*plan.notes, *notes, *_hint(plan.lengths, len(inputs))),
+        notes=(*plan.notes, *notes, *_hint(plan.lengths, inputs, one_by_one=id is None and time is None)),
     )
 
 
-def _hint(lengths: NDArray[np.int64], columns: int) -> list[str]:
-    """Suggests row_per_series if no series has a second step."""
-    if columns < _MANY_STEPS or len(lengths) < 2 or lengths.max() > 1:
+def _hint(lengths: NDArray[np.int64], columns: Sequence[str], one_by_one: bool) -> list[str]:
+    """Suggests row_per_series if no series has a second step, or if the columns of a single one are numbered."""
+    if len(columns) < _MANY_STEPS:
         return []
-    return ["every series has a single row: if the columns are the steps of one channel, use row_per_series=True."]
+    use = "are the steps of one channel, use row_per_series=True."
+    if len(lengths) > 1 and lengths.max() == 1:
+        return [f"every series has a single row: if the columns {use}"]
+    ends = [re.fullmatch(r"(.*?)(\d+)", name) for name in columns]
+    numbered = [(end[1], int(end[2])) for end in ends if end]
+    first = numbered[0] if numbered else ("", 0)
+    if one_by_one and numbered == [(first[0], first[1] + i) for i in range(len(columns))]:
+        return [f"the table was read as one series with a row per step: if {columns[0]} to {columns[-1]} {use}"]
+    return []
 
 
 def from_wide(table: Any, *, time: str | None = None, **options: Any) -> Sequences:
@@ -185,7 +194,9 @@ def _steps(
         series, ids = codes(cells[id], id)
         if (series < 0).any():
             row = int((series < 0).argmax())
-            raise ValueError(f"{id}: the id of row {row + 1:,} is missing ({counted(int((series < 0).sum()), 'such row')}).")
+            raise ValueError(
+                f"{id}: the id of row {row + 1:,} is missing ({counted(int((series < 0).sum()), 'such row')})."
+            )
     if time is None:
         plan = StepRows(None, np.array([rows]), None) if series is None else make_plan(series, ids, None, duplicates)
         return ids, plan, None, STEPS

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .._documents import parse_json
 from .._limits import check_columns, check_unpacked, unpacked_limit
 from ._columns import arrow
-from ._csv_file import MISSING, dialect_of, filled_names, opened, read_csv
+from ._csv_file import MISSING, dialect_of, filled_names, read_csv
+from ._json_file import read_json
 from ._names import known_column
+from ._packed import PACKED, opened, suffix_of
 
 _BYTES_OF_A_CELL = 8
-PACKED = (".gz", ".xz", ".bz2", ".zst")
 TEXT_OPTIONS = ("delimiter", "decimal", "thousands", "encoding", "comment", "names")
 FILE_OPTIONS = (*TEXT_OPTIONS, "sheet")
 """Options for the format of a table; other files ignore them."""
@@ -22,16 +22,6 @@ _CHARACTERS = {"delimiter": ";", "decimal": ",", "thousands": "."}
 
 Options = Mapping[str, Any]
 Loaded = tuple[Any, tuple[str, ...]]
-
-
-def suffix_of(path: Path) -> str:
-    """Returns the suffix that selects the reader, without that of the compression.
-
-    Example:
-        >>> suffix_of(Path("a.CSV.gz"))
-        '.csv'
-    """
-    return (path.with_suffix("").suffix if path.suffix.lower() in PACKED else path.suffix).lower()
 
 
 def roles_of(options: Options) -> dict[str, str]:
@@ -90,7 +80,7 @@ def _check_characters(options: Options) -> None:
 def _text(path: Path, options: Options) -> Loaded:
     _check_characters(options)
     own = {name: options[name] for name in (*TEXT_OPTIONS, "missing_values") if options.get(name) is not None}
-    if suffix_of(path) == ".tsv":
+    if suffix_of(path) in (".tsv", ".tab"):
         own.setdefault("delimiter", "\t")
     return read_csv(path, roles=roles_of(options), numbered=bool(options.get("row_per_series")), **own)
 
@@ -173,26 +163,7 @@ def _cell(value: Any, missing: set[str]) -> Any:
 
 
 def _json(path: Path, options: Options) -> Loaded:
-    """Reads one object per line, or one list of objects."""
-    with opened(path) as file:
-        content = file.read()
-    try:
-        text = content.decode(options.get("encoding") or "utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: JSON must be UTF-8 text: {error}.") from None
-    if text.lstrip().startswith("["):
-        records = parse_json(text, Any, str(path))
-    else:
-        lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
-        records = [parse_json(line, Any, f"{path}, line {i:,}") for i, line in lines]
-    if not isinstance(records, list) or not records:
-        raise ValueError(f"{path}: the file has no objects.")
-    names: dict[str, None] = {}
-    for i, record in enumerate(records, 1):
-        if not isinstance(record, dict):
-            raise ValueError(f"{path}: row {i:,} is not an object {{...}}: {str(record)[:60]!r}.")
-        names |= dict.fromkeys(record)
-    return {name: [record.get(name) for record in records] for name in names}, ()
+    return read_json(path, options.get("encoding")), ()
 
 
 def _first_line(error: BaseException) -> str:
@@ -200,7 +171,7 @@ def _first_line(error: BaseException) -> str:
 
 
 LOADERS: dict[str, Callable[[Path, Options], Loaded]] = {
-    **dict.fromkeys((".csv", ".tsv", ".txt", ".data", ".dat"), _text),
+    **dict.fromkeys((".csv", ".tsv", ".txt", ".data", ".dat", ".psv", ".tab", ".log", ""), _text),
     **dict.fromkeys((".parquet", ".pq"), _parquet),
     **dict.fromkeys((".feather", ".arrow", ".ipc"), _feather),
     **dict.fromkeys((".xlsx", ".xlsm"), _excel),
