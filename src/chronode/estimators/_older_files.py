@@ -30,6 +30,11 @@ def upgraded(facts: dict[str, Any], model: SequenceModel) -> dict[str, Any]:
     names = {field.name for field in fields(_Parts)}
     parts: _Parts = parse(_Parts, {name: value for name, value in facts.items() if name in names})
     assert model.spec is not None
+    if parts.channels and model.spec.relative is None:
+        raise ValueError(
+            "this forecaster was saved by an earlier version of chronode, which learned changes from step to step: "
+            "fit it again."
+        )
     reading = Reading(
         options={**parts.options, **parts.roles},
         target=(),

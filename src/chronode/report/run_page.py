@@ -10,7 +10,7 @@ from typing import Any
 from .._model import SequenceModel
 from .._pages import Html, bullets, cards, code, details, grid, number, page, paragraph, table, write_page
 from ..data._pictures import pictures_of
-from ..runs import Config, Prepared, Run, Trained, prepare
+from ..runs import Config, Prepared, Run, Trained
 from ..runs._summary import Summary
 from ..training import Fitted, Objective, Predictions
 from ..training._metrics import LOWER_IS_BETTER
@@ -39,7 +39,7 @@ def report_of(folder: str | Path) -> Path:
     if not (run.path / "model.safetensors").is_file():
         return write_report(run, None, None, None, None)
     trained = Trained.load(folder)
-    prepared = prepare(trained.config)
+    prepared = trained.prepared()
     predictions = trained.predict(prepared.parts.test) if run.status == "finished" else None
     return write_report(run, prepared, trained.model, trained.objective, predictions)
 

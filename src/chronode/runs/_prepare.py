@@ -31,6 +31,7 @@ from ..training._settings import AUTO
 from ._config import Config, DataConfig
 from ._source import read_source, reading_of
 
+Divide = Callable[..., tuple[Sequences, ...]]
 _PARTS_OF_A_SPLIT = 3
 
 
@@ -102,8 +103,12 @@ class DataFacts:
         return read_json(run / "data.json", cls)
 
 
-def prepare(config: Config) -> Prepared:
+def prepare(config: Config, divide: Divide = split_for_training) -> Prepared:
     """Reads the file or loads the task of the config.
+
+    Args:
+        config: The config.
+        divide: How the series of a file are divided by group, if they are.
 
     Example:
         >>> asked = Config.from_dict({"data": {"source": "bitstream", "options": {"train": 20, "valid": 5, "test": 5}}})
@@ -116,7 +121,7 @@ def prepare(config: Config) -> Prepared:
         raise ValueError("no data given: pass a file or a task, `chronode train DATA ...`.")
     path = Path(data.source)
     if path.exists():
-        return _from_file(config)
+        return _from_file(config, divide)
     if path.suffix and data.source not in tasks():
         known = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
         raise ValueError(f"{path}: no such file.{near(path.name, known)}")
@@ -152,39 +157,6 @@ def source_of(path: str | Path) -> dict[str, Any]:
     return {"file": path.name, "size": path.stat().st_size, "sha256": hash_of(path)}
 
 
-def check_same_file(source: str, known: dict[str, Any], run: Path) -> None:
-    """Rejects data that differ from those of the run."""
-    if "file" not in known:
-        same = source == known.get("task")
-    else:
-        same = Path(source).is_file() and source_of(Path(source))["sha256"] == known["sha256"]
-    if not same:
-        trained_on = known.get("file") or f"the task {known.get('task')}"
-        raise ValueError(
-            f"{run} was trained on other data ({trained_on}), not on {source}. Pass a copy of those data to resume "
-            f"the run, or "
-            f"omit --resume to train on {source}."
-        )
-
-
-def check_unchanged(path: str | Path, known: dict[str, Any], run: Path) -> None:
-    """Rejects a file that has changed since the start of `run`; tasks never change."""
-    path = Path(path)
-    if "file" not in known:
-        return
-    if not path.is_file():
-        raise ValueError(
-            f"{path}, the data of {run}, was not found: pass its new location, "
-            f"`chronode train PLACE/{path.name} --resume {run}`."
-        )
-    now = source_of(path)
-    if now["sha256"] != known["sha256"]:
-        sizes = f"{known['size']:,} bytes then, {now['size']:,} bytes with other content now"
-        raise ValueError(
-            f"{path} has changed since {run} was started ({sizes}): restore the old file, or start a new run."
-        )
-
-
 def _from_task(config: Config) -> Prepared:
     data = config.data
     task = find_task(data.source)
@@ -205,7 +177,7 @@ def _from_task(config: Config) -> Prepared:
     )
 
 
-def _from_file(config: Config) -> Prepared:
+def _from_file(config: Config, divide: Divide) -> Prepared:
     data = config.data
     if data.options or data.protocol != "clean":
         raise ValueError(f"{data.source} is a file: protocol=... and options=... can only be given with a task.")
@@ -231,7 +203,7 @@ def _from_file(config: Config) -> Prepared:
         data = replace(data, window=data.window or default_window(used, data.forecast, _channels(used, data)))
         raw, divided = _forecast_parts(used, data, config.training.seed)
     else:
-        raw, divided = _divided(used, data, config.training.seed)
+        raw, divided = _divided(used, data, config.training.seed, divide)
         raw = [_cut(part, data) for part in raw]
     notes += [note for part in raw for note in part.notes]
     fitted_on = together(*raw[:2]) if _refits(config, raw) else raw[0]
@@ -270,13 +242,13 @@ def _refits(config: Config, raw: list[Sequences]) -> bool:
     return can_race(*raw[:2]) and len(raw[0]) + len(raw[1]) < SMALL
 
 
-def _divided(series: Sequences, data: DataConfig, seed: int) -> tuple[list[Sequences], str]:
+def _divided(series: Sequences, data: DataConfig, seed: int, divide: Divide) -> tuple[list[Sequences], str]:
     """Returns (training, validation and test; a description of the split)."""
     shares = "/".join(f"{100 * share:g}" for share in data.split)
     if _by_time(series, data):
         parts, how = split_by_time(series, data.split), "by time"
     else:
-        parts, how = split_for_training(series, data.split, seed=seed), f"by {data.group or data.id or 'series'}"
+        parts, how = divide(series, data.split, seed=seed), f"by {data.group or data.id or 'series'}"
     sizes = "/".join(f"{len(part):,}" for part in parts)
     return list(parts), f"split {how} {shares} ({sizes} series)"
 

@@ -15,13 +15,14 @@ from ..training._events import Epoch, EpochDone, Event, Listener, Note, Training
 from ..training._fitted import Fitted
 from ..training._predict import Predictions
 from ..training._race import Race
+from ._again import check_same_file, check_unchanged, prepare_again
 from ._assemble import assemble_run
 from ._choose import choose, leaves_choice
 from ._config import Config
 from ._environment import differences, environment
 from ._folder import Run
 from ._loggers import check_loggers, logging_to
-from ._prepare import DataFacts, Prepared, check_same_file, check_unchanged, prepare
+from ._prepare import DataFacts, Prepared, prepare
 from ._results import finished_summary, keep_model, summary_of, write_predictions
 
 MAY_CHANGE = ("epochs", "steps", "early_stop", "threads")
@@ -135,7 +136,7 @@ def resume_run(
         config = config.with_values({"data": {"source": source}})
     elif (run.path / "data.json").is_file():
         check_unchanged(config.data.source, DataFacts.load(run.path).source, run.path)
-    prepared = prepare(config)
+    prepared = prepare_again(config, run.path) if (run.path / "data.json").is_file() else prepare(config)
     if on_event is not None:
         for line in differences(run.environment, environment()):
             on_event(Note(f"{line}: the numbers may differ in the last digits from a run that was not stopped."))

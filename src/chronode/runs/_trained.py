@@ -18,10 +18,11 @@ from ..training._baselines import baselines as measure_baselines
 from ..training._calibration import USUAL_INTERVALS, interval_scores, intervals_of
 from ..training._objective import Objective
 from ..training._predict import Predictions, evaluate, predict
+from ._again import check_unchanged, prepare_again
 from ._config import Config
 from ._folder import Run
 from ._pack import unpack
-from ._prepare import DataFacts, Learnt, check_unchanged, prepare
+from ._prepare import DataFacts, Learnt, Prepared, prepare
 from ._train import check_registered, config_of
 
 
@@ -92,12 +93,21 @@ class Trained:
             raise ValueError(f"{self.path} is a packed model without data: pass a file.")
         task = None if self.reading is not None else self.config.data.source
         if source is None or (isinstance(source, str) and source == task):
-            if self.path.is_dir():
-                check_unchanged(self.config.data.source, DataFacts.load(self.path).source, self.path)
-            return prepare(self.config).parts.test
+            return self.prepared().parts.test
         if self.reading is None:
             raise ValueError(f"{self.path} was trained on the task {task} and cannot be used on other data.")
         return self.reading.read(source, labelled=labelled, anyway=anyway)
+
+    def prepared(self) -> Prepared:
+        """Returns the series of training, divided as they were then.
+
+        Raises:
+            ValueError: The data have changed, or the run is of a version that divided them in another way.
+        """
+        if not self.path.is_dir():  # a packed model of a task
+            return prepare(self.config)
+        check_unchanged(self.config.data.source, DataFacts.load(self.path).source, self.path)
+        return prepare_again(self.config, self.path)
 
     def evaluate(self, data: Sequences) -> dict[str, float]:
         """Returns loss and metrics."""
@@ -115,8 +125,7 @@ class Trained:
         source = Path(self.config.data.source)
         if not self.path.is_dir() or (self.reading is not None and not source.is_file()):
             return {}
-        check_unchanged(source, DataFacts.load(self.path).source, self.path)
-        parts = prepare(self.config).parts
+        parts = self.prepared().parts
         channels = () if self.reading is None else self.reading.forecast_channels
         return measure_baselines(
             self.objective, parts if data is None else replace(parts, test=data), channels=channels, model=self.model

@@ -124,9 +124,9 @@ class SavedFacts:
     schedule: SavedPlateau
     history: list[Epoch]
     seconds: float
-    cpu_seconds: float
     epoch_seconds: float
     about: dict[str, Any] | None
+    cpu_seconds: float = 0.0
     untrained_loss: float | None = None
     start: Epoch | None = None
 

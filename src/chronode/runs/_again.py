@@ -1,0 +1,85 @@
+"""The series of an existing run: the same file, divided as in its training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..data import split
+from ..data._split import split_for_training
+from ._config import Config
+from ._prepare import DataFacts, Prepared, prepare, source_of
+
+
+def prepare_again(config: Config, run: Path) -> Prepared:
+    """Returns the series of a run, divided as in its training.
+
+    Earlier versions of chronode divided series in other ways, and a test part that is divided differently contains
+    series of training. The sizes of the parts and the scaling, which was fitted to the training part, show whether they
+    are the same.
+
+    Args:
+        config: The config of the run.
+        run: The run folder.
+
+    Raises:
+        ValueError: The parts cannot be found.
+    """
+    stored = DataFacts.load(run)
+    reading = stored.reading
+    if reading is not None and reading.horizon:  # the defaults of forecasts have changed
+        config = config.with_values({"data": {"window": reading.window, "per_step": reading.per_step}})
+    for divide in (split_for_training, split):
+        prepared = prepare(config, divide)
+        if _same_parts(prepared, stored):
+            return prepared
+    raise ValueError(
+        f"{run} was trained by another version of chronode, which divided the data in another way: its test part is "
+        "not known. `chronode predict` and `evaluate` work with other files; train again to resume or test it."
+    )
+
+
+def _same_parts(prepared: Prepared, stored: DataFacts) -> bool:
+    if prepared.as_dict()["series"] != stored.series:
+        return False
+    now = None if prepared.reading is None else prepared.reading.scaler
+    then = None if stored.reading is None else stored.reading.scaler
+    if now is None or then is None:
+        return now is then
+    pairs = ((getattr(now, name), getattr(then, name)) for name in ("mean", "std", "target_mean", "target_std"))
+    return all(len(a) == len(b) and np.allclose(a, b, rtol=1e-9, atol=0) for a, b in pairs)
+
+
+def check_same_file(source: str, known: dict[str, Any], run: Path) -> None:
+    """Rejects data that differ from those of the run."""
+    if "file" not in known:
+        same = source == known.get("task")
+    else:
+        same = Path(source).is_file() and source_of(source)["sha256"] == known["sha256"]
+    if not same:
+        trained_on = known.get("file") or f"the task {known.get('task')}"
+        raise ValueError(
+            f"{run} was trained on other data ({trained_on}), not on {source}. Pass a copy of those data to resume "
+            f"the run, or "
+            f"omit --resume to train on {source}."
+        )
+
+
+def check_unchanged(path: str | Path, known: dict[str, Any], run: Path) -> None:
+    """Rejects a file that has changed since the start of `run`; tasks never change."""
+    path = Path(path)
+    if "file" not in known:
+        return
+    if not path.is_file():
+        raise ValueError(
+            f"{path}, the data of {run}, was not found: pass its new location, "
+            f"`chronode train PLACE/{path.name} --resume {run}`."
+        )
+    now = source_of(path)
+    if now["sha256"] != known["sha256"]:
+        sizes = f"{known['size']:,} bytes then, {now['size']:,} bytes with other content now"
+        raise ValueError(
+            f"{path} has changed since {run} was started ({sizes}): restore the old file, or start a new run."
+        )
