@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronode.baselines import fit_start, on_grid, summaries, summary_names
-from chronode.baselines._features import _PATTERNS, BentSummaries, Patterns, Values, dilations_for
+from chronode.baselines._features import _PATTERNS, Patterns, RankedSummaries, Values, dilations_for
 from chronode.data import from_list
 
 
@@ -113,28 +113,39 @@ def test_values_are_the_last_steps_and_unknown_before_the_first():
     assert features[1, 1:].tolist() == [4.0, 5.0]
 
 
-def test_bent_summaries_are_summaries_with_a_bend_at_the_median_and_whether_they_are_known():
-    x, observed = torch.randn(9, 6, 2), torch.rand(9, 6, 2) < 0.3
-    features = BentSummaries(2)
+def test_ranked_summaries_are_ranks_between_quantiles_their_squares_and_whether_they_are_known():
+    x, observed = torch.randn(30, 6, 2), torch.rand(30, 6, 2) < 0.3
+    features = RankedSummaries(2)
     features.fit(x, observed=observed)
     plain = summaries(x, observed=observed).numpy()
     found = features(x, observed=observed).numpy()
-    assert found.shape == (9, features.size) == (9, 3 * plain.shape[1])
-    for column in range(plain.shape[1]):
-        own = plain[:, column]
-        known = np.sort(own[~np.isnan(own)])
-        middle = known[(len(known) - 1) // 2] if len(known) else 0.0
-        bent = np.where(np.isnan(own), np.nan, np.maximum(own - middle, 0))
-        np.testing.assert_allclose(found[:, plain.shape[1] + column], bent)
-        np.testing.assert_array_equal(found[:, 2 * plain.shape[1] + column], ~np.isnan(own))
+    count = plain.shape[1]
+    assert found.shape == (30, features.size) == (30, 3 * count)
+    levels = np.linspace(0, 1, 9)
+    for column in range(count):
+        own, known = plain[:, column], ~np.isnan(plain[:, column])
+        quantiles = np.quantile(own[known], levels)
+        # Of equal quantiles, np.interp takes one end; from the other side, it takes the other.
+        upper, lower = np.interp(own, quantiles, levels), 1 - np.interp(-own, -quantiles[::-1], levels)
+        ranks = np.where(known, (upper + lower) / 2 - 0.5, np.nan)
+        np.testing.assert_allclose(found[:, column], ranks, atol=1e-9)
+        np.testing.assert_allclose(found[:, count + column], ranks**2, atol=1e-9)
+        np.testing.assert_array_equal(found[:, 2 * count + column], known)
 
 
-def test_a_linear_model_of_bent_summaries_learns_that_both_extremes_matter():
+def test_ranks_are_bounded_and_an_outlier_is_the_highest_rank():
+    features = RankedSummaries(1)
+    features.fit(torch.linspace(0, 1, 50)[:, None, None].expand(50, 3, 1))
+    found = features(torch.tensor([-1e9, 0.0, 0.5, 1.0, 1e9])[:, None, None].expand(5, 3, 1))
+    np.testing.assert_allclose(found[:, 0], [-0.5, -0.5, 0.0, 0.5, 0.5], atol=1e-6)
+
+
+def test_a_linear_model_of_ranked_summaries_learns_that_both_extremes_matter():
     x = np.random.default_rng(0).normal(size=400)
     s = from_list([[value, value] for value in x], target=[float(abs(value)) for value in x])
-    plain, bent = (fit_start(s, s[:0], kinds=(kind,)) for kind in ("summaries", "bent summaries"))
-    assert bent.losses["bent summaries"] < 0.1 * plain.losses["summaries"]
-    assert fit_start(s, s[:0]).description["kind"] == "bent summaries"
+    plain, ranked = (fit_start(s, s[:0], kinds=(kind,)) for kind in ("summaries", "ranked summaries"))
+    assert ranked.losses["ranked summaries"] < 0.2 * plain.losses["summaries"]
+    assert fit_start(s, s[:0]).description["kind"] == "ranked summaries"
 
 
 @pytest.mark.parametrize("channels", [1, 3])

@@ -17,12 +17,19 @@ from ._summaries import OVERALL, PER_CHANNEL, summaries
 _TAPS = 9
 _PATTERNS = torch.tensor([[2.0 if i in high else -1.0 for i in range(_TAPS)] for high in combinations(range(_TAPS), 3)])
 _MOST_DILATIONS = 6
+_QUANTILES = 9
 # The fractional parts of its multiples are spread evenly.
 _GOLDEN = 0.6180339887498949
 
 
 class Features(nn.Module):
-    """Base class of features; by default they learn nothing from the training series."""
+    """Base class of features; by default they learn nothing from the training series.
+
+    Attributes:
+        learns_from: Most series that `fit` needs.
+    """
+
+    learns_from = 200
 
     def fit(self, x: Tensor, **times: Tensor | None) -> None:
         """Learns from these series."""
@@ -44,30 +51,42 @@ class Summaries(Features):
         return summaries(x, **times, every_step=self.every_step)
 
 
-class BentSummaries(Features):
-    """Summaries, each with a bend at the median of the training series, and whether it is known.
+class RankedSummaries(Features):
+    """Ranks of summaries among those of the training series, their squares, and whether each is known.
 
-    A linear model of `z`, `max(z - median, 0)` and `z is known` is a sum of broken lines: a risk can rise with high and
-    with low values.
+    A rank r is between -0.5 (the lowest training series) and 0.5, linear between nine quantiles. A linear model of r
+    and r^2 is not affected by outliers, and a risk can rise with high and with low values.
     """
 
-    kind = "bent summaries"
+    kind = "ranked summaries"
     clip = True
+    learns_from = 1_000
 
     def __init__(self, channels: int):
         super().__init__()
         self.summaries = Summaries(channels)
         self.size = 3 * self.summaries.size
-        self.register_buffer("middle", torch.zeros(self.summaries.size, dtype=torch.float64))
+        self.register_buffer("quantiles", torch.zeros(_QUANTILES, self.summaries.size, dtype=torch.float64))
 
     def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
         """Returns `(B, F)`."""
         found = self.summaries(x, **times)
-        return torch.cat([found, (found - self.get_buffer("middle")).relu(), (~found.isnan()).double()], dim=1)
+        ranks = self._ranks(found).masked_fill(found.isnan(), torch.nan)
+        return torch.cat([ranks, ranks.square(), (~found.isnan()).double()], dim=1)
 
     def fit(self, x: Tensor, **times: Tensor | None) -> None:
-        """Takes the medians of these series."""
-        self.get_buffer("middle").copy_(self.summaries(x, **times).nanmedian(0).values.nan_to_num(nan=0.0))
+        """Takes the quantiles of these series."""
+        found = self.summaries(x, **times)
+        shares = torch.linspace(0, 1, _QUANTILES, dtype=found.dtype)
+        self.get_buffer("quantiles").copy_(torch.nanquantile(found, shares, dim=0).nan_to_num(nan=0.0))
+
+    def _ranks(self, found: Tensor) -> Tensor:
+        """Each interval between two quantiles adds its share; one without width adds half of it to its own value."""
+        quantiles = self.get_buffer("quantiles")
+        low, width = quantiles[:-1, None], quantiles.diff(dim=0)[:, None]
+        above = ((found - low) / width.clamp(min=torch.finfo(found.dtype).tiny)).clamp(0, 1)
+        level = torch.where(width > 0, above, 0.5 * ((found > low).double() + (found >= low).double()))
+        return level.mean(0) - 0.5
 
 
 class Values(Features):
@@ -213,7 +232,7 @@ def dilations_for(steps: int) -> tuple[int, ...]:
     return tuple(powers[i] for i in np.linspace(0, len(powers) - 1, _MOST_DILATIONS).round().astype(int))
 
 
-def build_features(description: dict[str, Any]) -> Summaries | BentSummaries | Values | Readings | Patterns:
+def build_features(description: dict[str, Any]) -> Summaries | RankedSummaries | Values | Readings | Patterns:
     """Builds features from their stored description: kind, channels and the sizes of that kind.
 
     Example:
@@ -223,7 +242,7 @@ def build_features(description: dict[str, Any]) -> Summaries | BentSummaries | V
     own = {name: value for name, value in description.items() if name != "kind"}
     if "dilations" in own:
         own["dilations"] = tuple(own["dilations"])
-    kinds = {kind.kind: kind for kind in (Summaries, BentSummaries, Values, Readings, Patterns)}
+    kinds = {kind.kind: kind for kind in (Summaries, RankedSummaries, Values, Readings, Patterns)}
     return kinds[description["kind"]](**own)
 
 

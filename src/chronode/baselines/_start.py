@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ..data import Batch, Sequences
 from ..data._split import folds_of
-from ._features import BentSummaries, Summaries, build_features, dilations_for
+from ._features import RankedSummaries, Summaries, build_features, dilations_for
 from ._linear import Choice, Linear, class_columns, fit_classes, fit_linear, standardized
 from ._relative import Relative
 from ._running import RunningSummaries, State
@@ -25,7 +25,7 @@ _MOST_PATTERN_NUMBERS = 3_000_000
 _WIDE = 1_500
 _LEVELS, _MOST_SERIES_OF_MANY_LEVELS = 12, 2_000
 # With fewer series, three times as many features rarely help.
-_FEWEST_FOR_BENDS = 300
+_FEWEST_FOR_RANKS = 300
 _BATCH_NUMBERS = 2**21
 
 
@@ -236,8 +236,8 @@ def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict
     if s.target.per_step:
         return [{"kind": "summaries", "channels": s.num_channels, "every_step": True}]
     found: list[dict[str, Any]] = [{"kind": "summaries", "channels": s.num_channels}]
-    if len(s) >= _FEWEST_FOR_BENDS and BentSummaries(s.num_channels).size <= _WIDE:
-        found.append({"kind": "bent summaries", "channels": s.num_channels})
+    if len(s) >= _FEWEST_FOR_RANKS and RankedSummaries(s.num_channels).size <= _WIDE:
+        found.append({"kind": "ranked summaries", "channels": s.num_channels})
     spans = s.lengths if s.base_times is None else _spans(s) / gap + 1
     steps = round(float(np.median(spans)))
     fits = len(s) * steps * s.num_channels <= _MOST_NUMBERS
@@ -290,7 +290,7 @@ def _some(s: Sequences) -> Sequences:
 
 def _learn_features(start: LinearStart, s: Sequences) -> None:
     """Fits features that have learned levels to some of the series."""
-    some = s[np.linspace(0, len(s) - 1, min(len(s), 200)).round().astype(np.int64)]
+    some = s[np.linspace(0, len(s) - 1, min(len(s), start.features.learns_from)).round().astype(np.int64)]
     batch = some.batch()
     start.features.fit(batch.x, **batch.times)
 
