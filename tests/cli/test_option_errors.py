@@ -53,6 +53,55 @@ def test_wrong_times_and_too_few_steps_are_reported_with_their_options(tmp_path,
     assert "--origins 5, --stride 40 and --forecast 40 need 322" in error
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--forecast", "400"], "90 steps cannot train and test --forecast 400: it needs at least"),
+        (["--forecast", "2", "--model", "mmrnn", "--set", "foo=3"], "--set foo: MixedMemoryCell has no setting 'foo'"),
+        (["--target", "sold", "--ignore", "so ld"], '--ignore "so ld" is not a column'),
+    ],
+)
+def test_values_that_do_not_suit_the_file_are_reported_with_their_options(tmp_path, sales, words, expected):
+    words = ["--model", "lstm", *words] if "--model" not in words else words
+    assert expected in chronode("train", sales, "--time", "day", *words, "-o", tmp_path / "run", code=2).err
+
+
+def test_other_mistakes_are_one_line_with_their_cure(tmp_path, sales):
+    few = tmp_path / "few.csv"
+    few.write_text("id,t,x,y\na,0,1,u\na,1,2,u\nb,0,2,v\n")
+    error = chronode("train", few, "--id", "id", "--time", "t", "--target", "y", code=2).err
+    assert error == (
+        "chronode: 2 groups of series are too few for training, validation and test: add series (a target of whole "
+        "series needs at least 3 groups).\n"
+    )
+    assert "no-runs does not exist" in chronode("runs", tmp_path / "no-runs", code=2).err
+    error = chronode("predict", sales, tmp_path, code=2).err  # the wrong way round
+    assert "sales.csv: this is neither a run folder nor a packed model" in error
+    settings = tmp_path / "bad.yaml"
+    settings.write_text("training: {epochss: 3}\n")
+    error = chronode("train", sales, "--time", "day", "--forecast", "2", "--config", settings, code=2).err
+    assert "training has no setting 'epochss'. Did you mean 'epochs'" in error
+    assert "--drop" not in error
+    error = chronode(
+        "sweep", sales, "--time", "day", "--forecast", "2", "--model", "lstm", "--range", "lr=", code=2
+    ).err
+    assert "such as learning_rate=1e-4:1e-2:log or hidden=32,64" in error
+
+
+def test_texts_that_training_did_not_see_are_named(tmp_path):
+    rows = [f"{i},{t},{i % 2 + t},{'red' if i % 2 else 'blue'},{'ab'[i % 2]}" for i in range(12) for t in range(3)]
+    file, later = tmp_path / "a.csv", tmp_path / "b.csv"
+    file.write_text("\n".join(["id,t,x,colour,y", *rows]) + "\n")
+    later.write_text("id,t,x,colour\n1,0,2,green\n1,1,2,red\n")
+    roles = ["--id", "id", "--time", "t", "--target", "y", "--categorical", "onehot"]
+    chronode("train", file, *roles, "--model", "lstm", "--hidden", "4", "--epochs", "1", "-o", tmp_path / "run")
+    error = chronode("predict", tmp_path / "run", later, code=2).err
+    assert "column 'colour' has texts that did not occur in training ('green'; 1 row)" in error
+    assert "train with --allow-missing" in error
+    error = chronode("train", file, *roles, "--model", "lstm", "--window", "5000", code=2).err
+    assert "--window 5000 is longer than every series: the longest has 3 steps" in error
+
+
 def test_a_file_without_header_is_read_with_names(tmp_path, sales):
     bare = tmp_path / "bare.csv"
     bare.write_text("".join(f"{i % 9},{i // 9},{i % 7}\n" for i in range(90)))

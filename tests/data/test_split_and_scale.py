@@ -20,7 +20,7 @@ nan = float("nan")
 @given(sequences(), st.integers(1, 4), st.integers(1, 3), st.sampled_from(["drop", "keep"]))
 def test_windows_never_cross_series_and_cover_them(made, length, stride, rest):
     if rest == "drop" and made.lengths.max() < length:
-        with pytest.raises(ValueError, match="no series is as long as a window"):
+        with pytest.raises(ValueError, match="is longer than every series"):
             windows(made, length, stride)
         return
     cut = windows(made, length, stride, rest=rest)
@@ -70,7 +70,7 @@ def test_forecasts_are_the_values_that_come(series, horizon):
     made = from_list(series, channels=[f"c{i}" for i in range(series[0].shape[1])])
     long_enough = [part for part in series if len(part) > horizon]
     if not long_enough:
-        with pytest.raises(ValueError, match="no series is longer than the horizon"):
+        with pytest.raises(ValueError, match="needs a series of more than"):
             forecast(made, horizon)
         return
     ahead = forecast(made, horizon)
@@ -202,7 +202,7 @@ def test_a_long_series_is_divided_and_whole_groups_are_left_out_with_a_note():
     assert train.ids.tolist() == [0]
     assert test.ids.tolist() == [2]
     assert "split by time: 1 group dropped because a cut would divide them: '1'." in train.notes
-    with pytest.raises(ValueError, match="is empty: every group extends beyond the cuts; use whole_groups=False"):
+    with pytest.raises(ValueError, match="is empty: every group extends over a cut, .* use whole_groups=False"):
         split_by_time(made, whole_groups=True)
     with pytest.raises(ValueError, match="have no times to split by"):
         split_by_time(no_times, (0.8, 0.2), whole_groups=True)

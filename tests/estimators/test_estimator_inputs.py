@@ -110,6 +110,19 @@ def test_one_axis_is_one_series(kind):
     assert (clf.predict_proba(X[0, 0]) == clf.predict_proba(X[:1, 0])).all()
 
 
+def test_a_list_of_numbers_is_one_series_and_a_file_is_refused():
+    from chronode import SequenceForecaster
+
+    values = np.sin(np.arange(40) / 3)
+    first, second = (
+        SequenceForecaster("gru", horizon=2, hidden_size=2, epochs=1).fit(X).predict(X)
+        for X in (values, values.tolist())
+    )
+    assert first.tolist() == second.tolist()
+    with pytest.raises(TypeError, match="X='a.csv' is a file: pass chronode.data.read"):
+        SequenceForecaster("gru", horizon=2).fit("a.csv")
+
+
 def test_one_axis_with_its_own_times():
     wave, times = np.sin(0.5 * np.arange(60)), np.cumsum(np.random.default_rng(0).uniform(0.5, 2, 60))
     one = SequenceForecaster("mmrnn", **QUICK).fit(wave, times=times)

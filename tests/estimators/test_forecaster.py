@@ -140,7 +140,7 @@ def test_other_units_of_time_give_the_same_forecasts_and_scores():
 @pytest.mark.parametrize(
     ("options", "X", "match"),
     [
-        ({"horizon": 30}, lines(), "longer than the horizon of 30"),
+        ({"horizon": 30}, lines(), "horizon=30 needs a series of more than 30 steps"),
         ({"horizon": 0}, lines(), "horizon"),
         ({"window": 0}, lines(), "window"),
         ({"order": "NTD"}, [np.zeros((2, n)) for n in (5, 6)], "Did you mean order='NDT'"),

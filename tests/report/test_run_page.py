@@ -117,12 +117,32 @@ def test_forecasts_have_bands_and_errors_by_horizon(tmp_path):
     def make(one, rng):
         return [10 + rng.normal(), rng.normal()]
 
-    file = write(tmp_path / "f.csv", ["shop", "t", "units", "price"], series_rows(12, 20, make))
-    data = {"source": file, "id": "shop", "time": "t", "forecast": 3, "channels": ["units"]}
+    file = write(tmp_path / "f.csv", ["shop", "t", "units", "price"], series_rows(12, 26, make))
+    data = {"source": file, "id": "shop", "time": "t", "forecast": 4, "channels": ["units"]}
     seen = check_html(trained(tmp_path, data)[1])
     for words in ("80% band", "RMSE by steps ahead", "units, series s", "last value", "Contributions to units+1"):
         assert words in seen, words
     assert "the contributions miss" not in seen  # they pass through the linear start too
+    best = seen.partition("Best and worst series")[2]
+    assert "units, series s" in best  # the forecast beside the true values
+    assert "predicted 1" not in best
+    assert ", units+1: " not in seen  # the title of a series does not list the steps of its target
+
+
+def test_predictions_per_step_are_drawn(tmp_path):
+    file = write(
+        tmp_path / "s.csv", ["id", "t", "x", "y"], series_rows(20, 6, lambda one, rng: [rng.normal(), rng.normal()])
+    )
+    seen = check_html(trained(tmp_path, {"source": file, "id": "id", "time": "t", "target": ["y"]})[1])
+    assert "y: predicted and true" in seen.partition("Best and worst series")[2]
+    file = write(
+        tmp_path / "c.csv",
+        ["id", "t", "x", "y"],
+        series_rows(20, 6, lambda one, rng: [rng.normal(), rng.choice(["a", "b"])]),
+    )
+    (tmp_path / "run").rename(tmp_path / "first")
+    seen = check_html(trained(tmp_path, {"source": file, "id": "id", "time": "t", "target": ["y"]})[1])
+    assert "y: probability of the true class" in seen.partition("Best and worst series")[2]
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_the_seed_draws_what_is_dropped():
         ({"drop": 1.0}, "drop must be less than 1"),
         ({"source": "real"}, "source='real' is not supported"),
         ({"source": "scripted", "frames": 1}, "frames must be at least 2"),
-        ({"source": "scripted", "frames": 40}, "no series is as long as a window of 64"),
+        ({"source": "scripted", "frames": 40}, "window=64 is longer than every series"),
         ({"age": 2}, "walker2d has no option 'age'"),
     ],
 )

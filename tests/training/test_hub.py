@@ -57,5 +57,5 @@ def test_push_and_pull(home, tmp_path, monkeypatch):
 
 def test_a_damaged_repository(tmp_path):
     (tmp_path / "model.chronode").write_bytes(b"no model")
-    with pytest.raises(ValueError, match="model.chronode: this is not a safetensors file"):
+    with pytest.raises(ValueError, match="model.chronode: this is neither a run folder nor a packed model"):
         hub.HubModel.from_pretrained(str(tmp_path))

@@ -142,7 +142,9 @@ def test_other_files_are_refused(tmp_path, kind):
         path.write_bytes((2**40).to_bytes(8, "little") + b"{}")
     else:
         path.write_bytes(b"" if kind == "empty" else b"hello, this is not a model\n")
-    with pytest.raises(ValueError, match="bad.chronode: (this is not a safetensors file|its header has more)"):
+    with pytest.raises(
+        ValueError, match="bad.chronode: (this is neither a run folder nor a packed model|its header has more)"
+    ):
         package.load(path)
 
 

@@ -112,15 +112,18 @@ def as_options(message: str) -> str:
         'try a --learning-rate below 0.1, or --categorical codes, --no-per-step'
         >>> as_options("data.split[0] must be a number"), as_options("window=... needs stride=...")
         ('--split must be a number', '--window needs --stride')
+        >>> as_options("hidden=32,64 is a range"), as_options("'drop_epochs' in a file"), as_options("ignore='a b'")
+        ('hidden=32,64 is a range', "'drop_epochs' in a file", '--ignore "a b"')
     """
     flags = _flags_by_field()
-    assigned = re.compile(rf"\b({'|'.join(flags)})=('[^']*'|\"[^\"]*\"|\.\.\.|[\w.+-]*\w)")
+    assigned = re.compile(rf"\b({'|'.join(flags)})=('[^']*'|\"[^\"]*\"|\.\.\.|[\w.+-]*\w)(?![\w.+-]*[:,][\w.])")
     # A bare word is surely a setting only if it has an underscore or begins the message.
     bare = re.compile(
         rf"^(?:{'|'.join(SECTIONS)})[.:] ?({'|'.join(flags)})(?:\[\d+\])?(?= must | needs )|"
-        rf"^({'|'.join(flags)})(?= must be)|(?<![\w./-])({'|'.join(n for n in flags if '_' in n)})(?![\w/=]|\.\w)"
+        rf"^({'|'.join(flags)})(?= must be)|(?<![\w./'-])({'|'.join(n for n in flags if '_' in n)})(?![\w/=]|\.\w)"
     )
     message = re.sub(r"(\w+)=['\"](\w+)['\"] in the settings of the model", r"--set \1=\2", message)
+    message = re.sub(r"^\w+Cell has no setting '(\w+)'", r"--set \1: \g<0>", message)
     message = assigned.sub(lambda found: _as_option(flags[found[1]], found[2].strip("'\"")), message)
     message = bare.sub(lambda found: flags[found[found.lastindex or 0]].partition("/")[0], message)
     return re.sub(rf"^(?:{'|'.join(SECTIONS)}): (?=--)", "", message)

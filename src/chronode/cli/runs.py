@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from ..data._names import counted
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def list_runs(
     from ..runs._folder import run_folders
     from .outcome import say, shown
 
+    if not folder.is_dir() and folder != Path("runs"):  # without any run there is no folder "runs"
+        raise ValueError(f"folder {folder} does not exist.")
     found = sorted(
         (_listed(path) for path in run_folders(folder)), key=lambda summary: (summary["started"], summary["run"])
     )
@@ -97,11 +100,8 @@ def show(
         whole = {**summary, "config": run.config, "environment": run.environment, "metrics": rows, "files": files}
         return print(jsonlib.dumps(whole, indent=1))
     console = Console()
-    say(
-        console,
-        f"{run.path}: {summary['status']}, {summary['model']} on {summary['data']}, {summary['epochs']} epochs",
-        style="bold",
-    )
+    epochs = counted(summary["epochs"], "epoch")
+    say(console, f"{run.path}: {summary['status']}, {summary['model']} on {summary['data']}, {epochs}", style="bold")
     if run.command:
         say(console, f"command: chronode {' '.join(run.command)}")
     if summary["fault"]:

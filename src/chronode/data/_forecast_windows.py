@@ -57,8 +57,8 @@ def forecast_windows(
     parent = np.repeat(np.arange(len(s)), [len(own) for own in ends])
     if not len(parent):
         raise ValueError(
-            f"no series is longer than the horizon of {counted(horizon, 'step')}: the longest has "
-            f"{s.lengths.max(initial=0)}. Use a shorter horizon or longer series."
+            f"horizon={horizon} needs a series of more than {counted(horizon, 'step')}, but the longest has "
+            f"{s.lengths.max(initial=0)}: use a shorter horizon or longer series."
         )
     end = np.concatenate(ends)
     start = np.maximum(end - window, 0)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FEW_CHANNELS = 8
 _MOST_BARS = 12
+_MOST_NUMBERS = 3
 _MOST_COLUMNS = 120
 _MOST_STEPS = 200_000
 """Steps that histograms are made of, about."""
@@ -29,7 +30,7 @@ _LONGEST = 2_000
 
 
 def different_rows(s: Sequences, count: int) -> list[int]:
-    """Series of different classes or groups first, then the first ones.
+    """Series of different classes or groups first, then some of the others.
 
     Example:
         >>> from chronode.data import from_list
@@ -40,7 +41,8 @@ def different_rows(s: Sequences, count: int) -> list[int]:
     by_class = target is not None and not target.per_step and target.classes is not None
     _, first = np.unique(target.values if target is not None and by_class else s.groups, return_index=True)
     first = np.sort(first)[:count]
-    rest = np.setdiff1d(np.arange(min(len(s), 2 * count)), first)
+    # Evenly over the rest: neighbours may be windows of one series.
+    rest = np.setdiff1d(np.linspace(0, len(s) - 1, 2 * count).round().astype(int), first) if len(s) else first
     return [*first.tolist(), *rest.tolist()][:count]
 
 
@@ -51,7 +53,9 @@ def target_text(s: Sequences, row: int) -> str:
     value = s.target.values[row]
     if s.target.classes is not None:
         return f", {s.target.names[0]}: {s.target.classes[int(value)] if int(value) != UNKNOWN else 'unknown'}"
-    return "".join(f", {name}: {one:.3g}" for name, one in list(zip(s.target.names, value, strict=True))[:3])
+    if len(value) > _MOST_NUMBERS:  # such as the steps of a forecast
+        return ""
+    return "".join(f", {name}: {one:.3g}" for name, one in zip(s.target.names, value, strict=True))
 
 
 def series_picture(s: Sequences, row: int, *, title: str | None = None, height: int = 170) -> Any:

@@ -168,6 +168,7 @@ class Reading:
         lines = [*self._other_channels(s), *self._other_times(s)]
         if s.has_missing and not self.missing:
             lines.append("values are missing, but none were missing in training: train with missing=True")
+            lines += [note for note in s.notes if "did not occur in training" in note]
         if not lines and not anyway:
             lines = [*self._other_gap(s), *self._far_values(s)]
             lines += ["if this is correct, use anyway=True"] if lines else []

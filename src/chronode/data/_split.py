@@ -146,7 +146,9 @@ def split_by_time(
     for i, (part, share) in enumerate(zip(parts, shares.tolist(), strict=True)):
         if share > 0 and not len(part):
             message = (
-                "every group extends beyond the cuts; use whole_groups=False" if whole_groups else "use other fractions"
+                "every group extends over a cut, so it belongs to no part; use whole_groups=False or split by group"
+                if whole_groups
+                else "use other fractions (split)"
             )
             raise ValueError(f"part {i + 1} of the split by time is empty: {message}.")
     return _with_notes(parts)

@@ -49,7 +49,7 @@ def windows(
         count = count + ((covered < s.lengths) & (count * stride < s.lengths))
     if not count.sum():
         raise ValueError(
-            f"no series is as long as a window of {length} steps: the longest has {s.lengths.max(initial=0)}."
+            f"window={length} is longer than every series: the longest has {counted(s.lengths.max(initial=0), 'step')}."
         )
     parent = np.repeat(np.arange(len(s)), count)
     place = (np.arange(len(parent)) - np.repeat(np.cumsum(count) - count, count)) * stride
@@ -110,7 +110,10 @@ def forecast(s: Sequences, horizon: int = 1, channels: Sequence[str] | None = No
     names = tuple(f"{name}+{ahead}" for ahead in range(1, horizon + 1) for name in chosen)
     enough = s.lengths > horizon
     if not enough.any():
-        raise ValueError(f"no series is longer than the horizon of {horizon} steps.")
+        raise ValueError(
+            f"horizon={horizon} needs a series of more than {counted(horizon, 'step')}, but the longest has "
+            f"{s.lengths.max(initial=0)}: use a shorter horizon or longer series."
+        )
     own = replace(s, target=Target(future, True, None, names))[enough]
     gone = int((~enough).sum())
     note = f"forecast: {counted(gone, 'series')} not longer than {counted(horizon, 'step')} dropped."

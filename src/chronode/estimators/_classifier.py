@@ -165,7 +165,7 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         labels = self._labels(s, y)
         classes = np.unique(labels)
         if len(classes) < 2:
-            raise ValueError(f"y has only one class ({classes[0]!r}): at least two are needed.")
+            raise ValueError(f"y has only one class ({str(classes[0])!r}): at least two are needed.")
         weights = self._class_weights(classes)
         s = _with_codes(s, labels, classes, series_weights(sample_weight, s))
         self._train(s, self._roles(X, id, time), weights, classes_=classes)

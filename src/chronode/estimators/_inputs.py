@@ -6,6 +6,8 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,6 +64,7 @@ class Reader:
 
         Series of Sequences or a frame with an unknown target are dropped.
         """
+        _refuse_file(X)
         column = y if is_frame(X) and self.roles_of(id, time) else None
         if isinstance(y, str) and column is None:
             raise ValueError(f"y={y!r} is the name of a column of a long frame: {_ROLES_NEEDED}")
@@ -83,6 +86,7 @@ class Reader:
     ) -> Sequences:
         """Returns the series with their own target, if any; `target` is the column of a frame."""
         one_of("order", self.order, OTHER_ORDER)
+        _refuse_file(X)
         if isinstance(X, Sequences) or _is_series(X):
             self._refuse_roles(id, time)
             if times is not None:
@@ -124,7 +128,7 @@ class Reader:
             name = "ignore" if self.ignore else "static"
             raise ValueError(f"{name} names columns of a long frame, but X is not one: omit {name}.")
         elif _is_one_series(X):
-            X, times = [X], None if times is None else [times]
+            X, times = [np.asarray(X) if isinstance(X, (list, tuple)) else X], None if times is None else [times]
         like = {} if self.reading is None else self.reading.options
         options = {name: like[name] for name in like.keys() & {"unit", "dtype"}}
         if _is_list(X):
@@ -202,8 +206,15 @@ def _level_of_caller() -> int:
     return level
 
 
+def _refuse_file(X: Any) -> None:
+    if isinstance(X, (str, Path)):
+        raise TypeError(f"X={str(X)!r} is a file: pass chronode.data.read(...), which reads it, and omit y.")
+
+
 def _is_one_series(X: Any) -> bool:
-    """Returns whether `X` is one array `(time,)` of numbers, or a Series of pandas or polars."""
+    """Returns whether `X` is one array `(time,)` or list of numbers, or a Series of pandas or polars."""
+    if isinstance(X, (list, tuple)):
+        return len(X) > 0 and all(isinstance(value, Real) for value in X)
     dtype = getattr(X, "dtype", None)
     return dtype is not None and getattr(X, "shape", None) is not None and len(X.shape) == 1 and str(dtype) != "object"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from ..data._pictures import binned, series_picture
 from ..training import Objective, Predictions
 
 _MOST_CHANNELS = 12
+_FEW_TARGETS = 4
 # Maximum cost of an explanation: steps times points of the path.
 _MOST_WORK = 65_536
 
@@ -66,6 +68,7 @@ def best_and_worst(
     shown: Sequences,
     predictions: Predictions,
     scale: Any,
+    drawn: Callable[[int], str],
 ) -> list[str]:
     """Returns plots of the best and the worst series with the contributions of their observations.
 
@@ -76,6 +79,7 @@ def best_and_worst(
         shown: The test part in its own units.
         predictions: Predictions of the model.
         scale: As for `ranked`.
+        drawn: Row -> a plot of its predictions, if there are several; otherwise "".
     """
     scored = ranked(shown, predictions, np.asarray(scale))
     if not scored:
@@ -89,7 +93,7 @@ def best_and_worst(
         for one in chosen:
             explained = _explained(model, objective, scaled, predictions, one.row)
             found.append(explained)
-            boxes.append(_box(shown, predictions, one, explained))
+            boxes.append(_box(shown, predictions, one, explained, drawn(one.row)))
         pieces.append(f'<div class="grid">{"".join(boxes)}</div>')
     return [*pieces, *_by_channel(found, shown.channels)]
 
@@ -111,20 +115,22 @@ def _explained(
     return integrated_gradients(model, scaled, row, output=output, probability=chances, most=most)
 
 
-def _box(shown: Sequences, predictions: Predictions, one: ScoredSeries, explained: Attribution | None) -> Html:
+def _box(
+    shown: Sequences, predictions: Predictions, one: ScoredSeries, explained: Attribution | None, drawn: str
+) -> Html:
     """Returns the plot of one series: its values, the prediction, and the contributions below it."""
-    parts = [str(series_picture(shown, one.row)), paragraph(_verdict(predictions, one), "small")]
+    parts = [str(series_picture(shown, one.row)), drawn, paragraph(_verdict(predictions, one, bool(drawn)), "small")]
     if explained is not None:
         parts.append(_contributions(shown, one.row, explained, predictions))
     return Html(f"<figure>{''.join(parts)}</figure>")
 
 
-def _verdict(predictions: Predictions, one: ScoredSeries) -> str:
+def _verdict(predictions: Predictions, one: ScoredSeries, drawn: bool) -> str:
     predicted = predictions.values[one.row]
     if predictions.classes is None:
         size = f"root mean square error {number(-one.score)} standard deviations of the target"
-        if predicted.ndim == 1:
-            return f"predicted {', '.join(number(float(value)) for value in predicted[:4])}; {size}"
+        if predicted.ndim == 1 and not drawn and len(predicted) <= _FEW_TARGETS:
+            return f"predicted {', '.join(number(float(value)) for value in predicted)}; {size}"
         return size
     if predicted.ndim == 2:
         return f"mean probability of the true class over all steps: {number(one.score)}"

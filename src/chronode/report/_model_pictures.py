@@ -81,7 +81,7 @@ def residual_pictures(predicted: NDArray[Any], true: NDArray[Any], names: Sequen
 def forecast_picture(
     history: NDArray[Any], predicted: NDArray[Any], true: NDArray[Any], spread: NDArray[Any] | None, title: str
 ) -> str:
-    """Plots the last observations of a series, the forecast after them, and the true values.
+    """Plots the last observations of a series, the forecast after them, and the true values, without a frame.
 
     Args:
         history: `(T,)` the channel up to the last step.
@@ -107,7 +107,41 @@ def forecast_picture(
     plot.line(after, true, colour=COLOURS[0], dots=True, name="true")
     plot.line(after, predicted, colour=COLOURS[1], dots=True, name="forecast")
     plot.upright(0.0)
-    return figure(plot)
+    return str(plot)
+
+
+def steps_picture(
+    times: NDArray[Any],
+    predicted: NDArray[Any],
+    true: NDArray[Any],
+    classes: Sequence[str] | None,
+    name: str,
+    axis: str,
+) -> str:
+    """Plots the predictions at every step of one series: of a number beside the true values, of classes the probability
+    of the true one.
+
+    Args:
+        times: `(T,)` the times of the steps.
+        predicted: `(T, classes)` probabilities, or `(T, targets)` values, of which the first is drawn.
+        true: `(T,)` class numbers, negative if unknown, or `(T, targets)` values.
+        classes: Names of the classes; None for numbers.
+        name: Name of the target.
+        axis: Text below the plot.
+    """
+    if classes is None:
+        ours, theirs = predicted[:, 0].astype(np.float64), true[:, 0].astype(np.float64)
+        plot = Plot(
+            span(times, room=0.01), span(ours, theirs), title=f"{name}: predicted and true", xlabel=axis, height=170
+        )
+        plot.line(times, theirs, colour=COLOURS[0], name="true")
+        plot.line(times, ours, colour=COLOURS[1], name="predicted")
+        return str(plot)
+    chances = np.where(true >= 0, predicted[np.arange(len(true)), true], np.nan)
+    title = f"{name}: probability of the true class"
+    plot = Plot(span(times, room=0.01), (0, 1), title=title, xlabel=axis, height=170)
+    plot.line(times, chances, colour=COLOURS[0])
+    return str(plot)
 
 
 def horizon_picture(gaps: NDArray[Any], horizon: int, channels: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._model import SequenceModel
-from .._pages import grid, number, paragraph, table
+from .._pages import figure, grid, number, paragraph, table
 from ..data import UNKNOWN, Sequences
 from ..runs import Config, Prepared
 from ..runs._summary import Summary
@@ -24,6 +24,7 @@ from ._model_pictures import (
     forecast_picture,
     horizon_picture,
     residual_pictures,
+    steps_picture,
 )
 
 _MOST_TARGETS = 3
@@ -46,7 +47,9 @@ def scores_table(summary: Summary, model: str, intervals: dict[str, tuple[float,
 
     rows = [[model, *(cell(name, summary.test.get(name)) for name in names)]]
     rows += [[name, *(scores.get(metric) for metric in names)] for name, scores in summary.baselines.items()]
-    note = "In brackets: 95% bootstrap intervals; all series of a group are resampled together." if intervals else ""
+    note = "In brackets: 95% bootstrap intervals; all series of a group are resampled together."
+    if not intervals:
+        note = "No bootstrap intervals: they need a test part with at least two groups."
     return table(["model", *names], rows, numeric=names, best=0) + paragraph(note, "small")
 
 
@@ -65,6 +68,7 @@ class TestPart:
         self.scaled = prepared.parts.test.with_classes(objective.classes)
         self.scaler = prepared.parts.scaler
         self.shown = own_units(self.scaled, self.scaler)
+        self.cases_shown = _with_own_target(self.shown, None if self.shown is not self.scaled else self.scaler)
         self.predicted, self.true, self.groups = _rows(_with_own_target(self.scaled, self.scaler), predictions)
 
     def intervals(self) -> dict[str, tuple[float, float]]:
@@ -104,16 +108,35 @@ class TestPart:
             predicted, true, _ = _rows(_with_own_target(valid, self.scaler), guess)
             spread = np.nanquantile(true - predicted, [0.1, 0.9], axis=0) if len(predicted) >= 20 else None
         for row in _last_of_groups(self.shown, 3):
-            series, name = self.shown[row], channels[0]
-            places = [step * len(channels) for step in range(horizon)]
-            true = np.atleast_2d(np.asarray(series.target))[-1][places]
-            band = None if spread is None else spread[:, places]
-            history = series.values[:, self.shown.channels.index(name)]
-            title = f"{name}, series {series.id}"
-            yield forecast_picture(history, np.atleast_2d(self.predictions.values[row])[-1][places], true, band, title)
+            yield figure(self._forecast(row, horizon, channels, spread))
         if horizon > 1:
             yield horizon_picture(self.predicted - self.true, horizon, channels)
         yield from residual_pictures(self.predicted[:, :1], self.true[:, :1], self.predictions.names[:1])
+
+    def _forecast(self, row: int, horizon: int, channels: list[str], spread: NDArray[Any] | None = None) -> str:
+        """Returns the plot of a forecast of the first channel, with its history and the true values."""
+        series, name = self.shown[row], channels[0]
+        places = [step * len(channels) for step in range(horizon)]
+        true = np.atleast_2d(np.asarray(series.target))[-1][places]
+        band = None if spread is None else spread[:, places]
+        history = series.values[:, self.shown.channels.index(name)]
+        predicted = np.atleast_2d(self.predictions.values[row])[-1][places]
+        return forecast_picture(history, predicted, true, band, f"{name}, series {series.id}")
+
+    def _prediction(self, row: int) -> str:
+        """Returns the plot of the predictions for one series that has more than one of them; otherwise ""."""
+        reading, target = self.prepared.reading, self.cases_shown.target
+        assert target is not None
+        if reading is not None and reading.horizon and not reading.per_step:
+            return self._forecast(row, reading.horizon, list(reading.forecast_channels))
+        if not target.per_step:
+            return ""
+        s = self.cases_shown
+        first, length = int(s.starts[row]), int(s.lengths[row])
+        times = s[row].times if len(s[row].times) == length else np.arange(float(length))
+        axis = "step" if s.base_times is None else f"time ({s.clock.unit_text()})"
+        own = target.values[first : first + length]
+        return steps_picture(times, self.predictions.values[row], own, target.classes, target.names[0], axis)
 
     def cases(self) -> list[str]:
         """Returns the best and the worst series."""
@@ -123,8 +146,8 @@ class TestPart:
         ):
             scale = np.nanstd(self.true.astype(np.float64), axis=0)
             scale = np.where(scale > 0, scale, 1.0)
-        shown = _with_own_target(self.shown, None if self.shown is not self.scaled else self.scaler)
-        return best_and_worst(self.model, self.objective, self.scaled, shown, self.predictions, scale)
+        shown = self.cases_shown
+        return best_and_worst(self.model, self.objective, self.scaled, shown, self.predictions, scale, self._prediction)
 
 
 def _with_own_target(s: Sequences, scaler: Any) -> Sequences:

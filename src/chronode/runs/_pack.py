@@ -129,7 +129,10 @@ def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         with safe_open(path, "pt") as opened:
             return {name: opened.get_tensor(name) for name in opened.keys()}, opened.metadata() or {}  # noqa: SIM118
     except (SafetensorError, ValueError, RuntimeError, OSError) as error:
-        raise ValueError(f"{path}: this is not a safetensors file ({' '.join(str(error).split())}).") from error
+        raise ValueError(
+            f"{path}: this is neither a run folder nor a packed model (not a safetensors file: "
+            f"{' '.join(str(error).split())})."
+        ) from error
 
 
 def _text(path: Path, header: dict[str, str], name: str) -> str:

@@ -246,6 +246,11 @@ def _divided(series: Sequences, data: DataConfig, seed: int, divide: Divide) -> 
     """Returns (training, validation and test; a description of the split)."""
     shares = "/".join(f"{100 * share:g}" for share in data.split)
     if _by_time(series, data):
+        if data.split_by != "time" and len(series) > 1 and series.target is not None and not series.target.per_step:
+            raise ValueError(
+                f"{len(np.unique(series.groups))} groups of series are too few for training, validation and test: add "
+                f"series (a target of whole series needs at least {_PARTS_OF_A_SPLIT} groups)."
+            )
         parts, how = split_by_time(series, data.split), "by time"
     else:
         parts, how = divide(series, data.split, seed=seed), f"by {data.group or data.id or 'series'}"

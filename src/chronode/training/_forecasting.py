@@ -141,7 +141,7 @@ def forecast_at(
         if len(late):
             first, most, wrong = s.clock.written(np.array([end, times[-1], late[0]]))
             raise ValueError(
-                f"{wrong} cannot be forecast for series {s.ids[row]!s}: its last step is at {first}, and "
+                f"at={wrong!r} cannot be forecast for series {s.ids[row]!s}: its last step is at {first}, and "
                 f"{counted(path.shape[1], 'step')} ahead reach to {most}. Train with a larger horizon (--forecast)."
             )
         for channel in range(path.shape[2]):
@@ -157,8 +157,8 @@ def _cuts(s: Sequences, horizon: int, shares: NDArray[np.float64]) -> list[tuple
     sizes[0] = len(times) - sizes[1:].sum()
     if sizes[0] < horizon + 2:
         raise ValueError(
-            f"{counted(len(times), 'step')} are too few to learn a forecast of {counted(horizon, 'step')} and to test "
-            f"it: use a shorter horizon or longer series."
+            f"{counted(len(times), 'step')} cannot train and test horizon={horizon}: it needs at least "
+            f"{len(times) - int(sizes[0]) + horizon + 2} steps; use a shorter horizon or longer series."
         )
     ends = np.cumsum(sizes)
     bounds = [-np.inf, *(float(times[end]) if end < len(times) else np.inf for end in ends[:-1]), np.inf]
