@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from ._budget import Budget
+from ._checks import one_of
 from ._documents import read_json, write_json
 from ._files import replacing
-from ._spec import ModelSpec, count_symbols
+from ._spec import POOLS, ModelSpec, count_symbols
 from .baselines._margins import Margins
 from .baselines._relative import Relative
 from .baselines._start import LinearStart
@@ -39,7 +40,8 @@ def check_symbols(model: SequenceModel, data: Sequences) -> None:
 
 
 class SequenceModel(nn.Module):
-    """Layer with a linear head on its output: on the last step (`outputs="last"`) or on every step.
+    """Layer with a linear head on its output: on the last step (`outputs="last"`), on every step, or on what `pool`
+    makes of all of them.
 
     Args:
         layer: Layer made by `chronode.create`.
@@ -49,6 +51,8 @@ class SequenceModel(nn.Module):
         relative: Module that brings windows to their own level and scale, and forecasts back.
         static: Number of static values s: the head sees `[y (1 + W s), s]` instead of the output y of the layer, so
             that they shift predictions and change what y means. Unknown ones (NaN) count as 0.
+        pool: "mean" or "max": the head sees the mean or the maximum of the outputs over all valid steps of a series,
+            which needs a layer with `outputs="all"`; "last": it sees what the layer returns.
 
     Attributes:
         spec: The spec passed to `build`; None for a model assembled by hand.
@@ -70,8 +74,12 @@ class SequenceModel(nn.Module):
         start: LinearStart | None = None,
         relative: Relative | None = None,
         static: int = 0,
+        pool: str = "last",
     ):
         super().__init__()
+        self.pool = one_of("pool", pool, POOLS)
+        if pool != "last" and layer.outputs != "all":
+            raise ValueError(f'pool={pool!r} needs the outputs of all steps: create the layer with outputs="all".')
         self.embedding = embedding
         self.layer = layer
         self.head = nn.Linear(layer.output_size + static, num_outputs)
@@ -95,14 +103,15 @@ class SequenceModel(nn.Module):
         embedding, features = None, spec.input_size
         if spec.symbols is not None:
             embedding, features = _embedding(spec, vectors), spec.embedding_size
-        outputs = "all" if spec.per_step else "last"
+        outputs = "all" if spec.per_step or spec.pool != "last" else "last"
         settings = {"missing": spec.missing, "outputs": outputs, **spec.settings}
         layer = create(spec.model, features, spec.hidden_size, spec.num_layers, **settings)
         start = None if spec.start is None else LinearStart(spec.start, spec.num_outputs)
         relative = None
         if spec.relative is not None:
             relative = Relative(spec.relative, spec.known, spec.num_outputs // len(spec.relative))
-        model = cls(layer, spec.num_outputs, embedding, start=start, relative=relative, static=spec.static)
+        parts: dict[str, Any] = {"start": start, "relative": relative, "static": spec.static, "pool": spec.pool}
+        model = cls(layer, spec.num_outputs, embedding, **parts)
         if spec.head_init == "normal":
             nn.init.kaiming_normal_(model.head.weight)
             nn.init.zeros_(model.head.bias)
@@ -111,6 +120,11 @@ class SequenceModel(nn.Module):
             nn.init.zeros_(model.head.bias)
         model.spec = spec
         return model
+
+    @property
+    def per_step(self) -> bool:
+        """Whether there is an output at every step instead of one for each series."""
+        return self.layer.outputs == "all" and self.pool == "last"
 
     def forward(self, x: Tensor, *, started: Tensor | None = None, **times: Tensor | None) -> Tensor:
         """Returns logits or values; `times` are the dt, t, lengths and observed of the layer.
@@ -149,6 +163,8 @@ class SequenceModel(nn.Module):
 
         Of a linear start there is an output at every step.
         """
+        if self.pool != "last":
+            raise ValueError(f"a model with pool={self.pool!r} sees whole series: train with pool=last for live data.")
         if self.modulation is not None:
             raise ValueError("a model with static values sees whole series: train without static=... for live data.")
         if self.relative is not None:
@@ -172,6 +188,8 @@ class SequenceModel(nn.Module):
         elif x.dtype != self.head.weight.dtype:
             x = x.to(self.head.weight.dtype)
         y, state = self.layer(x, state, **times)
+        if self.pool != "last":
+            y = pooled(y, times.get("lengths"), self.pool)
         return self.head(y if self.modulation is None else self._with_static(y, static)), state
 
     def _with_static(self, y: Tensor, static: Tensor | None) -> Tensor:
@@ -250,6 +268,23 @@ class SequenceModel(nn.Module):
         except Exception as error:  # settings that a cell may reject with any error
             raise ValueError(f"{place}: {_one_line(error)}") from error
         return model.eval()
+
+
+def pooled(y: Tensor, lengths: Tensor | None, pool: str) -> Tensor:
+    """Returns the mean or the maximum of `y (B, T, H)` over the valid steps.
+
+    Example:
+        >>> y = torch.tensor([[[1.0], [3.0], [0.0]], [[-2.0], [-1.0], [-3.0]]])
+        >>> pooled(y, torch.tensor([2, 3]), "mean").tolist(), pooled(y, torch.tensor([2, 3]), "max").tolist()
+        ([[2.0], [-2.0]], [[3.0], [-1.0]])
+    """
+    if lengths is None:
+        return y.mean(1) if pool == "mean" else y.amax(1)
+    lengths = torch.as_tensor(lengths, device=y.device)[:, None]
+    outside = (torch.arange(y.shape[1], device=y.device) >= lengths)[..., None]
+    if pool == "mean":
+        return y.masked_fill(outside, 0.0).sum(1) / lengths.to(y)
+    return y.masked_fill(outside, -torch.inf).amax(1)
 
 
 class WordEmbedding(nn.Embedding):

@@ -14,6 +14,8 @@ from .nn._registry import find_model
 if TYPE_CHECKING:
     from .data import Sequences
 
+POOLS = ("last", "mean", "max")
+
 
 @dataclass(frozen=True)
 class ModelSpec:
@@ -39,6 +41,8 @@ class ModelSpec:
         known: With `relative`, the indices of the channels whose values are known over the horizon; the last static
             values of a window are these values.
         static: Number of static values of a series, which modulate the output of the layer and enter the head.
+        pool: What the head sees of a whole series: the output after the "last" step, or the "mean" or "max" over all
+            valid steps. Pooled models need whole series: they are not for live data and export.
         settings: Settings of the layer (dropout, bidirectional, residual, memory) and of the model.
 
     Example:
@@ -68,6 +72,7 @@ class ModelSpec:
     relative: tuple[int, ...] | None = None
     static: int = 0
     known: tuple[int, ...] = ()
+    pool: str = "last"
 
     def __post_init__(self) -> None:
         find_model(self.model)
@@ -82,6 +87,9 @@ class ModelSpec:
         number("embedding_dropout", self.embedding_dropout, at_least=0, below=1)
         number("word_dropout", self.word_dropout, at_least=0, below=1)
         one_of("head_init", self.head_init, ("uniform", "normal"))
+        one_of("pool", self.pool, POOLS)
+        if self.per_step and self.pool != "last":
+            raise ValueError(f"pool={self.pool!r} needs one target per series; here every step has one: omit pool.")
         self._check_start()
         if self.symbols is not None:
             whole("symbols", self.symbols, at_least=2)

@@ -126,6 +126,13 @@ def test_what_cannot_be_exported_is_refused_with_what_to_train(tmp_path, setting
     assert not (tmp_path / "none").exists()
 
 
+def test_a_pooled_model_is_refused(tmp_path):
+    model = package.SequenceModel.build(package.ModelSpec("gru", 2, 2, hidden_size=4, pool="mean"))
+    with pytest.raises(ValueError, match="pool=mean cannot be exported.*Train it with pool=last"):
+        package.export(model, tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
 def test_a_linear_start_that_needs_whole_series_is_refused_with_the_start_to_train_with(tmp_path):
     spec = package.ModelSpec("gru", 2, 2, hidden_size=4, start={"kind": "values", "channels": 2, "steps": 5})
     with pytest.raises(ValueError, match="sees values needs whole series. Train with --start summaries"):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._checks import number, whole
-from .._model import SequenceModel
+from .._model import SequenceModel, pooled
 from ..data import Batch, Sequences
 from ._result import Result
 
@@ -136,10 +136,12 @@ class _Path:
         """Returns the output for each of the inputs `(n, T, D)`."""
         times: dict[str, Any] = {name: tensor.expand(len(x), *tensor.shape[1:]) for name, tensor in self.times.items()}
         if self.symbols:  # a linear start sees the symbols themselves, which stay
-            found = self.model.head(self.model.layer(x, **times)[0]) + self.offset
+            y = self.model.layer(x, **times)[0]
+            y = y if self.model.pool == "last" else pooled(y, times.get("lengths"), self.model.pool)
+            found = self.model.head(y) + self.offset
         else:
             found = self.model(x, **times)
-        found = found[:, self.step] if self.model.layer.outputs == "all" else found
+        found = found[:, self.step] if self.model.per_step else found
         return (found.softmax(-1) if self.probability else found)[:, self.output]
 
     def _at(self, places: NDArray[np.float64]) -> Tensor:

@@ -120,6 +120,11 @@ def _float32(model: SequenceModel) -> SequenceModel:
             "a model with static values, or known values of the future, cannot be exported yet. Train without "
             "--static, --known and --calendar (in Python: the same names); static columns are then channels."
         )
+    if model.pool != "last":
+        raise ValueError(
+            f"a model with pool={model.pool} cannot be exported: it needs the outputs of all steps. "
+            "Train it with pool=last."
+        )
     if layer.bidirectional:
         raise ValueError(
             "a bidirectional model cannot be exported: at each step it would need the future. "

@@ -128,4 +128,6 @@ def follow(trained: Trained) -> tuple[Reading, Followed]:
         _ = model.start.running  # refuses features that need whole series
     if model.layer.bidirectional:
         raise ValueError("a bidirectional model needs the whole series: train without bidirectional=true to stream.")
+    if model.pool != "last":
+        raise ValueError(f"a model with pool={model.pool} needs the whole series: train with pool=last to stream.")
     return reading, Recurrent(model)

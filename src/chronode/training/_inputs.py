@@ -111,7 +111,7 @@ def check_fits(network: SequenceModel, goal: Objective, parts: Parts, settings: 
         what = "classes" if goal.kind == "class" else "values"
         raise ValueError(f"the model has num_outputs={outputs}, but the target has {goal.num_outputs} {what}.")
     wanted = "all" if goal.per_step else "last"
-    if network.layer.outputs != wanted:
+    if network.per_step != goal.per_step:
         what = "every step" if goal.per_step else "the whole series"
         cure = f"build the model with per_step={goal.per_step} and its layer with outputs={wanted!r}"
         raise ValueError(f"the target belongs to {what}: {cure}.")
@@ -121,6 +121,8 @@ def check_fits(network: SequenceModel, goal: Objective, parts: Parts, settings: 
     static = 0 if network.modulation is None else network.modulation.in_features
     if static != parts.train.num_static:
         raise ValueError(f"the model has static={static}, but the data have {parts.train.num_static} static values.")
+    if settings.tbptt and network.pool != "last":
+        raise ValueError(f"tbptt cannot train a model with pool={network.pool!r}: omit pool or tbptt.")
     if settings.tbptt and static:
         raise ValueError("tbptt cannot train a model with static values: omit static=... or tbptt.")
     if parts.valid.channels != parts.train.channels:

@@ -104,6 +104,6 @@ def predict(
             output = scaler.inverse_target(output)
         predicted = output.float().numpy(force=True)
         for row, prediction, length in zip(batch.rows.tolist(), predicted, batch.lengths.tolist(), strict=True):
-            values[row] = prediction[:length].copy() if model.layer.outputs == "all" else prediction
+            values[row] = prediction[:length].copy() if model.per_step else prediction
     names = data.target.names if data.target is not None else ("target",)
     return Predictions(data.ids, values, classes, names)
