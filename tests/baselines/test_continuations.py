@@ -10,6 +10,7 @@ from sklearn.linear_model import Ridge
 from chronode.baselines import drift, fit_forecast, last_value, seasonal_naive
 from chronode.baselines._continuations import Member, average, choose
 from chronode.baselines._families import families, joint_family
+from chronode.baselines._window_rows import Fold, Windows
 from chronode.data import forecast_windows, from_list
 
 
@@ -18,6 +19,10 @@ def windows(values, steps, horizon):
     cut = torch.tensor(np.asarray(values, dtype=np.float64)).unfold(0, steps + horizon, 1)
     x, y = cut[:, :steps], cut[:, steps:]
     return (x - x[:, -1:])[..., None], y - x[:, -1:]
+
+
+def averaged(members, x, y, known):
+    return average(members, Windows(x, y, torch.full((len(x),), x.shape[1])), known)
 
 
 def noise(count=60, seed=0):
@@ -39,21 +44,21 @@ def test_naive_maps_are_the_naive_forecasts(seed, horizon, season):
         "mean": x.mean(1, keepdim=True).expand(-1, horizon, -1),
     }
     for name, values in expected.items():
-        found = average([Member(name, "naive")], x, y, known)
+        found = averaged([Member(name, "naive")], x, y, known)
         torch.testing.assert_close(applied(found, x), values[..., 0])
 
 
 def test_a_moved_season_grows_by_its_latest_change():
     season = np.tile([3.0, -1.0, 4.0], 10) + np.repeat(np.arange(10.0), 3)
     x, y = windows(season, 9, 6)
-    found = average([Member("moved season of 3", "naive")], x, y, families(9, 6, [3]))
+    found = averaged([Member("moved season of 3", "naive")], x, y, families(9, 6, [3]))
     torch.testing.assert_close(applied(found, x), y)
 
 
 @pytest.mark.parametrize("penalty", [1e-3, 1.0])
 def test_direct_maps_are_the_ridge_regression_of_scikit_learn(penalty):
     x, y = windows(noise(), 10, 3)
-    found = average([Member("last value", "direct", 4, penalty)], x, y, families(10, 3, []))
+    found = averaged([Member("last value", "direct", 4, penalty)], x, y, families(10, 3, []))
     inputs = np.diff(x[..., 0].numpy(), axis=1)[:, ::-1][:, :4]
     ridge = Ridge(alpha=penalty * len(x) * np.square(inputs).mean(), fit_intercept=False).fit(inputs, y.numpy())
     np.testing.assert_allclose(applied(found, x).numpy(), ridge.predict(inputs), rtol=1e-8, atol=1e-10)
@@ -61,7 +66,7 @@ def test_direct_maps_are_the_ridge_regression_of_scikit_learn(penalty):
 
 def test_shifted_maps_add_the_mean_change_of_the_past():
     x, y = windows(noise(), 10, 3)
-    found = average([Member("last value", "shifted")], x, y, families(10, 3, []))
+    found = averaged([Member("last value", "shifted")], x, y, families(10, 3, []))
     torch.testing.assert_close(applied(found, x), y.mean(0).expand(len(x), -1))
 
 
@@ -70,14 +75,48 @@ def test_shifted_maps_add_the_mean_change_of_the_past():
 def test_recursive_maps_feed_their_forecasts_back(seed, lags):
     series = noise(seed=seed)
     x, y = windows(series, 10, 4)
-    found = average([Member("last value", "recursive", lags, 0.1)], x, y, families(10, 4, []))
-    one = average([Member("last value", "direct", lags, 0.1)], x, y[:, :1], families(10, 1, []))
+    found = averaged([Member("last value", "recursive", lags, 0.1)], x, y, families(10, 4, []))
+    one = averaged([Member("last value", "direct", lags, 0.1)], x, y[:, :1], families(10, 1, []))
     history = series[:10].tolist()
     for _ in range(4):
         last = torch.tensor(history[-10:], dtype=torch.float64)
         history.append(history[-1] + float(applied(one, (last - last[-1])[None, :, None])))
     expected = np.array(history[10:]) - series[9]
     np.testing.assert_allclose(applied(found, x[:1])[0].numpy(), expected, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("lags", [1, 3, 9])
+def test_recursive_maps_of_deviations_return_to_the_mean(lags):
+    series = noise(seed=1)
+    x, y = windows(series, 10, 4)
+    found = averaged([Member("mean", "recursive", lags, 0.1)], x, y, families(10, 4, []))
+    level = x[..., 0].mean(1, keepdim=True)
+    inputs = (x[..., 0] - level).flip(1)[:, :lags].numpy()
+    goal = (y[:, :1] - level).numpy()
+    ridge = Ridge(alpha=0.1 * len(x) * np.square(inputs).mean(), fit_intercept=False).fit(inputs, goal)
+    past, expected = inputs[0].tolist(), []
+    for _ in range(4):
+        expected.append(float(np.dot(past[:lags], ridge.coef_.ravel())))
+        past = [expected[-1], *past]
+    np.testing.assert_allclose(applied(found, x[:1])[0].numpy(), np.array(expected) + float(level[0]), rtol=1e-8)
+
+
+def test_a_recursive_map_that_explodes_is_the_naive_forecast():
+    x, y = windows(1.5 ** np.arange(16.0), 4, 1)
+    grown = torch.zeros(len(x), 11, dtype=torch.float64)  # what follows stands still after the first step
+    rows = Windows(x, torch.cat([y, grown[:, 1:]], 1), torch.full((len(x),), 4))
+    found = average([Member("last value", "recursive", 1, 1e-4)], rows, families(4, 11, []))
+    last = torch.zeros(4, 1, 11, dtype=torch.float64)
+    last[-1] = 1
+    assert torch.equal(found.weight, last)
+
+
+def test_the_start_of_a_series_is_extended_by_its_first_value_or_season():
+    x = torch.tensor([[[0.0], [0.0], [0.0], [5.0], [6.0], [7.0]]])
+    known = {family.name: family for family in families(6, 1, [2])}
+    count = torch.tensor([3])
+    assert known["last value"].seen(x, count).tolist() == [[5.0, 5.0, 5.0, 5.0, 6.0, 7.0]]
+    assert known["season of 2"].seen(x, count).tolist() == [[6.0, 5.0, 6.0, 5.0, 6.0, 7.0]]
 
 
 def test_a_map_of_all_channels_sees_the_others():
@@ -87,7 +126,7 @@ def test_a_map_of_all_channels_sees_the_others():
     both = torch.tensor(np.stack([own, lead], 1)).unfold(0, 7, 1).transpose(1, 2)
     x, y = both[:, :6].clone(), both[:, 6:, 0] - both[:, 5:6, 0]
     x[..., 0] -= x[:, -1:, 0].clone()
-    found = average([Member("all channels", "direct", 2, 1e-4)], x, y, [joint_family(6, 2, 0, 1)])
+    found = averaged([Member("all channels", "direct", 2, 1e-4)], x, y, [joint_family(6, 2, 0, 1)])
     assert float((applied(found, x) - y).abs().max()) < 1e-2
 
 
@@ -95,11 +134,12 @@ def test_a_map_that_could_not_be_fitted_in_a_fold_counts_as_its_naive_forecast()
     # A line in the first fold, which has no rows to fit, and noise in the second, where a fitted map is good by chance.
     x, y = windows(np.concatenate([np.arange(40.0) ** 2, noise(40)]), 8, 2)
     rows = torch.arange(len(x))
-    folds = [(rows < 0, rows < 20), (rows < 20, (rows >= 20) & (rows < 28))]
+    folds = [Fold(rows < 0, rows < 0, rows < 20), Fold(rows < 20, rows < 20, (rows >= 20) & (rows < 28))]
+    seen = Windows(x, y, torch.full((len(x),), 8))
     known = families(8, 2, [])
-    found = choose(x, y, folds, known[:1])
+    found = choose(seen, folds, known[:1])
     assert sum(member.share for member in found) == pytest.approx(1)
-    few = choose(x, y, folds[:1], known)
+    few = choose(seen, folds[:1], known)
     assert {member.method for member in few} == {"naive"}
 
 

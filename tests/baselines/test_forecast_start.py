@@ -8,7 +8,7 @@ import torch
 
 from chronode.baselines import drift, find_season, fit_forecast, last_value, seasonal_naive
 from chronode.baselines._naive import possible_seasons
-from chronode.data import concat, forecast_windows, from_list
+from chronode.data import forecast_windows, from_list
 
 
 def families(seed):
@@ -39,7 +39,7 @@ def forecast(past, horizon):
     mean, std = past.mean(), past.std()
     w = forecast_windows(from_list([(past - mean) / std]), horizon, window=max(8, min(36, len(past) // 3)))
     cut = int(0.85 * len(w))
-    fitted = fit_forecast(w[:cut], w[cut:], [0]).refitted(concat([w[:cut], w[cut:]]))
+    fitted = fit_forecast(w[:cut], w[cut:], [0]).refitted(w[:cut], w[cut:])
     end = forecast_windows(from_list([np.append((past - mean) / std, np.zeros(horizon))]), horizon, window=36)[-1:]
     return fitted.outputs(end)[0].numpy() * std + mean
 

@@ -13,6 +13,10 @@ def window(steps, seed):
     return np.random.default_rng(seed).normal(size=steps).cumsum()
 
 
+def maps_of(*sizes):
+    return {name: weight for (name, _), weight in smoothing_maps(*sizes).items()}
+
+
 def applied(weight, values):
     return (torch.tensor(values) @ weight).numpy()
 
@@ -24,7 +28,7 @@ def test_levels_are_simple_exponential_smoothing(seed, steps, share):
     level = values[0]
     for value in values[1:]:
         level += share * (value - level)
-    found = applied(smoothing_maps(steps, 3, [])[f"level {share:g}"], values)
+    found = applied(maps_of(steps, 3, [])[f"level {share:g}"], values)
     np.testing.assert_allclose(found, [level] * 3, rtol=1e-9, atol=1e-12)
 
 
@@ -47,7 +51,7 @@ def test_trends_are_damped_smoothing_of_level_and_slope(seed, steps, share, slop
     path = []
     for ahead in range(1, 5):
         path.append(level + slope * sum(damping**power for power in range(1, ahead + 1)))
-    found = applied(smoothing_maps(steps, 4, [])[f"trend {share:g}, {slope_share:g}, damping {damping:g}"], values)
+    found = applied(maps_of(steps, 4, [])[f"trend {share:g}, {slope_share:g}, damping {damping:g}"], values)
     np.testing.assert_allclose(found, path, rtol=1e-9, atol=1e-9)
 
 
@@ -57,17 +61,17 @@ def test_a_line_with_a_season_is_continued_exactly(season, memory):
     rng, steps, horizon = np.random.default_rng(season), 4 * season + 3, season + 2
     pattern = rng.normal(size=season)
     values = 0.7 * np.arange(steps + horizon) + np.resize(pattern, steps + horizon) + 3
-    maps = smoothing_maps(steps, horizon, [season])
+    maps = maps_of(steps, horizon, [season])
     for drift in [name for name in maps if name.startswith("drift") and "damping 1, season" in name]:
         if f"memory {memory}" in drift:
             np.testing.assert_allclose(applied(maps[drift], values[:steps]), values[steps:], atol=1e-9)
 
 
 def test_every_map_repeats_a_constant():
-    for name, weight in smoothing_maps(20, 5, [4]).items():
+    for name, weight in maps_of(20, 5, [4]).items():
         np.testing.assert_allclose(applied(weight, np.full(20, 3.0)), 3.0, atol=1e-9, err_msg=name)
 
 
 def test_short_windows_have_no_season():
-    assert not any("season" in name for name in smoothing_maps(13, 2, [12]))
-    assert any("season" in name for name in smoothing_maps(14, 2, [12]))
+    assert not any("season" in name for name in maps_of(13, 2, [12]))
+    assert any("season" in name for name in maps_of(14, 2, [12]))

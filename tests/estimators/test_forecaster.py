@@ -158,7 +158,7 @@ def test_mistakes_in_scoring_are_reported(fitted):
         fitted.score(lines(steps=3))
 
 
-@pytest.mark.parametrize(("period", "steps", "window"), [(12, 60, 30), (12, 200, 36), (1, 60, 20), (1, 200, 32)])
+@pytest.mark.parametrize(("period", "steps", "window"), [(12, 50, 25), (12, 200, 36), (1, 60, 30), (1, 200, 32)])
 def test_windows_are_longer_if_there_is_a_season(period, steps, window):
     place = np.arange(steps)
     s = from_list([0.1 * place + (np.sin(2 * np.pi * place / period) if period > 1 else 0)])

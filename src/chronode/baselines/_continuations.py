@@ -14,12 +14,15 @@ import torch
 from torch import Tensor
 
 from ._families import Family
+from ._window_rows import Fold, Windows
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 _LAGS = (1, 2, 4, 8, 12, 24, 48, 96)
 _FEWEST_ROWS = 3
-# Maximum number of maps in an average, and the power p in the share of a map, (lowest loss / its loss)^p.
-_MOST_MEMBERS, _POWER = 200, 4
+_EXPLODES = 2.0
+# Maximum number of maps in an average, the power p in the share of a map, (lowest loss / its loss)^p, and the share of
+# the best of the three simplest forecasts if no map has a lower loss. Chosen on series that benchmarks/defaults.py does not have.
+_MOST_MEMBERS, _POWER, _SIMPLE_SHARE = 200, 8, 0.15
 
 
 class Map(NamedTuple):
@@ -39,28 +42,28 @@ class Member(NamedTuple):
     share: float = 1.0
 
 
-def choose(x: Tensor, y: Tensor, folds: Sequence[tuple[Tensor, Tensor]], known: Sequence[Family]) -> list[Member]:
+def choose(windows: Windows, folds: Sequence[Fold], known: Sequence[Family]) -> list[Member]:
     """Returns the maps whose mean absolute error over the folds is low, and their shares in the average.
 
-    Few windows rank the maps only roughly, and an average of many good maps is then better than the best one: the fewer
-    there are to judge by, the more of them count.
+    Windows that overlap rank the maps only roughly, and an average of many good maps is better than the best one. The
+    best simple forecast has a share in it, because what looked better in the past is so only in part by merit.
 
     Args:
-        x: `(N, K, C)` windows.
-        y: `(N, H)` what follows them.
-        folds: Rows to fit and rows to judge by, as masks.
+        windows: What to learn from.
+        folds: Rows to fit and rows to judge by.
         known: Families to choose from.
     """
     losses: dict[Member, list[float]] = {}
-    for fit, judge in folds:
-        truth, count = y[judge], int(judge.sum())
+    for fold in folds:
+        judged, count = windows.at(fold.judge), int(fold.judge.sum())
         for family in known:
-            inputs = family.seen(x[judge])
-            for settings, maps in _candidates(family, family.seen(x[fit]), y[fit]):
+            inputs, truth = family.seen(judged.x, judged.counts), judged.y
+            regression = Regression(family, windows.at(fold.fit), windows.at(fold.near))
+            for settings, maps in candidates(regression):
                 errors = count * (inputs @ maps.weight + maps.bias[:, None] - truth).abs().flatten(1).nanmean(1)
                 for member, error in zip(settings, errors.tolist(), strict=True):
                     losses.setdefault(member, []).append(error)
-    rows = sum(int(judge.sum()) for _, judge in folds)
+    rows = sum(int(fold.judge.sum()) for fold in folds)
     found = []
     for member, own in losses.items():
         # The first folds may have too few rows to fit a map; it is then the naive forecast.
@@ -70,118 +73,151 @@ def choose(x: Tensor, y: Tensor, folds: Sequence[tuple[Tensor, Tensor]], known: 
             found.append((loss, member))
     if not found:
         return [Member(known[0].name, "naive")]
-    found = sorted(found, key=lambda pair: pair[0])[:_MOST_MEMBERS]
+    found = sorted(found, key=lambda pair: pair[0])
     lowest = max(found[0][0], 1e-12)
-    highest = _worse(rows) * lowest
-    shares = {member: (lowest / max(loss, lowest)) ** _POWER for loss, member in found if loss <= highest}
-    return [member._replace(share=share / sum(shares.values())) for member, share in shares.items()]
+    shares = {member: (lowest / max(loss, lowest)) ** _POWER for loss, member in found[:_MOST_MEMBERS]}
+    loss, simple = next(((loss, member) for loss, member in found if _is_simple(member)), found[0])
+    kept = _SIMPLE_SHARE * (lowest / max(loss, lowest)) ** 2
+    total = sum(shares.values()) / (1 - kept)
+    shares = {member: share / total for member, share in shares.items()}
+    shares[simple] = shares.get(simple, 0.0) + kept
+    return [member._replace(share=share) for member, share in shares.items()]
 
 
-def _worse(rows: int) -> float:
-    """Returns the highest loss of a map in an average, as a multiple of the lowest."""
-    return 1.1 + 0.4 * min(1.0, (20 / max(rows, 1)) ** 0.5)
+def _is_simple(member: Member) -> bool:
+    """Returns whether a map repeats the last value or the last season, or adds the mean change to the last value."""
+    if member.family == "last value":
+        return member.method in ("naive", "shifted")
+    return member.family.startswith("season of") and member.method == "naive"
 
 
-def average(members: Sequence[Member], x: Tensor, y: Tensor, known: Sequence[Family]) -> Map:
-    """Returns the average of the members, fitted to these rows, as a map of all values: weight `(K, C, H)`.
+def average(members: Sequence[Member], windows: Windows, known: Sequence[Family]) -> Map:
+    """Returns the average of the members, fitted to these windows, as a map of all values: weight `(K, C, H)`.
 
     Example:
         >>> from chronode.baselines._families import families
-        >>> from chronode.baselines._families import families
         >>> steps = torch.arange(40.0).double().unfold(0, 6, 1)[:-1]
         >>> x, y = (steps - steps[:, -1:])[..., None], torch.tensor([[1.0, 2.0]] * len(steps)).double()
-        >>> line = average([Member("last value", "recursive", 1, 1e-4)], x, y, families(6, 2, seasons=[]))
+        >>> windows = Windows(x, y, torch.full((len(x),), 6))
+        >>> line = average([Member("last value", "recursive", 1, 1e-4)], windows, families(6, 2, seasons=[]))
         >>> (x[0, :, 0] @ line.weight[:, 0] + line.bias).round(decimals=2).tolist()
         [1.0, 2.0]
     """
+    x, y = windows.x, windows.y
     weight = x.new_zeros(*x.shape[1:], y.shape[1])
     bias = y.new_zeros(y.shape[1])
     for family in known:
         own = [member for member in members if member.family == family.name]
         if not own:
             continue
-        for member, found in _fitted(own, family, family.seen(x), y):
+        for member, found in _fitted(own, Regression(family, windows, windows)):
             weight += member.share * family.of_all(found.weight, x.shape[2])
             bias += member.share * found.bias
     return Map(weight, bias)
 
 
-def _fitted(members: Sequence[Member], family: Family, x: Tensor, y: Tensor) -> Iterator[tuple[Member, Map]]:
+def _fitted(members: Sequence[Member], regression: Regression) -> Iterator[tuple[Member, Map]]:
     """Yields members of one family with their maps; without rows to fit, these are the naive forecast."""
-    naive = _naive(family)
-    regression = _Regression(family, x, y) if len(x) >= _FEWEST_ROWS else None
-    by_lags: dict[int, list[Member]] = {}
+    by_setting: dict[tuple[str, int], list[Member]] = {}
     for member in members:
-        by_lags.setdefault(member.lags, []).append(member)
-    for lags, same in by_lags.items():
-        solved = {"naive": naive}
-        if regression is not None:
-            solved["shifted"] = regression.shifted()
-            solved |= regression.maps(lags, [member.penalty for member in same]) if lags else {}
+        by_setting.setdefault((member.method, member.lags), []).append(member)
+    for (method, lags), same in by_setting.items():
+        maps = regression.maps(method, lags, [member.penalty for member in same]) or regression.naive()
         for place, member in enumerate(same):
-            weight, bias = solved.get(member.method, naive)
-            yield member, Map(weight[place % len(weight)], bias[place % len(bias)])
+            yield member, Map(maps.weight[place % len(maps.weight)], maps.bias[place % len(maps.bias)])
 
 
-def _candidates(family: Family, x: Tensor, y: Tensor) -> Iterator[tuple[list[Member], Map]]:
-    """Yields settings with their maps `(P, F, H)`, fitted to these rows."""
-    naive = Member(family.name, "naive")
-    yield [naive], _naive(family)
-    if len(x) < _FEWEST_ROWS:
-        return
-    regression = _Regression(family, x, y)
-    if family.level:
-        yield [naive._replace(method="shifted")], regression.shifted()
+def candidates(regression: Regression) -> Iterator[tuple[list[Member], Map]]:
+    """Yields settings with their maps `(P, F, H)`, fitted to the rows of the regression."""
+    family = regression.family
+    yield [Member(family.name, "naive")], regression.naive()
+    shifted = regression.maps("shifted") if family.level else None
+    if shifted is not None:
+        yield [Member(family.name, "shifted")], shifted
     most = family.features.shape[1] // family.width
     for lags in sorted({*(lags for lags in _LAGS if lags < most), most} - {0}):
-        for method, maps in regression.maps(lags, PENALTIES).items():
-            yield [Member(family.name, method, lags, penalty) for penalty in PENALTIES], maps
+        for method in ("direct", "recursive") if family.recursive else ("direct",):
+            maps = regression.maps(method, lags, PENALTIES)
+            if maps is not None:
+                yield [Member(family.name, method, lags, penalty) for penalty in PENALTIES], maps
 
 
-def _naive(family: Family) -> Map:
-    return Map(family.base[None], family.base.new_zeros(1, family.base.shape[1]))
-
-
-class _Regression:
-    """Ridge regressions of one family on the same rows.
+class Regression:
+    """Ridge regressions of one family.
 
     Args:
         family: Naive forecast and features.
-        x: `(N, F)` values of the family.
-        y: `(N, H)` what follows.
+        far: Windows with everything that follows, for direct maps.
+        near: Windows whose next step is known, for recursive maps.
     """
 
-    def __init__(self, family: Family, x: Tensor, y: Tensor):
+    def __init__(self, family: Family, far: Windows, near: Windows):
         self.family = family
-        inputs = x @ family.features
-        self.gram = inputs.T @ inputs / len(x)
-        self.side = inputs.T @ y / len(x) - inputs.T @ x / len(x) @ family.base
-        self.change = y.mean(0) - x.mean(0) @ family.base
+        self.rows = {
+            "direct": (family.seen(far.x, far.counts), far.y, far.counts),
+            "recursive": (family.seen(near.x, near.counts), near.y[:, :1], near.counts),
+        }
 
-    def shifted(self) -> Map:
-        """Returns the naive forecast plus its mean error, `(1, F, H)`."""
-        return Map(self.family.base[None], self.change[None])
+    def naive(self) -> Map:
+        """Returns the naive forecast, `(1, F, H)`."""
+        return Map(self.family.base[None], self.family.base.new_zeros(1, self.family.base.shape[1]))
 
-    def maps(self, lags: int, penalties: Sequence[float]) -> dict[str, Map]:
-        """Returns the direct and the recursive maps of all penalties, `(P, F, H)`, from one eigenvalue problem."""
-        family, size = self.family, lags * self.family.width
-        gram = self.gram[:size, :size]
-        scale = gram.diagonal().mean().clamp(min=1e-12)
-        values, vectors = torch.linalg.eigh(gram / scale)
-        side = vectors.T @ self.side[:size] / scale
-        shrunk = side / (values.clamp(min=0) + values.new_tensor(penalties)[:, None])[..., None]
-        weight = family.base + family.features[:, :size] @ (vectors @ shrunk)
-        found = {"direct": weight}
-        if family.recursive:
-            found["recursive"] = _recursive(weight[..., 0], weight.shape[2])
-        return {method: Map(own, own.new_zeros(len(own), own.shape[2])) for method, own in found.items()}
+    def maps(self, method: str, lags: int = 0, penalties: Sequence[float] = ()) -> Map | None:
+        """Returns the maps of all penalties, `(P, F, H)`, from one eigenvalue problem; None if there are too few rows.
+
+        "shifted" is the naive forecast plus its mean error, `(1, F, H)`.
+        """
+        if method == "naive":
+            return self.naive()
+        family, horizon = self.family, self.family.base.shape[1]
+        x, y, counts = self.rows["recursive" if method == "recursive" else "direct"]
+        if method != "shifted":
+            enough = counts >= lags + family.reach
+            x, y = x[enough], y[enough]
+        if len(x) < _FEWEST_ROWS:
+            return None
+        left = y - x @ family.base[:, : y.shape[1]]
+        if method == "shifted":
+            return Map(family.base[None], left.mean(0)[None])
+        features = family.features[:, : lags * family.width]
+        found = _ridge(x @ features, left, penalties)
+        if method == "direct":
+            weight = family.base + features @ found
+        elif family.anchor is None:
+            weight = _recursive(family.base[:, 0] + (features @ found)[..., 0], horizon)
+        else:
+            one = torch.nn.functional.pad(found[..., 0].flip(1), (len(family.base) - lags, 0))
+            weight = _recursive(one, horizon, family.anchor)
+        if method == "recursive":
+            weight = torch.where(self._explodes(weight)[:, None, None], family.base, weight)
+        return Map(weight, weight.new_zeros(len(weight), horizon))
+
+    def _explodes(self, weight: Tensor) -> Tensor:
+        """Returns which recursive maps are far worse than the naive forecast even on windows they were fitted to."""
+        x, y, _ = self.rows["direct"]
+        errors = (x @ weight - y).abs().mean((1, 2))
+        return ~(errors <= _EXPLODES * (x @ self.family.base - y).abs().mean())
 
 
-def _recursive(one: Tensor, horizon: int) -> Tensor:
-    """Applies maps one step ahead, `one (P, K)`, to their own forecasts; returns `(P, K, horizon)`."""
+def _ridge(inputs: Tensor, goal: Tensor, penalties: Sequence[float]) -> Tensor:
+    """Returns the weights `(P, F, H)` for several penalties, relative to the mean square of the inputs."""
+    gram = inputs.T @ inputs / len(inputs)
+    scale = gram.diagonal().mean().clamp(min=1e-12)
+    values, vectors = torch.linalg.eigh(gram / scale)
+    side = vectors.T @ (inputs.T @ goal) / len(inputs) / scale
+    shrunk = side / (values.clamp(min=0) + values.new_tensor(penalties)[:, None])[..., None]
+    return vectors @ shrunk
+
+
+def _recursive(one: Tensor, horizon: int, anchor: Tensor | None = None) -> Tensor:
+    """Applies maps one step ahead, `one (P, K)`, to their own forecasts; returns `(P, K, horizon)`.
+
+    With an anchor `(K,)`, the maps continue deviations from it.
+    """
     count, steps = one.shape
-    eye = torch.eye(steps, dtype=one.dtype).expand(count, -1, -1)
-    values = torch.cat([eye, one.new_zeros(count, steps, horizon)], dim=2)
+    level = one.new_zeros(steps, 1) if anchor is None else anchor[:, None]
+    known = (torch.eye(steps, dtype=one.dtype) - level).expand(count, -1, -1)
+    values = torch.cat([known, one.new_zeros(count, steps, horizon)], dim=2)
     for ahead in range(horizon):
         values[..., steps + ahead] = torch.einsum("pij,pj->pi", values[..., ahead : steps + ahead], one)
-    return values[..., steps:]
+    return values[..., steps:] + level

@@ -32,6 +32,9 @@ class Family:
         recursive: Whether the map one step ahead can be applied to its own forecasts.
         width: Columns of `features` that belong to one lag.
         level: Whether the naive forecast has no trend, so that a mean change may be added to it.
+        season: Steps after which the values before the start of a series repeat those after it; 1 for the first value.
+        reach: Steps that a feature looks back, in addition to the number of its lag.
+        anchor: `(F,)` the level around which the values return; the features are then deviations from it.
     """
 
     name: str
@@ -41,9 +44,18 @@ class Family:
     recursive: bool = True
     width: int = 1
     level: bool = False
+    season: int = 1
+    reach: int = 1
+    anchor: Tensor | None = None
 
-    def seen(self, x: Tensor) -> Tensor:
-        """Returns the values of windows `(N, K, C)` that are used: `(N, F)`."""
+    def seen(self, x: Tensor, counts: Tensor) -> Tensor:
+        """Returns the values of windows `(N, K, C)` that are used, `(N, F)`; the start of a series is extended back."""
+        steps = x.shape[1]
+        if bool((counts < steps).any()):
+            place = torch.arange(steps).expand(len(x), -1)
+            before = (steps - counts)[:, None] - place
+            at = place + (before.clamp(min=0) + self.season - 1) // self.season * self.season
+            x = x.gather(1, at.clamp(max=steps - 1)[..., None].expand_as(x))
         return x.flatten(1) if self.channel is None else x[:, :, self.channel]
 
     def of_all(self, weight: Tensor, channels: int) -> Tensor:
@@ -65,21 +77,27 @@ def families(steps: int, horizon: int, seasons: Sequence[int], channel: int = 0)
     value = torch.eye(steps, dtype=torch.float64).flip(1)  # column j: the value j steps before the last
     found = [Family("last value", value[:, [0] * horizon], value[:, :-1] - value[:, 1:], channel, level=True)]
     mean = value.mean(1, keepdim=True).expand(-1, horizon)
-    found.append(Family("mean", mean, value[:, :-1] - mean[:, :1], channel, recursive=False))
+    found.append(Family("mean", mean, value[:, :-1] - mean[:, :1], channel, reach=0, anchor=mean[:, 0]))
     for season in [season for season in seasons if season + 2 <= steps]:
         ahead = torch.arange(horizon)
         at, cycles = season - 1 - ahead % season, ahead // season + 1
         change = value[:, :-season] - value[:, season:]
-        found.append(Family(f"season of {season}", value[:, at], change, channel))
+        own = {"channel": channel, "season": season, "reach": season}
+        found.append(Family(f"season of {season}", value[:, at], change, **own))
         if change.shape[1] > 1:
             moved = value[:, at] + change[:, :1] * cycles
-            found.append(Family(f"moved season of {season}", moved, change[:, :-1] - change[:, 1:], channel))
+            found.append(
+                Family(
+                    f"moved season of {season}", moved, change[:, :-1] - change[:, 1:], **own | {"reach": season + 1}
+                )
+            )
         if steps >= 2 * season:
             mean = torch.stack([value[:, at + season * i] for i in range(steps // season)]).mean(0)
-            found.append(Family(f"mean season of {season}", mean, change, channel, recursive=False))
+            found.append(Family(f"mean season of {season}", mean, change, recursive=False, **own))
     nothing = torch.zeros(steps, 0, dtype=torch.float64)
-    for name, weight in smoothing_maps(steps, horizon, seasons).items():
-        found.append(Family(name, weight, nothing, channel, level=name.startswith(("level", "last value"))))
+    for (name, season), weight in smoothing_maps(steps, horizon, seasons).items():
+        level = name.startswith(("level", "last value"))
+        found.append(Family(name, weight, nothing, channel, level=level, season=season))
     return found
 
 

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..data import Batch, Sequences
+from ..data import Sequences
 from ..data._future import known_channels
 from ..data._split import folds_of
 from ._continuations import Map, Member, average, choose
 from ._families import Family, families, joint_family
-from ._features import build_features
 from ._linear import Linear
 from ._naive import possible_seasons
 from ._relative import Relative
 from ._start import LinearStart, StartFit, fit_features
+from ._window_rows import Fold, Rows, all_windows, by_group, in_place, rolling, rows_of, some
 
-ORIGINS = 5
 _FOLDS = 5
 _MOST_FITTED, _MOST_JUDGED = 2_000, 300
 _MOST_REFITTED = 20_000
@@ -45,10 +43,14 @@ class ForecastMaps:
     members: tuple[tuple[Member, ...], ...]
     families: tuple[tuple[Family, ...], ...]
 
+    def rows(self, parts: Sequence[Sequences]) -> Rows:
+        """Returns all rows to fit the maps to."""
+        return _rows(parts, self.description, self.relative)
+
     def fitted(self, rows: Rows) -> Map:
         """Returns one map of all values of a window to all outputs, fitted to these rows."""
         found = [
-            average(members, rows.x, rows.y[..., place], known)
+            average(members, rows.windows(place), known)
             for place, (members, known) in enumerate(zip(self.members, self.families, strict=True))
         ]
         weight = torch.stack([own.weight for own in found], dim=-1)
@@ -56,7 +58,7 @@ class ForecastMaps:
 
     def start(self, rows: Rows) -> LinearStart:
         """Returns the module of the map that is fitted to these rows."""
-        found = self.fitted(rows[_some(torch.ones(len(rows.x), dtype=torch.bool), _MOST_REFITTED)])
+        found = self.fitted(rows[some(torch.ones(len(rows.x), dtype=torch.bool), _MOST_REFITTED)])
         start = LinearStart(self.description, len(found.bias))
         same = {name: start.get_buffer(name).clone() for name in ("mean", "std", "low", "high")}
         start.take(Linear(**same, weight=found.weight, bias=found.bias))
@@ -73,28 +75,10 @@ class MapsFit(StartFit):
 
     maps: ForecastMaps | None = None
 
-    def refitted(self, s: Sequences) -> StartFit:
-        """Returns the same maps, fitted to all windows of `s`."""
+    def refitted(self, *parts: Sequences) -> StartFit:
+        """Returns the same maps, fitted to all windows of these parts."""
         assert self.maps is not None
-        return replace(self, start=self.maps.start(rows_of(s, self.maps.description, self.maps.relative)))
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Windows as inputs and targets of a linear model.
-
-    Attributes:
-        x: `(N, steps, channels)` relative values, 0 before the first step of a series and where unknown.
-        y: `(N, H, C)` relative values that follow; unknown values are interpolated.
-        ends: `(N,)` time of the last step of each window.
-    """
-
-    x: Tensor
-    y: Tensor
-    ends: Tensor
-
-    def __getitem__(self, rows: Tensor) -> Rows:
-        return Rows(self.x[rows], self.y[rows], self.ends[rows])
+        return replace(self, start=self.maps.start(self.maps.rows(parts)))
 
 
 def choose_maps(train: Sequences, valid: Sequences, relative: Sequence[int], seed: int = 0) -> ForecastMaps:
@@ -112,21 +96,21 @@ def choose_maps(train: Sequences, valid: Sequences, relative: Sequence[int], see
     gap, steps = train.median_gap() or 1.0, int(train.lengths.max())
     description = {"kind": "values", "channels": train.num_channels, "steps": steps, "gap": gap}
     assert train.target is not None
-    view = Relative(relative, known_channels(train), train.target.values.shape[1] // len(relative))
+    horizon = train.target.values.shape[1] // len(relative)
+    view = Relative(relative, known_channels(train), horizon)
     batch = train.batch(slice(0, None, max(1, len(train) // 5_000)))
     view.fit_effects(batch)
     view.fit(batch.x, batch.lengths, batch.observed)
     parts = [train] if valid is train or not len(valid) else [train, valid]
-    rows = [rows_of(part, description, view) for part in parts]
-    whole = Rows(*(torch.cat([getattr(own, name) for own in rows]) for name in ("x", "y", "ends")))
-    horizon = whole.y.shape[1]
     if len(np.intersect1d(train.groups, valid.groups)):
-        folds = _rolling(whole.ends, horizon * gap)
+        whole = _rows(parts, description, view)
+        folds = rolling(whole.ends, horizon, gap)
     else:
-        folds = _by_group(parts, seed)
-    folds = [(_some(fit, _MOST_FITTED), _some(judge, _MOST_JUDGED)) for fit, judge in folds]
-    known = [tuple(_families(train, steps, channel, horizon)) for channel in relative]
-    members = [tuple(choose(whole.x, whole.y[..., i], folds, own)) for i, own in enumerate(known)]
+        whole = rows_of(parts, description, view)
+        folds = by_group(parts, seed)
+    folds = [Fold(some(f.fit, _MOST_FITTED), some(f.near, _MOST_FITTED), some(f.judge, _MOST_JUDGED)) for f in folds]
+    known = [tuple(_families(parts, steps, channel, view)) for channel in relative]
+    members = [tuple(choose(whole.windows(i), folds, own)) for i, own in enumerate(known)]
     return ForecastMaps(description, view, tuple(members), tuple(known))
 
 
@@ -182,98 +166,45 @@ def _error(fitted: StartFit, s: Sequences) -> float:
 
 def fit_maps(maps: ForecastMaps, train: Sequences) -> tuple[LinearStart, Tensor]:
     """Returns the maps fitted to all windows, and out-of-fold outputs `(N, K)`."""
-    rows = rows_of(train, maps.description, maps.relative)
+    rows = rows_of([train], maps.description, maps.relative)
     inputs = rows.x.flatten(1)
     held_out = torch.zeros(len(inputs), rows.y[0].numel(), dtype=torch.float64)
     folds = torch.tensor(folds_of(train, _FOLDS))
     for fold in folds.unique().tolist():
         inside = folds == fold
-        found = maps.fitted(rows[_some(~inside, _MOST_FITTED)])
+        found = maps.fitted(rows[some(~inside, _MOST_FITTED)])
         held_out[inside] = inputs[inside] @ found.weight + found.bias
-    return maps.start(rows), held_out
+    return maps.start(maps.rows([train])), held_out
 
 
-def rows_of(s: Sequences, description: dict[str, Any], relative: Relative) -> Rows:
-    """Returns the windows of `s` with the values that follow them."""
-    assert s.target is not None
-    features = build_features(description)
-    channels = len(relative.channels)
-    xs, ys = [], []
-    for first in range(0, len(s), 512):
-        batch: Batch = s.batch(slice(first, first + 512))
-        view = relative.view(batch.x, batch.lengths, batch.observed, batch.static)
-        assert batch.target is not None
-        xs.append(features(view.x, **batch.times).nan_to_num(nan=0.0))
-        target = relative.there(batch.target.double(), view)
-        ys.append(target.reshape(len(target), -1, channels))
-    x = torch.cat(xs).reshape(len(s), -1, s.num_channels)
-    return Rows(x, _filled(torch.cat(ys)), torch.tensor(_ends(s)))
+def _rows(parts: Sequence[Sequences], description: dict[str, Any], relative: Relative) -> Rows:
+    """Returns the windows of all parts; of few windows also those that are shorter or have a target in two parts."""
+    if sum(len(part) for part in parts) > _MOST_FITTED or not in_place(parts, relative.channels):
+        return rows_of(parts, description, relative)
+    return rows_of([all_windows(parts, relative.channels, description["steps"])], description, relative)
 
 
-def _families(train: Sequences, steps: int, channel: int, horizon: int) -> list[Family]:
+def _families(parts: Sequence[Sequences], steps: int, channel: int, relative: Relative) -> list[Family]:
     """Returns all families that continue a channel of these windows."""
-    found = families(steps, horizon, possible_seasons(_stretch(train, channel)), channel)
-    if train.num_channels > 1 and steps * train.num_channels <= _MOST_COLUMNS:
-        found.append(joint_family(steps, train.num_channels, channel, horizon))
+    horizon = relative.horizon
+    found = families(steps, horizon, possible_seasons(_stretch(parts, channel, relative.channels, horizon)), channel)
+    channels = parts[0].num_channels
+    if channels > 1 and steps * channels <= _MOST_COLUMNS:
+        found.append(joint_family(steps, channels, channel, horizon))
     return found
 
 
-def _stretch(train: Sequences, channel: int) -> np.ndarray:
-    """Returns the values of the longest training series, from its first window to its last."""
-    first, last = train.starts, train.starts + train.lengths
-    groups, member = np.unique(train.groups, return_inverse=True)
+def _stretch(parts: Sequence[Sequences], channel: int, relative: Sequence[int], horizon: int) -> np.ndarray:
+    """Returns the values of the longest series, from its first window to the last target."""
+    # Parts by time look back into the same values; parts with series of their own do not.
+    shared = in_place(parts, relative) and len(np.intersect1d(parts[0].groups, parts[-1].groups))
+    parts, horizon = (parts, horizon) if shared else (parts[:1], 0)
+    first = np.concatenate([part.starts for part in parts])
+    after = np.concatenate([part.starts + part.lengths for part in parts]) + horizon
+    groups, member = np.unique(np.concatenate([part.groups for part in parts]), return_inverse=True)
     low = np.full(len(groups), first.max())
-    high = np.zeros(len(groups), dtype=last.dtype)
+    high = np.zeros(len(groups), dtype=after.dtype)
     np.minimum.at(low, member, first)
-    np.maximum.at(high, member, last)
+    np.maximum.at(high, member, after)
     at = int((high - low).argmax())
-    return train.base_values[low[at] : high[at], channel].astype(np.float64)
-
-
-def _ends(s: Sequences) -> np.ndarray:
-    """Returns the time of the last step of each window; without times, its number within the group."""
-    last = s.starts + s.lengths - 1
-    if s.base_times is not None:
-        return s.base_times[last]
-    groups, member = np.unique(s.groups, return_inverse=True)
-    first = np.full(len(groups), s.starts.max(initial=0))
-    np.minimum.at(first, member, s.starts)
-    return (last - first[member]).astype(np.float64)
-
-
-def _rolling(ends: Tensor, ahead: float) -> list[tuple[Tensor, Tensor]]:
-    """Returns rows to fit (known at an origin) and rows to judge by (from there to the next origin)."""
-    low, high = float(ends.min()), float(ends.max())
-    origins = torch.linspace((low + high) / 2, high, ORIGINS + 1, dtype=torch.float64).tolist()
-    origins[-1] = torch.inf
-    folds = [(ends + ahead <= first + 1e-9, (ends >= first) & (ends < after)) for first, after in pairwise(origins)]
-    return [(fit, judge) for fit, judge in folds if judge.any()]
-
-
-def _by_group(parts: Sequence[Sequences], seed: int) -> list[tuple[Tensor, Tensor]]:
-    """Returns folds of whole series; every part has its own folds."""
-    number = torch.cat([torch.tensor(folds_of(part, _FOLDS, seed=seed)) for part in parts])
-    return [(number != fold, number == fold) for fold in number.unique().tolist()]
-
-
-def _some(mask: Tensor, most: int) -> Tensor:
-    """Returns a limited number of the chosen rows, evenly spaced."""
-    at = mask.nonzero()[:, 0]
-    if len(at) <= most:
-        return mask
-    few = torch.zeros_like(mask)
-    few[at[torch.linspace(0, len(at) - 1, most).round().long()]] = True
-    return few
-
-
-def _filled(y: Tensor) -> Tensor:
-    """Fills gaps in `(N, H, C)`: linear between known values, starting from 0, and constant after the last."""
-    if not y.isnan().any():
-        return y
-    found = y.clone()
-    ahead = np.arange(y.shape[1] + 1)
-    for row, _, channel in (y.isnan().any(1, keepdim=True)).nonzero().tolist():
-        own = np.concatenate([[0.0], y[row, :, channel].numpy()])
-        known = ~np.isnan(own)
-        found[row, :, channel] = torch.tensor(np.interp(ahead, ahead[known], own[known])[1:])
-    return found
+    return parts[0].base_values[low[at] : high[at], channel].astype(np.float64)

@@ -19,22 +19,22 @@ _DAMPING = (1.0, 0.95, 0.85)
 _SEASON_MEMORIES = (0.6, 1.0)
 
 
-def smoothing_maps(steps: int, horizon: int, seasons: Sequence[int]) -> dict[str, Tensor]:
-    """Returns smoothed levels, drifts and damped trends by name, of the values and of seasonally adjusted values.
+def smoothing_maps(steps: int, horizon: int, seasons: Sequence[int]) -> dict[tuple[str, int], Tensor]:
+    """Returns smoothed levels, drifts and damped trends by name and season, 1 without seasonal adjustment.
 
     Example:
         >>> maps = smoothing_maps(12, 2, seasons=[])
-        >>> (torch.arange(12.0).double() @ maps["drift over 4, damping 1"]).tolist()
+        >>> (torch.arange(12.0).double() @ maps["drift over 4, damping 1", 1]).tolist()
         [12.0, 13.0]
     """
     plain = {**_levels(steps, horizon), **_drifts(steps, horizon), **_trends(steps, horizon)}
-    found = dict(plain)
+    found = {(name, 1): weight for name, weight in plain.items()}
     last = torch.eye(steps, dtype=torch.float64)[:, -1:].expand(-1, horizon)
     for season in [season for season in seasons if season + 2 <= steps]:
         for memory in _SEASON_MEMORIES:
             adjusted, ahead = _adjustment(steps, horizon, season, memory)
             for name, weight in {"last value": last, **plain}.items():
-                found[f"{name}, season of {season} (memory {memory:g})"] = adjusted @ weight + ahead
+                found[f"{name}, season of {season} (memory {memory:g})", season] = adjusted @ weight + ahead
     return found
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..data import Batch, Sequences
+from ..data import Batch, Sequences, concat
 from ..data._split import folds_of
 from ._features import RankedSummaries, Summaries, build_features, dilations_for
 from ._linear import Choice, Linear, class_columns, fit_classes, fit_linear, standardized
@@ -154,8 +154,9 @@ class StartFit:
         """Returns logits or values `(N, K)` of all series; for a target per step, `(steps, K)`."""
         return outputs_of(self.start, s, self.relative)
 
-    def refitted(self, s: Sequences) -> StartFit:
-        """Returns the same features and penalty, fitted to all series of `s`."""
+    def refitted(self, *parts: Sequences) -> StartFit:
+        """Returns the same features and penalty, fitted to all series of these parts."""
+        s = parts[0] if len(parts) == 1 else concat(parts)
         assert s.target is not None
         features, goal, _ = _rows(self.start, _some(s), None, self.relative)
         classes = len(s.target.classes or ())

@@ -146,12 +146,18 @@ class Scaler:
             gaps=None if gaps == "keep" or not gap else Gaps(gaps, gap),
         )
 
-    def transform(self, s: Sequences) -> Sequences:
-        """Returns the scaled series; rejects channels that differ from training."""
+    def transform(self, s: Sequences, *, compact: bool = True) -> Sequences:
+        """Returns the scaled series; rejects channels that differ from training.
+
+        Args:
+            s: The series.
+            compact: Whether to leave out steps of the base arrays that belong to no series. Without it, windows of one
+                series keep their places, so that parts by time can be put together again.
+        """
         if s.channels != self.channels:
             channels = f"here {listed(s.channels)}, in training {listed(self.channels)}"
             raise ValueError(f"the channels differ from training: {channels}.")
-        s = s.compact()
+        s = s.compact() if compact else s
         values = s.base_values
         if values.dtype.kind == "f":
             values = np.empty_like(values)

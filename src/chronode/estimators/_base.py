@@ -232,7 +232,8 @@ class SequenceEstimator(Displayed):
         start = "none" if isinstance(model, SequenceModel) else linear or self._start(train)
         settings = self._completed(settings, train)
         about = {"start": start, "scaler": scaler, "on_event": self._listener(settings)}
-        return fit(scaler.transform(train), model, settings, valid=scaler.transform(valid), **about)
+        parts = [scaler.transform(part, compact=not reading.horizon) for part in (train, valid)]
+        return fit(parts[0], model, settings, valid=parts[1], **about)
 
     def _completed(self, settings: Settings, train: Sequences) -> Settings:
         """Returns the settings with defaults that depend on the training series."""

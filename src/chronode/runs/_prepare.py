@@ -209,7 +209,8 @@ def _from_file(config: Config, divide: Divide) -> Prepared:
     fitted_on = together(*raw[:2]) if _refits(config, raw) else raw[0]
     scaler = _scaler(fit_scaler, fitted_on, data, shapes)
     notes += () if scaler is None else scaler.notes()
-    train, valid, test = raw if scaler is None else [scaler.transform(part) for part in raw]
+    whole = data.forecast and not data.per_step
+    train, valid, test = raw if scaler is None else [scaler.transform(part, compact=not whole) for part in raw]
     missing = config.model.missing
     if missing is None:
         missing = (used if data.forecast else series).has_missing

@@ -23,8 +23,7 @@ _LEAST_WINDOW, _USUAL_WINDOW, _MOST_WINDOW = 8, 32, 400
 def default_window(s: Sequences, horizon: int, channels: Sequence[str]) -> int:
     """Returns how many steps a forecast looks back: three seasons, twice the horizon, or 32 steps, whichever is more.
 
-    A third of the median length of the series is the most, or half of it if there is a season, so that enough windows
-    remain to learn from.
+    Half of the median length of the series is the most, so that enough windows remain to learn from.
 
     Example:
         >>> from chronode.data import from_list
@@ -36,7 +35,7 @@ def default_window(s: Sequences, horizon: int, channels: Sequence[str]) -> int:
     seasons = [find_season(longest[:, s.channels.index(name)]) for name in channels]
     season = max((season for season in seasons if season > 1), default=0)
     wanted = min(max(3 * season, 2 * horizon, _USUAL_WINDOW), _MOST_WINDOW)
-    most = float(np.median(s.lengths)) // (2 if season else 3)
+    most = float(np.median(s.lengths)) // 2
     return int(max(min(wanted, most), _LEAST_WINDOW))
 
 

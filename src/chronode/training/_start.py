@@ -9,7 +9,6 @@ from torch import nn
 
 from .._model import SequenceModel
 from ..baselines import StartFit, fit_forecast, fit_start
-from ..data import concat
 from ..tasks._task import Parts
 from ._settings import Settings
 
@@ -58,7 +57,7 @@ def refit_start(model: SequenceModel, fitted: StartFit, parts: Parts) -> None:
     """
     assert model.start is not None
     valid = parts.valid.with_classes(parts.train.classes)
-    model.start.load_state_dict(fitted.refitted(concat([parts.train, valid])).start.state_dict())
+    model.start.load_state_dict(fitted.refitted(parts.train, valid).start.state_dict())
 
 
 def put_start(network: SequenceModel, fitted: StartFit) -> None:
