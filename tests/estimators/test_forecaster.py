@@ -185,3 +185,23 @@ def test_command_line_and_estimator_give_the_same_forecasts(tmp_path, options):
     np.testing.assert_allclose(stored.predict(frame, time="t"), expected, rtol=1e-5, atol=1e-6)
     ours, theirs = (own.predict_intervals(frame, time="t")[80] for own in (stored, model))
     np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_steps_without_times_are_in_order():
+    values = np.sin(np.arange(90) / 3) + np.random.default_rng(0).normal(size=90).cumsum()
+    found = []
+    for times in (None, [np.arange(90.0)]):
+        fitted = SequenceForecaster(horizon=4, epochs=1, random_state=0).fit([values], times=times)
+        found.append(fitted.predict([values], times=times))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-4)
+
+
+def test_four_years_of_months_are_enough_to_learn_the_season():
+    errors = []
+    for seed in range(3):
+        rng, steps = np.random.default_rng(seed), np.arange(60)
+        values = 100 + 10 * np.sin(2 * np.pi * steps / 12) + 4 * rng.normal(size=60)
+        found = SequenceForecaster(horizon=12, epochs=1, random_state=0).fit([values[:48]]).predict([values[:48]])
+        errors.append([np.abs(own - values[48:]).mean() for own in (found[0, :, 0], values[36:48])])
+    own, naive = np.mean(errors, axis=0)
+    assert own < 0.9 * naive

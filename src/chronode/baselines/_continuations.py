@@ -21,7 +21,8 @@ _LAGS = (1, 2, 4, 8, 12, 24, 48, 96)
 _FEWEST_ROWS = 3
 _EXPLODES = 2.0
 # Maximum number of maps in an average, the power p in the share of a map, (lowest loss / its loss)^p, and the share of
-# the best of the three simplest forecasts if no map has a lower loss. Chosen on series that benchmarks/defaults.py does not have.
+# the best of the three simplest forecasts if no map has a lower loss. Chosen on other series than those of
+# benchmarks/defaults.py.
 _MOST_MEMBERS, _POWER, _SIMPLE_SHARE = 200, 8, 0.15
 
 

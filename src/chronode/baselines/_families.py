@@ -82,18 +82,15 @@ def families(steps: int, horizon: int, seasons: Sequence[int], channel: int = 0)
         ahead = torch.arange(horizon)
         at, cycles = season - 1 - ahead % season, ahead // season + 1
         change = value[:, :-season] - value[:, season:]
-        own = {"channel": channel, "season": season, "reach": season}
-        found.append(Family(f"season of {season}", value[:, at], change, **own))
+        found.append(Family(f"season of {season}", value[:, at], change, channel, season=season, reach=season))
         if change.shape[1] > 1:
-            moved = value[:, at] + change[:, :1] * cycles
-            found.append(
-                Family(
-                    f"moved season of {season}", moved, change[:, :-1] - change[:, 1:], **own | {"reach": season + 1}
-                )
-            )
+            moved, changes = value[:, at] + change[:, :1] * cycles, change[:, :-1] - change[:, 1:]
+            name = f"moved season of {season}"
+            found.append(Family(name, moved, changes, channel, season=season, reach=season + 1))
         if steps >= 2 * season:
             mean = torch.stack([value[:, at + season * i] for i in range(steps // season)]).mean(0)
-            found.append(Family(f"mean season of {season}", mean, change, recursive=False, **own))
+            name = f"mean season of {season}"
+            found.append(Family(name, mean, change, channel, recursive=False, season=season, reach=season))
     nothing = torch.zeros(steps, 0, dtype=torch.float64)
     for (name, season), weight in smoothing_maps(steps, horizon, seasons).items():
         level = name.startswith(("level", "last value"))
