@@ -226,6 +226,24 @@ def test_every_example_of_the_gallery_is_short_and_on_its_page():
         assert script.with_suffix(".png").stat().st_size > 5_000
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("script", sorted((DOCS / "gallery").glob("*.py")), ids=lambda path: path.stem)
+def test_a_page_of_the_gallery_shows_what_its_example_prints(script, tmp_path):
+    build = (
+        "import sys; from pathlib import Path; from build_gallery import build; build(sys.argv[1], Path(sys.argv[2]))"
+    )
+    subprocess.run([sys.executable, "-c", build, script.stem, str(tmp_path)], cwd=DOCS, check=True)
+    now, then = (
+        page.read_text().rpartition("```text")[2]
+        for page in (tmp_path / f"{script.stem}.md", script.with_suffix(".md"))
+    )
+    number = r"-?\d+(?:\.\d+)?(?:e[+-]\d+)?"
+    assert re.sub(number, "N", now) == re.sub(number, "N", then)
+    printed, shown = (list(map(float, re.findall(number, text))) for text in (now, then))
+    # The last bits of a training depend on the machine.
+    assert printed and printed == pytest.approx(shown, rel=0.02, abs=0.02)
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
     """The site, built strictly: a broken link, a missing page or an unknown reference fails."""
