@@ -150,10 +150,10 @@ def _carry_out(search: Search, trials: int, timeout: float | None, engine: Engin
                 else:
                     bar.end(f"trial {trial.number}", _line(trial, search))
 
-            def tell(number: int, event: Event) -> None:
+            def on_event(number: int, event: Event) -> None:
                 bar.event(f"trial {number}", event)
 
-            search.run(trials, timeout=timeout, engine=engine, on_event=tell, on_trial=show)
+            search.run(trials, timeout=timeout, engine=engine, on_event=on_event, on_trial=show)
         if search.shared():
             say(
                 console,

@@ -48,7 +48,7 @@ _VECTORS = "each_vector<T>({size}, [&](int64_t {index}, [[maybe_unused]] int lan
 class LoopWriter(Writer):
     """Writes one loop as C++.
 
-    The last axis is vectorised, or the rows if there is no axis. Indices are r (row), i0, i1, ... and j (the last
+    The last axis is vectorized, or the rows if there is no axis. Indices are r (row), i0, i1, ... and j (the last
     axis).
 
     Args:

@@ -98,7 +98,7 @@ def trace(cell: Any, features: int, with_project: bool = True, backward: bool = 
 
 
 def _batch_size(cell: Any) -> int:
-    """Returns a prime that divides no size of the cell, so the batch axis can be recognised by its size."""
+    """Returns a prime that divides no size of the cell, so the batch axis can be recognized by its size."""
     sizes = {size for tensor in (*cell.parameters(), *cell.buffers()) for size in tensor.shape}
     sizes |= {value for value in vars(cell).values() if type(value) is int}
     prime = _SMALLEST_BATCH

@@ -1,4 +1,4 @@
-"""Shared code of the loop writers for vectorised C++ and for C99."""
+"""Shared code of the loop writers for vectorized C++ and for C99."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from .._checks import one_of, whole
-from ._here import Here
-from ._job import Done, JobType, Pool, Tell
+from ._in_process import InProcess
+from ._job import Done, JobType, OnReport, Pool
 from ._processes import Processes
 
 ENGINES = ("local", "ray")
@@ -42,15 +42,15 @@ class Engine:
         if self.address is not None and self.name != "ray":
             raise ValueError('address is the address of a Ray cluster and needs engine="ray".')
 
-    def open(self, state: Path | None, tell: Tell[JobType]) -> Pool[JobType]:
+    def open(self, state: Path | None, on_report: OnReport[JobType]) -> Pool[JobType]:
         """Returns the pool of workers."""
         if self.name == "ray":
             from ._ray import RayTasks
 
-            return RayTasks(tell, self.workers, self.address, fresh=self.fresh)
+            return RayTasks(on_report, self.workers, self.address, fresh=self.fresh)
         if self.workers:
-            return Processes(tell, state, self.workers, fresh=self.fresh)
-        return Here(tell, state)
+            return Processes(on_report, state, self.workers, fresh=self.fresh)
+        return InProcess(on_report, state)
 
 
 def carry_out(
@@ -59,7 +59,7 @@ def carry_out(
     *,
     state: Path | None = None,
     on_start: Callable[[JobType], None] | None = None,
-    on_report: Tell[JobType] | None = None,
+    on_report: OnReport[JobType] | None = None,
 ) -> Iterator[Done[JobType]]:
     """Runs jobs until there are no more; yields the result of each as it finishes.
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ._job import Done, JobType, Pool, StopJob, Tell, perform
+from ._job import Done, JobType, OnReport, Pool, StopJob, perform
 
 
-class Here(Pool[JobType]):
+class InProcess(Pool[JobType]):
     """Pool that runs jobs in this process.
 
     Args:
-        tell: Called with a job and its report.
+        on_report: Called with a job and its report.
         state: Folder for unfinished jobs.
     """
 
-    def __init__(self, tell: Tell[JobType], state: Path | None):
-        super().__init__(tell)
+    def __init__(self, on_report: OnReport[JobType], state: Path | None):
+        super().__init__(on_report)
         self.state = state
         self.job: JobType | None = None
 
@@ -34,14 +34,14 @@ class Here(Pool[JobType]):
         self.job = job
 
     def collect(self) -> list[Done[JobType]]:
-        """Runs the job; an error of `tell` ends it and is raised."""
+        """Runs the job; an error of `on_report` ends it and is raised."""
         job, self.job = self.job, None
         assert job is not None
         errors: list[BaseException] = []
 
         def report(content: Any) -> None:
             try:
-                self.tell(job, content)
+                self.on_report(job, content)
             except StopJob:
                 raise
             except BaseException as error:

@@ -54,18 +54,18 @@ class Done(Generic[JobType]):
     fault: str = ""
 
 
-Tell = Callable[[JobType, Any], None]
+OnReport = Callable[[JobType, Any], None]
 
 
 class Pool(ABC, Generic[JobType]):
     """Pool of workers.
 
     Args:
-        tell: Called with a job and its report.
+        on_report: Called with a job and its report.
     """
 
-    def __init__(self, tell: Tell[JobType]):
-        self.tell = tell
+    def __init__(self, on_report: OnReport[JobType]):
+        self.on_report = on_report
 
     @abstractmethod
     def has_room(self) -> bool:

@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Generic
 
-from ._job import Done, Job, JobType, Pool, StopJob, Tell, perform
+from ._job import Done, Job, JobType, OnReport, Pool, StopJob, perform
 
 _STOP = "stop"
 
@@ -18,14 +18,14 @@ class Processes(Pool[JobType]):
     """Pool of worker processes; a killed one is replaced for the next job.
 
     Args:
-        tell: Called with a job and its report.
+        on_report: Called with a job and its report.
         state: Folder for unfinished jobs.
         workers: Number of parallel jobs; with several, each has one thread.
         fresh: Whether every job has a new process.
     """
 
-    def __init__(self, tell: Tell[JobType], state: Path | None, workers: int, *, fresh: bool):
-        super().__init__(tell)
+    def __init__(self, on_report: OnReport[JobType], state: Path | None, workers: int, *, fresh: bool):
+        super().__init__(on_report)
         self.state, self.workers, self.fresh = state, workers, fresh
         self.idle: list[_Worker[JobType]] = []
         self.busy: dict[Connection, _Worker[JobType]] = {}
@@ -90,7 +90,7 @@ class Processes(Pool[JobType]):
         if worker.stopping:
             return
         try:
-            self.tell(job, content)
+            self.on_report(job, content)
         except StopJob:
             worker.stopping = True
             worker.pipe.send(_STOP)

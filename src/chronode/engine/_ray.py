@@ -6,7 +6,7 @@ import logging
 import pickle
 from typing import Any, cast
 
-from ._job import Done, Job, JobType, Pool, StopJob, Tell, perform
+from ._job import Done, Job, JobType, OnReport, Pool, StopJob, perform
 
 _SECONDS_BETWEEN_REPORTS = 0.5
 
@@ -15,14 +15,14 @@ class RayTasks(Pool[JobType]):
     """Pool of cluster tasks with one core each.
 
     Args:
-        tell: Called with a job and its report.
+        on_report: Called with a job and its report.
         workers: Number of parallel jobs; 0 for one per core, updated as machines join and leave.
         address: Address of the cluster; None starts one on this machine.
         fresh: Whether every job has a new process.
     """
 
-    def __init__(self, tell: Tell[JobType], workers: int, address: str | None, *, fresh: bool):
-        super().__init__(tell)
+    def __init__(self, on_report: OnReport[JobType], workers: int, address: str | None, *, fresh: bool):
+        super().__init__(on_report)
         try:
             import ray as module
             from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -73,7 +73,7 @@ class RayTasks(Pool[JobType]):
 
     def _report(self, job: JobType, content: Any) -> None:
         try:
-            self.tell(job, content)
+            self.on_report(job, content)
         except StopJob:
             self.stopping.add(job.key)
             self.ray.get(self.mailbox.stop.remote(job.key))

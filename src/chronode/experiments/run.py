@@ -39,9 +39,9 @@ def make_run(
     given: dict[str, Any] = {"protocol": cell.protocol, "options": cell.config["options"]}
     if cell.model in CANDIDATES:
         parts, objective = gather(cell.task, seed, **given)
-        summarised = run_summary(cell.model, parts, objective(), seed)
-        took = {"epochs": 1, "steps": 0, "seconds": summarised.seconds, "parameters": summarised.parameters}
-        return _entry(cell, seed, parts, summarised.metrics, took, [])
+        scores = run_summary(cell.model, parts, objective(), seed)
+        took = {"epochs": 1, "steps": 0, "seconds": scores.seconds, "parameters": scores.parameters}
+        return _entry(cell, seed, parts, scores.metrics, took, [])
     settings = Settings.from_dict({**cell.config["training"], "seed": seed})
     network = {"start": "none", **cell.config["model"]}
     start = network.pop("start")

@@ -17,7 +17,7 @@ from ..training import Objective
 STATISTICS = ("first", "last", "mean", "std", "min", "max", "readings")
 
 
-class Summarised(NamedTuple):
+class SummaryScores(NamedTuple):
     """Result of a run: metrics by part, size of the model and CPU time."""
 
     metrics: dict[str, dict[str, float]]
@@ -54,7 +54,7 @@ def summaries(s: Sequences) -> NDArray[np.float64]:
     return stacked.reshape(len(s), -1)
 
 
-def run_summary(name: str, parts: Parts, objective: Objective, seed: int) -> Summarised:
+def run_summary(name: str, parts: Parts, objective: Objective, seed: int) -> SummaryScores:
     """Fits a model to the summaries of the training series; candidates are selected by validation."""
     begun = time.process_time()
     inputs = {part: summaries(getattr(parts, part)) for part in ("train", "valid", "test")}
@@ -69,7 +69,7 @@ def run_summary(name: str, parts: Parts, objective: Objective, seed: int) -> Sum
     assert best is not None
     seconds = time.process_time() - begun
     metrics = {part: _metrics(best[1], inputs[part], getattr(parts, part), objective) for part in ("valid", "test")}
-    return Summarised(metrics, _size(best[1]), seconds)
+    return SummaryScores(metrics, _size(best[1]), seconds)
 
 
 def _labels(s: Sequences) -> NDArray[Any]:

@@ -18,7 +18,7 @@ from .._version import __version__
 from ._card import model_card
 from ._config import Config
 from ._folder import Run
-from ._prepare import DataFacts, Learnt
+from ._prepare import DataFacts, SavedObjective
 from ._summary import Summary
 
 SUFFIX = ".chronode"
@@ -41,7 +41,7 @@ class Contents:
 
     spec: ModelSpec
     config: Config
-    objective: Learnt
+    objective: SavedObjective
     data: DataFacts
     summary: Summary
     card: str
@@ -101,7 +101,12 @@ def unpack(path: Path) -> tuple[Contents, SequenceModel]:
         raise ValueError(
             f"{path} has version {header.get('version')!r}, but chronode {__version__} reads version {VERSION}."
         )
-    kinds: dict[str, Any] = {"spec": ModelSpec, "config": dict[str, Any], "objective": Learnt, "data": DataFacts}
+    kinds: dict[str, Any] = {
+        "spec": ModelSpec,
+        "config": dict[str, Any],
+        "objective": SavedObjective,
+        "data": DataFacts,
+    }
     kinds |= {"summary": Summary}
     found = {name: parse_json(_text(path, header, name), kind, f"{path}: {name}") for name, kind in kinds.items()}
     try:

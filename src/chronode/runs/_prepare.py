@@ -66,7 +66,7 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class Learnt:
+class SavedObjective:
     """objective.json: the objective, and the scaling that brings predictions back to the target's own units."""
 
     objective: Objective
@@ -196,18 +196,11 @@ def _from_file(config: Config, divide: Divide) -> Prepared:
     if data.known or periods:
         data = replace(data, channels=_channels(used, data))
         used = with_future(with_calendar(used, periods), data.forecast, data.channels, data.known, periods)
-    fit_scaler: Callable[..., Scaler] = Scaler.fit
-    if data.forecast and (data.log or not data.per_step):
-        fit_scaler = partial(forecast_scaler, channels=_channels(used, data))
     if data.forecast and not data.per_step:
         data = replace(data, window=data.window or default_window(used, data.forecast, _channels(used, data)))
-        raw, divided = _forecast_parts(used, data, config.training.seed)
-    else:
-        raw, divided = _divided(used, data, config.training.seed, divide)
-        raw = [_cut(part, data) for part in raw]
+    raw, divided = _divided(used, data, config.training.seed, divide)
     notes += [note for part in raw for note in part.notes]
-    fitted_on = together(*raw[:2]) if _refits(config, raw) else raw[0]
-    scaler = _scaler(fit_scaler, fitted_on, data, shapes)
+    scaler = _scaler(together(*raw[:2]) if _refits(config, raw) else raw[0], data, shapes)
     notes += () if scaler is None else scaler.notes()
     whole = data.forecast and not data.per_step
     train, valid, test = raw if scaler is None else [scaler.transform(part, compact=not whole) for part in raw]
@@ -228,8 +221,11 @@ def _from_file(config: Config, divide: Divide) -> Prepared:
     )
 
 
-def _scaler(fit: Callable[..., Scaler], train: Sequences, data: DataConfig, shapes: dict[str, Any]) -> Scaler | None:
+def _scaler(train: Sequences, data: DataConfig, shapes: dict[str, Any]) -> Scaler | None:
     """Fits what happens to the values; None if nothing does."""
+    fit: Callable[..., Scaler] = Scaler.fit
+    if data.forecast and (data.log or not data.per_step):
+        fit = partial(forecast_scaler, channels=_channels(train, data))
     if data.scale:
         return fit(train, dt=data.scale_time, **shapes)
     scaler = fit(train, skip=train.channels, target=False, **shapes)
@@ -244,19 +240,31 @@ def _refits(config: Config, raw: list[Sequences]) -> bool:
 
 
 def _divided(series: Sequences, data: DataConfig, seed: int, divide: Divide) -> tuple[list[Sequences], str]:
-    """Returns (training, validation and test; a description of the split)."""
-    shares = "/".join(f"{100 * share:g}" for share in data.split)
-    if _by_time(series, data):
-        if data.split_by != "time" and len(series) > 1 and series.target is not None and not series.target.per_step:
-            raise ValueError(
-                f"{len(np.unique(series.groups))} groups of series are too few for training, validation and test: add "
-                f"series (a target of whole series needs at least {_PARTS_OF_A_SPLIT} groups)."
-            )
-        parts, how = split_by_time(series, data.split), "by time"
+    """Returns (training, validation and test, cut into windows; a description of the split)."""
+    by_time, cut = _by_time(series, data), "series"
+    if data.forecast and not data.per_step:
+        options = {"window": data.window, "stride": data.stride, "by_time": by_time, "seed": seed}
+        parts = forecast_parts(series, data.forecast, _channels(series, data), data.split, **options)
+        cut = f"windows of up to {data.window} steps"
+    elif by_time:
+        _check_divisible(series, data)
+        parts = split_by_time(series, data.split)
     else:
-        parts, how = divide(series, data.split, seed=seed), f"by {data.group or data.id or 'series'}"
+        parts = divide(series, data.split, seed=seed)
+    how = "by time" if by_time else f"by {data.group or data.id or 'series'}"
+    shares = "/".join(f"{100 * share:g}" for share in data.split)
     sizes = "/".join(f"{len(part):,}" for part in parts)
-    return list(parts), f"split {how} {shares} ({sizes} series)"
+    text = f"split {how} {shares} ({sizes} {cut})"
+    return [_cut(part, data) for part in parts] if cut == "series" else list(parts), text
+
+
+def _check_divisible(series: Sequences, data: DataConfig) -> None:
+    """Rejects a few series with one target each, which cannot be divided within a series."""
+    if data.split_by != "time" and len(series) > 1 and series.target is not None and not series.target.per_step:
+        raise ValueError(
+            f"{len(np.unique(series.groups))} groups of series are too few for training, validation and test: add "
+            f"series (a target of whole series needs at least {_PARTS_OF_A_SPLIT} groups)."
+        )
 
 
 def _by_time(series: Sequences, data: DataConfig) -> bool:
@@ -267,17 +275,6 @@ def _by_time(series: Sequences, data: DataConfig) -> bool:
 def _channels(series: Sequences, data: DataConfig) -> tuple[str, ...]:
     """Channels to forecast: those asked for, or all whose future is not known."""
     return forecast_channels(series, data.channels, data.known)
-
-
-def _forecast_parts(series: Sequences, data: DataConfig, seed: int) -> tuple[list[Sequences], str]:
-    """Windows of the three parts, and how they were divided."""
-    by_time = _by_time(series, data)
-    options = {"window": data.window, "stride": data.stride, "by_time": by_time, "seed": seed}
-    parts = forecast_parts(series, data.forecast, _channels(series, data), data.split, **options)
-    shares = "/".join(f"{100 * share:g}" for share in data.split)
-    sizes = "/".join(f"{len(part):,}" for part in parts)
-    how = "by time" if by_time else f"by {data.group or data.id or 'series'}"
-    return parts, f"split {how} {shares} ({sizes} windows of up to {data.window} steps)"
 
 
 def _cut(part: Sequences, data: DataConfig) -> Sequences:

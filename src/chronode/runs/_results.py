@@ -45,7 +45,7 @@ def summary_of(fitted: Fitted, prepared: Prepared, status: str) -> dict[str, Any
 
 
 def finished_summary(
-    run: Run, config: Config, prepared: Prepared, fitted: Fitted, strong: bool, tell: Listener | None
+    run: Run, config: Config, prepared: Prepared, fitted: Fitted, strong: bool, on_event: Listener | None
 ) -> dict[str, Any]:
     """Returns the summary of a finished run, with the test metrics of the model and of baselines.
 
@@ -55,12 +55,12 @@ def finished_summary(
         prepared: Its series.
         fitted: The trained model.
         strong: Whether to train STRONG_BASELINE in the same way.
-        tell: Called during that training.
+        on_event: Called during that training.
     """
     summary = summary_of(fitted, prepared, "finished")
     summary |= _race_summary(run, summary)
     summary["test"] = fitted.evaluate(prepared.parts.test)
-    summary["baselines"] = _baselines(config, prepared, fitted.model, strong, tell)
+    summary["baselines"] = _baselines(config, prepared, fitted.model, strong, on_event)
     summary |= _linear_summary(config, prepared, fitted)
     note = verdict(
         summary,
@@ -118,7 +118,7 @@ def _linear_summary(config: Config, prepared: Prepared, fitted: Fitted) -> dict[
 
 
 def _baselines(
-    config: Config, prepared: Prepared, model: SequenceModel, strong: bool, tell: Listener | None
+    config: Config, prepared: Prepared, model: SequenceModel, strong: bool, on_event: Listener | None
 ) -> dict[str, dict[str, float]]:
     """Returns the metrics of the baselines on the test part."""
     parts, reading = prepared.parts, prepared.reading
@@ -127,12 +127,12 @@ def _baselines(
     found = _measured_once(config, prepared, objective, channels, model)
     if not strong or config.model.model == STRONG_BASELINE:
         return found
-    tell = tell or (lambda event: None)
-    tell(Note(f"training {STRONG_BASELINE} in the same way for comparison."))
+    on_event = on_event or (lambda event: None)
+    on_event(Note(f"training {STRONG_BASELINE} in the same way for comparison."))
     try:
-        fitted = assemble_run(config, prepared, STRONG_BASELINE).fit(on_event=tell)
+        fitted = assemble_run(config, prepared, STRONG_BASELINE).fit(on_event=on_event)
     except TrainingStopped as error:  # the run itself was successful
-        tell(Note(f"{STRONG_BASELINE}: {error}"))
+        on_event(Note(f"{STRONG_BASELINE}: {error}"))
         return found
     if fitted.stopped == "interrupted":
         raise KeyboardInterrupt

@@ -22,7 +22,7 @@ from ._again import check_unchanged, prepare_again
 from ._config import Config
 from ._folder import Run
 from ._pack import unpack
-from ._prepare import DataFacts, Learnt, Prepared, prepare
+from ._prepare import DataFacts, Prepared, SavedObjective, prepare
 from ._train import check_registered, config_of
 
 
@@ -67,7 +67,7 @@ class Trained:
             )
         if not (run.path / "model.safetensors").is_file() or not (run.path / "objective.json").is_file():
             raise ValueError(f"{run.path} has no model yet ({run.status}): `chronode train --resume {run.path}`.")
-        learned: Learnt = run.load_json("objective.json", Learnt)
+        learned: SavedObjective = run.load_json("objective.json", SavedObjective)
         reading = DataFacts.load(run.path).reading
         model = SequenceModel.load(run.path / "model")
         places = {name: str(run.path / f"{name}.json") for name in ("objective", "data")}
@@ -189,7 +189,9 @@ def _numbers(found: dict[str, float | None]) -> dict[str, float]:
     return {name: float("nan") if value is None else value for name, value in found.items()}
 
 
-def _check_sizes(places: dict[str, str], model: SequenceModel, learned: Learnt, reading: Reading | None) -> None:
+def _check_sizes(
+    places: dict[str, str], model: SequenceModel, learned: SavedObjective, reading: Reading | None
+) -> None:
     """Rejects parts that are valid individually but do not belong together; `places` names them in messages."""
     spec, objective = model.spec, learned.objective
     assert spec is not None

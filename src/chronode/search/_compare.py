@@ -51,13 +51,13 @@ def compare(
             _check_model(planned)
     yield from (result for planned in runs if (result := known[planned.folder]) is not None)
     jobs = iter([_Training(planned, draw, plugins()) for planned in wanted])
-    begin, tell = on_start or _ignore, on_event or _ignore
+    begin, report = on_start or _ignore, on_event or _ignore
     for done in carry_out(
         lambda: next(jobs, None),
         engine or Engine(),
         state=None if not runs else runs[0].folder.parent,
         on_start=lambda job: begin(job.planned),
-        on_report=lambda job, event: tell(job.planned, event),
+        on_report=lambda job, event: report(job.planned, event),
     ):
         yield _result(done)
 
@@ -86,13 +86,13 @@ class _Training:
             self._train(folder, paced(report))
             return pack(folder)
 
-    def _train(self, folder: Path, tell: Listener) -> None:
+    def _train(self, folder: Path, on_event: Listener) -> None:
         config = self.planned.config
         try:
             if (folder / "run.json").is_file():
-                outcome = resume_run(folder, source=config.data.source, on_event=tell, draw=self.draw)
+                outcome = resume_run(folder, source=config.data.source, on_event=on_event, draw=self.draw)
             else:
-                outcome = train_run(config, folder, prepared=prepared_for(config), on_event=tell, draw=self.draw)
+                outcome = train_run(config, folder, prepared=prepared_for(config), on_event=on_event, draw=self.draw)
         except TrainingStopped:
             if Run.open(folder).status != "failed":
                 raise

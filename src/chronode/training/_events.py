@@ -84,23 +84,23 @@ def paced(on_event: Callable[[Event], None], seconds: float = 0.2) -> Callable[[
 
     Example:
         >>> seen = []
-        >>> tell = paced(seen.append, seconds=1000)
+        >>> listen = paced(seen.append, seconds=1000)
         >>> for batch in range(3):
-        ...     tell(BatchDone(1, batch + 1, 3, batch + 1, 0.5))
-        >>> tell(Note("done"))
+        ...     listen(BatchDone(1, batch + 1, 3, batch + 1, 0.5))
+        >>> listen(Note("done"))
         >>> [type(event).__name__ for event in seen]
         ['BatchDone', 'Note']
     """
     last = -math.inf
 
-    def tell(event: Event) -> None:
+    def listen(event: Event) -> None:
         nonlocal last
         now = time.monotonic()
         if not isinstance(event, BatchDone) or now - last > seconds:
             last = now if isinstance(event, BatchDone) else last
             on_event(event)
 
-    return tell
+    return listen
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ class Stack(NamedTuple):
         return dt, dt.stride(0), dt.stride(1), given(self.lengths, dt)
 
     def options(self, like: Tensor) -> dict[str, Any]:
-        """Returns the constants that both kernels are specialised for."""
+        """Returns the constants that both kernels are specialized for."""
         settings = {"RAGGED": self.lengths is not None, "MASKED": self.masks is not None, "STATE": TYPES[like.dtype]}
         return settings | tiles(*like.shape[-2:]).options
 
