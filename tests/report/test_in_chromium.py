@@ -82,6 +82,28 @@ def test_nothing_is_wider_than_a_phone(report, tmp_path):
     assert "found:[]" in dom
 
 
+def test_nothing_is_wider_than_a_printed_page(report, tmp_path):
+    """The rules for printing, applied to a window as wide as A4 paper between its margins, with six metrics."""
+    printed = """
+    const scores = [...document.querySelectorAll("table")].find(one => one.querySelector("th").innerText === "model");
+    for (const row of scores.querySelectorAll("tr")) {
+      while (row.children.length < 7) row.append(row.children[1].cloneNode(true));
+      for (const cell of row.querySelectorAll("td.n")) cell.innerText = "0.8226 (0.6745 to 0.9445)";
+    }
+    const sheet = document.styleSheets[0];
+    const rules = [...sheet.cssRules].filter(one => one.media && one.media.mediaText === "print");
+    for (const rule of rules[0].cssRules) if (rule.selectorText) sheet.insertRule(rule.cssText, sheet.cssRules.length);
+    document.documentElement.style.width = "688px";
+    document.body.style.margin = 0;
+    const wide = [...document.querySelectorAll("main *")].filter(
+      one => !one.closest("svg") && one.getBoundingClientRect().right > 689);
+    return wide.map(one => one.tagName + " " + one.className);
+    """
+    dom, console = browse(with_script(report, printed, tmp_path), tmp_path, "--dump-dom", "--window-size=700,900")
+    assert not console
+    assert "found:[]" in dom
+
+
 def test_it_prints(report, tmp_path):
     paper = tmp_path / "report.pdf"
     _, console = browse(report, tmp_path, f"--print-to-pdf={paper}", "--no-pdf-header-footer")

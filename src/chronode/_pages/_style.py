@@ -33,8 +33,9 @@ code{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}details{ma
 summary{cursor:pointer;color:#0a5f94}ul{margin:6px 0;padding-left:20px}footer{color:#6b7280;font-size:13px}
 @media print{@page{margin:14mm}body,nav{background:#fff;font-size:12px}nav{display:none}main{max-width:none;padding:0}
 section{border:0;border-top:1px solid #d1d5db;border-radius:0;padding:10px 0;margin:8px 0}
-h2,h3{break-after:avoid}figure,tr,.card{break-inside:avoid}.grid{grid-template-columns:1fr 1fr}
-.cards{grid-template-columns:repeat(5,1fr)}pre{white-space:pre-wrap}}
+h2,h3{break-after:avoid}figure,tr,pre,.card{break-inside:avoid}.grid{grid-template-columns:1fr 1fr}
+.cards{grid-template-columns:repeat(5,1fr)}pre{white-space:pre-wrap}.wide{overflow:visible}
+table{font-size:11px}th,td{padding-right:8px}th,td.n,th.n{white-space:normal}}
 """
 
 # A click on a heading sorts by that column: numbers by value, text by name; empty cells stay below.
