@@ -61,6 +61,15 @@ def test_a_linear_start_that_nothing_improved_is_named():
     assert "did not improve on the linear start" in verdict(summary, series=50, start="linear", forecast=True)
 
 
+def test_a_linear_model_is_not_told_to_have_a_smaller_network():
+    summary = {**LOST, "test": {"rmse": 2.0}, "epochs": 0, "best_epoch": 0}
+    found = verdict(summary, series=50, start="linear", forecast=False, python=True)
+    assert "No network of the race improved on the linear start" in found
+    remedies = found.partition("Most likely to help: ")[2].split("; ")
+    assert remedies[:2] == ["more training series", 'a longer race (budget="5m")'] and len(remedies) == 3
+    assert "hidden" not in found and "dropout" not in found
+
+
 def test_a_model_that_wins_is_not_commented_on():
     assert verdict({**LOST, "test": {"rmse": 1.0}}, series=50, start="none", forecast=False) is None
 

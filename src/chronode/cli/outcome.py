@@ -13,7 +13,8 @@ from ..data._names import counted
 from ..runs._config import Config
 from ..runs._prepare import Prepared
 from ..runs._train import Outcome
-from ..training._race import Race
+from ..runs._verdict import is_linear
+from ..training._race import LINEAR, Race
 from ..training._settings import AUTO
 from .flags import as_options
 from .tables import Table
@@ -109,10 +110,14 @@ def show_outcome(console: Console, outcome: Outcome) -> None:
     """Prints the test metrics with the baselines, the folder, and the next commands."""
     summary, folder = outcome.summary, outcome.run.path
     by = f"best epoch {summary['best_epoch']} of {summary['epochs']} by {summary['metric']}"
+    name = outcome.run.config["model"]["model"]
     if outcome.run.config["training"].get("refit"):
         by = f"{counted(summary['epochs'], 'epoch')} on the training and validation series together"
+    if is_linear(summary, outcome.run.config["model"].get("start")):
+        fitted = "fitted to the training and validation series together"
+        name, by = LINEAR, f"the {LINEAR}, {'which no epoch improved on' if summary['epochs'] else fitted}"
     say(console, f"{describe_end(summary)}: {by}")
-    console.print(scores_table("test", {outcome.run.config["model"]["model"]: summary["test"], **summary["baselines"]}))
+    console.print(scores_table("test", {name: summary["test"], **summary["baselines"]}))
     start, last = summary.get("start"), summary["notes"][-1:]
     if start:
         alone, whole = f"{start['valid']:.4g}", summary["valid"].get(start["metric"], float("nan"))

@@ -15,6 +15,7 @@ _ROUNDING = 1e-4
 
 _ARGUMENTS = {
     "--start linear": 'start="linear"',
+    "--budget 5m": 'budget="5m"',
     "--hidden 16": "hidden_size=16",
     "--lr 0.001": "learning_rate=0.001",
     "chronode compare": "the argument model",
@@ -42,6 +43,16 @@ def unbeaten(summary: Mapping[str, Any]) -> tuple[str, float] | None:
     alike = math.isclose(own, best[1], rel_tol=_ROUNDING)
     beats = not alike and (own < best[1] if lower else own > best[1])
     return None if beats or perfect else best
+
+
+def is_linear(summary: Mapping[str, Any], start: str | None) -> bool:
+    """Returns whether the result is the linear start alone, because no epoch improved on it or none was trained.
+
+    Example:
+        >>> is_linear({"epochs": 0, "best_epoch": 0}, "linear"), is_linear({"epochs": 9, "best_epoch": 4}, "linear")
+        (True, False)
+    """
+    return start not in (None, "none") and summary.get("best_epoch") == 0
 
 
 def headline(summary: Mapping[str, Any]) -> str:
@@ -82,7 +93,8 @@ def verdict(summary: Mapping[str, Any], *, series: int, start: str, forecast: bo
     metric = headline(summary)
     own = summary["test"][metric]
     if best[0].startswith("linear") and start != "none" and math.isclose(own, best[1], rel_tol=_ROUNDING):
-        found = f'Training did not improve on the linear start ({metric} {own:.4g}), so the model is "{best[0]}".'
+        no_gain = "Training did not improve" if summary.get("epochs") else "No network of the race improved"
+        found = f'{no_gain} on the linear start ({metric} {own:.4g}), so the model is "{best[0]}".'
     else:
         found = f'The model does not beat the baseline "{best[0]}" ({metric} {own:.4g}, baseline {best[1]:.4g}).'
     remedies = "; ".join(_remedies(summary, series, start, forecast)[:3])
@@ -94,6 +106,11 @@ def verdict(summary: Mapping[str, Any], *, series: int, start: str, forecast: bo
 def _remedies(summary: Mapping[str, Any], series: int, start: str, forecast: bool) -> list[str]:
     """Remedies, the most likely first; at least three."""
     epochs, best = summary.get("epochs") or 0, summary.get("best_epoch") or 0
+    if is_linear(summary, start):  # there is no network whose size or dropout could matter
+        found = ["more training series"] if series < _SMALL else []
+        found += ["a longer history (--window)"] if forecast else []
+        found += ["a longer race (--budget 5m)"] if not epochs else ["a lower learning rate (--lr 0.001)"]
+        return [*found, "another model (chronode compare)", "a sweep over learning rate and size (chronode sweep)"]
     found = []
     if start == "none":
         found.append("a linear start (--start linear)")
