@@ -6,7 +6,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronode.baselines import drift, find_season, last_value, nearest_by_warping, seasonal_naive, warping_distances
+from chronode.baselines import (
+    autoregression,
+    drift,
+    find_season,
+    last_value,
+    nearest_by_warping,
+    seasonal_naive,
+    warping_distances,
+)
 from chronode.baselines._naive import possible_seasons
 from chronode.data import from_list
 
@@ -82,3 +90,21 @@ def test_rounded_lines_have_no_season():
     for steps in (40, 60, 200):
         line = (0.1 * np.arange(steps)).astype(np.float32)
         assert find_season(line) == 1 and possible_seasons(line) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_autoregression_is_that_of_statsmodels(seed):
+    models = pytest.importorskip("statsmodels.tsa.ar_model")
+    rng = np.random.default_rng(seed)
+    values = np.zeros(90)
+    for i in range(2, 90):
+        values[i] = 3 + 1.2 * values[i - 1] - 0.5 * values[i - 2] + rng.normal()
+    lags = models.ar_select_order(values, maxlag=30, ic="aic").ar_lags
+    expected = models.AutoReg(values, lags=lags).fit().predict(90, 97)
+    found = autoregression(torch.tensor(values)[None, :, None], torch.tensor([90]), 8)
+    np.testing.assert_allclose(found[0, :, 0].numpy(), expected, rtol=1e-6)
+
+
+def test_an_autoregression_repeats_a_constant():
+    history = torch.full((2, 9, 1), 7.0)
+    assert autoregression(history, torch.tensor([9, 1]), 3).unique().tolist() == [7.0]

@@ -1,5 +1,6 @@
 """Baselines: simple models that a trained network has to beat, and the linear model that it can start from."""
 
+from ._autoregression import autoregression
 from ._forecast_start import fit_forecast
 from ._grid import on_grid
 from ._linear import Choice, Linear, fit_linear
@@ -15,6 +16,7 @@ __all__ = [
     "LinearStart",
     "Margins",
     "StartFit",
+    "autoregression",
     "drift",
     "find_season",
     "fit_forecast",

@@ -73,9 +73,9 @@ def backtest(
 
     Trains before each origin and forecasts the steps after it.
 
-    The table shows the errors of the model beside those of its linear start, the last value, the drift and the
-    seasonal naive forecast. Writes backtest.html, backtest.csv and backtest.json. Finished runs are kept: the same
-    command resumes after an interruption.
+    The table shows the errors of the model beside those of its linear start, the last value, the drift, an
+    autoregression and the seasonal naive forecast. Writes backtest.html, backtest.csv and backtest.json. Finished runs
+    are kept: the same command resumes after an interruption.
 
     Example: chronode backtest sales.csv --forecast 4 --id shop --time week --origins 5
     """

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from .._checks import whole
 from .._documents import parse_json, write_json
 from .._plugins import load_plugin, plugins
-from ..baselines import drift, find_season, last_value, seasonal_naive
+from ..baselines import autoregression, drift, find_season, last_value, seasonal_naive
 from ..baselines._naive import histories
 from ..baselines._start import outputs_of
 from ..data import Sequences
@@ -44,8 +44,8 @@ class Backtest:
         ids: Ids of the series.
         season: Season of the seasonal naive forecast; 1 if there is none.
         true: `(origins, series, horizon, channels)` actual values, NaN where unknown.
-        forecasts: Arrays of the same shape by name: "model", "linear start", "last value", "drift" and, if there is
-            a season, "seasonal naive".
+        forecasts: Arrays of the same shape by name: "model", "linear start", "last value", "drift",
+            "autoregression" and, if there is a season, "seasonal naive".
         histories: Values `(time, channels)` of each series before the last origin, for plots.
 
     Example:
@@ -255,6 +255,7 @@ def _naive(past: Sequences, at: list[int], horizon: int, season: int) -> dict[st
     """Returns the forecasts that need no training."""
     history, lengths = histories(past, at, past.median_gap())
     found = {"last value": last_value(history, lengths, horizon), "drift": drift(history, lengths, horizon)}
+    found["autoregression"] = autoregression(history, lengths, horizon)
     if season > 1:
         found["seasonal naive"] = seasonal_naive(history, lengths, horizon, season)
     return {name: values.numpy() for name, values in found.items()}
