@@ -38,7 +38,7 @@ class Cell(nn.Module):
             `why_no_kernel` returns None. A class that sets it must also define `kernel_reads`.
         per_layer: Names of settings for which a stack accepts a list with one value per layer.
         encoder: Makes the cell that prepares D inputs with missing values, if it is not the default one.
-        for_reader: Of an encoder: settings for the cell that reads its output.
+        for_reader: Settings that an encoder gives to the cell that reads its output.
         older_settings: Values that hold for weights saved before these settings existed, where they differ from
             the defaults.
     """

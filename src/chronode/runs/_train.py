@@ -97,7 +97,7 @@ def train_run(
     run = Run.create(folder, {**config.as_dict(), "baseline": baseline}, command=command)
     if race is not None:
         run.save_json("race.json", race.as_dict())
-    return _go(run, config, prepared, assembly, on_event, draw, loggers)
+    return _train_into(run, config, prepared, assembly, on_event, draw, loggers)
 
 
 def resume_run(
@@ -142,7 +142,7 @@ def resume_run(
             on_event(Note(f"{line}: the numbers may differ in the last digits from a run that was not stopped."))
     assembly = assemble_run(config, prepared)
     run.save_json("config.json", {**config.as_dict(), "baseline": _with_baseline(run)})
-    return _go(run, config, prepared, assembly, on_event, draw, loggers)
+    return _train_into(run, config, prepared, assembly, on_event, draw, loggers)
 
 
 def config_of(run: Run) -> Config:
@@ -164,7 +164,7 @@ def check_registered(run: Run, model: str) -> None:
         )
 
 
-def _go(
+def _train_into(
     run: Run,
     config: Config,
     prepared: Prepared,
