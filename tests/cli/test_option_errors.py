@@ -51,6 +51,9 @@ def test_wrong_times_and_too_few_steps_are_reported_with_their_options(tmp_path,
     assert error == "chronode: --at tomorrow: times must be written as in the data, such as 2024-01-01.\n"
     error = chronode("backtest", sales, "--time", "day", "--forecast", "40", code=2).err
     assert "--origins 5, --stride 40 and --forecast 40 need 322" in error
+    words = ["--forecast", "2", "--origins", "1", "--no-refit", "--epochs", "1", "--model", "lstm", "--season", "500"]
+    error = chronode("backtest", sales, "--time", "day", *words, "-o", tmp_path / "past", code=2).err
+    assert "--season 500 is longer than the series before the first origin (88 steps)" in error
 
 
 @pytest.mark.parametrize(

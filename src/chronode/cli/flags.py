@@ -153,6 +153,7 @@ def _flags_by_field() -> dict[str, str]:
         "at": "--at",
         "horizon": "--forecast",
         "origins": "--origins",
+        "season": "--season",
         "unit": "--time-unit",
     }
     for section in SECTIONS.values():

@@ -195,12 +195,15 @@ def backtest(
             f"series {s.ids[at]!s} has {counted(int(s.lengths[at]), 'step')}, but origins={count}, stride={apart} and "
             f"horizon={horizon} need {least}: use fewer origins or a shorter stride or horizon."
         )
+    longest = int(_shortened(s, ends[0]).lengths.max())
+    if season is not None and whole("season", season, at_least=1) > longest:
+        raise ValueError(f"season={season} is longer than the series before the first origin ({longest} steps).")
     runs = {f"origin {at + 1} of {count}": (end,) for at, end in enumerate(ends)} if refit else {"all origins": ends}
     jobs = [OriginJob(forecaster, s, own, label, tuple(plugins())) for label, own in runs.items()]
     found = list(_results(jobs, engine or Engine(), folder, progress))
     forecasts = {name: np.concatenate([np.asarray(one[name], dtype=np.float64) for one in found]) for name in found[0]}
     at = [s.channels.index(name) for name in channels]
-    season = _season(_shortened(s, ends[0]), at) if season is None else whole("season", season, at_least=1)
+    season = _season(_shortened(s, ends[0]), at) if season is None else season
     naive = [_naive(_shortened(s, end), at, horizon, season) for end in ends]
     forecasts |= {name: np.stack([one[name] for one in naive]) for name in naive[0]}
     true = np.stack([_following(s, at, end, horizon) for end in ends])
