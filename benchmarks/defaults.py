@@ -3,7 +3,7 @@
     python benchmarks/defaults.py [NAME ...] [--seeds 3]
 
 Every figure is stored in benchmarks/defaults.json as soon as it is known; what is there is not computed again.
-benchmarks/defaults.md is the table. The data set physionet-2012 (five random splits of set a) is downloaded and takes
+benchmarks/defaults.md is the table, the main part of which is also in docs/choosing.md. The data set physionet-2012 (five random splits of set a) is downloaded and takes
 hours; it is only measured if it is named.
 
 Forecasts: all series with a calendar that ship with statsmodels and sktime and have at least 60 values, and the 36
@@ -15,6 +15,7 @@ year).
 
 import argparse
 import json
+import re
 import tempfile
 import warnings
 from pathlib import Path
@@ -26,6 +27,7 @@ from chronode.data import from_list
 from chronode.estimators import SequenceClassifier, SequenceForecaster, SequenceRegressor
 
 HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "choosing.md"
 CLASSES = ["ArrowHead", "ItalyPowerDemand", "GunPoint", "BasicMotions", "JapaneseVowels", "OSULeaf", "ACSF1"]
 CLASSES += ["UnitTest", "PickupGestureWiimoteZ", "digits", "breast_cancer", "wine"]
 VALUES = ["Covid3Month", "CardanoSentiment", "diabetes"]
@@ -209,12 +211,36 @@ def table(found):
         columns = list(dict.fromkeys(key for row in rows.values() for key in row if key != "seconds"))
         if not rows:
             continue
-        lines += [f"## {title}", "", f"| data set | {' | '.join(columns)} |", f"| --- |{' ---: |' * len(columns)}"]
+        seeds = {} if title.startswith("Forecasts") else {name: len(row["chronode"]) for name, row in rows.items()}
+        heads = [*columns, *(["runs of chronode"] if seeds else [])]
+        lines += [f"## {title}", "", f"| data set | {' | '.join(heads)} |", f"| --- |{' ---: |' * len(heads)}"]
         for name, row in rows.items():
             cells = [f"{np.mean(row[key]):.4g}" if key in row else "" for key in columns]
+            cells += [str(seeds[name])] if seeds else []
             lines.append(f"| {name} | {' | '.join(cells)} |")
         lines += ["", *summary(title, rows), ""]
     return "\n".join(lines)
+
+
+def short_table(found):
+    """The accuracies of all data sets with classes as percent, for docs/choosing.md."""
+    columns = ["chronode", "chronode, 30% missing", "chronode, irregular", "1-NN DTW", "MiniRocket"]
+    lines = [f"| data set | {' | '.join(columns)} |", f"| --- |{' ---: |' * len(columns)}"]
+    rows = {name: found[name] for name in CLASSES if name in found}
+    for name, row in rows.items():
+        known = [key in row and None not in row[key] for key in columns]
+        cells = [
+            f"{100 * np.mean(row[key]):.1f}%" if there else "" for key, there in zip(columns, known, strict=True)
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    known = {name: {key: own for key, own in row.items() if None not in own} for name, row in rows.items()}
+    return "\n".join([*lines, "", *(f"- {line}" for line in summary("Classes", known))])
+
+
+def write_page(found):
+    """Puts the table into docs/choosing.md."""
+    pattern, text = r"(?s)(<!-- defaults -->\n).*?(<!-- /defaults -->)", PAGE.read_text()
+    PAGE.write_text(re.sub(pattern, lambda match: f"{match[1]}\n{short_table(found)}\n\n{match[2]}", text))
 
 
 def summary(title, rows):
@@ -263,6 +289,7 @@ def main():
         found[name] = row
         path.write_text(json.dumps(found, indent=1) + "\n")
         (HERE / "defaults.md").write_text(table(found))
+        write_page(found)
         print(name, row, flush=True)
 
     measure(found, asked.seeds, asked.names or [*SERIES, *CLASSES, *VALUES], save)
