@@ -57,7 +57,8 @@ def test_clean_parts_share_no_person(files):
 
 def test_halves_of_the_papers(files):
     parts = find_task("dsa-19").load("paper")
-    assert len(parts.train) == len(parts.test) == 24 and not set(parts.train.ids) & set(parts.test.ids)
+    assert len(parts.train) == len(parts.test) == 24
+    assert [set(part.groups.tolist()) for part in (parts.train, parts.test)] == [{1, 2, 3, 4}, {5, 6, 7, 8}]
     assert np.bincount(parts.train.target.values).max() == np.bincount(parts.test.target.values).max() == 8
     assert set(parts.valid.ids) <= set(parts.train.ids)
 

@@ -95,13 +95,12 @@ def _matrix(table: dict[str, NDArray[Any]]) -> NDArray[np.float32]:
 
 def _make(protocol: str, seed: int) -> Parts:
     segments = read(folder("dsa19"))
+    is_test = np.isin(segments.groups, TEST_PERSONS)
+    pool, test = segments[~is_test], segments[is_test]
     if protocol == "clean":
-        is_test = np.isin(segments.groups, TEST_PERSONS)
-        train, valid = split(segments[~is_test], (0.75, 0.25), stratify=False, seed=seed)
-        return scaled(train, valid, segments[is_test])
-    pool, test = split(segments, (0.5, 0.5), by="series", seed=seed)
-    valid = split(pool, (0.8, 0.2), by="series", seed=seed)[1]
-    return scaled(pool, valid, test)
+        train, valid = split(pool, (0.75, 0.25), stratify=False, seed=seed)
+        return scaled(train, valid, test)
+    return scaled(pool, split(pool, (0.8, 0.2), by="series", seed=seed)[1], test)
 
 
 add(
@@ -116,9 +115,9 @@ add(
         protocols={
             "clean": "persons 5 to 8 are test; one of persons 1 to 4, chosen by seed, is validation; scaled per "
             "channel by the training persons",
-            "paper": "random halves of the segments of each activity are training and test (the papers only give the "
-            "counts, 4560 and 4560), 20% of training is validation. Leaks: all persons, and consecutive segments "
-            "without a pause, are in both halves; validation is part of training",
+            "paper": "persons 1 to 4 are training and 5 to 8 test, 20% of training is validation. The papers only give "
+            "the counts, 4560 and 4560; with random halves of the segments, every model has 91 to 98% instead of the 72 "
+            "to 88% of the papers. Leak: validation is part of training",
         },
         data="dsa19",
     )
