@@ -61,7 +61,7 @@ def test_a_linear_start_that_nothing_improved_is_named():
     assert "did not improve on the linear start" in verdict(summary, series=50, start="linear", forecast=True)
 
 
-def test_a_linear_model_is_not_told_to_have_a_smaller_network():
+def test_a_smaller_network_is_not_suggested_for_a_linear_model():
     summary = {**LOST, "test": {"rmse": 2.0}, "epochs": 0, "best_epoch": 0}
     found = verdict(summary, series=50, start="linear", forecast=False, python=True)
     assert "No network of the race improved on the linear start" in found
