@@ -3,8 +3,8 @@
     python benchmarks/defaults.py [NAME ...] [--seeds 3]
 
 Every figure is stored in benchmarks/defaults.json as soon as it is known; what is there is not computed again.
-benchmarks/defaults.md is the table, the main part of which is also in docs/choosing.md. The data set physionet-2012 (five random splits of set a) is downloaded and takes
-hours; it is only measured if it is named.
+benchmarks/defaults.md is the table, the main part of which is also in docs/choosing.md. The data set physionet-2012
+(five random splits of set a) is downloaded and takes hours; it is only measured if it is named.
 
 Forecasts: all series with a calendar that ship with statsmodels and sktime and have at least 60 values, and the 36
 months of shampoo sales. PBS is left out: its last 36 months are all 0, so that the last value has no error to compare
@@ -272,9 +272,7 @@ def short_table(found):
     rows = {name: found[name] for name in CLASSES if name in found}
     for name, row in rows.items():
         known = [key in row and None not in row[key] for key in columns]
-        cells = [
-            f"{100 * np.mean(row[key]):.1f}%" if there else "" for key, there in zip(columns, known, strict=True)
-        ]
+        cells = [f"{100 * np.mean(row[key]):.1f}%" if there else "" for key, there in zip(columns, known, strict=True)]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     known = {name: {key: own for key, own in row.items() if None not in own} for name, row in rows.items()}
     return "\n".join([*lines, "", *(f"- {line}" for line in summary("Classes", known))])
