@@ -64,11 +64,16 @@ def ratio(name, seeds=4, origins=2):
     return mean["start"] / min(mean[key] for key in ("last", "season", "drift"))
 
 
-@pytest.mark.parametrize("name", sorted(families(0)))
+QUICK = {"36 months", "trend", "level shifts"}
+NAMES = [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in sorted(families(0))]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_the_start_is_never_far_behind_the_best_naive_forecast(name):
     assert ratio(name) < 1.3
 
 
+@pytest.mark.slow
 def test_the_start_is_better_than_the_best_naive_forecast_on_average():
     assert np.mean([ratio(name) for name in families(0)]) < 0.95
 
