@@ -120,13 +120,15 @@ def test_forecasts_have_bands_and_errors_by_horizon(tmp_path):
     file = write(tmp_path / "f.csv", ["shop", "t", "units", "price"], series_rows(12, 26, make))
     data = {"source": file, "id": "shop", "time": "t", "forecast": 4, "channels": ["units"]}
     seen = check_html(trained(tmp_path, data)[1])
-    for words in ("80% band", "RMSE by steps ahead", "units, series s", "last value", "Contributions to units+1"):
+    for words in ("80% interval", "RMSE by steps ahead", "units, series s", "last value", "Contributions to units+1"):
         assert words in seen, words
     assert "the contributions miss" not in seen  # they pass through the linear start too
     best = seen.partition("Best and worst series")[2]
     assert "units, series s" in best  # the forecast beside the true values
     assert "predicted 1" not in best
     assert ", units+1: " not in seen  # the title of a series does not list the steps of its target
+    seen = check_html(trained(tmp_path / "levels", {**data, "intervals": [50, 95]})[1])
+    assert "50% interval" in seen and "95% interval" in seen and "80% interval" not in seen
 
 
 def test_predictions_per_step_are_drawn(tmp_path):

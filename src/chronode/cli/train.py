@@ -192,13 +192,14 @@ def _resume(
     run = Run.open(folder)
     asked = config_of(run)
     labels = [asked.model.model, STRONG_BASELINE]
-    if run.status == "finished" and not changes:
-        say(console, f"{folder} is finished; for more epochs: chronode train --resume {folder} --epochs N")
-    else:
+    finished = run.status == "finished" and not changes
+    if not finished:
         say(console, f"resuming {folder}, {run.status} after epoch {len(run.metrics())}")
     content: dict[str, Any] = {"changes": changes, "source": source, "draw": draw_run, "loggers": loggers}
     bars = Bars(console, labels, changes.get("epochs", asked.training.epochs))
     _run(lambda: resume_run(folder, on_event=bars, **content), bars, folder, as_json)
+    if finished:
+        say(console, f"{folder} is finished; for more epochs: chronode train --resume {folder} --epochs N")
 
 
 def _run(work: Callable[[], Outcome], bars: Bars, folder: Path, as_json: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,7 +79,11 @@ def residual_pictures(predicted: NDArray[Any], true: NDArray[Any], names: Sequen
 
 
 def forecast_picture(
-    history: NDArray[Any], predicted: NDArray[Any], true: NDArray[Any], spread: NDArray[Any] | None, title: str
+    history: NDArray[Any],
+    predicted: NDArray[Any],
+    true: NDArray[Any],
+    intervals: Mapping[float, NDArray[Any]],
+    title: str,
 ) -> str:
     """Plots the last observations of a series, the forecast after them, and the true values, without a frame.
 
@@ -87,23 +91,22 @@ def forecast_picture(
         history: `(T,)` the channel up to the last step.
         predicted: `(horizon,)` the forecast.
         true: `(horizon,)` the true values, NaN if unknown.
-        spread: `(2, horizon)` offsets of the band's lower and upper edge from the forecast.
+        intervals: Level in percent -> `(2, horizon)` lower and upper ends.
         title: Text above the plot.
     """
     past = history[-max(24, 4 * len(predicted)) :].astype(np.float64)
     before, after = np.arange(1 - len(past), 1), np.arange(1, len(predicted) + 1)
-    band = predicted if spread is None else predicted + spread
     plot = Plot(
         (before[0] - 0.2, after[-1] + 0.2),
-        span(past, predicted, true, band),
+        span(past, predicted, true, *intervals.values()),
         title=title,
         xlabel="steps ahead",
         whole=True,
     )
     seen = np.isfinite(past)
     plot.line(before[seen], past[seen], colour=GREY, dots=len(past) <= 60, name="history")
-    if spread is not None:
-        plot.band(after, *band, colour=COLOURS[1], name="80% band")
+    for level in sorted(intervals, reverse=True):
+        plot.band(after, *intervals[level], colour=COLOURS[1], name=f"{level:g}% interval")
     plot.line(after, true, colour=COLOURS[0], dots=True, name="true")
     plot.line(after, predicted, colour=COLOURS[1], dots=True, name="forecast")
     plot.upright(0.0)

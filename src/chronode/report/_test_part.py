@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,8 @@ from .._pages import figure, grid, number, paragraph, table
 from ..data import UNKNOWN, Sequences
 from ..runs import Config, Prepared
 from ..runs._summary import Summary
-from ..training import Objective, Predictions, predict
+from ..training import Objective, Predictions
+from ..training._calibration import intervals_of
 from ..training._intervals import bootstrap_intervals
 from ._best_and_worst import best_and_worst
 from ._model_pictures import (
@@ -28,6 +29,7 @@ from ._model_pictures import (
 )
 
 _MOST_TARGETS = 3
+_LEVELS = (80.0,)  # percent, of the intervals in a plot if none were asked for
 
 
 def own_units(s: Sequences, scaler: Any) -> Sequences:
@@ -85,7 +87,7 @@ class TestPart:
         if self.objective.classes is not None:
             return [grid(*self._class_pictures(self.objective.classes))]
         if config.data.forecast:
-            return [grid(*self._forecasts(config.data.forecast))]
+            return [grid(*self._forecasts(config.data.forecast, config.data.intervals or _LEVELS))]
         few = slice(_MOST_TARGETS)
         more = len(self.predictions.names) - _MOST_TARGETS
         note = [paragraph(f"{more} more targets are not shown.", "small")] if more > 0 else []
@@ -97,31 +99,28 @@ class TestPart:
         if len(self.predicted) >= 10:
             yield calibration_picture(self.predicted, self.true, classes)
 
-    def _forecasts(self, horizon: int) -> Iterator[str]:
+    def _forecasts(self, horizon: int, levels: Sequence[float]) -> Iterator[str]:
         reading, target = self.prepared.reading, self.shown.target
         assert reading is not None and target is not None
         channels = list(reading.forecast_channels)
-        valid = self.prepared.parts.valid
-        spread = None
-        if len(valid):
-            guess = predict(self.model, valid, scaler=self.scaler)
-            predicted, true, _ = _rows(_with_own_target(valid, self.scaler), guess)
-            spread = np.nanquantile(true - predicted, [0.1, 0.9], axis=0) if len(predicted) >= 20 else None
         for row in _last_of_groups(self.shown, 3):
-            yield figure(self._forecast(row, horizon, channels, spread))
+            yield figure(self._forecast(row, horizon, channels, levels))
         if horizon > 1:
             yield horizon_picture(self.predicted - self.true, horizon, channels)
         yield from residual_pictures(self.predicted[:, :1], self.true[:, :1], self.predictions.names[:1])
 
-    def _forecast(self, row: int, horizon: int, channels: list[str], spread: NDArray[Any] | None = None) -> str:
-        """Returns the plot of a forecast of the first channel, with its history and the true values."""
+    def _forecast(self, row: int, horizon: int, channels: list[str], levels: Sequence[float] = ()) -> str:
+        """Returns the plot of a forecast of the first channel, with its history, the true values and intervals."""
         series, name = self.shown[row], channels[0]
         places = [step * len(channels) for step in range(horizon)]
         true = np.atleast_2d(np.asarray(series.target))[-1][places]
-        band = None if spread is None else spread[:, places]
         history = series.values[:, self.shown.channels.index(name)]
         predicted = np.atleast_2d(self.predictions.values[row])[-1][places]
-        return forecast_picture(history, predicted, true, band, f"{name}, series {series.id}")
+        intervals: dict[float, NDArray[Any]] = {}
+        if levels and self.model.margins is not None and self.model.margins.known:
+            ends = intervals_of(self.model, self.scaled[[row]], levels, self.scaler)
+            intervals = {level: own[:, 0, places] for level, own in zip(levels, ends, strict=True)}
+        return forecast_picture(history, predicted, true, intervals, f"{name}, series {series.id}")
 
     def _prediction(self, row: int) -> str:
         """Returns the plot of the predictions for one series that has more than one of them; otherwise ""."""
