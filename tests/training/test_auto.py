@@ -22,7 +22,7 @@ from chronode.training._auto import auto_settings, race, selection_metric
 from chronode.training._baselines import linear_validation
 from chronode.training._candidates import Candidate, candidates_for
 from chronode.training._inputs import together
-from chronode.training._race import LINEAR, RaceEntry, _beats
+from chronode.training._race import LINEAR, RaceEntry, beats
 from chronode.training._settings import seconds_of
 
 
@@ -53,6 +53,26 @@ def test_a_network_wins_where_a_linear_model_sees_nothing():
     assert found.entries[0].value < min(entry.value for entry in found.entries[1:])
 
 
+def test_the_head_pools_where_that_is_clearly_better():
+    # The class is the sign of the mean of the products of two channels: one value of a long series says little.
+    x = np.random.default_rng(0).normal(size=(600, 12, 2))
+    s = from_list(list(x), target=np.where((x[..., 0] * x[..., 1]).mean(1) > 0, "same", "other").tolist())
+    settings = Settings(epochs=20, batch_size=16, learning_rate=0.01)
+    options = {"start": "none", "pools": ("mean",), "budget": "5m"}
+    found = race(parts_of(s), Objective.for_data(s), settings, [Candidate("rnn", {"hidden_size": 16})], **options)
+    assert [entry.name for entry in found.entries] == ["rnn H=16 pool=mean", "rnn H=16"]
+    assert found.winner.network["pool"] == "mean" and found.chosen is found.entries[0]
+
+
+def test_a_head_that_pools_is_not_chosen_by_chance():
+    s = products(60)
+    # After no useful training, both heads predict about the same.
+    settings = Settings(epochs=1, batch_size=60, learning_rate=1e-6)
+    candidate = Candidate("rnn", {"hidden_size": 4})
+    found = race(parts_of(s), Objective.for_data(s), settings, [candidate], start="none", pools=("mean", "max"))
+    assert found.winner is candidate and len(found.entries) == 3
+
+
 def test_the_linear_model_is_kept_where_no_network_is_clearly_better():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(60, 5, 1))
@@ -68,10 +88,10 @@ def test_the_linear_model_is_kept_where_no_network_is_clearly_better():
 def test_a_lower_loss_without_more_correct_answers_does_not_beat_the_linear_start():
     goal = replace(Objective.for_data(products(30)), metric="loss")
     linear = RaceEntry(LINEAR, 0.5, {"loss": 0.5, "accuracy": 0.9}, 0)
-    assert not _beats(RaceEntry("gru", 0.1, {"loss": 0.1, "accuracy": 0.9}, 3), linear, goal, 100)
-    assert _beats(RaceEntry("gru", 0.1, {"loss": 0.1, "accuracy": 0.95}, 3), linear, goal, 100)
-    assert not _beats(RaceEntry("gru", 0.49, {"loss": 0.49, "accuracy": 0.95}, 3), linear, goal, 100)
-    assert _beats(RaceEntry("gru", 0.1, {"rmse": 0.1}, 3), replace(linear, metrics={"rmse": 0.5}), goal, 100)
+    assert not beats(RaceEntry("gru", 0.1, {"loss": 0.1, "accuracy": 0.9}, 3), linear, goal, 100)
+    assert beats(RaceEntry("gru", 0.1, {"loss": 0.1, "accuracy": 0.95}, 3), linear, goal, 100)
+    assert not beats(RaceEntry("gru", 0.49, {"loss": 0.49, "accuracy": 0.95}, 3), linear, goal, 100)
+    assert beats(RaceEntry("gru", 0.1, {"rmse": 0.1}, 3), replace(linear, metrics={"rmse": 0.5}), goal, 100)
 
 
 def test_the_same_data_and_seed_give_the_same_race():
@@ -255,7 +275,7 @@ def test_a_run_holds_what_was_chosen_and_resumes_without_another_race(tmp_path):
     run = Run.open(tmp_path / "run")
     assert run.config["model"]["model"] in ("mmrnn", "lstm-dt") and run.config["training"]["refit"] is True
     entries = run.load_json("race.json")["entries"]
-    assert len(entries) == 3 and {"candidate", "loss", "epochs"} <= entries[0].keys()
+    assert len(entries) == 5 and {"candidate", "loss", "epochs"} <= entries[0].keys()
     epochs = run.config["training"]["epochs"]
     assert len(run.metrics()) == epochs >= 1
     output = chronode("train", "--resume", tmp_path / "run", "--epochs", epochs + 1).out

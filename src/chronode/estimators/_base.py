@@ -23,7 +23,7 @@ from ..data._split import hold_out
 from ..tasks._task import Parts
 from ..training import Event, Fitted, Objective, ProgressBar, Settings, fit
 from ..training._auto import EARLY_STOP, EPOCHS, auto_settings, can_race, race
-from ..training._candidates import Candidate, candidates_for
+from ..training._candidates import Candidate, candidates_for, pools_for
 from ..training._inputs import together
 from ..training._race import Race
 from ..training._settings import AUTO, STARTS
@@ -257,8 +257,10 @@ class SequenceEstimator(Displayed):
         assert scaler is not None
         scaled = scaler.transform(valid)
         parts = Parts(scaler.transform(train), scaled, scaled, scaler)
-        candidates = [only] if only else candidates_for(parts.train, self._network(), small=bool(settings.refit))
+        network = self._network()
+        candidates = [only] if only else candidates_for(parts.train, network, small=bool(settings.refit))
         options = {"budget": self.budget, "start": self._start(train), "free": self._free(), "missing": reading.missing}
+        options["pools"] = () if only else pools_for(network)
         return race(parts, Objective.for_data(parts.train, scaler=scaler), settings, candidates, **options)
 
     def _name(self) -> str | None:

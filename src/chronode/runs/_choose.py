@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from ..training._auto import auto_settings, can_race, race
-from ..training._candidates import Candidate, candidates_for
+from ..training._candidates import Candidate, candidates_for, pools_for
 from ..training._events import Event
 from ..training._forecasting import forecast_settings
 from ..training._race import Race
@@ -79,6 +79,7 @@ def choose(
         candidates = candidates_for(parts.train, network, small=bool(settings.refit))
     missing = config.model.missing if prepared.reading is None else prepared.reading.missing
     options: dict[str, Any] = {"budget": config.model.budget, "missing": missing, "on_event": on_event}
+    options["pools"] = pools_for(network) if auto else ()
     found = race(parts, prepared.objective, settings, candidates, start=start, free=free, **options)
     return _with_winner(config, found, start), found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from ._candidates import FOLDS, Candidate, affordable
 from ._events import Epoch, Note, TrainingStopped
 from ._inputs import spec_for, together
 from ._objective import Objective, class_counts
-from ._race import LINEAR, Race, RaceEntry, decide, entry_of
+from ._race import LINEAR, Race, RaceEntry, beats, best_of, decide, entry_of
 from ._settings import Settings, seconds_of
 from ._start import kinds_of
 
@@ -81,6 +81,7 @@ def race(
     *,
     budget: str | float = "1m",
     start: str = "linear",
+    pools: Sequence[str] = (),
     free: Collection[str] = (),
     missing: bool | None = None,
     on_event: Callable[[Any], None] | None = None,
@@ -99,6 +100,7 @@ def race(
         candidates: What to compare.
         budget: Approximate time for the race, such as "90s" or "2m".
         start: "linear" or "none", as for `fit`.
+        pools: How else the head may pool the steps; tried with the best candidate.
         free: Names of training settings that a candidate may change.
         missing: Whether values may be missing; by default if some are.
         on_event: Called with a Note for each candidate.
@@ -111,35 +113,78 @@ def race(
         >>> found.chosen.name, found.settings.epochs
         ('linear start alone', 0)
     """
-    seconds = seconds_of(budget)
     metric = settings.metric or selection_metric(objective, parts.train)
     objective = objective.with_settings(metric, settings.class_weights, parts.train)
-    tell = on_event or (lambda event: None)
-    chosen, folds, epochs = affordable(candidates, parts, settings, seconds)
+    chosen, folds, epochs = affordable(candidates, parts, settings, seconds_of(budget), variants=len(pools))
     judged = _judged(parts, settings, folds)
     starts = [_start(pair, settings, start) if start != "none" else None for pair in judged]
-    found: list[tuple[RaceEntry, Candidate | None]] = []
-    for candidate in chosen:
-        own = replace(settings, **{name: value for name, value in candidate.training.items() if name in free})
-        own = replace(own, epochs=epochs, refit=None, early_stop=0 if settings.refit else own.early_stop)
-        more = {} if missing is None else {"missing": missing}
-        spec = spec_for(parts, candidate.model, **candidate.network, **more)
-        tell(Note(f"trying {candidate}: {epochs} epochs" + (f", {len(judged)} folds" if len(judged) > 1 else "")))
+    course = _Course(parts, objective, settings, judged, starts, epochs, free, missing, on_event)
+    found = [course.run(candidate) for candidate in chosen]
+    best = best_of(found, objective)
+    found += [course.run(replace(best[1], network={**best[1].network, "pool": pool})) for pool in pools]
+    for entry, own in found[len(chosen) :]:
+        if not entry.fault and beats(entry, best[0], objective, course.count):
+            best = entry, own
+    linear = None if starts[0] is None else entry_of(LINEAR, course.start_curve(), objective)
+    decided = decide(found, best, linear, objective, settings, free, judged)
+    return replace(decided, linear=None if settings.refit else starts[0])
+
+
+@dataclass
+class _Course:
+    """What all candidates of a race share: the series, the linear starts and the number of epochs."""
+
+    parts: Parts
+    objective: Objective
+    settings: Settings
+    judged: list[Parts]
+    starts: list[StartFit | None]
+    epochs: int
+    free: Collection[str]
+    missing: bool | None
+    on_event: Callable[[Any], None] | None
+    before: list[Epoch] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        """The number of held-out series."""
+        return sum(len(pair.valid) for pair in self.judged)
+
+    def run(self, candidate: Candidate) -> tuple[RaceEntry, Candidate]:
+        """Trains a candidate on every fold, and returns its best epoch."""
+        own = replace(self.settings, **{k: v for k, v in candidate.training.items() if k in self.free})
+        own = replace(own, epochs=self.epochs, refit=None, early_stop=0 if own.refit else own.early_stop)
+        more = {} if self.missing is None else {"missing": self.missing}
+        spec = spec_for(self.parts, candidate.model, **candidate.network, **more)
+        if self.on_event is not None:
+            folds = f", {len(self.judged)} folds" if len(self.judged) > 1 else ""
+            self.on_event(Note(f"trying {candidate}: {self.epochs} epochs{folds}"))
+        curves = []
         try:
-            curves = []
-            for pair, linear in zip(judged, starts, strict=True):
-                fitted = assemble(pair, spec, own, start=linear or "none", objective=objective).fit()
+            for pair, linear in zip(self.judged, self.starts, strict=True):
+                fitted = assemble(pair, spec, own, start=linear or "none", objective=self.objective).fit()
                 if fitted.stopped == "interrupted":
                     raise KeyboardInterrupt
-                curves.append([*([fitted.start] if fitted.start else []), *fitted.history])
+                curves.append(fitted)
         except TrainingStopped as error:
-            found.append((RaceEntry(str(candidate), float("nan"), {}, 0, str(error)), candidate))
-            continue
-        curve = _mean_curve(curves, [len(pair.valid) for pair in judged], objective.metric)
-        if starts[0] is not None and not any(own is None for _, own in found):
-            found.append((entry_of(LINEAR, curve[:1], objective), None))
-        found.append((entry_of(str(candidate), curve[1:] if starts[0] is not None else curve, objective), candidate))
-    return replace(decide(found, objective, settings, free, judged), linear=None if settings.refit else starts[0])
+            return RaceEntry(str(candidate), float("nan"), {}, 0, str(error)), candidate
+        self.before = [fitted.start for fitted in curves if fitted.start is not None]
+        return entry_of(str(candidate), self._mean([fitted.history for fitted in curves]), self.objective), candidate
+
+    def start_curve(self) -> list[Epoch]:
+        """Returns the linear start alone, as the only epoch of a curve."""
+        return self._mean([[epoch] for epoch in self.before])
+
+    def _mean(self, curves: Sequence[Sequence[Epoch]]) -> list[Epoch]:
+        """Returns the weighted mean over the folds of every epoch."""
+        share = [len(pair.valid) / self.count for pair in self.judged]
+        found = []
+        for epochs in zip(*curves, strict=False):
+            names = epochs[0].metrics
+            mean = {name: sum(w * e.metrics[name] for w, e in zip(share, epochs, strict=True)) for name in names}
+            loss = sum(w * e.valid_loss for w, e in zip(share, epochs, strict=True))
+            found.append(replace(epochs[0], valid_loss=loss, metrics=mean))
+        return found
 
 
 def _judged(parts: Parts, settings: Settings, folds: int) -> list[Parts]:
@@ -156,15 +201,3 @@ def _start(pair: Parts, settings: Settings, start: str) -> StartFit:
     # Held-out series of a fold must not choose the penalty.
     valid = pair.train[:0] if settings.refit else pair.valid
     return fit_start(pair.train, valid, kinds=kinds_of(start), seed=settings.seed)
-
-
-def _mean_curve(curves: list[list[Epoch]], weights: list[int], metric: str) -> list[Epoch]:
-    """Returns the weighted mean over the folds of every epoch."""
-    found = []
-    for epochs in zip(*curves, strict=False):
-        names = epochs[0].metrics
-        share = [weight / sum(weights) for weight in weights]
-        mean = {name: sum(w * e.metrics[name] for w, e in zip(share, epochs, strict=True)) for name in names}
-        loss = sum(w * e.valid_loss for w, e in zip(share, epochs, strict=True))
-        found.append(replace(epochs[0], valid_loss=loss, metrics=mean))
-    return found

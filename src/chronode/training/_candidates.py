@@ -76,10 +76,23 @@ def candidates_for(train: Sequences, network: Mapping[str, Any], *, small: bool)
     return list(unique.values())
 
 
+def pools_for(network: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns how else the head of the best candidate may pool the steps, unless the user chose."""
+    return () if "pool" in network else ("mean", "max")
+
+
 def affordable(
-    candidates: Sequence[Candidate], parts: Parts, settings: Settings, seconds: float
+    candidates: Sequence[Candidate], parts: Parts, settings: Settings, seconds: float, *, variants: int = 0
 ) -> tuple[list[Candidate], int, int]:
-    """Returns the candidates, folds and epochs that fit into the budget: first fewer epochs, then fewer of the rest."""
+    """Returns the candidates, folds and epochs that fit into the budget: first fewer epochs, then fewer of the rest.
+
+    Args:
+        candidates: What to train.
+        parts: The series.
+        settings: Training settings.
+        seconds: The budget.
+        variants: Number of trainings with other settings of one of the candidates.
+    """
     series = len(parts.train) + (len(parts.valid) if settings.refit else 0)
     updates, length = -(-series // settings.batch_size), float(parts.train.lengths.mean())
     costs = {}
@@ -90,7 +103,8 @@ def affordable(
         costs[str(candidate)] = 1e-6 * updates * (_PER_UPDATE + length * (per_step + per_series))
     kept, folds = list(candidates), FOLDS if settings.refit else 1
     while True:
-        epochs = int(seconds / (folds * sum(costs[str(one)] for one in kept)))
+        own = [costs[str(one)] for one in kept]
+        epochs = int(seconds / (folds * (sum(own) + variants * max(own))))
         if epochs >= _FEWEST_EPOCHS or (len(kept) == 1 and folds == 1):
             return kept, folds, max(1, min(settings.epochs, _MOST_EPOCHS, epochs))
         if len(kept) > 1:

@@ -84,25 +84,31 @@ def _value(epoch: Epoch, objective: Objective) -> float:
     return epoch.valid_loss if objective.metric == "loss" else epoch.metrics[objective.metric]
 
 
+def best_of(found: list[tuple[RaceEntry, Candidate]], objective: Objective) -> tuple[RaceEntry, Candidate]:
+    """Returns the best candidate that could be trained."""
+    trained = [(entry, own) for entry, own in found if not entry.fault]
+    if not trained:
+        raise ValueError(f"no candidate could be trained: {'; '.join(entry.fault for entry, _ in found)}")
+    best = trained[0]
+    for one in trained[1:]:
+        if objective.better(one[0].value, best[0].value):
+            best = one
+    return best
+
+
 def decide(
-    found: list[tuple[RaceEntry, Candidate | None]],
+    found: list[tuple[RaceEntry, Candidate]],
+    chosen: tuple[RaceEntry, Candidate],
+    linear: RaceEntry | None,
     objective: Objective,
     settings: Settings,
     free: Collection[str],
     judged: list[Parts],
 ) -> Race:
     """Ranks the entries; a network has to beat the linear start by more than chance allows."""
-    trained = [(entry, own) for entry, own in found if own is not None and not entry.fault]
-    if not trained:
-        raise ValueError(f"no candidate could be trained: {'; '.join(entry.fault for entry, _ in found)}")
-    best, winner = trained[0]
-    for entry, own in trained[1:]:
-        if objective.better(entry.value, best.value):
-            best, winner = entry, own
-    assert winner is not None
-    linear = next((entry for entry, own in found if own is None), None)
+    best, winner = chosen
     count = sum(len(pair.valid) for pair in judged)
-    wins = linear is None or _beats(best, linear, objective, count)
+    wins = linear is None or beats(best, linear, objective, count)
     made = replace(settings, metric=objective.metric)
     made = replace(made, **{name: value for name, value in winner.training.items() if name in free})
     if settings.refit:
@@ -110,19 +116,20 @@ def decide(
     elif not wins and "early_stop" in free:
         made = replace(made, early_stop=_EARLY_STOP_WITHOUT_GAIN)
     on = f"{len(judged)}-fold cross-validation" if len(judged) > 1 else "validation"
-    entries = sorted((entry for entry, _ in found), key=lambda entry: _rank(entry, objective))
+    alone = [] if linear is None else [linear]
+    entries = sorted([*alone, *(entry for entry, _ in found)], key=lambda entry: _rank(entry, objective))
     reason = _reason(best, linear, wins, entries, objective.metric, on, bool(settings.refit))
     return Race(winner, made, tuple(entries), objective.metric, on, reason)
 
 
-def _beats(best: RaceEntry, linear: RaceEntry, objective: Objective, count: int) -> bool:
-    """Returns whether a network beats the linear start by more than chance allows.
+def beats(best: RaceEntry, other: RaceEntry, objective: Objective, count: int) -> bool:
+    """Returns whether an entry beats another, simpler one by more than chance allows on `count` series.
 
     A lower loss alone may mean nothing but more extreme probabilities: of classes, more have to be correct as well.
     """
-    if objective.metric == "loss" and not _more_correct(best, linear):
+    if objective.metric == "loss" and not _more_correct(best, other):
         return False
-    return objective.gain(best.value, linear.value) > 0.5 * count**-0.5
+    return objective.gain(best.value, other.value) > 0.5 * count**-0.5
 
 
 def _more_correct(best: RaceEntry, linear: RaceEntry) -> bool:
