@@ -17,7 +17,7 @@ from ._candidates import FOLDS, Candidate, affordable
 from ._events import Epoch, Note, TrainingStopped
 from ._inputs import spec_for, together
 from ._objective import Objective, class_counts
-from ._race import LINEAR, Race, RaceEntry, beats, best_of, decide, entry_of
+from ._race import LINEAR, Race, RaceEntry, beats, best_of, decide, deciding, entry_of
 from ._settings import Settings, seconds_of
 from ._start import kinds_of
 
@@ -123,7 +123,7 @@ def race(
     best = best_of(found, objective)
     found += [course.run(replace(best[1], network={**best[1].network, "pool": pool})) for pool in pools]
     for entry, own in found[len(chosen) :]:
-        if not entry.fault and beats(entry, best[0], objective, course.count):
+        if not entry.fault and beats(entry, best[0], objective, deciding(judged, objective)):
             best = entry, own
     linear = None if starts[0] is None else entry_of(LINEAR, course.start_curve(), objective)
     decided = decide(found, best, linear, objective, settings, free, judged)
@@ -144,11 +144,6 @@ class _Course:
     missing: bool | None
     on_event: Callable[[Any], None] | None
     before: list[Epoch] = field(default_factory=list)
-
-    @property
-    def count(self) -> int:
-        """The number of held-out series."""
-        return sum(len(pair.valid) for pair in self.judged)
 
     def run(self, candidate: Candidate) -> tuple[RaceEntry, Candidate]:
         """Trains a candidate on every fold, and returns its best epoch."""
@@ -177,7 +172,8 @@ class _Course:
 
     def _mean(self, curves: Sequence[Sequence[Epoch]]) -> list[Epoch]:
         """Returns the weighted mean over the folds of every epoch."""
-        share = [len(pair.valid) / self.count for pair in self.judged]
+        weights = [len(pair.valid) for pair in self.judged]
+        share = [weight / sum(weights) for weight in weights]
         found = []
         for epochs in zip(*curves, strict=False):
             names = epochs[0].metrics

@@ -167,7 +167,7 @@ class Training:
     def _independent(self) -> float:
         """How many validation targets do not overlap."""
         if self.model.relative is None:
-            return len(self.valid)
+            return max(1, self.objective.deciding(self.valid))
         horizon = self.objective.num_outputs / len(self.model.relative.channels)
         return max(1.0, len(self.valid) / horizon)
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 CLASS_METRICS = ("accuracy", "f1", "auroc", "auprc", "min_se_ppv", "cross_entropy", "perplexity")
 VALUE_METRICS = ("mse", "rmse", "nrmse", "mae", "r2")
-_RANKING = ("auroc", "auprc", "min_se_ppv")
+RANKING = ("auroc", "auprc", "min_se_ppv")
 """Metrics of the ranking of examples by class probability."""
 LOWER_IS_BETTER = frozenset({"loss", "cross_entropy", "perplexity", "mse", "rmse", "nrmse", "mae"})
 
@@ -47,9 +47,9 @@ class Scores:
             raise ValueError(f"the metric min_se_ppv needs two classes, got {num_outputs}.")
         self.names, self.count = names, 0
         made: list[_Classes | _Ranking | _Values] = []
-        if any(name in CLASS_METRICS and name not in _RANKING for name in names):
+        if any(name in CLASS_METRICS and name not in RANKING for name in names):
             made.append(_Classes(num_outputs))
-        if any(name in _RANKING for name in names):
+        if any(name in RANKING for name in names):
             made.append(_Ranking())
         if any(name in VALUE_METRICS for name in names):
             made.append(_Values(num_outputs))

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from .._checks import one_of, whole
 from ..data import UNKNOWN, Scaler, Sequences, Target
 from ..tasks._task import LOSSES, Task
-from ._metrics import CLASS_METRICS, LOWER_IS_BETTER, VALUE_METRICS, Scores
+from ._metrics import CLASS_METRICS, LOWER_IS_BETTER, RANKING, VALUE_METRICS, Scores
 
 _FEW = 50
 
@@ -174,6 +174,22 @@ class Objective:
         own, other = (value, than) if lower else (1 - value, 1 - than)
         share = (other - own) / other if other > 0 else 0.0
         return round(share, 12) if share == share else 0.0
+
+    def deciding(self, data: Sequences) -> int:
+        """Returns how many of these series the selection metric rests on: for a ranking, those of the rarest
+        class.
+
+        Example:
+            >>> from chronode.data import from_list
+            >>> rare = from_list([[1.0]] * 50, target=["ill"] * 10 + ["well"] * 40)
+            >>> goal = Objective.for_data(rare)
+            >>> goal.deciding(rare), goal.with_settings("auroc", None, rare).deciding(rare)
+            (50, 10)
+        """
+        if self.metric not in RANKING or self.per_step:
+            return len(data)
+        counts = class_counts(data)
+        return int(min(counts[counts > 0], default=0))
 
     def better(self, value: float, than: float | None) -> bool:
         """Returns whether `value` of the selection metric is better; NaN never is."""

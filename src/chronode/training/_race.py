@@ -107,8 +107,7 @@ def decide(
 ) -> Race:
     """Ranks the entries; a network has to beat the linear start by more than chance allows."""
     best, winner = chosen
-    count = sum(len(pair.valid) for pair in judged)
-    wins = linear is None or beats(best, linear, objective, count)
+    wins = linear is None or beats(best, linear, objective, deciding(judged, objective))
     made = replace(settings, metric=objective.metric)
     made = replace(made, **{name: value for name, value in winner.training.items() if name in free})
     if settings.refit:
@@ -120,6 +119,11 @@ def decide(
     entries = sorted([*alone, *(entry for entry, _ in found)], key=lambda entry: _rank(entry, objective))
     reason = _reason(best, linear, wins, entries, objective.metric, on, bool(settings.refit))
     return Race(winner, made, tuple(entries), objective.metric, on, reason)
+
+
+def deciding(judged: list[Parts], objective: Objective) -> int:
+    """Returns how many held-out series decide."""
+    return max(1, sum(objective.deciding(pair.valid) for pair in judged))
 
 
 def beats(best: RaceEntry, other: RaceEntry, objective: Objective, count: int) -> bool:
