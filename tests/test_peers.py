@@ -140,6 +140,7 @@ def test_long_messages_are_cut():
     assert len(protocol.shortened("x" * 999)) <= protocol.MESSAGE_CHARACTERS
 
 
+@pytest.mark.slow
 def test_chronode_runs_by_the_protocol(files, tmp_path):
     out = tmp_path / "answer.json"
     subprocess.run([sys.executable, run.script("chronode"), *files, out], check=True, capture_output=True)

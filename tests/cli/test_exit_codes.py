@@ -11,13 +11,18 @@ import time
 
 import pytest
 from commands import MAIN, QUICK, VITALS, chronode
-from work_folder import vitals_file, work_folder
+from work_folder import copy_run, vitals_file, work_folder
 
 here = pytest.fixture(work_folder)
 vitals = pytest.fixture(vitals_file)
 
 
-@pytest.mark.parametrize("delay", [0.1, 0.4, 0.8, 1.5, 3.0])
+def _delays(quick, slow):
+    """Moments of Ctrl-C; some are enough for every `make test`."""
+    return pytest.mark.parametrize("delay", [*quick, *(pytest.param(one, marks=pytest.mark.slow) for one in slow)])
+
+
+@_delays([0.1, 0.8], [0.4, 1.5, 3.0])
 def test_ctrl_c_while_modules_are_imported_is_one_line(delay):
     """Before `main` runs there is only Python's own start, see the next test."""
     begun = MAIN.replace("main()", "print('begun', flush=True); main()")
@@ -31,7 +36,7 @@ def test_ctrl_c_while_modules_are_imported_is_one_line(delay):
     assert "Traceback" not in errors and len(errors.strip().splitlines()) <= 2, errors
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.01, 0.05, 0.2])
+@_delays([0.0, 0.05], [0.01, 0.2])
 def test_ctrl_c_while_python_shuts_down_keeps_the_exit_code(delay):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", MAIN, "train", "nothing"], **pipes) as process:
@@ -63,7 +68,7 @@ def test_help_and_usage_errors_import_nothing_large(words):
 
 
 def test_predicting_imports_neither_torch_dynamo_nor_matplotlib(here, vitals):
-    chronode("train", vitals, *VITALS, *QUICK, "--epochs", 1, "-o", "run")
+    copy_run(here / "run")
     code = "import sys; from chronode.runs import Trained; t = Trained.load('run'); "
     code += "t.predict(t.series('vitals.csv', labelled=False)); "
     code += "print(sorted({'torch._dynamo', 'matplotlib', 'scipy', 'sympy'} & sys.modules.keys()))"
@@ -72,7 +77,7 @@ def test_predicting_imports_neither_torch_dynamo_nor_matplotlib(here, vitals):
 
 
 def test_a_command_does_not_let_pyarrow_import_pandas(here, vitals):
-    chronode("train", vitals, *VITALS, *QUICK, "--epochs", 1, "-o", "run")
+    copy_run(here / "run")
     code = f"import atexit, sys; atexit.register(lambda: print('pandas' in sys.modules)); {MAIN}"
     words = ["predict", "run", str(vitals), "-o", "predicted.csv"]
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
@@ -123,7 +128,7 @@ def test_a_full_disk_ends_with_advice_that_works(here, vitals, monkeypatch, file
 
 
 def test_a_damaged_run_is_listed_as_damaged_and_the_others_follow(here, vitals):
-    chronode("train", vitals, *VITALS, *QUICK, "--epochs", 1, "-o", "runs/whole")
+    copy_run(here / "runs/whole")
     wrong = {
         "summary.json": ("[]", '{"status": 3}', "{}", '{"status": "finished", "test": [1]}', "[" * 5000),
         "run.json": ("{",),
@@ -150,7 +155,7 @@ def test_a_damaged_run_is_listed_as_damaged_and_the_others_follow(here, vitals):
 @pytest.mark.parametrize("name", ["model.json", "objective.json", "data.json", "model.safetensors"])
 @pytest.mark.parametrize("content", ["", "[]", "{}", "[" * 5000, '{"objective": 3}'])
 def test_a_damaged_model_is_one_line_and_exit_code_2(here, vitals, name, content):
-    chronode("train", vitals, *VITALS, *QUICK, "--epochs", 1, "-o", "run")
+    copy_run(here / "run")
     (here / "run" / name).write_text(content)
     done = chronode("predict", "run", vitals, code=2)
     assert f"run/{name}" in done.err and len(done.err.splitlines()) == 1, done.err

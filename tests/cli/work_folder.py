@@ -1,6 +1,11 @@
 """A folder to call the command line in, for the tests of training."""
 
-from commands import write_vitals
+import shutil
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+from commands import QUICK, VITALS, chronode, write_vitals
 
 
 def work_folder(tmp_path, monkeypatch):
@@ -12,3 +17,15 @@ def work_folder(tmp_path, monkeypatch):
 def vitals_file(here):
     """A file of patients in it."""
     return write_vitals(here / "vitals.csv")
+
+
+def copy_run(folder):
+    """A copy of a finished run on that file, for tests that do not continue its training."""
+    shutil.copytree(_finished_run(), folder)
+
+
+@cache
+def _finished_run():
+    here = Path(mkdtemp(prefix="chronode-run-"))
+    chronode("train", write_vitals(here / "vitals.csv"), *VITALS, *QUICK, "--epochs", 1, "-o", here / "run")
+    return here / "run"

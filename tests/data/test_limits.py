@@ -249,14 +249,17 @@ def test_reading_takes_at_most_four_times_the_unpacked_file(tmp_path):
         make(tmp_path / f"small-{name}", 1000)
     order = {"c.npz": {"order": "NTD"}}
     work = [(str(tmp_path / f"small-{name}"), str(tmp_path / name), order.get(name, {})) for name in most]
-    tries = 3  # on a busy machine, threads of Arrow that wait add to the peak: the least counts
-    done = subprocess.run([sys.executable, "-c", MEMORY, json.dumps(tries * work)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    lines = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
-    assert len(lines) == tries * len(work)
-    for at, (name, size) in enumerate(sizes.items()):
-        taken, found = min(lines[at :: len(work)])
-        assert found in (rows, 5 * rows) and taken < most[name] * size, (name, taken / size)
+    least = dict.fromkeys(most, float("inf"))
+    for _ in range(3):  # on a busy machine, threads of Arrow that wait add to the peak: the least counts
+        done = subprocess.run([sys.executable, "-c", MEMORY, json.dumps(work)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        for name, line in zip(most, done.stdout.splitlines(), strict=True):
+            taken, found = map(int, line.split())
+            assert found in (rows, 5 * rows)
+            least[name] = min(least[name], taken / sizes[name])
+        if all(least[name] < most[name] for name in most):
+            return
+    pytest.fail(str(least))
 
 
 # ---- archives ------------------------------------------------------------------------------------------------

@@ -56,7 +56,13 @@ def test_classifiers_of_summaries_have_no_network_to_time():
         assert cost.seconds(TableJob(cell, 0), [ran(cell, steps=0, seconds=7.5)]) == 7.5
 
 
-def test_every_table_has_a_plan(tmp_path):
+def test_every_table_has_a_plan(tmp_path, monkeypatch):
+    monkeypatch.setattr(cost, "_batch_seconds", lambda *_: 1.0)
     output = json.loads(run("reproduce", "--all", "--plan", "--json", "--ledger", str(tmp_path / "results")).stdout)
     assert {line["recipe"] for line in output} == set(recipes())
     assert all(line["hours"] > 0 for line in output if line["runs"])
+
+
+@pytest.mark.parametrize("model", ["mmrnn", "ltc", "lstm"])
+def test_a_batch_is_timed(model):
+    assert 0 < cost._batch_seconds(model, 3, (("hidden_size", 4),)) < 60

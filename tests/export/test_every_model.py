@@ -42,7 +42,11 @@ def test_c_and_onnx_give_the_answers_of_chronode(name, tmp_path):
     assert max(found.values()) <= 1e-5, found
 
 
-@pytest.mark.parametrize("name", MODELS)
+# torch.export takes seconds for each model; these have every kind of step: gates, gaps, solvers, rotations, skips.
+QUICK = ("cornn", "gru-d", "irnn", "latent-ode", "lstm", "ltc", "mmrnn", "skip-gru", "unicornn", "urnn")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in MODELS])
 def test_pt2_gives_the_answers_of_chronode(name, tmp_path):
     deployment = deployed(name, hidden=4)
     graph = StepGraph.of(deployment)

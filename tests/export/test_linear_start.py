@@ -29,11 +29,12 @@ def exported(folder, format, steps, model="gru", classes=None, seed=1, **options
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("classes", [None, CLASSES], ids=["numbers", "classes"])
+@pytest.mark.parametrize("classes", [pytest.param(None, marks=pytest.mark.slow), CLASSES], ids=["numbers", "classes"])
 def test_the_answers_are_those_of_chronode(tmp_path, format, classes):
     assert exported(tmp_path, format, 60, classes=classes) <= 1
 
 
+@pytest.mark.slow  # 60 steps in every `make test`
 @pytest.mark.parametrize("format", [pytest.param("c", marks=needs_compiler), "onnx"])
 def test_ten_thousand_steps_of_numbers(tmp_path, format):
     """Sums over all steps keep their digits in float32."""

@@ -119,7 +119,7 @@ def check_compiled(name, export):
     torch.testing.assert_close(run(x, dt=dt, lengths=right)[0], layer(x, dt=dt, lengths=right)[0])
 
 
-@pytest.mark.parametrize("export", [False, True], ids=["compile", "export"])
+@pytest.mark.parametrize("export", [pytest.param(False, marks=pytest.mark.slow), True], ids=["compile", "export"])
 def test_compiled_and_exported_layers_refuse_wrong_lengths(export):
     code = f"""
 from test_bounds import COMPILED, check_compiled

@@ -22,16 +22,23 @@ SETTINGS = {
     "low": {"memory": "low"},
 }
 models = pytest.mark.parametrize("model", list(chronode.models()))
+STACKED = ("gru-d", "irnn", "ltc", "mmrnn", "skip-lstm", "unicornn")  # of the slow ones, enough for every `make test`
 
 
-@models
-@pytest.mark.parametrize("settings", SETTINGS)
+def _all_settings():
+    for settings in SETTINGS:
+        for model in chronode.models():
+            quick = settings != "directions" or model in STACKED
+            yield pytest.param(model, settings, marks=[] if quick else pytest.mark.slow, id=f"{settings}-{model}")
+
+
+@pytest.mark.parametrize(("model", "settings"), list(_all_settings()))
 def test_no_tensor_is_made_elsewhere(model, settings):
     """Forward and backward on the meta device: outputs, states and gradients are there too."""
     layer = chronode.create(model, 3, 4, **SETTINGS[settings]).to("meta")
-    x = torch.empty(2, 4, 3, device="meta", requires_grad=True)
-    dt = torch.empty(2, 4, device="meta")
-    observed = {"observed": torch.empty(2, 4, 3, dtype=torch.bool, device="meta")} if settings == "missing" else {}
+    x = torch.empty(2, 3, 3, device="meta", requires_grad=True)
+    dt = torch.empty(2, 3, device="meta")
+    observed = {"observed": torch.empty(2, 3, 3, dtype=torch.bool, device="meta")} if settings == "missing" else {}
     y, state = layer(x, dt=dt, lengths=torch.empty(2, dtype=torch.int64, device="meta"), **observed)
     y, state = layer(x, state, dt=dt, **observed)
     y.sum().backward()

@@ -115,6 +115,8 @@ def marks(case, check):
     solver, name = case.settings.get("solver"), check.__name__
     if solver == "dopri5" and name not in OF_ADAPTIVE_SOLVERS:
         yield pytest.mark.slow
+    if name == "exported_step" and case.settings and solver not in CANNOT_BE_EXPORTED:
+        yield pytest.mark.slow  # torch.export takes long; `make test` exports each model with its usual settings
     if solver in CANNOT_BE_EXPORTED and name == "exported_step":
         yield pytest.mark.xfail(reason=CANNOT_BE_EXPORTED[solver])
     if (case.name, name) in OTHERWISE_IMPOSSIBLE:

@@ -75,13 +75,14 @@ def kill(times, rng, asked, folder):
     return epochs
 
 
-def test_twenty_kills_at_random_moments_change_no_bit(tmp_path):
+@pytest.mark.parametrize("times", [10, pytest.param(20, marks=pytest.mark.slow)])
+def test_kills_at_random_moments_change_no_bit(times, tmp_path):
     data = write_vitals(tmp_path / "vitals.csv", patients=60)
     asked = ("train", str(data), *VITALS, *QUICK, *HARD, "--epochs", "60")
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     chronode(*asked, "--output", whole)
-    epochs = kill(20, random.Random(0), asked, killed)
-    assert len(set(epochs)) > 5, f"the kills came at few places: {epochs}"
+    epochs = kill(times, random.Random(times), asked, killed)
+    assert len(set(epochs)) > times / 5, f"the kills came at few places: {epochs}"
     chronode("train", "--resume", killed)
     for name in ("model.safetensors", "model.json", "predictions.csv", "data.json"):
         assert (killed / name).read_bytes() == (whole / name).read_bytes(), name

@@ -164,11 +164,13 @@ class Patterns(Features):
     def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
         """Returns the shares `(B, F)`."""
         values, lengths = self._regular(x, **times)
-        valid = (torch.arange(values.shape[2], device=x.device) < lengths[:, None]).float()
+        padding = torch.arange(values.shape[2], device=x.device) >= lengths[:, None]
         found = []
         for response, levels in zip(self._responses(values), self._buffer("levels"), strict=True):
-            above = response[..., None] > levels[None, :, None, :]
-            found.append(torch.einsum("bptl,bt->bpl", above.float(), valid).flatten(1))
+            response.masked_fill_(padding[:, None], -torch.inf)
+            above = response[:, :, None] > levels[..., None]
+            # As bytes: the sum of a bool tensor converts every element to 64 bits first.
+            found.append(above.view(torch.uint8).sum(-1, dtype=torch.int32).flatten(1))
         return torch.cat(found, dim=1).double() / lengths[:, None]
 
     def fit(self, x: Tensor, **times: Tensor | None) -> None:

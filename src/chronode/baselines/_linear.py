@@ -117,15 +117,21 @@ def fit_linear(
     held = features.new_zeros(len(penalties), len(features), classes or target.shape[1])
     for fold in folds.unique().tolist():
         inside = folds == fold
-        for found, linear in zip(held, path(~inside), strict=True):
-            found[inside] = linear(features[inside])
+        held[:, inside] = _outputs(path(~inside), features[inside])
     whole = path(torch.ones_like(known))
     losses = torch.stack([loss_of(found[known], target[known], classes) for found in held])
     if judge is not None and len(judge[0]):
-        judged = torch.stack([loss_of(linear(judge[0]), judge[1], classes) for linear in whole])
+        judged = torch.stack([loss_of(own, judge[1], classes) for own in _outputs(whole, judge[0])])
         losses = (1 - weight) * losses + weight * judged
     best = int(losses.nan_to_num(nan=torch.inf).argmin())
     return Choice(whole[best], held[best], penalties[best], float(losses[best]))
+
+
+def _outputs(path: Sequence[Linear], features: Tensor) -> Tensor:
+    """Returns the outputs `(P, N, K)` of linear maps with the same moments; the features are standardized once."""
+    first = path[0]
+    inputs = standardized(features, ~features.isnan(), first.mean, first.std, first.low, first.high)
+    return torch.stack([inputs @ linear.weight + linear.bias for linear in path])
 
 
 def fit_classes(

@@ -260,8 +260,9 @@ class SequenceEstimator(Displayed):
         network = self._network()
         candidates = [only] if only else candidates_for(parts.train, network, small=bool(settings.refit))
         options = {"budget": self.budget, "start": self._start(train), "free": self._free(), "missing": reading.missing}
-        options["pools"] = () if only else pools_for(network)
-        return race(parts, Objective.for_data(parts.train, scaler=scaler), settings, candidates, **options)
+        pools = () if only else pools_for(network)
+        objective = Objective.for_data(parts.train, scaler=scaler)
+        return race(parts, objective, settings, candidates, pools=pools, **options)
 
     def _name(self) -> str | None:
         """Returns the model, if one is named."""

@@ -60,7 +60,7 @@ class SequenceForecaster(SequenceEstimator):
 
     Example:
         >>> waves = np.sin(0.5 * np.arange(40) + np.arange(20)[:, None])
-        >>> f = SequenceForecaster("gru", horizon=3, hidden_size=8, batch_size=2, random_state=0).fit(waves)
+        >>> f = SequenceForecaster("gru", horizon=3, hidden_size=8, epochs=2, random_state=0).fit(waves)
         >>> f.predict(waves).shape, f.score(waves) > 0.8
         ((20, 3, 1), True)
     """

@@ -164,7 +164,7 @@ class ModelConfig:
         hidden: Units per layer.
         layers: Number of layers.
         missing: Whether values may be missing; by default if some are missing in the data.
-        settings: Settings of the layer (dropout, bidirectional, residual, memory) and of the model: NAME=VALUE.
+        settings: Settings of the layer (dropout, bidirectional, residual, memory, pool) and of the model: NAME=VALUE.
         start: "linear" (a linear model is fitted first, and the network learns what it leaves), "summaries" (the same
             with features that live data and exports update step by step) or "none"; linear by default for forecasts
             and with model auto.

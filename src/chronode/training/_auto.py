@@ -100,7 +100,7 @@ def race(
         candidates: What to compare.
         budget: Approximate time for the race, such as "90s" or "2m".
         start: "linear" or "none", as for `fit`.
-        pools: How else the head may pool the steps; tried with the best candidate.
+        pools: How else the head may pool the steps; tried with the best candidate if it beats the linear start.
         free: Names of training settings that a candidate may change.
         missing: Whether values may be missing; by default if some are.
         on_event: Called with a Note for each candidate.
@@ -120,12 +120,13 @@ def race(
     starts = [_start(pair, settings, start) if start != "none" else None for pair in judged]
     course = _Course(parts, objective, settings, judged, starts, epochs, free, missing, on_event)
     found = [course.run(candidate) for candidate in chosen]
-    best = best_of(found, objective)
-    found += [course.run(replace(best[1], network={**best[1].network, "pool": pool})) for pool in pools]
-    for entry, own in found[len(chosen) :]:
-        if not entry.fault and beats(entry, best[0], objective, deciding(judged, objective)):
-            best = entry, own
+    best, count = best_of(found, objective), deciding(judged, objective)
     linear = None if starts[0] is None else entry_of(LINEAR, course.start_curve(), objective)
+    if linear is None or beats(best[0], linear, objective, count):
+        found += [course.run(replace(best[1], network={**best[1].network, "pool": pool})) for pool in pools]
+    for entry, own in found[len(chosen) :]:
+        if not entry.fault and beats(entry, best[0], objective, count):
+            best = entry, own
     decided = decide(found, best, linear, objective, settings, free, judged)
     return replace(decided, linear=None if settings.refit else starts[0])
 
