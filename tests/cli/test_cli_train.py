@@ -190,6 +190,7 @@ def test_a_forecast_has_a_linear_start_that_the_summary_tells_of(here):
     rows = "\n".join(f"{t},{t % 7 + 0.1 * t}" for t in range(150))
     (here / "saw.csv").write_text(f"t,x\n{rows}\n")
     output = chronode("train", "saw.csv", "--time", "t", "--forecast", 3, *QUICK, "--epochs", 1, "--output", "run").out
+    assert "linear start alone" in output
     assert "linear start (values): validation rmse" in output
     summary = json.loads((here / "run/summary.json").read_text())
     assert summary["start"]["features"] == "values"
