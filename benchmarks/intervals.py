@@ -17,7 +17,8 @@ from chronode.estimators import SequenceForecaster
 from chronode.training._calibration import interval_scores
 
 HERE = Path(__file__).parent
-HORIZONS = {"elnino": 12, "sunspots": 5, "co2": 13}
+HORIZONS = {"elnino": 12, "sunspots": 5, "co2": 13, "seatbelts": 6, "elec_equip": 6}
+HORIZONS |= dict.fromkeys(("realgdp", "unemp", "tbilrate", "infl", "realint"), 4)
 LEVELS = (50, 80, 90, 95)
 
 

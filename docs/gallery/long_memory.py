@@ -1,7 +1,7 @@
 """Remember over hundreds of steps
 
 The first value of each series is its class, +1 or -1; faint noise follows. To answer at the end, a network has to
-remember one bit over the whole series. The LSTM loses it between 50 and 100 steps and mmRNN between 100 and 200,
+remember one bit over the whole series. The LSTM loses it between 50 and 100 steps and mmRNN between 200 and 400,
 because their gradients vanish. The oscillators of UnICORNN are not damped and keep it.
 """
 

@@ -16,12 +16,10 @@ from ..tasks._task import Parts
 from ._predict import outputs
 
 USUAL_INTERVALS = (80.0, 95.0)
-# With fewer validation windows than this, residuals of held-out training windows are used as well.
-_ENOUGH = 200
 
 
 def calibrate(model: SequenceModel, parts: Parts, held_out: Tensor | None = None) -> None:
-    """Takes the margins of a forecast from the validation windows.
+    """Takes the margins of a forecast from the validation windows, and of a linear model also from training windows.
 
     Args:
         model: The trained model, before it sees the validation part.
@@ -36,7 +34,7 @@ def calibrate(model: SequenceModel, parts: Parts, held_out: Tensor | None = None
         unit = model.unit(batch.x, **batch.times)
         assert unit is not None
         residuals.append(((output.cpu() - batch.target) / unit).double())
-    if held_out is not None and len(parts.valid) < _ENOUGH:
+    if held_out is not None:
         batch = parts.train.batch()
         assert batch.target is not None
         view = model.relative.view(batch.x, batch.lengths, batch.observed, batch.static)
