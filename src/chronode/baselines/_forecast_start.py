@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .._threads import threads, threads_for
 from ..data import Sequences
 from ..data._future import known_channels
 from ..data._split import folds_of
@@ -110,7 +111,8 @@ def choose_maps(train: Sequences, valid: Sequences, relative: Sequence[int], see
         folds = by_group(parts, seed)
     folds = [Fold(some(f.fit, _MOST_FITTED), some(f.near, _MOST_FITTED), some(f.judge, _MOST_JUDGED)) for f in folds]
     known = [tuple(_families(parts, steps, channel, view)) for channel in relative]
-    members = [tuple(choose(whole.windows(i), folds, own)) for i, own in enumerate(known)]
+    with threads(threads_for(whole.x.numel())):
+        members = [tuple(choose(whole.windows(i), folds, own)) for i, own in enumerate(known)]
     return ForecastMaps(description, view, tuple(members), tuple(known))
 
 

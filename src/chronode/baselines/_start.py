@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from .._threads import threads, threads_for
 from ..data import Batch, Sequences, concat
 from ..data._split import folds_of
 from ._features import RankedSummaries, Summaries, build_features, dilations_for
@@ -211,12 +212,13 @@ def fit_features(
         features, goal, fold = _rows(start, few, folds, view)
         judge = _rows(start, valid, None, view)[:2] if len(valid) else None
         options: dict[str, Any] = {"clip": start.features.clip, "judge": judge}
-        if classes:
-            # Values and patterns are numerous and correlated: ridge is as good for them, and much faster.
-            logistic = description["kind"].endswith("summaries")
-            choice = fit_classes(features, goal, fold, classes, logistic=logistic, **options)
-        else:
-            choice = fit_linear(features, goal, fold, weight=0.5 if view is None else 1.0, **options)
+        with threads(threads_for(features.numel())):
+            if classes:
+                # Values and patterns are numerous and correlated: ridge is as good for them, and much faster.
+                logistic = description["kind"].endswith("summaries")
+                choice = fit_classes(features, goal, fold, classes, logistic=logistic, **options)
+            else:
+                choice = fit_linear(features, goal, fold, weight=0.5 if view is None else 1.0, **options)
         start.take(choice.linear)
         candidates.append((choice, start, description))
     choice, start, description = min(candidates, key=lambda found: found[0].loss)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from .._checks import one_of, whole
 from .._documents import read_json, write_json
 from .._files import replacing
+from .._threads import threads
 from ..data.sets._download import cache_folder, keep
 
 if TYPE_CHECKING:
@@ -86,22 +87,18 @@ def build(
     top = cache_folder() / name if output is None else Path(output)
     _claim(top, {"name": name, "steps": steps, "frames": frames, "seed": seed})
     columns = (*Progress.get_default_columns()[:-1], TimeRemainingColumn(), TimeElapsedColumn())
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # the networks are too small for several threads
-    try:
-        with Progress(TextColumn(name), *columns, console=console) as progress:
-            training = progress.add_task("training", total=steps)
-            walking = progress.add_task("roll-outs", total=count)
-            policies = _train(robot, top, steps, seed, lambda done: progress.update(training, completed=done))
-            for number in range(count):
-                trace = top / f"trace_{number:04d}.npy"
-                if not trace.is_file():
-                    frames_seen = roll_out(robot, policies, frames, seed, number)
-                    with replacing(trace) as draft:
-                        np.save(draft, frames_seen)
-                progress.update(walking, completed=number + 1)
-    finally:
-        torch.set_num_threads(threads)
+    # The networks are too small for several threads.
+    with threads(1), Progress(TextColumn(name), *columns, console=console) as progress:
+        training = progress.add_task("training", total=steps)
+        walking = progress.add_task("roll-outs", total=count)
+        policies = _train(robot, top, steps, seed, lambda done: progress.update(training, completed=done))
+        for number in range(count):
+            trace = top / f"trace_{number:04d}.npy"
+            if not trace.is_file():
+                frames_seen = roll_out(robot, policies, frames, seed, number)
+                with replacing(trace) as draft:
+                    np.save(draft, frames_seen)
+            progress.update(walking, completed=number + 1)
     if output is None:
         keep(name)
     return top

@@ -18,6 +18,7 @@ from .._machine import device_for
 from .._model import SequenceModel
 from .._schema import parse
 from .._spec import ModelSpec
+from .._threads import threads
 from ..data import Sequences
 from ..tasks._task import Parts
 from ._events import Hooks, Interrupted, Note, SavedFacts, TrainingStopped
@@ -62,7 +63,7 @@ def train(
         _restore(run, saved[0], facts)
     try:
         if run.place.batch or run.decide() is None:
-            with _threads(settings, network, parts.train), _stops_when_asked(run):
+            with threads(_wanted_threads(settings, network, parts.train)), _stops_when_asked(run):
                 _learn(run)
     except Interrupted:
         run.stopped = "interrupted"
@@ -182,20 +183,11 @@ def _check_same(there: dict[str, Any], here: dict[str, Any] | None) -> None:
 # ---- around the run ----------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _threads(settings: Settings, network: SequenceModel, train: Sequences) -> Iterator[None]:
-    """Sets the number of torch threads for this run."""
-    before = torch.get_num_threads()
-    wanted = settings.threads
-    if wanted is None:
-        width = network.layer.hidden_size**2 * network.layer.num_layers
-        work = settings.batch_size * float(train.lengths.mean()) * width
-        wanted = 1 if work < _SMALL_WORK else before
-    torch.set_num_threads(wanted)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+def _wanted_threads(settings: Settings, network: SequenceModel, train: Sequences) -> int | None:
+    """Returns the number of threads for this run; None for the usual one."""
+    width = network.layer.hidden_size**2 * network.layer.num_layers
+    work = settings.batch_size * float(train.lengths.mean()) * width
+    return settings.threads or (1 if work < _SMALL_WORK else None)
 
 
 @contextmanager
