@@ -31,7 +31,7 @@ def write_index(tables: Sequence[Table], papers: Mapping[str, str], path: Path) 
     cells = [(one, row) for one in tables for row in one.rows if row.entries]
     verdicts = Counter(row.verdict for _, row in cells)
     facts: dict[str, Any] = {"numbers of the papers": len(cells), **{name: verdicts[name] for name in _COLOUR}}
-    columns = ["table", "task", "column", "model", "metric", "paper", "ours", "verdict", *_NUMERIC[2:], "budget"]
+    columns = ["table", "task", "model", "metric", "paper", "ours", "verdict", *_NUMERIC[2:]]
     rows = [_line(one, row) for one, row in cells]
     pictures = [_picture(papers[name], [row for one, row in cells if one.recipe.paper == name]) for name in papers]
     drawn = [one for found in pictures for one in found]
@@ -50,9 +50,8 @@ def _line(one: Table, row: TableRow) -> list[Any]:
     first = entries[0]
     minutes = sum(entry.seconds for entry in entries) / 60 / len(entries)
     return [
-        one.recipe.name,
-        number.task,
-        number.column,
+        one.recipe.name if one.budget == "laptop" else f"{one.recipe.name} ({one.budget})",
+        number.task if number.column in ("", number.task) else f"{number.task}: {number.column}",
         number.label,
         f"{number.metric} ({number.unit})" if number.unit else number.metric,
         (mean_text(number.mean, number.spread, number), number.mean),
@@ -62,7 +61,6 @@ def _line(one: Table, row: TableRow) -> list[Any]:
         first.steps,
         (f"{minutes:.1f}", minutes),
         first.parameters,
-        one.budget,
     ]
 
 
