@@ -120,7 +120,8 @@ def test_forecasts_have_bands_and_errors_by_horizon(tmp_path):
     file = write(tmp_path / "f.csv", ["shop", "t", "units", "price"], series_rows(12, 26, make))
     data = {"source": file, "id": "shop", "time": "t", "forecast": 4, "channels": ["units"]}
     seen = check_html(trained(tmp_path, data)[1])
-    for words in ("80% interval", "RMSE by steps ahead", "units, series s", "last value", "Contributions to units+1"):
+    expected = ("80% interval", "RMSE by steps ahead", "units, series s", "last value", "Contributions to units+1")
+    for words in (*expected, "linear start alone"):
         assert words in seen, words
     assert "the contributions miss" not in seen  # they pass through the linear start too
     best = seen.partition("Best and worst series")[2]

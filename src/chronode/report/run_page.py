@@ -15,6 +15,7 @@ from ..runs._summary import Summary
 from ..training import Fitted, Objective, Predictions
 from ..training._metrics import LOWER_IS_BETTER
 from ..training._pictures import learning_pictures
+from ..training._race import LINEAR
 from ._test_part import TestPart, own_units, scores_table
 
 NAME = "report.html"
@@ -62,7 +63,8 @@ def write_report(
     if prepared is not None and model is not None and objective is not None and predictions is not None:
         test = TestPart(prepared, model, objective, predictions)
         intervals = test.intervals()
-        sections["Test"] = [scores_table(summary, config.model.model, intervals), *test.pictures(config)]
+        name = LINEAR if model.start is not None and summary.best_epoch == 0 else config.model.model
+        sections["Test"] = [scores_table(summary, name, intervals), *test.pictures(config)]
         sections["Best and worst series"] = test.cases()
     sections["Settings"] = _settings_section(run, config)
     sections["How to repeat"] = _repeat_section(run, config, prepared)
