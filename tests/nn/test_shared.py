@@ -92,6 +92,19 @@ OF_ADAPTIVE_SOLVERS = {
     "exported_step",
 }
 
+# These are about the layer around the cells: `make test` runs them with the usual settings of each model, and with all
+# settings of UnICORNN, whose kernel computes whole stacks.
+OF_THE_LAYER = {
+    "both_directions",
+    "copies",
+    "dropout_masks",
+    "gaps_in_every_shape",
+    "last_output",
+    "residual_skips",
+    "stack_of_two",
+    "time_first",
+    "unbatched_is_a_batch_of_one",
+}
 CANNOT_BE_EXPORTED = {
     "dopri5": "the number of steps of an adaptive solver depends on the data, and an exported program is fixed",
     "equilibrium": "the Jacobian for Newton's method comes from torch.func, which torch.export does not trace here",
@@ -114,6 +127,8 @@ def marks(case, check):
     """Which pairs are slow, and which cannot work."""
     solver, name = case.settings.get("solver"), check.__name__
     if solver == "dopri5" and name not in OF_ADAPTIVE_SOLVERS:
+        yield pytest.mark.slow
+    if case.settings and case.name != "unicornn" and name in OF_THE_LAYER:
         yield pytest.mark.slow
     if name == "exported_step" and case.settings and solver not in CANNOT_BE_EXPORTED:
         yield pytest.mark.slow  # torch.export takes long; `make test` exports each model with its usual settings
