@@ -162,3 +162,16 @@ def test_irregular_series_have_no_single_values():
 def test_many_wide_series_have_summaries_only():
     wide = from_list([np.zeros((9, 200))] * 2_000, target=["a", "b"] * 1_000)
     assert [kind_of_features["kind"] for kind_of_features in feature_kinds(wide)] == ["summaries", "values"]
+
+
+def test_columns_that_have_nothing_to_do_with_each_other_are_not_interpolated():
+    """A table as series: every step has its own scale, and a third of the values is missing."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 300)
+    x = rng.normal(size=(300, 12, 1)) + labels[:, None, None] * rng.choice([-1, 1], 12)[:, None]
+    x = x * 10.0 ** rng.integers(-2, 4, 12)[:, None]
+    x[rng.random(x.shape) < 1 / 3] = np.nan
+    s = from_list(list(x), target=[str(label) for label in labels])
+    fitted = fit_start(s[:200], s[:0])
+    assert fitted.losses["readings"] < 0.8 * fitted.losses["values"] and fitted.description["kind"] == "readings"
+    assert (fitted.outputs(s[200:]).argmax(1).numpy() == labels[200:]).mean() > 0.85

@@ -245,7 +245,10 @@ def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict
     steps = round(float(np.median(spans)))
     fits = len(s) * steps * s.num_channels <= _MOST_NUMBERS
     if fits and steps >= 2 and np.ptp(spans) <= 0.1 * steps:
-        found.append({"kind": "values", "channels": s.num_channels, "steps": steps, "gap": gap})
+        size = {"channels": s.num_channels, "steps": steps, "gap": gap}
+        found.append({"kind": "values", **size})
+        if s.has_missing:  # steps that have little to do with their neighbours are better left out than interpolated
+            found.append({"kind": "readings", **size})
     if steps >= 8 and min(len(s), _MOST_SERIES) * steps * s.num_channels <= _MOST_PATTERN_NUMBERS:
         description = {
             "kind": "patterns",
