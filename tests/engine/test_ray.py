@@ -78,6 +78,7 @@ def test_compare_has_the_results_of_one_process_and_whole_run_folders(lose_the_w
     assert len(list(compare(there, engine=RAY, on_start=pytest.fail))) == 2  # nothing is trained again
 
 
+@pytest.mark.slow  # it waits for new workers, too
 def test_sweep_asks_for_trials_as_workers_become_free(lose_the_worker, tmp_path):
     search, epochs = search_in(tmp_path), []
 

@@ -43,7 +43,14 @@ ESTIMATORS = [
 ]
 
 
-@pytest.mark.parametrize(("estimator", "exceptions"), ESTIMATORS, ids=lambda value: type(value).__name__)
+# The three share most of their code: `make test` runs all checks of the classifier and of the forecaster.
+SLOW = {SequenceRegressor: pytest.mark.slow}
+
+
+@pytest.mark.parametrize(
+    ("estimator", "exceptions"),
+    [pytest.param(*pair, marks=SLOW.get(type(pair[0]), []), id=type(pair[0]).__name__) for pair in ESTIMATORS],
+)
 def test_scikit_learns_checks_pass(estimator, exceptions):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
