@@ -54,7 +54,7 @@ def test_names_and_units_go_with_it(exported):
     assert facts["time_unit"] == "minute"
 
 
-@pytest.mark.slow  # it makes an environment of its own
+@pytest.mark.slow  # a new process imports torch.export
 def test_it_runs_where_chronode_is_not_installed(exported):
     code = f"""
 import sys
