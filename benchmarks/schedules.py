@@ -17,8 +17,8 @@ from sklearn.model_selection import StratifiedKFold
 from chronode.estimators import SequenceClassifier
 
 HERE = Path(__file__).parent
-NAMES = ["ArrowHead", "GunPoint", "BasicMotions", "JapaneseVowels", "breast_cancer", "digits"]
-MODELS = ["mmrnn", "lstm"]
+NAMES = ["ArrowHead", "GunPoint", "BasicMotions", "JapaneseVowels", "breast_cancer"]
+MODELS = ["mmrnn"]
 RATES = [0.001, 0.005, 0.02]
 SCHEDULES = {"constant": {}, "warm-up, cosine": {"schedule": "cosine", "warmup_epochs": 1}}
 

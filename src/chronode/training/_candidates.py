@@ -91,7 +91,7 @@ def affordable(
         parts: The series.
         settings: Training settings.
         seconds: The budget.
-        variants: Number of trainings with other settings of one of the candidates.
+        variants: How often one of the candidates is trained with other settings.
     """
     series = len(parts.train) + (len(parts.valid) if settings.refit else 0)
     updates, length = -(-series // settings.batch_size), float(parts.train.lengths.mean())
