@@ -52,10 +52,10 @@ demo: $(READY)
 	@$(BIN)/chronode demo
 
 test: lint
-	@$(PYTEST) -n $(WORKERS) --dist worksteal
+	@$(PYTEST) -n $(WORKERS)
 
 test-slow: $(READY)
-	@$(PYTEST) -n $(WORKERS) --dist worksteal -m slow
+	@$(PYTEST) -n $(WORKERS) -m slow
 
 # Without a GPU the kernels run on the CPU by Triton's interpreter, and are compiled for GPUs that are not here.
 test-gpu: $(READY) $(WITH_TRITON)
