@@ -111,8 +111,7 @@ def choose_maps(train: Sequences, valid: Sequences, relative: Sequence[int], see
         folds = by_group(parts, seed)
     folds = [Fold(some(f.fit, _MOST_FITTED), some(f.near, _MOST_FITTED), some(f.judge, _MOST_JUDGED)) for f in folds]
     known = [tuple(_families(parts, steps, channel, view)) for channel in relative]
-    with threads(threads_for(whole.x.numel())):
-        members = [tuple(choose(whole.windows(i), folds, own)) for i, own in enumerate(known)]
+    members = [tuple(choose(whole.windows(i), folds, own)) for i, own in enumerate(known)]
     return ForecastMaps(description, view, tuple(members), tuple(known))
 
 
@@ -132,8 +131,9 @@ def fit_forecast(train: Sequences, valid: Sequences, relative: Sequence[int], *,
         >>> bool((fitted.outputs(w[40:]) - torch.tensor(w[40:].target.values)).abs().max() < 0.02)
         True
     """
-    maps = choose_maps(train, valid, relative, seed)
-    start, held_out = fit_maps(maps, train)
+    with threads(threads_for(int(train.lengths.sum()) * train.num_channels)):
+        maps = choose_maps(train, valid, relative, seed)
+        start, held_out = fit_maps(maps, train)
     found = MapsFit(start, maps.description, held_out, {}, 0.0, maps.relative, maps)
     if not _uneven(train):
         return replace(found, losses={"values": _error(found, valid)})

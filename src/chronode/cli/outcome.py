@@ -113,8 +113,7 @@ def show_outcome(console: Console, outcome: Outcome) -> None:
     name = outcome.run.config["model"]["model"]
     if outcome.run.config["training"].get("refit"):
         by = f"{counted(summary['epochs'], 'epoch')} on the training and validation series together"
-    # A forecast has a linear start without being asked.
-    if is_linear(summary, "linear" if "start" in summary else outcome.run.config["model"].get("start")):
+    if is_linear(summary, outcome.run.config["model"].get("start")):
         fitted = "fitted to the training and validation series together"
         name, by = LINEAR, f"the {LINEAR}, {'which no epoch improved on' if summary['epochs'] else fitted}"
     say(console, f"{describe_end(summary)}: {by}")

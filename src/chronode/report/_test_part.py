@@ -15,7 +15,7 @@ from ..data import UNKNOWN, Sequences
 from ..runs import Config, Prepared
 from ..runs._summary import Summary
 from ..training import Objective, Predictions
-from ..training._calibration import intervals_of
+from ..training._calibration import USUAL_INTERVALS, intervals_of
 from ..training._intervals import bootstrap_intervals
 from ._best_and_worst import best_and_worst
 from ._model_pictures import (
@@ -29,7 +29,6 @@ from ._model_pictures import (
 )
 
 _MOST_TARGETS = 3
-_LEVELS = (80.0,)  # percent, of the intervals in a plot if none were asked for
 
 
 def own_units(s: Sequences, scaler: Any) -> Sequences:
@@ -87,7 +86,7 @@ class TestPart:
         if self.objective.classes is not None:
             return [grid(*self._class_pictures(self.objective.classes))]
         if config.data.forecast:
-            return [grid(*self._forecasts(config.data.forecast, config.data.intervals or _LEVELS))]
+            return [grid(*self._forecasts(config.data.forecast, config.data.intervals or USUAL_INTERVALS[:1]))]
         few = slice(_MOST_TARGETS)
         more = len(self.predictions.names) - _MOST_TARGETS
         note = [paragraph(f"{more} more targets are not shown.", "small")] if more > 0 else []

@@ -12,6 +12,7 @@ from .._pages import Html, bullets, cards, code, details, grid, number, page, pa
 from ..data._pictures import pictures_of
 from ..runs import Config, Prepared, Run, Trained
 from ..runs._summary import Summary
+from ..runs._verdict import is_linear
 from ..training import Fitted, Objective, Predictions
 from ..training._metrics import LOWER_IS_BETTER
 from ..training._pictures import learning_pictures
@@ -63,7 +64,8 @@ def write_report(
     if prepared is not None and model is not None and objective is not None and predictions is not None:
         test = TestPart(prepared, model, objective, predictions)
         intervals = test.intervals()
-        name = LINEAR if model.start is not None and summary.best_epoch == 0 else config.model.model
+        alone = is_linear(run.load_json("summary.json"), config.model.start)
+        name = LINEAR if alone else config.model.model
         sections["Test"] = [scores_table(summary, name, intervals), *test.pictures(config)]
         sections["Best and worst series"] = test.cases()
     sections["Settings"] = _settings_section(run, config)

@@ -52,7 +52,8 @@ def is_linear(summary: Mapping[str, Any], start: str | None) -> bool:
         >>> is_linear({"epochs": 0, "best_epoch": 0}, "linear"), is_linear({"epochs": 9, "best_epoch": 4}, "linear")
         (True, False)
     """
-    return start not in (None, "none") and summary.get("best_epoch") == 0
+    started = "start" in summary or start not in (None, "none")  # a forecast has a linear start without being asked
+    return started and summary.get("best_epoch") == 0
 
 
 def headline(summary: Mapping[str, Any]) -> str:
