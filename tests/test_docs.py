@@ -27,6 +27,7 @@ SCRIPTS = sorted((DOCS / "gallery").glob("*.py"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SLOW = {
     "gallery": "trains for minutes; `make gallery` runs it",
+    "sweep.md": "half a minute; tests/cli/test_cli_compare.py runs both commands on less data",
     "analysis_oscillators.md": "the last block trains 40 models at the paper's size",
 }
 ELSEWHERE = {

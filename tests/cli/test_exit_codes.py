@@ -152,8 +152,11 @@ def test_a_damaged_run_is_listed_as_damaged_and_the_others_follow(here, vitals):
     assert output.pop("runs/whole") == "finished" and set(output.values()) == {"damaged"} and len(output) == count
 
 
+LESS_OFTEN = ("{}", "[" * 5000, '{"objective": 3}')
+
+
 @pytest.mark.parametrize("name", ["model.json", "objective.json", "data.json", "model.safetensors"])
-@pytest.mark.parametrize("content", ["", "[]", "{}", "[" * 5000, '{"objective": 3}'])
+@pytest.mark.parametrize("content", ["", "[]", *(pytest.param(c, marks=pytest.mark.slow) for c in LESS_OFTEN)])
 def test_a_damaged_model_is_one_line_and_exit_code_2(here, vitals, name, content):
     copy_run(here / "run")
     (here / "run" / name).write_text(content)

@@ -65,6 +65,7 @@ def test_a_trial_whose_workers_are_lost_again_and_again_counts_as_bad(tmp_path):
     assert len(search.trials()) == 1
 
 
+@pytest.mark.slow  # tests/engine/test_ray.py does the same with other workers
 def test_backtest_has_the_forecasts_of_one_process(kill_a_worker, tmp_path):
     found, ended = backtest_with(kill_a_worker, engine=Engine(workers=1), folder=tmp_path)
     here, _ = backtest_with(lambda *about: None)

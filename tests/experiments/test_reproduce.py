@@ -72,6 +72,7 @@ def test_a_row_may_start_from_a_linear_model(tmp_path, monkeypatch):
     assert made.config_hash == job.hash
 
 
+@pytest.mark.slow  # each worker imports torch; tests/engine/test_engine.py kills workers in every `make test`
 def test_a_killed_worker_loses_its_run_only(tmp_path):
     ledger = Ledger(tmp_path)
     victim, other = _jobs(ledger, "mmrnn", "lstm-dt")

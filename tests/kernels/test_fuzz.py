@@ -43,7 +43,7 @@ def too_far(name, drawn, nudges):
 
 
 @every_case
-@settings(max_examples=12, **quiet)
+@settings(max_examples=6, **quiet)
 @given(data=st.data())
 def test_kernels_are_as_exact_as_torch(name, data):
     assert_as_exact_as_torch(name, data.draw(stressful_calls(name)))

@@ -22,13 +22,14 @@ SETTINGS = {
     "low": {"memory": "low"},
 }
 models = pytest.mark.parametrize("model", list(chronode.models()))
-STACKED = ("gru-d", "irnn", "ltc", "mmrnn", "skip-lstm", "unicornn")  # of the slow ones, enough for every `make test`
+QUICK = ("plain", "missing")
+OFTEN = ("gru-d", "irnn", "mmrnn", "skip-lstm", "unicornn")  # enough of the slow settings for every `make test`
 
 
 def _all_settings():
     for settings in SETTINGS:
         for model in chronode.models():
-            quick = settings != "directions" or model in STACKED
+            quick = settings in QUICK or model in OFTEN
             yield pytest.param(model, settings, marks=[] if quick else pytest.mark.slow, id=f"{settings}-{model}")
 
 

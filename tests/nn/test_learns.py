@@ -46,11 +46,17 @@ def accuracy_after_training(name, task, updates=80):
 # Chance is 0.5, with a standard deviation of 0.02 on 500 sequences.
 
 
-@pytest.mark.parametrize("name", MODELS)
+IN_TIME = [name for name, model in MODELS.items() if model.time != "none"]
+BOTH = ("irnn", "ltc", "mmrnn", "unicornn")  # the others that see time learn from gaps in every `make test`
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow if n in IN_TIME and n not in BOTH else []) for n in MODELS]
+)
 def test_learns_from_values(name):
     assert accuracy_after_training(name, sign_of_the_first) > 0.75
 
 
-@pytest.mark.parametrize("name", [name for name, model in MODELS.items() if model.time != "none"])
+@pytest.mark.parametrize("name", IN_TIME)
 def test_learns_from_gaps(name):
     assert accuracy_after_training(name, length_of_the_gaps) > 0.75

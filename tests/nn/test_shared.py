@@ -105,6 +105,7 @@ OF_THE_LAYER = {
     "time_first",
     "unbatched_is_a_batch_of_one",
 }
+EXPORTED = {"ct-lstm", "gru-d", "irnn", "lstm", "ltc", "mmrnn", "ode-rnn", "unicornn"}  # in every `make test`
 CANNOT_BE_EXPORTED = {
     "dopri5": "the number of steps of an adaptive solver depends on the data, and an exported program is fixed",
     "equilibrium": "the Jacobian for Newton's method comes from torch.func, which torch.export does not trace here",
@@ -130,8 +131,8 @@ def marks(case, check):
         yield pytest.mark.slow
     if case.settings and case.name != "unicornn" and name in OF_THE_LAYER:
         yield pytest.mark.slow
-    if name == "exported_step" and case.settings and solver not in CANNOT_BE_EXPORTED:
-        yield pytest.mark.slow  # torch.export takes long; `make test` exports each model with its usual settings
+    if name == "exported_step" and (case.settings or case.name not in EXPORTED) and solver not in CANNOT_BE_EXPORTED:
+        yield pytest.mark.slow  # torch.export takes long
     if solver in CANNOT_BE_EXPORTED and name == "exported_step":
         yield pytest.mark.xfail(reason=CANNOT_BE_EXPORTED[solver])
     if (case.name, name) in OTHERWISE_IMPOSSIBLE:
