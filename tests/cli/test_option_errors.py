@@ -34,7 +34,7 @@ def sales(tmp_path_factory):
 
 
 @pytest.mark.parametrize("value", ["foo", "-1"])
-@pytest.mark.parametrize(("name", "own"), options())
+@pytest.mark.parametrize(("name", "own"), list(options()))
 def test_an_impossible_value_is_refused_with_the_name_of_its_option(tmp_path, sales, name, own, value):
     words = ["train", sales, "--time", "day", "--model", "lstm", "--epochs", "1", "-o", tmp_path / "run"]
     words += [] if name in ("forecast", "target") else ["--forecast", "4"]

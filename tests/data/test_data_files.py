@@ -134,7 +134,7 @@ def test_words_for_missing_values(tmp_path):
         ("a", "x", "the table has no rows"),
         ("a.csv", "<!DOCTYPE html>\n<p>404</p>\n", "this is not a .csv file but a web page"),
         ("a.csv", "version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer .`git lfs pull`"),
-        ("a.csv", gzip.compress(b"t,x\n1,2\n"), "but gzip data. Rename it to a.csv.gz."),
+        ("a.csv", gzip.compress(b"t,x\n1,2\n", mtime=0), "but gzip data. Rename it to a.csv.gz."),
     ],
 )
 def test_a_file_that_is_not_what_its_name_says(tmp_path, name, content, message):
