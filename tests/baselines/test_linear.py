@@ -1,11 +1,16 @@
 """Ridge and logistic regression against scikit-learn; held-out outputs against fits without the fold."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from chronode.baselines import fit_linear, fit_start
+from chronode.baselines._features import Positions
 from chronode.baselines._linear import _logistic_path, _ridge_path, fit_classes
 from chronode.baselines._start import LinearStart, feature_kinds, outputs_of
 from chronode.data import from_list, from_numpy
@@ -175,3 +180,33 @@ def test_columns_that_have_nothing_to_do_with_each_other_are_not_interpolated():
     fitted = fit_start(s[:200], s[:0])
     assert fitted.losses["readings"] < 0.8 * fitted.losses["values"] and fitted.description["kind"] == "readings"
     assert (fitted.outputs(s[200:]).argmax(1).numpy() == labels[200:]).mean() > 0.85
+
+
+def test_a_table_without_some_of_its_columns_is_seen_by_position():
+    """As above, but a third of the steps is gone, also the first and last ones: their times tell which."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 300)
+    x = rng.normal(size=(300, 12, 1)) + labels[:, None, None] * rng.choice([-1, 1], 12)[:, None]
+    kept = [np.flatnonzero(rng.random(12) > 0.3) for _ in x]
+    s = from_list(
+        [own[at] for own, at in zip(x, kept, strict=True)], times=kept, target=[str(label) for label in labels]
+    )
+    fitted = fit_start(s[:200], s[:0])
+    assert fitted.description["kind"] == "positions" and fitted.losses["positions"] < 0.9 * fitted.losses["summaries"]
+    assert (fitted.outputs(s[200:]).argmax(1).numpy() == labels[200:]).mean() > 0.7
+
+
+@given(st.integers(0, 10_000), st.floats(0.5, 3.0))
+def test_positions_are_means_of_what_was_read_there(seed, gap):
+    rng = np.random.default_rng(seed)
+    lengths, steps = torch.tensor(rng.integers(1, 6, 3)), 4
+    x, observed = torch.tensor(rng.normal(size=(3, 5, 2))), torch.tensor(rng.random((3, 5, 2)) < 0.7)
+    dt = torch.tensor(rng.uniform(0.2, 4.0, (3, 5)))
+    found = Positions(2, steps, gap)(x, lengths=lengths, dt=dt, observed=observed).reshape(3, 2, steps, 2)
+    for row, length in enumerate(lengths.tolist()):
+        times = np.append(0.0, np.cumsum(dt[row, 1:length].numpy())) / gap
+        for side, own in enumerate((times, times[-1] - times)):
+            for place, channel in itertools.product(range(steps), range(2)):
+                there = (np.floor(own + 0.499) == place) & observed[row, :length, channel].numpy()
+                wanted = x[row, :length, channel].numpy()[there].mean() if there.any() else np.nan
+                np.testing.assert_allclose(found[row, side, place, channel], wanted, rtol=1e-12)

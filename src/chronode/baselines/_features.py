@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ._grid import on_grid
+from ._grid import clock, nearest, on_grid
 from ._recent import Recent, recent_readings, recent_values
 from ._running import RunningSummaries
 from ._summaries import OVERALL, PER_CHANNEL, summaries
@@ -129,12 +129,42 @@ class Readings(Features):
         self, x: Tensor, lengths: Tensor | None = None, dt: Tensor | None = None, observed: Tensor | None = None
     ) -> Tensor:
         """Returns `(B, F)`; NaN where a value is missing and before the start."""
-        if lengths is None:
-            lengths = torch.full((len(x),), x.shape[1], device=x.device)
+        lengths, _, _ = clock(x, lengths, dt)
         values = x.double() if observed is None else x.double().masked_fill(~observed, torch.nan)
         gaps = torch.ones_like(values[..., 0]) if dt is None else (dt.squeeze(-1) if dt.dim() == 3 else dt).double()
         rows = torch.cat([values, (gaps / self.gap).log1p()[..., None]], dim=-1)
         return last_steps(rows, lengths, self.steps).flatten(1)
+
+
+class Positions(Features):
+    """Readings by their time since the first step and by their time before the last one, without interpolation.
+
+    Both times are rounded to multiples of `gap`; readings of a channel at the same place are averaged. A series that
+    lost its first steps is still in place from its end.
+    """
+
+    kind = "positions"
+    clip = False
+
+    def __init__(self, channels: int, steps: int, gap: float = 1.0):
+        super().__init__()
+        self.channels, self.steps, self.gap = channels, steps, gap
+        self.size = 2 * channels * steps
+
+    def forward(
+        self, x: Tensor, lengths: Tensor | None = None, dt: Tensor | None = None, observed: Tensor | None = None
+    ) -> Tensor:
+        """Returns `(B, F)`; NaN where nothing was read."""
+        _, valid, times = clock(x, lengths, dt, self.gap)
+        seen = valid[..., None].expand_as(x) if observed is None else observed & valid[..., None]
+        ages = times[:, -1:] - times
+        return torch.cat([self._placed(x.double(), seen, time) for time in (times, ages)], dim=1)
+
+    def _placed(self, x: Tensor, seen: Tensor, time: Tensor) -> Tensor:
+        place = nearest(time).long()[..., None].expand_as(x).masked_fill(~seen, self.steps).clamp(max=self.steps)
+        sums = x.new_zeros(len(x), self.steps + 1, self.channels)
+        count = sums.scatter_add(1, place, torch.ones_like(x))[:, : self.steps]
+        return (sums.scatter_add(1, place, x.masked_fill(~seen, 0.0))[:, : self.steps] / count).flatten(1)
 
 
 class Patterns(Features):
@@ -234,7 +264,9 @@ def dilations_for(steps: int) -> tuple[int, ...]:
     return tuple(powers[i] for i in np.linspace(0, len(powers) - 1, _MOST_DILATIONS).round().astype(int))
 
 
-def build_features(description: dict[str, Any]) -> Summaries | RankedSummaries | Values | Readings | Patterns:
+def build_features(
+    description: dict[str, Any],
+) -> Summaries | RankedSummaries | Values | Readings | Positions | Patterns:
     """Builds features from their stored description: kind, channels and the sizes of that kind.
 
     Example:
@@ -244,7 +276,7 @@ def build_features(description: dict[str, Any]) -> Summaries | RankedSummaries |
     own = {name: value for name, value in description.items() if name != "kind"}
     if "dilations" in own:
         own["dilations"] = tuple(own["dilations"])
-    kinds = {kind.kind: kind for kind in (Summaries, RankedSummaries, Values, Readings, Patterns)}
+    kinds = {kind.kind: kind for kind in (Summaries, RankedSummaries, Values, Readings, Positions, Patterns)}
     return kinds[description["kind"]](**own)
 
 

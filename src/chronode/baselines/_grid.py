@@ -8,12 +8,12 @@ from torch import Tensor
 MOST_TIMES_THE_STEPS = 4
 
 
-def oldest_point(ends: Tensor) -> Tensor:
-    """Returns the age of the oldest grid point of series that began at the ages `ends`, in steps of the grid.
+def nearest(times: Tensor) -> Tensor:
+    """Returns the grid points that are nearest to times, in steps of the grid.
 
     Halves are common (three steps of 30 minutes on a grid of 60), so that no rounding of float32 may decide over them.
     """
-    return (ends + 0.499).floor()
+    return (times + 0.499).floor()
 
 
 def on_grid(
@@ -36,20 +36,11 @@ def on_grid(
         >>> values[0, :, 0].tolist(), lengths.tolist()
         ([0.0, 1.0, 2.0, 3.0, 4.0], [5])
     """
-    size, steps, _ = x.shape
-    if lengths is None:
-        lengths = torch.full((size,), steps, device=x.device)
-    lengths = lengths.to(x.device)
+    lengths, valid, times = clock(x, lengths, dt, gap)
     if dt is None and observed is None:
         return x, lengths
-    valid = torch.arange(steps, device=x.device) < lengths[:, None]
-    gaps = torch.ones_like(valid, dtype=torch.float64)
-    if dt is not None:
-        gaps = (dt.squeeze(-1) if dt.dim() == 3 else dt).double()
-    gaps = torch.where(valid, gaps, torch.zeros_like(gaps))
-    times = (gaps.cumsum(1) - gaps[:, :1]) / gap  # padding repeats the last time
     ends = times[:, -1]
-    counts = torch.minimum(oldest_point(ends).long() + 1, MOST_TIMES_THE_STEPS * lengths)
+    counts = torch.minimum(nearest(ends).long() + 1, MOST_TIMES_THE_STEPS * lengths)
     place = torch.arange(int(counts.max()), device=x.device)
     grid = (ends - (counts - 1))[:, None] + place
     at = torch.searchsorted(times, grid.clamp(max=ends[:, None]) + 1e-6, right=True).sub(1).clamp(min=0)
@@ -57,6 +48,20 @@ def on_grid(
     seen = valid[..., None].expand_as(x) if observed is None else observed & valid[..., None]
     values = _interpolated(x, seen, times, grid, at)
     return values.masked_fill((place >= counts[:, None])[..., None], 0.0), counts
+
+
+def clock(x: Tensor, lengths: Tensor | None, dt: Tensor | None, gap: float = 1.0) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns the lengths `(B,)` of padded series, which steps are valid `(B, T)`, and the times of the steps `(B, T)`
+    since the first one, in units of `gap`; padding repeats the last time.
+    """
+    size, steps, _ = x.shape
+    lengths = torch.full((size,), steps, device=x.device) if lengths is None else lengths.to(x.device)
+    valid = torch.arange(steps, device=x.device) < lengths[:, None]
+    gaps = torch.ones_like(valid, dtype=torch.float64)
+    if dt is not None:
+        gaps = (dt.squeeze(-1) if dt.dim() == 3 else dt).double()
+    gaps = torch.where(valid, gaps, torch.zeros_like(gaps))
+    return lengths, valid, (gaps.cumsum(1) - gaps[:, :1]) / gap
 
 
 def _interpolated(x: Tensor, seen: Tensor, times: Tensor, grid: Tensor, at: Tensor) -> Tensor:

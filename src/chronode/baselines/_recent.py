@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ._grid import MOST_TIMES_THE_STEPS, oldest_point
+from ._grid import MOST_TIMES_THE_STEPS, nearest
 
 _CLOSE = 1e-6
 
@@ -51,7 +51,7 @@ def recent_values(recent: Recent, steps: int, gap: float, *, regular: bool) -> t
         return x[:, -steps:].flatten(1), known[:, -steps:].flatten(1)
     ages = recent.ages / gap
     begin = torch.where(inside, ages, torch.zeros_like(ages)).amax(1, keepdim=True)
-    oldest = torch.minimum(oldest_point(begin), MOST_TIMES_THE_STEPS * recent.count - 1)
+    oldest = torch.minimum(nearest(begin), MOST_TIMES_THE_STEPS * recent.count - 1)
     grid = torch.arange(steps - 1, -1, -1, dtype=x.dtype, device=x.device)  # ages of the grid points
     values, known = _interpolated(x, recent.seen, ages, grid)
     known = known & (grid <= oldest)[..., None]

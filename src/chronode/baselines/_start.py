@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from .._threads import threads, threads_for
 from ..data import Batch, Sequences, concat
+from ..data._gaps import is_irregular
 from ..data._split import folds_of
 from ._features import RankedSummaries, Summaries, build_features, dilations_for
 from ._linear import Choice, Linear, class_columns, fit_classes, fit_linear, standardized
@@ -243,12 +244,15 @@ def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict
         found.append({"kind": "ranked summaries", "channels": s.num_channels})
     spans = s.lengths if s.base_times is None else _spans(s) / gap + 1
     steps = round(float(np.median(spans)))
-    fits = len(s) * steps * s.num_channels <= _MOST_NUMBERS
-    if fits and steps >= 2 and np.ptp(spans) <= 0.1 * steps:
-        size = {"channels": s.num_channels, "steps": steps, "gap": gap}
+    fits = steps >= 2 and len(s) * steps * s.num_channels <= _MOST_NUMBERS
+    size = {"channels": s.num_channels, "steps": steps, "gap": gap}
+    if fits and np.ptp(spans) <= 0.1 * steps:
         found.append({"kind": "values", **size})
-        if s.has_missing:  # steps that have little to do with their neighbours are better left out than interpolated
-            found.append({"kind": "readings", **size})
+    # Steps that have little to do with their neighbours are better left out than interpolated.
+    if fits and np.ptp(spans) <= 0.1 * steps and s.has_missing:
+        found.append({"kind": "readings", **size})
+    if fits and np.ptp(spans) <= 0.5 * steps and is_irregular(s):
+        found.append({"kind": "positions", **size})
     if steps >= 8 and min(len(s), _MOST_SERIES) * steps * s.num_channels <= _MOST_PATTERN_NUMBERS:
         description = {
             "kind": "patterns",

@@ -44,6 +44,18 @@ class Gaps:
         return np.log2(1 + dt / self.usual) * self.usual if self.rule == "log" else dt
 
 
+def is_irregular(s: Sequences) -> bool:
+    """Returns whether the times between observations differ.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> [is_irregular(from_list([[1.0] * 3], times=[times])) for times in ([0, 1, 2], [0, 1, 3])]
+        [False, True]
+    """
+    gaps = s.dt[s.dt > 0]
+    return s.base_times is not None and len(gaps) > 0 and bool(np.ptp(gaps) > 0.01 * gaps.mean())
+
+
 def note_on_gaps(s: Sequences, gaps: str = "keep") -> tuple[str, ...]:
     """Reports gaps of more than 50 times the median gap, and what they do.
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from ..data import Sequences
+from ..data._gaps import is_irregular
 from ..tasks._task import Parts
 from ._settings import Settings
 
@@ -61,9 +60,7 @@ def candidates_for(train: Sequences, network: Mapping[str, Any], *, small: bool)
         network: Sizes and settings given by the user, which all candidates have.
         small: Whether there are few series.
     """
-    gated = "lstm"
-    if train.base_times is not None and len(gaps := train.dt[train.dt > 0]) and np.ptp(gaps) > 0.01 * gaps.mean():
-        gated = "lstm-dt"
+    gated = "lstm-dt" if is_irregular(train) else "lstm"
     if train.has_missing:
         gated = "gru-d"
     averaged = {"average": "ema", "average_decay": 0.98}
