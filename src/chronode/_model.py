@@ -88,7 +88,7 @@ class SequenceModel(nn.Module):
             nn.init.zeros_(self.modulation.weight)
         self.start = start
         self.relative = relative
-        self.margins = None if relative is None else Margins(num_outputs)
+        self.margins = None if relative is None else Margins(num_outputs, len(relative.channels))
         self.spec: ModelSpec | None = None
 
     @classmethod

@@ -148,6 +148,8 @@ def test_the_plan_tells_runs_and_hours(tmp_path):
     folders = ("--ledger", str(tmp_path / "results"))
     (output,) = json.loads(run("reproduce", "mmrnn/table3", "--plan", "--json", *folders).stdout)
     assert output["runs"] == 3 * 28
+    (once,) = json.loads(run("reproduce", "mmrnn/table3", "--plan", "--seeds", "1", "--json", *folders).stdout)
+    assert once["runs"] == 28
     assert 0 < output["hours"] < 100
 
 

@@ -10,18 +10,28 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ._spread import Spread
+
 LEVELS = tuple(percent / 100 for percent in range(1, 100))
 """Confidence levels of the stored margins, from 0.01 to 0.99."""
+_JUDGED = (0.5, 0.8, 0.95)
+# With fewer windows, or a smaller gain, the same margins for all are safer.
+_FEWEST_WINDOWS = 60
+_ENOUGH = 0.98
 
 
 class Margins(nn.Module):
-    """Half-widths of the prediction intervals of every output, in units of a window's own scale.
+    """Half-widths of the prediction intervals of every output, in units of a window's own scale times its spread.
 
     They are quantiles of absolute residuals with the correction of split conformal prediction: with `n` residuals, the
     interval of level `p` reaches to the `ceil((n + 1) p)`-th smallest one.
 
     Args:
         outputs: Number of outputs: steps ahead times channels.
+        channels: Number of channels that are forecast.
+
+    Attributes:
+        spread: How much larger the errors of a window are than usual.
 
     Example:
         >>> margins = Margins(1)
@@ -30,8 +40,9 @@ class Margins(nn.Module):
         [[80.0], [95.0]]
     """
 
-    def __init__(self, outputs: int):
+    def __init__(self, outputs: int, channels: int = 1):
         super().__init__()
+        self.spread = Spread(channels)
         self.register_buffer("table", torch.full((len(LEVELS), outputs), torch.nan, dtype=torch.float64))
         self.register_load_state_dict_pre_hook(_allow_none)
 
@@ -40,10 +51,33 @@ class Margins(nn.Module):
         """Whether the margins have been fitted."""
         return not bool(self.get_buffer("table").isnan().all())
 
-    def fit(self, residuals: Tensor) -> None:
-        """Computes the margins from residuals `(n, outputs)`, NaN where unknown."""
-        table = torch.stack([_quantiles(column[~column.isnan()]) for column in residuals.abs().double().T], dim=1)
-        self.get_buffer("table").copy_(table)
+    def fit(self, residuals: Tensor, traits: Tensor | None = None) -> None:
+        """Computes the margins from residuals `(n, outputs)`, NaN where unknown.
+
+        Args:
+            residuals: Errors of windows in the order of time, in units of each window's own scale.
+            traits: `(n, channels, 3)` of these windows, from which the spread is learnt if that makes the intervals of
+                other windows better.
+        """
+        sizes = residuals.abs().double()
+        if traits is not None and self._is_better_with(traits, sizes):
+            self.spread.fit(traits, sizes)
+            sizes = sizes / self.spread(traits, sizes.shape[1])
+        self.get_buffer("table").copy_(_table(sizes))
+
+    def _is_better_with(self, traits: Tensor, sizes: Tensor) -> bool:
+        """Each half of the windows judges what was learnt from the other half."""
+        if len(sizes) < _FEWEST_WINDOWS:
+            return False
+        plain = learnt = 0.0
+        half = torch.arange(len(sizes)) < len(sizes) // 2
+        for one, other in ((half, ~half), (~half, half)):
+            own = Spread(self.spread.channels)
+            own.fit(traits[one], sizes[one])
+            there, here = (own(traits[rows], sizes.shape[1]) for rows in (one, other))
+            plain += _interval_score(_table(sizes[one]), sizes[other], torch.ones_like(here))
+            learnt += _interval_score(_table(sizes[one] / there), sizes[other], here)
+        return learnt < _ENOUGH * plain
 
     def at(self, levels: Sequence[float]) -> Tensor:
         """Returns margins `(levels, outputs)` of levels from 1 to 99 percent; fractions are interpolated linearly."""
@@ -56,8 +90,26 @@ class Margins(nn.Module):
 
 
 def _allow_none(module: nn.Module, tensors: dict[str, Any], prefix: str, *rest: Any) -> None:
-    """Accepts models of earlier versions, which have no margins."""
+    """Accepts models of earlier versions, which have no margins, or none with a spread."""
     tensors.setdefault(f"{prefix}table", torch.full_like(module.get_buffer("table"), torch.nan))
+    for name in ("weight", "mean", "low", "high"):
+        tensors.setdefault(f"{prefix}spread.{name}", module.get_buffer(f"spread.{name}"))
+
+
+def _table(sizes: Tensor) -> Tensor:
+    """Returns margins `(levels, outputs)` from sizes of errors `(n, outputs)`, NaN where unknown."""
+    return torch.stack([_quantiles(column[~column.isnan()]) for column in sizes.T], dim=1)
+
+
+def _interval_score(table: Tensor, sizes: Tensor, spread: Tensor) -> float:
+    """Returns the mean width of intervals plus a penalty for what lies beyond them, over several levels; the score of a
+    quantile is lowest where it is right.
+    """
+    total = 0.0
+    for level in _JUDGED:
+        half = table[LEVELS.index(level)] * spread
+        total += float((half + (sizes - half).clamp(min=0) / (1 - level)).nanmean())
+    return total
 
 
 def _quantiles(residuals: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ def gradients(
     setting: Annotated[str, typer.Option(help="'paper' (as in mmRNN Table 2) or 'default' (as created).")] = "paper",
     weight_scale: Annotated[float, typer.Option(help="Additional factor for all weight matrices.")] = 1.0,
     hidden: Hidden = 64,
-    seeds: Annotated[int, typer.Option(min=1, help="Initializations.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of random initializations.")] = 3,
 ) -> Findings:
     """Measure gradient norms by length (mmRNN Table 2).
 

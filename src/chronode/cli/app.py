@@ -189,6 +189,9 @@ def reproduce(
         str, typer.Option(help="Tasks or columns of the table to run, separated by commas. [example: event]")
     ] = "",
     models: Annotated[str, typer.Option(help="Models to run, separated by commas. [example: irnn,lstm]")] = "",
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Most seeds of a number; by default those of the recipe. [example: 1]")
+    ] = None,
     workers: Workers = 1,
     engine: EngineName = "local",
     address: Address = None,
@@ -211,7 +214,7 @@ def reproduce(
         return show_recipes(json)
     chosen, drawn = chosen_recipes(names or [], every)
     if plan:
-        return show_plan(chosen, budget, Ledger(ledger), json)
+        return show_plan(chosen, budget, Ledger(ledger), seeds, json)
     draw(drawn, budget, output, json)
     if not chosen:
         return None
@@ -221,6 +224,7 @@ def reproduce(
         Ledger(ledger),
         only=words(only),
         models=words(models),
+        seeds=seeds,
         engine=place,
         output=output,
         as_json=json,

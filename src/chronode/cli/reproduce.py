@@ -39,12 +39,12 @@ def show_recipes(as_json: bool) -> None:
     Console().print(table)
 
 
-def show_plan(chosen: list[Recipe], budget: str, ledger: Ledger, as_json: bool) -> None:
+def show_plan(chosen: list[Recipe], budget: str, ledger: Ledger, seeds: int | None, as_json: bool) -> None:
     """Prints the number of missing runs, and their estimated hours on one core of this machine."""
     known = ledger.entries()
     lines = []
     for recipe in chosen:
-        jobs = missing(recipe.cells(budget), ledger)
+        jobs = missing(recipe.cells(budget), ledger, seeds)
         lines.append((recipe.name, len(jobs), sum(seconds(job, known) for job in jobs) / 3600))
     if as_json:
         print(jsonlib.dumps([{"recipe": n, "runs": runs, "hours": round(h, 3)} for n, runs, h in lines], indent=2))
@@ -67,6 +67,7 @@ def run_reproduce(
     *,
     only: list[str],
     models: list[str],
+    seeds: int | None,
     engine: Engine,
     output: Path,
     as_json: bool,
@@ -74,8 +75,10 @@ def run_reproduce(
     """Runs what is missing from the ledger, then prints and draws each table."""
     cells = _wanted([cell for recipe in chosen for cell in recipe.cells(budget)], only, models)
     console, faults = Console(stderr=as_json), list[Finished]()
-    while jobs := [job for job in missing(cells, ledger) if job.hash not in {fault.job.hash for fault in faults}]:
+    failed: set[str] = set()
+    while jobs := [job for job in missing(cells, ledger, seeds) if job.hash not in failed]:
         faults += _follow(jobs, ledger, engine, output / "state", console)
+        failed = {fault.job.hash for fault in faults}
     tables = {recipe.name: compare(recipe, budget, ledger) for recipe in chosen}
     if as_json:
         print(jsonlib.dumps({name: [_plain(row) for row in rows] for name, rows in tables.items()}, indent=2))

@@ -69,18 +69,24 @@ class Finished:
     fault: str = ""
 
 
-def missing(cells: Iterable[TableCell], ledger: Ledger) -> list[TableJob]:
+def missing(cells: Iterable[TableCell], ledger: Ledger, seeds: int | None = None) -> list[TableJob]:
     """Returns the runs missing from the ledger, each once, ordered by seed.
 
     For a cell with candidate settings, the first seed of every candidate comes first; the other seeds of the selected
     candidate are missing as soon as all of these are in the ledger.
+
+    Args:
+        cells: Numbers of tables.
+        ledger: What was run.
+        seeds: Most seeds of a number; by default as many as its recipe has.
     """
     have = {entry.config_hash: entry for entry in ledger.entries()}
     jobs: dict[str, TableJob] = {}
     for cell in cells:
         first = [TableJob(candidate, 0) for candidate in cell.candidates()]
         best = chosen(cell, have)
-        later = [] if best is None else [TableJob(best, seed) for seed in range(1, best.seeds)]
+        most = 0 if best is None else best.seeds if seeds is None else min(seeds, best.seeds)
+        later = [TableJob(best, seed) for seed in range(1, most) if best is not None]
         for job in (*first, *later):
             if job.hash not in have:
                 jobs.setdefault(job.hash, job)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .._model import SequenceModel
 from ..baselines._margins import LEVELS
+from ..baselines._spread import traits_of
 from ..data import Scaler, Sequences
 from ..tasks._task import Parts
 from ._predict import outputs
@@ -28,18 +29,20 @@ def calibrate(model: SequenceModel, parts: Parts, held_out: Tensor | None = None
             window, relative to it.
     """
     assert model.margins is not None and model.relative is not None
-    residuals = []
-    for batch, output in outputs(model, parts.valid):
-        assert batch.target is not None
-        unit = model.unit(batch.x, **batch.times)
-        assert unit is not None
-        residuals.append(((output.cpu() - batch.target) / unit).double())
+    residuals, traits = [], []
     if held_out is not None:
         batch = parts.train.batch()
         assert batch.target is not None
         view = model.relative.view(batch.x, batch.lengths, batch.observed, batch.static)
         residuals.append(held_out.double() - model.relative.there(batch.target, view).double())
-    model.margins.fit(torch.cat(residuals))
+        traits.append(traits_of(view, model.relative.channels, batch))
+    for batch, output in outputs(model, parts.valid):
+        assert batch.target is not None
+        view = model.relative.view(batch.x, batch.lengths, batch.observed, batch.static)
+        ahead = output.shape[1] // view.scale.shape[1]
+        residuals.append(((output.cpu() - batch.target) / view.scale.repeat(1, ahead)).double())
+        traits.append(traits_of(view, model.relative.channels, batch))
+    model.margins.fit(torch.cat(residuals), torch.cat(traits))
 
 
 def margins_of(model: SequenceModel, data: Sequences, levels: Sequence[float]) -> NDArray[np.float64]:
@@ -93,14 +96,15 @@ def interval_scores(
 
 
 def _units(model: SequenceModel, data: Sequences) -> NDArray[np.float64]:
-    """Returns the scale of each window `(N, K)`, in the units of the model."""
+    """Returns the scale of each window times the spread of its errors, `(N, K)`, in the units of the model."""
+    assert model.relative is not None and model.margins is not None
     found = np.empty((len(data), model.head.out_features))
     for first in range(0, len(data), 512):
         rows = slice(first, first + 512)
         batch = data.batch(rows)
-        unit = model.unit(batch.x, **batch.times)
-        assert unit is not None
-        found[rows] = unit.double().cpu().numpy()
+        view = model.relative.view(batch.x, batch.lengths, batch.observed, batch.static)
+        spread = model.margins.spread(traits_of(view, model.relative.channels, batch), found.shape[1])
+        found[rows] = spread * view.scale.double().repeat(1, found.shape[1] // view.scale.shape[1])
     return found
 
 

@@ -1,0 +1,83 @@
+"""Which windows have larger errors than others: the scale of a quantile head."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ..data import Batch
+from ._relative import View
+
+_PENALTY = 0.1
+_KEPT = 0.7  # share of the weight of a move that the one before it has
+_MOST = 3.0
+"""No window counts as more than exp(3) = 20 times as uncertain as another."""
+
+
+class Spread(nn.Module):
+    """Size of the errors of a window relative to the usual ones, `exp(weight^T (traits - mean))`.
+
+    The quantiles of a forecast are its value plus or minus a margin times this factor. The weights are those of a ridge
+    regression of log sizes of errors on traits of a window, one for all steps ahead; traits beyond those of the windows
+    that were learnt from count as the nearest of these. Without `fit` the factor is 1.
+
+    Args:
+        channels: Number of channels that are forecast.
+
+    Example:
+        >>> spread = Spread(1)
+        >>> traits = torch.tensor([[[float(i % 2), 0.0, 0.0]] for i in range(200)])
+        >>> spread.fit(traits, 1.0 + 9.0 * traits[:, :, 0])
+        >>> small, large = spread(traits[:2], 1).flatten().tolist()
+        >>> 8 < large / small < 10
+        True
+    """
+
+    traits = 3
+
+    def __init__(self, channels: int):
+        super().__init__()
+        self.channels = channels
+        for name in ("weight", "mean", "low", "high"):
+            self.register_buffer(name, torch.zeros(channels, self.traits, dtype=torch.float64))
+
+    def fit(self, traits: Tensor, sizes: Tensor) -> None:
+        """Learns from traits `(n, channels, 3)` and sizes of errors `(n, steps * channels)`, NaN where unknown."""
+        about = [self.get_buffer(name) for name in ("weight", "mean", "low", "high")]
+        for channel, (weight, *range_of) in enumerate(zip(*about, strict=True)):
+            own, size = traits[:, channel].double(), sizes[:, channel :: self.channels].double()
+            for place, value in zip(range_of, (own.mean(0), own.amin(0), own.amax(0)), strict=True):
+                place.copy_(value)
+            typical = size.nanmedian().clamp(min=1e-12)
+            logs = (size + 0.05 * typical).log()  # a forecast that is exact by chance says little
+            goal = (logs - logs.nanmean(0)).nanmean(1)
+            known = ~goal.isnan()
+            moved, std = own[known] - own.mean(0), own[known].std(0).clamp(min=1e-9)
+            moved = moved / std
+            squares = moved.T @ moved + _PENALTY * len(moved) * torch.eye(self.traits, dtype=torch.float64)
+            weight.copy_(torch.linalg.solve(squares, moved.T @ goal[known]) / std)
+
+    def forward(self, traits: Tensor, outputs: int) -> Tensor:
+        """Returns the factors `(n, outputs)` of windows with these traits."""
+        weight, mean, low, high = (self.get_buffer(name) for name in ("weight", "mean", "low", "high"))
+        inside = torch.minimum(torch.maximum(traits.double(), low), high)
+        logs = ((inside - mean) * weight).sum(-1).clamp(-_MOST, _MOST)
+        return logs.exp().repeat(1, outputs // self.channels)
+
+
+def traits_of(view: View, channels: list[int], batch: Batch) -> Tensor:
+    """Returns what the errors of windows may depend on, `(B, C, 3)`: log scale, level, and log size of the last moves.
+
+    Args:
+        view: The windows, relative to their own level and scale.
+        channels: The channels that are forecast.
+        batch: The windows.
+    """
+    moves = view.x[..., channels].diff(dim=1).abs()
+    age = batch.lengths[:, None] - 2 - torch.arange(moves.shape[1])  # in steps; negative in the padding
+    weight = torch.where(age >= 0, _KEPT ** age.clamp(min=0), 0.0)[..., None].expand_as(moves)
+    if batch.observed is not None:
+        seen = batch.observed[..., channels]
+        weight = weight * (seen[:, 1:] & seen[:, :-1])
+    recent = (moves * weight).sum(1) / weight.sum(1).clamp(min=1e-9)
+    return torch.stack([view.scale.log(), view.level, (recent + 1e-3).log()], dim=-1).double()
