@@ -101,6 +101,7 @@ def test_a_fault_of_one_run_is_reported_and_the_others_continue(tmp_path):
     assert "learning_rate must be greater than 0" in wrong.fault
 
 
+@pytest.mark.slow  # tests/engine/test_engine.py continues an unfinished job in every `make test`
 def test_a_run_that_was_cut_off_continues_where_it_stopped(tmp_path):
     """To the same numbers, in whichever process."""
     ledger = Ledger(tmp_path / "results")

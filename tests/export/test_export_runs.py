@@ -47,8 +47,12 @@ def test_other_formats_answer_as_predict_does(tmp_path, vitals, format):
     assert found <= 1e-5 * max(Trained.load(run).scaler.target_std)
 
 
+SLOW = ("layers", "not scaled", "scaled time")  # the others take the same path
+OPTIONS = [pytest.param(own, id=name, marks=pytest.mark.slow if name in SLOW else []) for name, own in CASES.items()]
+
+
 @needs_compiler
-@pytest.mark.parametrize("options", CASES.values(), ids=CASES)
+@pytest.mark.parametrize("options", OPTIONS)
 def test_an_export_answers_as_predict_does(tmp_path, vitals, options):
     run = trained(tmp_path, vitals, *options)
     done = chronode("export", run, "-o", tmp_path / "c", "--verify", vitals)

@@ -28,7 +28,11 @@ def exported(folder, format, steps, model="gru", classes=None, seed=1, **options
     return float((away / tolerances(deployment)).max())
 
 
-@pytest.mark.parametrize("format", FORMATS)
+# torch.export takes seconds; tests/export/test_export_runs.py has a forecast in this format.
+QUICK = [pytest.param(own, marks=pytest.mark.slow) if own == "pt2" else own for own in FORMATS]
+
+
+@pytest.mark.parametrize("format", QUICK)
 @pytest.mark.parametrize("classes", [pytest.param(None, marks=pytest.mark.slow), CLASSES], ids=["numbers", "classes"])
 def test_the_answers_are_those_of_chronode(tmp_path, format, classes):
     assert exported(tmp_path, format, 60, classes=classes) <= 1
