@@ -44,7 +44,7 @@ def drifting(count, seed=0):
 @pytest.fixture(scope="module")
 def walk():
     """A linear start on a long random walk, and its test windows."""
-    train, valid, test = forecast_parts(drifting(3000), 3, ["x0"], (0.5, 0.25, 0.25), window=24, by_time=True)
+    train, valid, test = forecast_parts(drifting(6000), 3, ["x0"], (0.5, 0.25, 0.25), window=24, by_time=True)
     spec = ModelSpec.for_data(train, "gru", 4, relative=(0,))
     return fit(train, spec, Settings(epochs=1, learning_rate=1e-9), valid=valid, start="linear"), test
 

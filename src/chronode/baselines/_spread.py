@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from ..data import Batch
 from ._relative import View
 
-_PENALTY = 0.1
+_PENALTY = 0.01
 _KEPT = 0.7  # share of the weight of a move that the one before it has
 _MOST = 3.0
 """No window counts as more than exp(3) = 20 times as uncertain as another."""
@@ -49,7 +49,7 @@ class Spread(nn.Module):
             for place, value in zip(range_of, (own.mean(0), own.amin(0), own.amax(0)), strict=True):
                 place.copy_(value)
             typical = size.nanmedian().clamp(min=1e-12)
-            logs = (size + 0.05 * typical).log()  # a forecast that is exact by chance says little
+            logs = (size + 0.02 * typical).log()  # a forecast that is exact by chance says little
             goal = (logs - logs.nanmean(0)).nanmean(1)
             known = ~goal.isnan()
             moved, std = own[known] - own.mean(0), own[known].std(0).clamp(min=1e-9)
