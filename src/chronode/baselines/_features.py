@@ -26,9 +26,14 @@ class Features(nn.Module):
     """Base class of features; by default they learn nothing from the training series.
 
     Attributes:
+        clip: Whether outliers among them are clipped.
+        few: Whether there are so few that a logistic regression takes little time; ridge is as good for many correlated
+            ones, and much faster.
         learns_from: Most series that `fit` needs.
     """
 
+    clip = False
+    few = False
     learns_from = 200
 
     def fit(self, x: Tensor, **times: Tensor | None) -> None:
@@ -39,7 +44,7 @@ class Summaries(Features):
     """Summaries of each channel and of the times; for a target per step, they cover all steps so far."""
 
     kind = "summaries"
-    clip = True
+    clip = few = True
 
     def __init__(self, channels: int, *, every_step: bool = False):
         super().__init__()
@@ -59,7 +64,7 @@ class RankedSummaries(Features):
     """
 
     kind = "ranked summaries"
-    clip = True
+    clip = few = True
     learns_from = 1_000
 
     def __init__(self, channels: int):
@@ -93,7 +98,6 @@ class Values(Features):
     """All values of series of equal length, step by step; on a regular grid if some are missing."""
 
     kind = "values"
-    clip = False
 
     def __init__(self, channels: int, steps: int, gap: float = 1.0):
         super().__init__()
@@ -114,7 +118,6 @@ class Readings(Features):
     """The last readings of a series, step by step, with the gaps between them and without interpolation."""
 
     kind = "readings"
-    clip = False
 
     def __init__(self, channels: int, steps: int, gap: float = 1.0):
         super().__init__()
@@ -144,7 +147,7 @@ class Positions(Features):
     """
 
     kind = "positions"
-    clip = False
+    clip = few = True
 
     def __init__(self, channels: int, steps: int, gap: float = 1.0):
         super().__init__()
@@ -182,7 +185,6 @@ class Patterns(Features):
     """
 
     kind = "patterns"
-    clip = False
 
     def __init__(self, channels: int, dilations: tuple[int, ...], gap: float = 1.0, levels: int = 2):
         super().__init__()

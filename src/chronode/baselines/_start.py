@@ -215,9 +215,7 @@ def fit_features(
         options: dict[str, Any] = {"clip": start.features.clip, "judge": judge}
         with threads(threads_for(features.numel())):
             if classes:
-                # Values and patterns are numerous and correlated: ridge is as good for them, and much faster.
-                logistic = description["kind"].endswith("summaries")
-                choice = fit_classes(features, goal, fold, classes, logistic=logistic, **options)
+                choice = fit_classes(features, goal, fold, classes, logistic=start.features.few, **options)
             else:
                 choice = fit_linear(features, goal, fold, weight=0.5 if view is None else 1.0, **options)
         start.take(choice.linear)
@@ -251,7 +249,8 @@ def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict
     # Steps that have little to do with their neighbours are better left out than interpolated.
     if fits and np.ptp(spans) <= 0.1 * steps and s.has_missing:
         found.append({"kind": "readings", **size})
-    if fits and np.ptp(spans) <= 0.5 * steps and is_irregular(s):
+    narrow = steps >= 2 and 2 * steps * s.num_channels <= _WIDE
+    if narrow and np.ptp(spans) <= 0.5 * steps and is_irregular(s):
         found.append({"kind": "positions", **size})
     if steps >= 8 and min(len(s), _MOST_SERIES) * steps * s.num_channels <= _MOST_PATTERN_NUMBERS:
         description = {
