@@ -23,7 +23,7 @@ _EXPLODES = 2.0
 # Maximum number of maps in an average, the power p in the share of a map, (lowest loss / its loss)^p, and the share of
 # the best of the three simplest forecasts if no map has a lower loss. Chosen on other series than those of
 # benchmarks/defaults.py.
-_MOST_MEMBERS, _POWER, _SIMPLE_SHARE = 200, 8, 0.15
+_MOST_MEMBERS, _POWER, _SIMPLE_SHARE = 30, 8, 0.1
 
 
 class Map(NamedTuple):
