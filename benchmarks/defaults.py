@@ -42,7 +42,7 @@ PAGE = HERE.parent / "docs" / "choosing.md"
 CLASSES = ["ArrowHead", "ItalyPowerDemand", "GunPoint", "BasicMotions", "JapaneseVowels", "OSULeaf", "ACSF1"]
 CLASSES += ["UnitTest", "PickupGestureWiimoteZ", "digits", "breast_cancer", "wine"]
 TABLES = ("digits", "breast_cancer", "wine", "diabetes")
-"""Tables of scikit-learn whose columns are taken as steps. Models see gaps, not positions: dropped steps mix them."""
+"""Tables of scikit-learn whose columns are taken as steps."""
 VALUES = ["Covid3Month", "CardanoSentiment", "diabetes"]
 MACRO = ["realgdp", "unemp", "cpi", "realcons", "realinv", "realgovt", "realdpi", "m1", "tbilrate", "pop", "infl"]
 MACRO += ["realint"]
