@@ -3,7 +3,7 @@
 import shutil
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 
 from commands import QUICK, VITALS, chronode, write_vitals
 
@@ -21,11 +21,12 @@ def vitals_file(here):
 
 def copy_run(folder):
     """A copy of a finished run on that file, for tests that do not continue its training."""
-    shutil.copytree(_finished_run(), folder)
+    shutil.copytree(Path(_finished_run().name, "run"), folder)
 
 
 @cache
 def _finished_run():
-    here = Path(mkdtemp(prefix="chronode-run-"))
+    folder = TemporaryDirectory(prefix="chronode-run-")  # until the end of the process
+    here = Path(folder.name)
     chronode("train", write_vitals(here / "vitals.csv"), *VITALS, *QUICK, "--epochs", 1, "-o", here / "run")
-    return here / "run"
+    return folder

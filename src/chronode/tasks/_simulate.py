@@ -174,6 +174,7 @@ def _grown(
     import gymnasium
     from stable_baselines3 import PPO
     from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.logger import Logger
     from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
     class Report(BaseCallback):
@@ -186,6 +187,7 @@ def _grown(
     horizon = min(_HORIZON, steps // _BATCH * _BATCH or steps)
     own_seed = int(np.random.default_rng(seed).integers(2**31))
     ppo = PPO("MlpPolicy", world, n_steps=horizon, batch_size=min(_BATCH, horizon), seed=own_seed, device="cpu")
+    ppo.set_logger(Logger(folder=None, output_formats=[]))  # the usual one leaves a folder behind
     if before is not None:
         _restore(ppo.policy, world, before)
     ppo.learn(steps, callback=Report())
