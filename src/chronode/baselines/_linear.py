@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .._optimizers import without_compiler
+from ._newton import is_small, newton
 
 RIDGE_PENALTIES = tuple(10.0**power for power in range(-7, 4))
 LOGISTIC_PENALTIES = (1.0, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4)
@@ -221,7 +222,7 @@ def _ridge_path(x: Tensor, y: Tensor, penalties: Sequence[float], classes: int) 
 
 
 def _logistic_path(x: Tensor, y: Tensor, penalties: Sequence[float], classes: int) -> list[tuple[Tensor, Tensor]]:
-    """Minimises `mean cross entropy + penalty |w|^2 / 2` for each penalty, with warm-started L-BFGS."""
+    """Minimises `mean cross entropy + penalty |w|^2 / 2` for each penalty, beginning where the last one ended."""
     count, width = x.shape
     basis = None
     if width > count:  # the weights are in the span of the rows, so there are at most as many unknowns as rows
@@ -232,14 +233,16 @@ def _logistic_path(x: Tensor, y: Tensor, penalties: Sequence[float], classes: in
     weight = x.new_zeros(x.shape[1], classes).requires_grad_()
     bias = (shares / shares.sum()).log().requires_grad_()
     found = []
+    minimise = newton if is_small(count, x.shape[1], classes) else _minimise
     for penalty in sorted(penalties, reverse=True):
-        _minimise(x, y.long(), weight, bias, penalty)
+        minimise(x, y.long(), weight, bias, penalty)
         solved = weight.detach() / width**0.5
         found.append((solved if basis is None else basis @ solved, bias.detach().clone()))
     return found
 
 
 def _minimise(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, penalty: float) -> None:
+    """Sets weight and bias to the minimum, with L-BFGS."""
     optimizer = without_compiler(torch.optim.LBFGS)([weight, bias], max_iter=_ITERATIONS, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:
