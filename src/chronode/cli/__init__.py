@@ -44,9 +44,9 @@ def _run() -> tuple[int | str | None, str | None]:
     """
     try:
         _import_app()
-        from .app import app
+        from .app import command
 
-        app()
+        command()()
     except SystemExit as end:
         return NOT_DONE if end.code == _CTRL_C else end.code, None
     except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -262,3 +263,9 @@ def results(
 
 for _module in (train, predict, backtest, stream, export, share, runs, compare, sweep):
     _module.attach(app)
+
+
+@cache
+def command() -> Any:
+    """Returns what Click runs; `app()` would build all commands again in every call within a process."""
+    return typer.main.get_command(app)
