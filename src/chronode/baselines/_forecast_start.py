@@ -13,6 +13,7 @@ from torch import Tensor
 from .._threads import threads, threads_for
 from ..data import Sequences
 from ..data._future import known_channels
+from ..data._gaps import is_irregular
 from ..data._split import folds_of
 from ._continuations import Map, Member, average, choose
 from ._families import Family, families, joint_family
@@ -135,18 +136,12 @@ def fit_forecast(train: Sequences, valid: Sequences, relative: Sequence[int], *,
         maps = choose_maps(train, valid, relative, seed)
         start, held_out = fit_maps(maps, train)
     found = MapsFit(start, maps.description, held_out, {}, 0.0, maps.relative, maps)
-    if not _uneven(train):
+    if not (is_irregular(train) or train.has_missing):
         return replace(found, losses={"values": _error(found, valid)})
     readings = fit_features(train, valid, _reading_kinds(train), view=maps.relative, seed=seed)
     losses = {"values": _error(found, valid), "readings": _error(readings, valid)}
     best = found if losses["values"] <= losses["readings"] else readings
     return replace(best, losses=losses)
-
-
-def _uneven(s: Sequences) -> bool:
-    """Returns whether the times are irregular, or values are missing."""
-    irregular = s.base_times is not None and float(np.ptp(gaps := s.dt[s.dt > 0])) > 0.01 * float(gaps.mean())
-    return irregular or s.has_missing
 
 
 def _reading_kinds(s: Sequences) -> list[dict[str, Any]]:

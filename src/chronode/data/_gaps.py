@@ -52,8 +52,11 @@ def is_irregular(s: Sequences) -> bool:
         >>> [is_irregular(from_list([[1.0] * 3], times=[times])) for times in ([0, 1, 2], [0, 1, 3])]
         [False, True]
     """
-    gaps = s.dt[s.dt > 0]
-    return s.base_times is not None and len(gaps) > 0 and bool(np.ptp(gaps) > 0.01 * gaps.mean())
+    if s.base_times is None:
+        return False
+    gaps = s.dt
+    gaps = gaps[gaps > 0]
+    return len(gaps) > 0 and bool(np.ptp(gaps) > 0.01 * gaps.mean())
 
 
 def note_on_gaps(s: Sequences, gaps: str = "keep") -> tuple[str, ...]:
