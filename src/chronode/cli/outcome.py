@@ -9,6 +9,7 @@ import numpy as np
 from rich.console import Console
 
 from ..data import Sequences
+from ..data._gaps import is_irregular
 from ..data._names import counted
 from ..runs._config import Config
 from ..runs._prepare import Prepared
@@ -79,10 +80,8 @@ def reason(train: Sequences) -> str:
         'irregular times'
     """
     found = []
-    if train.base_times is not None:
-        gaps = train.dt[train.dt > 0]
-        if len(gaps) and np.ptp(gaps) > 0.01 * gaps.mean():
-            found.append("irregular times")
+    if is_irregular(train):
+        found.append("irregular times")
     if train.has_missing:
         found.append("missing values")
     if float(np.median(train.lengths)) >= 100:
