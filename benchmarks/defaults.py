@@ -186,8 +186,9 @@ def forecast(name, seeds, known=()):
     errors = {}
     for origin in [o for o in origins if o >= max(3 * horizon, len(whole) // 2)]:
         past, future = whole[:origin], whole[origin : origin + horizon]
+        season = find_season(past)
         for method, forecaster in {**FORECASTERS, "chronode": partial(by_chronode, seeds=seeds)}.items():
-            values = None if method in known else forecaster(past, horizon, find_season(past))
+            values = None if method in known else forecaster(past, horizon, season)
             if values is not None:
                 errors.setdefault(method, []).append(float(np.abs(values - future).mean()))
     return {method: [float(np.mean(values))] for method, values in errors.items()}

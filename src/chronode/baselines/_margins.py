@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ._spread import Spread
+from ._spread import BUFFERS, Spread
 
 LEVELS = tuple(percent / 100 for percent in range(1, 100))
 """Confidence levels of the stored margins, from 0.01 to 0.99."""
@@ -92,7 +92,7 @@ class Margins(nn.Module):
 def _allow_none(module: nn.Module, tensors: dict[str, Any], prefix: str, *rest: Any) -> None:
     """Accepts models of earlier versions, which have no margins, or none with a spread."""
     tensors.setdefault(f"{prefix}table", torch.full_like(module.get_buffer("table"), torch.nan))
-    for name in ("weight", "mean", "low", "high"):
+    for name in BUFFERS:
         tensors.setdefault(f"{prefix}spread.{name}", module.get_buffer(f"spread.{name}"))
 
 

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from ..data import Batch
 from ._relative import View
 
+BUFFERS = ("weight", "mean", "low", "high")
 _PENALTY = 0.01
 _KEPT = 0.7  # share of the weight of a move that the one before it has
 _MOST = 3.0
@@ -38,12 +39,12 @@ class Spread(nn.Module):
     def __init__(self, channels: int):
         super().__init__()
         self.channels = channels
-        for name in ("weight", "mean", "low", "high"):
+        for name in BUFFERS:
             self.register_buffer(name, torch.zeros(channels, self.traits, dtype=torch.float64))
 
     def fit(self, traits: Tensor, sizes: Tensor) -> None:
         """Learns from traits `(n, channels, 3)` and sizes of errors `(n, steps * channels)`, NaN where unknown."""
-        about = [self.get_buffer(name) for name in ("weight", "mean", "low", "high")]
+        about = [self.get_buffer(name) for name in BUFFERS]
         for channel, (weight, *range_of) in enumerate(zip(*about, strict=True)):
             own, size = traits[:, channel].double(), sizes[:, channel :: self.channels].double()
             for place, value in zip(range_of, (own.mean(0), own.amin(0), own.amax(0)), strict=True):
@@ -59,7 +60,7 @@ class Spread(nn.Module):
 
     def forward(self, traits: Tensor, outputs: int) -> Tensor:
         """Returns the factors `(n, outputs)` of windows with these traits."""
-        weight, mean, low, high = (self.get_buffer(name) for name in ("weight", "mean", "low", "high"))
+        weight, mean, low, high = (self.get_buffer(name).to(traits.device) for name in BUFFERS)
         inside = torch.minimum(torch.maximum(traits.double(), low), high)
         logs = ((inside - mean) * weight).sum(-1).clamp(-_MOST, _MOST)
         return logs.exp().repeat(1, outputs // self.channels)

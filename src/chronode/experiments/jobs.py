@@ -85,8 +85,8 @@ def missing(cells: Iterable[TableCell], ledger: Ledger, seeds: int | None = None
     for cell in cells:
         first = [TableJob(candidate, 0) for candidate in cell.candidates()]
         best = chosen(cell, have)
-        most = 0 if best is None else best.seeds if seeds is None else min(seeds, best.seeds)
-        later = [TableJob(best, seed) for seed in range(1, most) if best is not None]
+        most = cell.seeds if seeds is None else min(seeds, cell.seeds)
+        later = [] if best is None else [TableJob(best, seed) for seed in range(1, most)]
         for job in (*first, *later):
             if job.hash not in have:
                 jobs.setdefault(job.hash, job)
