@@ -95,7 +95,9 @@ add(
 
 # ---- UnICORNN -----------------------------------------------------------------------------------------------
 
-_PSMNIST, _IMDB = _steps(45_000), _steps(8_000, learning_rate=1e-3)
+# All rows with the learning rate and the batch size that the authors used for 256 units: after one epoch, UnICORNN with
+# 128 units has a validation accuracy of 77.8%, with their rate for 128 units 69% after one and 80% after two epochs.
+_PSMNIST, _IMDB = _steps(36_000, learning_rate=2.51e-3, batch_size=32), _steps(8_000, learning_rate=1e-3)
 _NOISY_CIFAR = _steps(25_000)
 add(
     Recipe(
@@ -147,7 +149,7 @@ add(
 _PIECES = {"batch_size": 32, "tbptt": 100}
 _LORENZ: dict[str, Any] = {
     "by_model": {"lstm": _PIECES, "cornn": _PIECES, "unicornn": {"batch_size": 4}},
-    "choices": {"learning_rate": (3e-3, 1e-2, 3e-2)},
+    "choices": {"learning_rate": (1e-2, 3e-2)},
 }
 add(
     Recipe(
