@@ -76,6 +76,21 @@ def test_settings_of_the_model_are_chosen_too():
     assert all(c.config["model"]["K"] == 5 for c in wanted.candidates())
 
 
+def test_with_a_refit_the_selected_settings_are_trained_once_more_on_all_training_series(tmp_path):
+    wanted = next(c for c in find_recipe("irnn/table9").cells("laptop") if (c.task, c.model) == ("har-2", "fastrnn"))
+    ledger = Ledger(tmp_path)
+    assert not any(job.cell.config["training"].get("refit") for job in missing([wanted], ledger))
+    have = fill(ledger, wanted, [0.6, 0.8, 0.7, 0.5])
+    assert row(wanted.number, wanted, have).verdict == "not run"
+    jobs = missing([wanted], ledger, seeds=2)
+    assert [(job.seed, job.cell.config["training"]["refit"]) for job in jobs] == [(0, True), (1, True)]
+    assert {job.cell.config["model"]["dropout"] for job in jobs} == {0.3}
+    assert {job.hash for job in jobs} <= wanted.every_hash()
+    ledger.append(made(jobs[0].cell, 0, 0.0, test=0.9))
+    found = row(wanted.number, wanted, {e.config_hash: e for e in ledger.entries()})
+    assert (round(found.mean, 6), len(found.entries)) == (90, 1)
+
+
 def test_without_choices_there_is_one_candidate():
     wanted = find_recipe("mmrnn/table3").cells("laptop")[0]
     assert [c.config for c in wanted.candidates()] == [wanted.config]

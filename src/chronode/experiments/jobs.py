@@ -72,8 +72,8 @@ class Finished:
 def missing(cells: Iterable[TableCell], ledger: Ledger, seeds: int | None = None) -> list[TableJob]:
     """Returns the runs missing from the ledger, each once, ordered by seed.
 
-    For a cell with candidate settings, the first seed of every candidate comes first; the other seeds of the selected
-    candidate are missing as soon as all of these are in the ledger.
+    For a cell with candidate settings, the first seed of every candidate comes first; the runs to show are missing as
+    soon as all of these are in the ledger.
 
     Args:
         cells: Numbers of tables.
@@ -83,27 +83,30 @@ def missing(cells: Iterable[TableCell], ledger: Ledger, seeds: int | None = None
     have = {entry.config_hash: entry for entry in ledger.entries()}
     jobs: dict[str, TableJob] = {}
     for cell in cells:
-        first = [TableJob(candidate, 0) for candidate in cell.candidates()]
+        first = [TableJob(candidate, 0) for candidate in cell.candidates() if cell.choices]
         best = chosen(cell, have)
         most = cell.seeds if seeds is None else min(seeds, cell.seeds)
-        later = [] if best is None else [TableJob(best, seed) for seed in range(1, most)]
-        for job in (*first, *later):
+        shown = [] if best is None else [TableJob(best, seed) for seed in range(most)]
+        for job in (*first, *shown):
             if job.hash not in have:
                 jobs.setdefault(job.hash, job)
     return sorted(jobs.values(), key=lambda job: job.seed)
 
 
 def chosen(cell: TableCell, have: Mapping[str, Entry]) -> TableCell | None:
-    """Returns the candidate with the best validation metric of the first seed; None until all of them were run."""
+    """Returns the cell to show: of the candidates, that with the best validation metric of the first seed.
+
+    None until all candidates were run.
+    """
     candidates = cell.candidates()
     if len(candidates) == 1:
-        return candidates[0]
+        return candidates[0].final()
     entries = [have.get(TableJob(candidate, 0).hash) for candidate in candidates]
     metric = find_task(cell.task).metric
     sign = -1 if metric in LOWER_IS_BETTER else 1
     lowest = {metric: -sign * math.inf}  # for a run that diverged in its first epoch
     values = [sign * entry.metrics.get("valid", lowest)[metric] for entry in entries if entry is not None]
-    return candidates[values.index(max(values))] if len(values) == len(candidates) else None
+    return candidates[values.index(max(values))].final() if len(values) == len(candidates) else None
 
 
 def make_runs(

@@ -31,6 +31,8 @@ class Budget:
         by_model: Training settings of single models, which replace those of `training`.
         choices: Settings of training or model with candidate values, selected by the validation metric of the first
             seed; the selected values are used for all seeds.
+        refit: Whether the number is that of a training on the training and validation series together, with the
+            selected settings and the weights of the last step.
     """
 
     seeds: int = 1
@@ -39,6 +41,7 @@ class Budget:
     model: Mapping[str, Any] = field(default_factory=dict)
     by_model: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     choices: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    refit: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class TableCell:
         config: Options of the task, settings of model and training; the model may have a `start`, as for `fit`.
         seeds: Number of runs.
         choices: As in `Budget`; `candidates` has a cell for each.
+        refit: As in `Budget`; `final` is that cell.
     """
 
     number: PaperNumber
@@ -66,6 +70,7 @@ class TableCell:
     config: dict[str, dict[str, Any]]
     seeds: int
     choices: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    refit: bool = False
 
     def candidates(self) -> list[TableCell]:
         """Returns the cell with each combination of candidate settings; only itself without candidates."""
@@ -74,9 +79,16 @@ class TableCell:
         configs = [self.config | {kind: self.config[kind] | own[kind] for kind in own} for own in chosen]
         return [replace(self, choices={}, config=config) for config in configs]
 
+    def final(self) -> TableCell:
+        """Returns the cell whose runs are shown in the table: itself, or with `refit` on all training series."""
+        if not self.refit:
+            return self
+        training = {**self.config["training"], "refit": True}
+        return replace(self, refit=False, config={**self.config, "training": training})
+
     def every_hash(self) -> set[str]:
         """Returns the hashes of the runs of all candidates."""
-        return {key for candidate in self.candidates() for key in candidate.hashes()}
+        return {key for own in self.candidates() for key in (*own.hashes(), *own.final().hashes())}
 
     def hashes(self) -> list[str]:
         """Returns the hash of the run of each seed."""
@@ -148,7 +160,9 @@ class Recipe:
             config |= {"model": {}, "training": {}}
         config = json.loads(json.dumps(config))  # tuples become lists, as in the ledger
         about = (number, self.name, name, number.model, number.task, self.protocol)
-        return TableCell(*about, config, budget.seeds, {} if number.model in CANDIDATES else budget.choices)
+        if number.model in CANDIDATES:
+            return TableCell(*about, config, budget.seeds)
+        return TableCell(*about, config, budget.seeds, budget.choices, budget.refit)
 
 
 def _papers_settings(paper: str, number: PaperNumber) -> dict[str, dict[str, Any]]:

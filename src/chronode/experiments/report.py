@@ -11,8 +11,8 @@ from .compare import TableRow, mean_text
 from .reasons import Reasons
 from .recipe import Recipe
 
-_LENGTH = ("epochs", "steps", "drop_epochs", "drop_factor")
-"""Settings that have their own columns in the table."""
+_ELSEWHERE = ("epochs", "steps", "drop_epochs", "drop_factor", "refit")
+"""Settings with columns of their own in the table, or a note below it."""
 
 
 def as_markdown(recipe: Recipe, budget: str, rows: list[TableRow], reasons: Reasons | None = None) -> str:
@@ -103,7 +103,7 @@ def differences(recipe: Recipe, rows: list[TableRow]) -> list[str]:
         label = f"{row.number.column} {row.number.label}".strip()
         for part in ("training", "model", "options"):
             for name, value in ours[part].items():
-                if name not in _LENGTH and value != theirs[part].get(name):
+                if name not in _ELSEWHERE and value != theirs[part].get(name):
                     key = (name, _plain(value), _plain(theirs[part].get(name)))
                     found.setdefault(key, []).append(label)
     lines = []
