@@ -73,7 +73,7 @@ add(
         *("mmrnn", "5"),
         budgets={
             "smoke": _budget(1),
-            "laptop": _steps(9_000, batch_size=128, clip=1.0, seeds=3),
+            "laptop": _steps(6_000, batch_size=128, clip=1.0, seeds=3),
             "paper": _budget(200, seeds=5),
         },
         notes=(_PROGRAM,),
@@ -98,7 +98,7 @@ add(
 # All rows with the learning rate and the batch size that the authors used for 256 units: after one epoch, UnICORNN with
 # 128 units has a validation accuracy of 77.8%, with their rate for 128 units 69% after one and 80% after two epochs.
 _PSMNIST, _IMDB = _steps(36_000, learning_rate=2.51e-3, batch_size=32), _steps(8_000, learning_rate=1e-3)
-_NOISY_CIFAR = _steps(25_000)
+_NOISY_CIFAR = _steps(15_000)
 add(
     Recipe(
         "unicornn/table1",
