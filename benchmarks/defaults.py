@@ -9,9 +9,9 @@ benchmarks/defaults.md is the table, the main part of which is also in docs/choo
 
 Forecasts: all series with a calendar that ship with statsmodels and sktime and have at least 60 values, and the 36
 months of shampoo sales. PBS is left out: its last 36 months are all 0, so that the last value has no error to compare
-with. The last three horizons of each series are forecast from three origins; a horizon is two years of quarters, one
-year of months or weeks, one day of half hours, and ten years (el Niño: 24 months, sunspots: 20 years, shampoo: half a
-year).
+with. Each series is forecast from six origins, evenly spaced over its later half up to one horizon before its end; a
+horizon is two years of quarters, one year of months or weeks, one day of half hours, and ten years (el Niño: 24 months,
+sunspots: 20 years, shampoo: half a year).
 
 AR, ETS (exponential smoothing, chosen by AICc; not for co2) and theta are those of statsmodels. The best of the three
 for each series, known only afterwards, shows what could be reached.
@@ -50,7 +50,7 @@ CHANGES = ["Consumption", "Income", "Production", "Savings", "Unemployment"]
 SERIES = {"sunspots": 20, "elnino": 24, "nile": 10, "airline": 12, "lynx": 10, "shampoo": 6, "co2": 52}
 SERIES |= dict.fromkeys(MACRO, 8) | dict.fromkeys(CHANGES, 8) | {"inflation": 8, "interest": 8}
 SERIES |= {"elec_equip": 12, "seatbelts": 12, "solar": 48}
-ORIGINS = 3
+ORIGINS = 6
 STAYS = "physionet-2012"
 
 
@@ -182,9 +182,9 @@ def stays(name, column, seed):
 def forecast(name, seeds, known=()):
     """Mean absolute errors over the last origins, of all methods that are not known yet."""
     whole, horizon = series(name), SERIES[name]
-    origins = [len(whole) - horizon * (i + 1) for i in range(ORIGINS)]
+    first = max(3 * horizon, len(whole) // 2)
     errors = {}
-    for origin in [o for o in origins if o >= max(3 * horizon, len(whole) // 2)]:
+    for origin in np.linspace(first, len(whole) - horizon, ORIGINS).astype(int):
         past, future = whole[:origin], whole[origin : origin + horizon]
         season = find_season(past)
         for method, forecaster in {**FORECASTERS, "chronode": partial(by_chronode, seeds=seeds)}.items():

@@ -143,6 +143,22 @@ def test_a_map_that_could_not_be_fitted_in_a_fold_counts_as_its_naive_forecast()
     assert {member.method for member in few} == {"naive"}
 
 
+def shares(repeats):
+    """Shares of members by number of lags and family, where the judged windows count several times."""
+    x, y = windows(noise(seed=3), 12, 4)
+    later = torch.arange(len(x)) >= 30
+    rows = torch.cat([torch.arange(30), torch.arange(30, len(x)).repeat(repeats)])
+    fit, judge = ~later[rows], later[rows]
+    every = Windows(x[rows], y[rows], torch.full((len(rows),), 12))
+    return choose(every, [Fold(fit, fit, judge)], families(12, 4, []))
+
+
+def test_maps_with_more_to_fit_need_more_windows_to_count():
+    few, many = (sum(m.share * m.lags for m in shares(repeats)) for repeats in (1, 50))
+    assert few < 0.9 * many
+    assert sum(m.share for m in shares(1)) == pytest.approx(1)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_an_average_is_no_worse_than_the_naive_forecasts_on_a_seasonal_trend(seed):
     rng, steps = np.random.default_rng(seed), np.arange(160)

@@ -23,7 +23,10 @@ _EXPLODES = 2.0
 # Maximum number of maps in an average, the power p in the share of a map, (lowest loss / its loss)^p, and the share of
 # the best of the three simplest forecasts if no map has a lower loss. Chosen on other series than those of
 # benchmarks/defaults.py.
-_MOST_MEMBERS, _POWER, _SIMPLE_SHARE = 30, 8, 0.1
+_MOST_MEMBERS, _POWER, _SIMPLE_SHARE = 30, 4, 0.1
+# Maps with more to fit look better on few windows than they are: their loss is raised by this share for each lag (up to
+# 24), and for the return to the mean of a window, divided by the number of independent windows. Chosen on those series.
+_PER_LAG, _MOST_COUNTED_LAGS, _MEAN_REVERSION = 0.02, 24, 0.8
 
 
 class Map(NamedTuple):
@@ -46,8 +49,9 @@ class Member(NamedTuple):
 def choose(windows: Windows, folds: Sequence[Fold], known: Sequence[Family]) -> list[Member]:
     """Returns the maps whose mean absolute error over the folds is low, and their shares in the average.
 
-    Windows that overlap rank the maps only roughly, and an average of many good maps is better than the best one. The
-    best simple forecast has a share in it, because what looked better in the past is so only in part by merit.
+    Windows that overlap rank the maps only roughly, and an average of many good maps is better than the best one. Maps
+    with more to fit must be better by a margin that shrinks with the number of independent windows. The best simple
+    forecast has a share in the average, because what looked better in the past is so only in part by merit.
 
     Args:
         windows: What to learn from.
@@ -65,11 +69,12 @@ def choose(windows: Windows, folds: Sequence[Fold], known: Sequence[Family]) -> 
                 for member, error in zip(settings, errors.tolist(), strict=True):
                     losses.setdefault(member, []).append(error)
     rows = sum(int(fold.judge.sum()) for fold in folds)
+    independent = max(rows / windows.y.shape[1], 1.0)  # the targets of neighbouring windows overlap
     found = []
     for member, own in losses.items():
         # The first folds may have too few rows to fit a map; it is then the naive forecast.
         before = losses[Member(member.family, "naive")][: len(folds) - len(own)]
-        loss = sum(before + own) / rows
+        loss = sum(before + own) / rows * (1 + _complexity(member) / independent)
         if loss == loss:
             found.append((loss, member))
     if not found:
@@ -90,6 +95,11 @@ def _is_simple(member: Member) -> bool:
     if member.family == "last value":
         return member.method in ("naive", "shifted")
     return member.family.startswith("season of") and member.method == "naive"
+
+
+def _complexity(member: Member) -> float:
+    reverts = _MEAN_REVERSION if member.family == "mean" else 0.0
+    return reverts + _PER_LAG * min(member.lags, _MOST_COUNTED_LAGS)
 
 
 def average(members: Sequence[Member], windows: Windows, known: Sequence[Family]) -> Map:
