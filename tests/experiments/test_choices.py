@@ -1,5 +1,7 @@
 """Settings that are chosen by validation: which runs that takes, and which of them counts."""
 
+from dataclasses import replace
+
 from entries import entry
 
 from chronode.experiments.compare import row
@@ -68,27 +70,32 @@ def test_a_lower_error_is_better(tmp_path):
 
 
 def test_settings_of_the_model_are_chosen_too():
-    wanted = next(
-        c for c in find_recipe("irnn/table9").cells("laptop") if c.number.label == "iRNN (K=5)" and c.task == "har-2"
-    )
+    choices = {"weight_decay": (0.01, 0.1), "dropout": (0.0, 0.3)}
+    wanted = replace(cell(), choices=choices)
     found = [(c.config["training"]["weight_decay"], c.config["model"]["dropout"]) for c in wanted.candidates()]
     assert found == [(0.01, 0.0), (0.01, 0.3), (0.1, 0.0), (0.1, 0.3)]
-    assert all(c.config["model"]["K"] == 5 for c in wanted.candidates())
+    size = wanted.config["model"]["hidden_size"]
+    assert all(c.config["model"]["hidden_size"] == size for c in wanted.candidates())
 
 
 def test_with_a_refit_the_selected_settings_are_trained_once_more_on_all_training_series(tmp_path):
-    wanted = next(c for c in find_recipe("irnn/table9").cells("laptop") if (c.task, c.model) == ("har-2", "fastrnn"))
-    ledger = Ledger(tmp_path)
+    wanted, ledger = replace(cell(), refit=True), Ledger(tmp_path)
     assert not any(job.cell.config["training"].get("refit") for job in missing([wanted], ledger))
-    have = fill(ledger, wanted, [0.6, 0.8, 0.7, 0.5])
+    have = fill(ledger, wanted, [0.6, 0.8, 0.7])
     assert row(wanted.number, wanted, have).verdict == "not run"
     jobs = missing([wanted], ledger, seeds=2)
     assert [(job.seed, job.cell.config["training"]["refit"]) for job in jobs] == [(0, True), (1, True)]
-    assert {job.cell.config["model"]["dropout"] for job in jobs} == {0.3}
+    assert {job.cell.config["training"]["learning_rate"] for job in jobs} == {0.005}
     assert {job.hash for job in jobs} <= wanted.every_hash()
     ledger.append(made(jobs[0].cell, 0, 0.0, test=0.9))
     found = row(wanted.number, wanted, {e.config_hash: e for e in ledger.entries()})
     assert (round(found.mean, 6), len(found.entries)) == (90, 1)
+
+
+def test_a_refit_without_choices_is_the_only_training(tmp_path):
+    wanted = next(c for c in find_recipe("irnn/table9").cells("laptop") if (c.task, c.model) == ("har-2", "fastrnn"))
+    jobs = missing([wanted], Ledger(tmp_path), seeds=1)
+    assert [job.cell.config["training"]["refit"] for job in jobs] == [True]
 
 
 def test_without_choices_there_is_one_candidate():

@@ -241,14 +241,15 @@ add(
 
 # At the learning rate of the papers, 0.01, the gradients of iRNN overflow after 200 to 350 batches of such long series.
 _LONG = 1e-3
-# Windows of one subject are similar, so regularization helps with held-out subjects.
-_SUBJECTS = {"weight_decay": (0.01, 0.1), "dropout": (0.0, 0.3)}
+# Windows of one subject are similar, and models overfit to the training subjects. In a 3-fold cross-validation by subject
+# with iRNN (K=1), the accuracy after the last step was 90.4% with 800 steps and 88.9% with 2,500.
+_SUBJECTS: dict[str, Any] = {"optimizer": "adamw", "weight_decay": 0.01, "model": {"dropout": 0.3}, "refit": True}
 _KAG_LAPTOP: Mapping[str, Budget] = {
     "smnist": _steps(10_000, learning_rate=_LONG),
     "psmnist": _steps(10_000, learning_rate=_LONG),
     "noisy-mnist": _steps(4_000, learning_rate=_LONG),
     "noisy-cifar": _steps(4_000, learning_rate=_LONG),
-    "har-2": _steps(2_500, learning_rate=3e-3, optimizer="adamw", seeds=3, choices=_SUBJECTS, refit=True),
+    "har-2": _steps(800, learning_rate=3e-3, seeds=3, **_SUBJECTS),
     "dsa-19": _steps(1_500, learning_rate=3e-3),
     "ptb": _steps(2_000, batch_size=16),
 }
@@ -274,8 +275,8 @@ for _paper, _table, _what in (
             protocol="paper",
             notes=(
                 "The papers give no number of epochs, only hours on a GPU.",
-                "HAR-2: settings are selected on three held-out subjects; the models are then trained on all training "
-                "subjects, as in the papers.",
+                "HAR-2: settings were selected by a cross-validation over the training subjects with iRNN (K=1); the "
+                "models are then trained on all training subjects, as in the papers.",
             ),
         )
     )
