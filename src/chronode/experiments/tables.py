@@ -241,8 +241,8 @@ add(
 
 # At the learning rate of the papers, 0.01, the gradients of iRNN overflow after 200 to 350 batches of such long series.
 _LONG = 1e-3
-# Windows of one subject are similar, and models overfit to the training subjects. In a 3-fold cross-validation by subject
-# with iRNN (K=1), the accuracy after the last step was 90.4% with 800 steps and 88.9% with 2,500.
+# Windows of one subject are similar, and models overfit to the training subjects. In a 3-fold cross-validation by
+# subject with iRNN (K=1), the accuracy after the last step was 90.4% with 800 steps and 88.9% with 2,500.
 _SUBJECTS: dict[str, Any] = {"optimizer": "adamw", "weight_decay": 0.01, "model": {"dropout": 0.3}, "refit": True}
 _KAG_LAPTOP: Mapping[str, Budget] = {
     "smnist": _steps(10_000, learning_rate=_LONG),
