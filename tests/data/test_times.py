@@ -7,6 +7,7 @@ import pandas
 import pytest
 
 from chronode.data import Clock, concat, from_list, from_long, from_wide
+from chronode.data._gaps import is_irregular, step_gap
 from chronode.data._times import seconds_of
 
 
@@ -230,3 +231,27 @@ def test_times_are_parsed_as_they_are_written(clock, times):
 def test_texts_that_are_not_times_are_refused_with_an_example(clock):
     with pytest.raises(ValueError, match=f"such as {clock.written(np.zeros(1))[0]}"):
         clock.parsed(["later"])
+
+
+@pytest.mark.parametrize(("frequency", "days"), [("MS", 30.4375), ("ME", 30.4375), ("QS", 91.3125), ("YS", 365.25)])
+def test_calendar_periods_are_regular_steps_of_mean_length(frequency, days):
+    dates = pandas.date_range("1996-01-01", periods=240, freq=frequency)
+    s = one(dates)
+    assert not is_irregular(s)
+    assert step_gap(s) * s.clock.scale / 86400 == pytest.approx(days, rel=2e-3)
+    # A missing period is two steps, not a longer one.
+    gappy = one(dates.delete([7, 20, 21, 100]))
+    assert step_gap(gappy) * gappy.clock.scale / 86400 == pytest.approx(days, rel=2e-3)
+
+
+def test_the_gap_of_irregular_or_exactly_regular_times_is_the_median():
+    rng = np.random.default_rng(0)
+    for times in (
+        np.sort(rng.uniform(0, 100, size=80)),
+        np.arange(30) * 0.1,
+        pandas.bdate_range("2024-01-01", periods=60),
+    ):
+        s = one(times)
+        assert step_gap(s) == pytest.approx(s.median_gap(), rel=1e-9)
+    assert is_irregular(one(pandas.bdate_range("2024-01-01", periods=60)))
+    assert step_gap(from_list([[1.0, 2.0]])) == 1

@@ -205,3 +205,15 @@ def test_four_years_of_months_are_enough_to_learn_the_season():
         errors.append([np.abs(own - values[48:]).mean() for own in (found[0, :, 0], values[36:48])])
     own, naive = np.mean(errors, axis=0)
     assert own < 0.9 * naive
+
+
+@pytest.mark.parametrize(("frequency", "season", "most"), [("MS", 12, 0.1), ("QS", 4, 0.02)])
+def test_dates_of_months_and_quarters_give_the_forecasts_of_steps(frequency, season, most):
+    rng, steps = np.random.default_rng(0), np.arange(11 * season)
+    past = 0.02 * steps + 3 * rng.normal(size=season)[steps % season] + rng.normal(size=len(steps))
+    frame = pd.DataFrame({"date": pd.date_range("1990-01-01", periods=len(past), freq=frequency), "x": past})
+    options = {**QUICK, "horizon": season, "epochs": 1}
+    by_steps = SequenceForecaster(**options).fit([past]).predict([past])
+    by_dates = SequenceForecaster(**options).fit(frame, time="date").predict(frame, time="date")
+    # The noise is 1. On a grid of 31 or 92 days, the forecasts differed by 0.4 and 0.04.
+    assert np.abs(by_steps - by_dates).mean() < most

@@ -13,7 +13,7 @@ from torch import Tensor
 from .._threads import threads, threads_for
 from ..data import Sequences
 from ..data._future import known_channels
-from ..data._gaps import is_irregular
+from ..data._gaps import is_irregular, step_gap
 from ..data._split import folds_of
 from ._continuations import Map, Member, average, choose
 from ._families import Family, families, joint_family
@@ -95,7 +95,7 @@ def choose_maps(train: Sequences, valid: Sequences, relative: Sequence[int], see
         relative: Numbers of the channels to continue.
         seed: Random seed of the folds of series.
     """
-    gap, steps = train.median_gap() or 1.0, int(train.lengths.max())
+    gap, steps = step_gap(train), int(train.lengths.max())
     description = {"kind": "values", "channels": train.num_channels, "steps": steps, "gap": gap}
     assert train.target is not None
     horizon = train.target.values.shape[1] // len(relative)
@@ -146,7 +146,7 @@ def fit_forecast(train: Sequences, valid: Sequences, relative: Sequence[int], *,
 
 def _reading_kinds(s: Sequences) -> list[dict[str, Any]]:
     """Returns the last k readings with the gaps between them, for several k up to the longest window."""
-    longest, gap = int(s.lengths.max()), s.median_gap() or 1.0
+    longest, gap = int(s.lengths.max()), step_gap(s)
     counts = sorted({*(count for count in (1, 2, 4, 8, 16, 32, 64, 128) if count < longest), longest})
     return [
         {"kind": "readings", "channels": s.num_channels, "steps": steps, "gap": gap}

@@ -112,11 +112,11 @@ def drift(history: Tensor, lengths: Tensor, horizon: int) -> Tensor:
     return last + rise * torch.arange(1, horizon + 1)[None, :, None]
 
 
-def histories(windows: Sequences, channels: list[int], gap: float | None) -> tuple[Tensor, Tensor]:
+def histories(windows: Sequences, channels: list[int], gap: float) -> tuple[Tensor, Tensor]:
     """Returns values `(B, T, C)` of these channels on a regular grid, 0 if a channel has no reading, and lengths."""
     batch = windows.batch()
     observed = None if batch.observed is None else batch.observed[..., channels]
-    x, lengths = on_grid(batch.x[..., channels].double(), batch.lengths, batch.dt, observed, gap=gap or 1.0)
+    x, lengths = on_grid(batch.x[..., channels].double(), batch.lengths, batch.dt, observed, gap=gap)
     return x.nan_to_num(nan=0.0), lengths
 
 

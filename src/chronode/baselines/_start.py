@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from .._threads import threads, threads_for
 from ..data import Batch, Sequences, concat
-from ..data._gaps import is_irregular
+from ..data._gaps import is_irregular, step_gap
 from ..data._split import folds_of
 from ._features import RankedSummaries, Summaries, build_features, dilations_for
 from ._linear import Choice, Linear, class_columns, fit_classes, fit_linear, standardized
@@ -234,7 +234,7 @@ def fit_features(
 def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict[str, Any]]:
     """Returns the features that suit these series, as `build_features` takes them; at least the summaries."""
     assert s.target is not None
-    gap = s.median_gap() or 1.0
+    gap = step_gap(s)
     if s.target.per_step:
         return [{"kind": "summaries", "channels": s.num_channels, "every_step": True}]
     found: list[dict[str, Any]] = [{"kind": "summaries", "channels": s.num_channels}]

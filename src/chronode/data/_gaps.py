@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._checks import number, one_of
 from ._defaults import GAPS
 from ._names import counted
+
+_EVEN, _UNEVEN = 0.01, 0.15
+"""How much gaps may differ, as a share of their mean: by rounding, and for regular times at most (months: 0.1)."""
 
 if TYPE_CHECKING:
     from ._sequences import Sequences
@@ -45,18 +49,40 @@ class Gaps:
 
 
 def is_irregular(s: Sequences) -> bool:
-    """Returns whether the times between observations differ.
+    """Returns whether the times between observations differ by more than the lengths of months do.
 
     Example:
         >>> from chronode.data import from_list
-        >>> [is_irregular(from_list([[1.0] * 3], times=[times])) for times in ([0, 1, 2], [0, 1, 3])]
+        >>> [is_irregular(from_list([[1.0] * 3], times=[times])) for times in ([0, 31, 59], [0, 1, 3])]
         [False, True]
     """
-    if s.base_times is None:
-        return False
-    gaps = s.dt
-    gaps = gaps[gaps > 0]
-    return len(gaps) > 0 and bool(np.ptp(gaps) > 0.01 * gaps.mean())
+    gaps = _positive(s)
+    return len(gaps) > 0 and bool(np.ptp(gaps) > _UNEVEN * gaps.mean())
+
+
+def step_gap(s: Sequences) -> float:
+    """Returns the time from one step to the next: the median gap, or the mean if the gaps are steps of similar length.
+
+    On a grid of mean months, every month has its own point, even if some months are missing; on one of 31 days, a year
+    would have 11.8. Without times the gap is 1.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> [step_gap(from_list([[1.0] * 4], times=[times], unit=1)) for times in ([0, 31, 59, 120], [0, 1, 2, 3.5])]
+        [30.0, 1.0]
+    """
+    gaps, usual = _positive(s), s.median_gap() or 1.0
+    if not len(gaps) or np.ptp(gaps) <= _EVEN * gaps.mean():
+        return usual
+    steps = np.maximum(np.round(gaps / usual), 1)
+    mean = float(gaps.sum() / steps.sum())
+    return mean if np.abs(gaps - steps * mean).max() <= _UNEVEN * mean else usual
+
+
+def _positive(s: Sequences) -> NDArray[np.float64]:
+    """Returns the times between observations, without those of the first steps."""
+    gaps = np.zeros(0) if s.base_times is None else s.dt
+    return gaps[gaps > 0]
 
 
 def note_on_gaps(s: Sequences, gaps: str = "keep") -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from ..baselines._naive import histories
 from ..baselines._start import outputs_of
 from ..data import Sequences
 from ..data._future import followed
+from ..data._gaps import step_gap
 from ..data._names import counted
 from ..engine import Engine, carry_out
 from ..training import Event
@@ -256,7 +257,7 @@ def _following(s: Sequences, at: Sequence[int], end: int, horizon: int) -> NDArr
 
 def _naive(past: Sequences, at: list[int], horizon: int, season: int) -> dict[str, NDArray[np.float64]]:
     """Returns the forecasts that need no training."""
-    history, lengths = histories(past, at, past.median_gap())
+    history, lengths = histories(past, at, step_gap(past))
     found = {"last value": last_value(history, lengths, horizon), "drift": drift(history, lengths, horizon)}
     found["autoregression"] = autoregression(history, lengths, horizon)
     if season > 1:

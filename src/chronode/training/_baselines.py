@@ -23,6 +23,7 @@ from ..baselines import (
 from ..baselines._naive import histories
 from ..baselines._start import outputs_of
 from ..data import Sequences
+from ..data._gaps import step_gap
 from ..tasks._task import Parts
 from ._metrics import LOWER_IS_BETTER
 from ._objective import Objective, class_counts
@@ -147,7 +148,7 @@ def _forecasts(parts: Parts, channels: Sequence[str], objective: Objective) -> d
     season = _season(parts.train, at)
     found: dict[str, list[Tensor]] = {}
     for first in range(0, len(test), 256):
-        history, lengths = histories(test[first : first + 256], at, parts.train.median_gap())
+        history, lengths = histories(test[first : first + 256], at, step_gap(parts.train))
         own = {"last value": last_value(history, lengths, horizon), "drift": drift(history, lengths, horizon)}
         if season > 1:
             own[f"seasonal naive ({season})"] = seasonal_naive(history, lengths, horizon, season)
