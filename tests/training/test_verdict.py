@@ -1,6 +1,7 @@
 """What is said of a model that does not beat the baselines."""
 
 import numpy as np
+import pandas
 import pytest
 
 from chronode.data import forecast_windows, from_list
@@ -120,3 +121,18 @@ def test_future_dates_continue_by_whole_months():
     months = np.arange("2020-11", "2021-03", dtype="M8[M]").astype("M8[D]")
     s = from_list([np.arange(4.0)], times=[months])
     assert [str(text)[:10] for text in s.clock.written(future_times(s, 2)[0])] == ["2021-03-01", "2021-04-01"]
+
+
+@pytest.mark.parametrize("frequency", ["MS", "ME", "QS", "QE", "YE", "B", "D", "W-SUN", "2ME", "6h"])
+def test_future_dates_are_those_of_pandas(frequency):
+    dates = pandas.date_range("2019-03-31 06:00", periods=40, freq=frequency)
+    s = from_list([np.arange(30.0)], times=[dates[:30].to_numpy()])
+    found = [pandas.Timestamp(text) for text in s.clock.written(future_times(s, 10)[0])]
+    assert found == list(dates[30:])
+
+
+def test_a_holiday_does_not_hide_weekdays():
+    dates = pandas.bdate_range("2024-01-01", periods=40).delete(13)
+    s = from_list([np.arange(30.0)], times=[dates[:30].to_numpy()])
+    found = [pandas.Timestamp(text) for text in s.clock.written(future_times(s, 9)[0])]
+    assert found == list(dates[30:])

@@ -8,13 +8,15 @@ from numpy.typing import NDArray
 from ._sequences import Sequences
 from ._times import Clock
 
-_ENOUGH = 400  # dates that show whether they are whole months apart
+_ENOUGH = 400  # dates that show whether they follow a calendar
+_USUAL = 0.8  # share of the steps between weekdays that are one weekday long; the others skip holidays
 
 
 def future_times(s: Sequences, horizon: int) -> NDArray[np.float64]:
     """Returns the times of the next `horizon` steps of each series, `(N, horizon)`.
 
-    They follow at the median gap of the series; dates that are whole months apart continue in whole months.
+    They follow at the median gap of the series. Dates that are whole months apart, ends of months included, continue in
+    whole months, and those from Monday to Friday on weekdays.
 
     Example:
         >>> from chronode.data import from_list
@@ -23,13 +25,12 @@ def future_times(s: Sequences, horizon: int) -> NDArray[np.float64]:
     """
     usual, found = s.median_gap() or 1.0, []
     for series in s:
-        months = _months(s.clock, series.times)
-        if months is not None:
-            found.append(_later_months(s.clock, float(series.times[-1]), months * np.arange(1, horizon + 1)))
-            continue
-        gaps = np.diff(series.times)
-        gap = float(np.median(gaps[gaps > 0])) if (gaps > 0).any() else usual
-        found.append(series.times[-1] + gap * np.arange(1, horizon + 1))
+        later = _by_calendar(s.clock, series.times, horizon)
+        if later is None:
+            gaps = np.diff(series.times)
+            gap = float(np.median(gaps[gaps > 0])) if (gaps > 0).any() else usual
+            later = series.times[-1] + gap * np.arange(1, horizon + 1)
+        found.append(later)
     return np.array(found)
 
 
@@ -39,19 +40,29 @@ def instants(clock: Clock, times: NDArray[np.float64]) -> NDArray[np.datetime64]
     return origin + np.round(times * clock.scale * 1e6).astype("m8[us]")
 
 
-def _months(clock: Clock, times: NDArray[np.float64]) -> int | None:
-    """Returns the months from one date to the next, if it is always the same number and the same day of the month."""
+def _by_calendar(clock: Clock, times: NDArray[np.float64], horizon: int) -> NDArray[np.float64] | None:
+    """Returns the next times of dates that follow a calendar; None for others."""
     if not clock.dates or len(times) < 2:
         return None
     moments = instants(clock, times[-_ENOUGH:])
-    months = moments.astype("M8[M]")
-    within, steps = moments - months.astype("M8[us]"), np.diff(months).astype(np.int64)
-    regular = (within == within[0]).all() and (steps == steps[0]).all() and steps[0] > 0
-    return int(steps[0]) if regular else None
+    days = moments.astype("M8[D]")
+    if ((moments - days) != moments[0] - days[0]).any():  # at another time of the day
+        return None
+    later = _later_days(days, np.arange(1, horizon + 1))
+    return None if later is None else times[-1] + (later - days[-1]) / np.timedelta64(1, "s") / clock.scale
 
 
-def _later_months(clock: Clock, time: float, months: NDArray[np.int64]) -> NDArray[np.float64]:
-    (instant,) = instants(clock, np.array([time]))
-    month = instant.astype("M8[M]")
-    later = (month + months.astype("m8[M]")).astype("M8[us]") + (instant - month.astype("M8[us]"))
-    return time + (later - instant) / np.timedelta64(1, "us") * 1e-6 / clock.scale
+def _later_days(days: NDArray[np.datetime64], ahead: NDArray[np.int64]) -> NDArray[np.datetime64] | None:
+    """Returns the days this many steps after the last one: same days or ends of months, or weekdays."""
+    months = days.astype("M8[M]")
+    steps, within = np.diff(months).astype(np.int64), days - months.astype("M8[D]")
+    if steps[0] > 0 and (steps == steps[0]).all():
+        later = months[-1] + (steps[0] * ahead).astype("m8[M]")
+        if (within == within[0]).all():
+            return later.astype("M8[D]") + within[0]
+        if ((days + 1).astype("M8[M]") > months).all():
+            return (later + 1).astype("M8[D]") - 1
+    weekends_are_skipped = np.is_busday(days).all() and (np.diff(days) == np.timedelta64(3, "D")).any()
+    if weekends_are_skipped and (np.busday_count(days[:-1], days[1:]) == 1).mean() >= _USUAL:
+        return np.busday_offset(days[-1], ahead)
+    return None
