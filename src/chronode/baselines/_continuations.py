@@ -98,6 +98,7 @@ def _is_simple(member: Member) -> bool:
 
 
 def _complexity(member: Member) -> float:
+    """Returns by how much the loss of a map is raised if it is judged by one window."""
     reverts = _MEAN_REVERSION if member.family == "mean" else 0.0
     return reverts + _PER_LAG * min(member.lags, _MOST_COUNTED_LAGS)
 

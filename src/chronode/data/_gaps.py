@@ -12,11 +12,11 @@ from .._checks import number, one_of
 from ._defaults import GAPS
 from ._names import counted
 
-_EVEN, _UNEVEN = 0.01, 0.15
-"""How much gaps may differ, as a share of their mean: by rounding, and for regular times at most (months: 0.1)."""
-
 if TYPE_CHECKING:
     from ._sequences import Sequences
+
+_EVEN, _UNEVEN = 0.01, 0.15
+"""How much gaps may differ, as a share of their mean: by rounding, and for regular times at most (months: 0.1)."""
 
 
 @dataclass(frozen=True)

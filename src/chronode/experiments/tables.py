@@ -8,6 +8,7 @@ only, in the runs named by `choices` or in shorter ones; none by a test score.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from .recipe import Budget, Recipe, add
@@ -19,7 +20,7 @@ def _budget(epochs: int, *, seeds: int = 1, options: dict[str, Any] | None = Non
 
 def _steps(steps: int, *, seeds: int = 1, **more: Any) -> Budget:
     """Returns a budget of optimizer steps with a cosine schedule; `more` are fields of Budget, or training settings."""
-    own = {name: more.pop(name) for name in ("options", "model", "choices", "by_model", "refit") if name in more}
+    own = {field.name: more.pop(field.name) for field in fields(Budget) if field.name in more}
     training = {"epochs": 10_000, "steps": steps, "schedule": "cosine", "drop_epochs": [], **more}
     return Budget(seeds, training, **own)
 

@@ -145,10 +145,10 @@ def _forecasts(parts: Parts, channels: Sequence[str], objective: Objective) -> d
     if target.per_step:
         return {"last value": torch.tensor(_last_values(test, objective, at))}
     horizon = objective.num_outputs // len(at)
-    season = _season(parts.train, at)
+    season, gap = _season(parts.train, at), step_gap(parts.train)
     found: dict[str, list[Tensor]] = {}
     for first in range(0, len(test), 256):
-        history, lengths = histories(test[first : first + 256], at, step_gap(parts.train))
+        history, lengths = histories(test[first : first + 256], at, gap)
         own = {"last value": last_value(history, lengths, horizon), "drift": drift(history, lengths, horizon)}
         if season > 1:
             own[f"seasonal naive ({season})"] = seasonal_naive(history, lengths, horizon, season)
