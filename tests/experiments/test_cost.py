@@ -66,3 +66,11 @@ def test_every_table_has_a_plan(tmp_path, monkeypatch):
 @pytest.mark.parametrize("model", ["mmrnn", "ltc", "lstm"])
 def test_a_batch_is_timed(model):
     assert 0 < cost._batch_seconds(model, 3, (("hidden_size", 4),)) < 60
+
+
+def test_models_are_timed_as_in_a_long_training(monkeypatch):
+    planned, used = [], []
+    monkeypatch.setattr(cost.compiler, "plan", lambda _, steps: planned.append(steps) or SimpleNamespace(compiled=True))
+    monkeypatch.setattr(cost.compiler, "use", lambda _, compiled: used.append(compiled))
+    cost._batch_seconds.__wrapped__("gru", 3, (("hidden_size", 4),))
+    assert (planned, used) == ([cost.LONG], [True])

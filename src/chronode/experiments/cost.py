@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from .. import compiler
 from .._model import SequenceModel
 from .._spec import ModelSpec
 from ..tasks import find_task
@@ -17,8 +18,11 @@ from .jobs import TableJob
 from .ledger import Entry
 from .summary import CANDIDATES
 
-STEPS, SERIES = 24, 32
+STEPS, SERIES = 64, 32
 """Size of the batch that is timed; the cost is proportional to steps and series."""
+
+LONG = 1_000_000
+"""Time steps of a training that is long enough to compile the step of its model."""
 
 SUMMARY_SECONDS = 15.0
 """Approximate seconds to fit a classifier to summaries of PhysioNet 2012, if none was fitted before."""
@@ -52,9 +56,10 @@ def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 @cache
 def _batch_seconds(model: str, channels: int, sized: tuple[tuple[str, int], ...]) -> float:
-    """Times the forward and backward pass of one batch; the best of three."""
+    """Times the forward and backward pass of one batch, compiled as in a long training; the best of three."""
     with torch.random.fork_rng(devices=[]):
         network = SequenceModel.build(ModelSpec(model, channels, 2, **_split(dict(sized))))
+        compiler.use(network, compiler.plan(network, steps=LONG).compiled)
         x, dt = torch.randn(SERIES, STEPS, channels), torch.rand(SERIES, STEPS)
     best = float("inf")
     for _ in range(3):
