@@ -28,7 +28,7 @@ class Budget:
         training: Training settings that replace those of the recipe: epochs, steps, learning_rate, ...
         options: Options of the task that replace the defaults: fewer or shorter series.
         model: Settings of the model that replace those of the recipe; only if the machine requires it.
-        by_model: Training settings of single models, which replace those of `training`.
+        by_model: Settings of training or model of single models, which replace those of `training` and `model`.
         choices: Settings of training or model with candidate values, selected by the validation metric of the first
             seed; the selected values are used for all seeds.
         refit: Whether the number is that of a training on the training and validation series together, with the
@@ -148,7 +148,7 @@ class Recipe:
             _papers_settings(self.paper, number),
             row,
             {"training": budget.training, "options": budget.options, "model": budget.model},
-            {"training": budget.by_model.get(number.model, {})},
+            by_kind(budget.by_model.get(number.model, {})),
         ]
         known = tasks()[number.task].options
         config: dict[str, dict[str, Any]] = {"options": {}, "model": {}, "training": {}}
