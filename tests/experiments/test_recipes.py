@@ -99,9 +99,16 @@ def test_a_curve_of_the_paper_has_no_verdict():
 
 
 def test_units_decide_between_two_settings_of_a_paper():
-    own = [c.config for c in find_recipe("unicornn/table1").cells("laptop") if c.model == "unicornn"]
+    own = [c.config for c in find_recipe("unicornn/table1").cells("paper") if c.model == "unicornn"]
     assert [(c["model"]["hidden_size"], c["model"]["delta_t"]) for c in own] == [(128, 0.482), (256, 0.19)]
     assert [c["training"]["batch_size"] for c in own] == [64, 32]
+
+
+def test_a_budget_may_have_settings_of_one_model():
+    cells = {cell.number.label: cell.config for cell in find_recipe("unicornn/table1").cells("laptop")}
+    oscillators, lstm = cells["UnICORNN (L=3)"], cells["LSTM"]
+    assert (oscillators["model"]["delta_t"], oscillators["training"]["clip"]) == (0.7, 1.0)
+    assert "delta_t" not in lstm["model"] and lstm["training"]["steps"] != oscillators["training"]["steps"]
 
 
 def test_nothing_of_a_model_is_lent_to_another():
