@@ -208,6 +208,12 @@ def test_the_seed_chooses_the_validation_images_but_not_of_row_mnist(small):
         assert find_task("row-mnist").load(seed=seed).valid.ids.tolist() == list(range(54, 60))
 
 
+def test_gaps_can_be_a_channel(small):
+    plain, seen = (find_task("event-mnist").load(gaps=gaps).test[0] for gaps in (False, True))
+    assert seen.values[:, 0].tolist() == plain.values[:, 0].tolist()
+    assert seen.values[:, 1].tolist() == seen.dt.tolist() == plain.dt.tolist()
+
+
 def test_event_mnist_of_the_paper_learns_from_all_and_closes_nothing(small):
     clean, paper = find_task("event-mnist").load(), find_task("event-mnist").load("paper")
     assert len(paper.train) == 60

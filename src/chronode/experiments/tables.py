@@ -97,8 +97,8 @@ add(
 # ---- UnICORNN -----------------------------------------------------------------------------------------------
 
 # After 1,200 steps of batches of 64, the validation accuracy was 79.1% with the settings of the authors, 81.0% with a
-# rate of 6e-3 and clipped gradients, 84.1% with Δt = 0.7 in addition, and 85.6% without dropout. Over many epochs such a
-# rate is too high: with 4e-3, the accuracy fell from 69.8 to 65.5% in the second epoch.
+# rate of 6e-3 and clipped gradients, 84.1% with Δt = 0.7 in addition, and 85.6% without dropout. Over many epochs such
+# a rate is too high: with 4e-3, the accuracy fell from 69.8 to 65.5% in the second epoch.
 _OSCILLATORS = {"delta_t": 0.7, "alpha": 12.53, "dropout": 0.0, "learning_rate": 1.5e-3, "batch_size": 64, "clip": 1.0}
 _PSMNIST = _steps(45_000, by_model={"unicornn": {**_OSCILLATORS, "steps": 58_000}})
 # Nearer to the rate of the authors, 1.67e-4, with which their log has 85.7% after ten epochs.

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._checks import one_of
+from .._checks import flag, one_of
 from ..data import Sequences, Target, from_numpy
 from ..data.sets._download import folder
 from ._equal import equal_series
@@ -54,7 +54,7 @@ def row_series(images: Bytes, labels: Bytes) -> Sequences:
     return equal_series(in_unit(images), digit(labels), tuple(f"column {i}" for i in range(images.shape[-1])))
 
 
-def event_series(images: Bytes, labels: Bytes, *, close: bool = True) -> Sequences:
+def event_series(images: Bytes, labels: Bytes, *, close: bool = True, gaps: bool = False) -> Sequences:
     """Creates series of bits (pixel > 128), row by row, encoded as events; 256 pixels are one unit of time.
 
     The authors of mmRNN pad to 256 events and would cut longer series. No MNIST image has more than 106 events, so
@@ -64,6 +64,7 @@ def event_series(images: Bytes, labels: Bytes, *, close: bool = True) -> Sequenc
         images: `(N, 28, 28)` images.
         labels: `(N,)` labels.
         close: Whether an additional event marks the end of the last run.
+        gaps: Whether the time since the previous event is also a channel, for models that ignore dt.
 
     Example:
         >>> image = np.zeros((1, 28, 28), dtype=np.uint8)
@@ -72,21 +73,25 @@ def event_series(images: Bytes, labels: Bytes, *, close: bool = True) -> Sequenc
         >>> series.values[:, 0].tolist(), (series.dt * 256).tolist()
         ([0.0, 1.0, 0.0, 0.0], [1.0, 32.0, 3.0, 748.0])
     """
-    return digit_events(images.reshape(len(images), -1) > THRESHOLD, labels, EVENTS_PER_UNIT, close=close)
+    bits = images.reshape(len(images), -1) > THRESHOLD
+    return digit_events(bits, labels, EVENTS_PER_UNIT, close=close, gaps=gaps)
 
 
-def digit_events(bits: NDArray[np.bool_], labels: NDArray[np.integer], unit: int, *, close: bool = True) -> Sequences:
+def digit_events(
+    bits: NDArray[np.bool_], labels: NDArray[np.integer], unit: int, *, close: bool = True, gaps: bool = False
+) -> Sequences:
     """Returns series of the changes in `bits (N, pixels)` of digit images, with `unit` pixels per unit of time."""
     events = encode(bits, close=close)
+    dt = events.gaps / unit
     return from_numpy(
-        events.values[..., None],
+        np.stack([events.values, dt], axis=-1) if gaps else events.values[..., None],
         order="NTD",
-        dt=events.gaps / unit,
+        dt=dt,
         lengths=events.lengths,
         target=labels,
         classes=DIGITS,
         target_names=["digit"],
-        channels=["bit"],
+        channels=["bit", "gap"] if gaps else ["bit"],
     )
 
 
@@ -122,11 +127,11 @@ def _rows(protocol: str, seed: int) -> Parts:
     return Parts(every[:-last], every[-last:], row_series(files.test, files.test_labels))
 
 
-def _events(protocol: str, seed: int) -> Parts:
+def _events(protocol: str, seed: int, *, gaps: bool) -> Parts:
     files = mnist(folder("mnist"))
-    close = protocol == "clean"
-    train = event_series(files.train, files.train_labels, close=close)
-    test = event_series(files.test, files.test_labels, close=close)
+    seen = {"close": protocol == "clean", "gaps": flag("gaps", gaps)}
+    train = event_series(files.train, files.train_labels, **seen)
+    test = event_series(files.test, files.test_labels, **seen)
     if protocol == "paper":
         return Parts(train, test, test)
     return Parts(*held_out(train, VALID, seed), test)
@@ -181,4 +186,5 @@ _add(
         "paper": "training on all 60,000 images without a closing event, as in the mmRNN code. It has no validation "
         "part; here the test part is used instead, so model selection leaks",
     },
+    options={"gaps": False},
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,9 +12,6 @@ from ..._checks import one_of
 from ...kernels import Kernel
 from .._cell import State
 from .._registry import register
-
-if TYPE_CHECKING:
-    pass
 from ._textbook import ACTIVATIONS, TextbookCell, run_fused
 
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from ..._checks import number
 from .._cell import State
 from .._registry import register
-
-if TYPE_CHECKING:
-    pass
 from ._textbook import TextbookCell
 
 
