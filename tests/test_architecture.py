@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "chronode"
 # imports the other.
 ORDER = """
 _version _checks _colours _lazy _plugins
-_schema _files _limits _options _machine _deprecation _budget _optimizers _process _threads
+_schema _files _limits _options _machine _deprecation _budget _optimizers _process _denormals _threads
 _documents _pages
 kernels data papers engine
 compiler baselines

@@ -11,6 +11,7 @@ import torch
 from fit_checks import regression, small, spec_for, weights
 
 import chronode
+from chronode._denormals import are_flushed
 from chronode._model import SequenceModel
 from chronode.data import LengthBatches, Scaler, from_list, from_numpy
 from chronode.tasks._task import Parts, Sizes, Task
@@ -38,6 +39,14 @@ def test_regression_is_learnt_in_the_units_of_the_target():
     assert found["rmse"] == pytest.approx(np.sqrt((gaps**2).mean()), rel=1e-3)
     assert found["rmse"] < 0.4 * raw.target.values.std()
     assert found["r2"] > 0.8
+
+
+def test_vanished_gradients_do_not_slow_training_down():
+    data, inside = regression(20), []
+    spec = spec_for(data, "gru", hidden_size=4)
+    fit(data, spec, Settings(epochs=1), on_event=lambda event: inside.append((type(event), are_flushed())))
+    assert {(BatchDone, True), (EpochDone, True)} <= set(inside)
+    assert not are_flushed()
 
 
 def test_every_step_is_classified():

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from .. import compiler
+from .._denormals import flushed
 from .._machine import device_for
 from .._model import SequenceModel
 from .._schema import parse
@@ -63,7 +64,7 @@ def train(
         _restore(run, saved[0], facts)
     try:
         if run.place.batch or run.decide() is None:
-            with threads(_wanted_threads(settings, network, parts.train)), _stops_when_asked(run):
+            with threads(_wanted_threads(settings, network, parts.train)), flushed(), _stops_when_asked(run):
                 _learn(run)
     except Interrupted:
         run.stopped = "interrupted"
