@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from importlib import import_module
 from itertools import product
 from typing import Any
 
@@ -205,6 +206,8 @@ def settings_in(text: str) -> dict[str, Any]:
 
 
 _recipes: dict[str, Recipe] = {}
+_TABLES = ("mmrnn", "unicornn", "ltc", "equilibrium", "beyond")
+"""Modules of recipes, in the order of the results."""
 
 
 def add(recipe: Recipe) -> None:
@@ -214,8 +217,8 @@ def add(recipe: Recipe) -> None:
 
 def recipes() -> dict[str, Recipe]:
     """Returns all recipes by name."""
-    from . import tables  # noqa: F401 - importing them adds them
-
+    for name in _TABLES:  # importing them adds them
+        import_module(f"{__package__}.tables_{name}")
     return dict(_recipes)
 
 

@@ -1,0 +1,31 @@
+"""Recipes of benchmarks beyond the papers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .budgets import in_epochs, in_steps
+from .recipe import Recipe, add
+
+# With only 3,200 stays, networks overfit within 10 epochs.
+_STAYS: dict[str, Any] = {"optimizer": "adamw", "weight_decay": 0.1, "model": {"dropout": 0.5}}
+for _protocol, _ending, _what in (
+    ("clean", "", "the sets of the challenge, trained on a, tested on b and c"),
+    ("paper", "-splits", "random splits of set a"),
+):
+    add(
+        Recipe(
+            f"beyond/physionet2012{_ending}",
+            f"PhysioNet 2012, in-hospital death: {_what}",
+            *("beyond", "physionet2012"),
+            budgets={
+                "smoke": in_epochs(1),
+                "laptop": in_steps(600, seeds=3, choices={"learning_rate": (1e-3, 3e-3)}, **_STAYS),
+                "paper": in_steps(600, seeds=5, choices={"learning_rate": (1e-3, 3e-3)}, **_STAYS),
+            },
+            protocol=_protocol,
+            notes=(
+                "Readings at their original times, not on filled grids. Literature: GRU-D and mTAN about 0.85 to 0.86.",
+            ),
+        )
+    )
