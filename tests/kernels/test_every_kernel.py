@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from kernel_cases import CASES, assert_sound_operator, called, calls, make, watched
 
 import chronode
+from chronode._denormals import are_flushed
+from chronode._threads import threads
 from chronode.kernels import _library as library
 from chronode.kernels import _ops as ops
 
@@ -237,3 +239,19 @@ def test_a_cell_with_a_step_of_its_own_has_no_kernel(name):
 
     assert cell.kernel() is not None
     assert Own(3, 5).kernel() is None
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("model", ["ltc", "sru"])
+def test_vanished_gradients_are_zero_instead_of_slow(model, count):
+    layer = chronode.create(model, 2, 8)
+    tiny = torch.finfo(torch.float32).tiny
+    below = {}
+    for backend in ("native", "torch"):
+        x = torch.randn(9, 300, 2, requires_grad=True)
+        with chronode.backend(backend), threads(count):
+            layer(x)[0][:, -1].sum().backward()
+        size = x.grad.abs()
+        below[backend] = int(((size > 0) & (size < tiny)).sum())
+    assert below["native"] == 0 < below["torch"]
+    assert not are_flushed()
