@@ -29,7 +29,7 @@ def films(tmp_path, monkeypatch):
         for label, rating, word in (("pos", 9, "good"), ("neg", 2, "bad")):
             (tmp_path / "imdb" / "aclImdb" / part / label).mkdir(parents=True)
             for i in range(count):
-                file = tmp_path / "imdb" / "aclImdb" / part / label / f"{i}_{rating}.txt"
+                file = tmp_path / "imdb" / "aclImdb" / part / label / f"{i * imdb.NEIGHBOURS}_{rating}.txt"
                 file.write_text(f"A {word} film.<br /><br />" + "very " * i + f"{part}only", encoding="utf-8")
     (tmp_path / "glove").mkdir()
     (tmp_path / "glove" / "glove.6B.100d.txt").write_text("good" + " 0.5" * 100 + "\n")
@@ -65,6 +65,20 @@ def test_options_clip_the_reviews_and_the_vocabulary(films):
         find_task("imdb").load(longest=0)
     with pytest.raises(ValueError, match="words must be at least 1"):
         find_task("imdb").load(words=0)
+
+
+def test_reviews_of_a_film_are_in_one_part(films):
+    for file in list((films / "train").glob("*/*.txt")):
+        number, _, ending = file.name.partition("_")
+        file.with_name(f"{int(number) + 1}_{ending}").write_bytes(file.read_bytes())
+
+    def films_of(part):
+        return {name.partition("_")[0][:-1] for name in part.ids}
+
+    clean, paper = (find_task("imdb").load(protocol, vectors=False) for protocol in ("clean", "paper"))
+    assert (len(clean.train), len(clean.valid)) == (len(paper.train), len(paper.valid)) == (28, 12)
+    assert not films_of(clean.train) & films_of(clean.valid)
+    assert films_of(paper.train) & films_of(paper.valid)
 
 
 def test_another_seed_gives_another_validation_part(films):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from .._checks import flag, whole
 from ..data import Sequences, split
@@ -14,6 +17,8 @@ from ._text import Numbering, Review, as_symbols, encoded, utf8, word_vectors
 
 CLASSES = ("neg", "pos")
 VALIDATION = 0.3
+NEIGHBOURS = 50
+"""Number of consecutive reviews that are a group: reviews of the same film follow one another in the files."""
 _NAME = re.compile(r"(\d+)_(\d+)\.txt")
 
 
@@ -40,11 +45,21 @@ def _make(protocol: str, seed: int, *, words: int, longest: int | None, vectors:
     numbering, top = Numbering(), located(folder("imdb"), "train").parent
     given, test = (read_reviews(top / name, numbering, longest) for name in ("train", "test"))
     fractions = (1 - VALIDATION, VALIDATION)
-    train, valid = split(given, fractions, by="series", stratify=protocol == "clean", seed=seed)
+    if protocol == "clean":
+        train, valid = split(_by_film(given), fractions, seed=seed)
+    else:
+        train, valid = split(given, fractions, by="series", stratify=False, seed=seed)
     vocabulary = numbering.vocabulary(train.values[:, 0], words)
     train, valid, test = (as_symbols(part, numbering, vocabulary) for part in (train, valid, test))
     ready = word_vectors(located(folder("glove"), "glove.6B.100d.txt"), vocabulary) if vectors else None
     return Parts(train, valid, test, vectors=ready)
+
+
+def _by_film(reviews: Sequences) -> Sequences:
+    """Returns the reviews with neighbours as groups: two share 0.4 words that are in 2 to 20 reviews, others 0.003."""
+    numbers = [int(str(name).rpartition("/")[2].partition("_")[0]) for name in reviews.ids]
+    assert reviews.target is not None
+    return replace(reviews, groups=reviews.target.values.ravel() * len(reviews) + np.array(numbers) // NEIGHBOURS)
 
 
 add(
@@ -56,12 +71,12 @@ add(
         loss="cross_entropy",
         metric="accuracy",
         protocols={
-            "clean": "30% of the training reviews, chosen by seed and stratified by class, are validation; the "
-            "vocabulary "
-            "is that of the training part. No film of the test part is in another part; a film may have reviews in "
-            "both "
-            "training and validation",
-            "paper": "the same, without stratification",
+            "clean": "30% of the training reviews are validation, in blocks of 50 consecutive numbers, chosen by seed "
+            "and stratified by class: reviews of a film follow one another, so few films are in both parts. The "
+            "vocabulary is that of the training part. No film of the test part is in another part",
+            "paper": "30% of the training reviews, chosen by seed, are validation. Leak: most films are in both parts, "
+            "so validation scores are too high (a bag of words has 88.8%, and 88.0% on the test part; with the clean "
+            "protocol 87.7 and 87.9%)",
         },
         # The paper does not mention clipping of reviews, and batches by length make it unnecessary.
         options={"words": 25_000, "longest": None, "vectors": True},
