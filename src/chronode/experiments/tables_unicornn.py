@@ -12,8 +12,10 @@ from .recipe import Recipe, add
 # a rate is too high: with 4e-3, the accuracy fell from 69.8 to 65.5% in the second epoch.
 _OSCILLATORS = {"delta_t": 0.7, "alpha": 12.53, "dropout": 0.0, "learning_rate": 1.5e-3, "batch_size": 64, "clip": 1.0}
 _PSMNIST = in_steps(45_000, by_model={"unicornn": {**_OSCILLATORS, "steps": 58_000}})
-# As many steps as the 50 epochs of the authors, and the mean of their constant rate, 1.67e-4.
-_IMDB = in_steps(27_000, learning_rate=3.5e-4)
+# The first layer of the authors is so slow (Δt = 0.0066) that it is a double sum over the words, in which the last ones
+# count least; their code appends padding to most reviews, so that these words count too. After 3,000 steps, Δt = 0.05
+# has a validation accuracy of 83.7% and a loss of 0.39; that of the authors 83.0% and 0.54 after 4,000 steps.
+_IMDB = in_steps(20_000, learning_rate=5e-4, by_model={"unicornn": {"delta_t": [0.05, 0.205]}})
 _NOISY_CIFAR = in_steps(15_000)
 add(
     Recipe(
