@@ -19,6 +19,7 @@ TABLES = [
     "mmrnn/table6",
     "unicornn/table1",
     "unicornn/table2",
+    "unicornn/table2-paper",
     "unicornn/table3",
     "unicornn/table4",
     "unicornn/table5",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .budgets import in_epochs, in_steps
+from .budgets import SPLITS, in_epochs, in_steps
 from .recipe import Recipe, add
 
 # After 1,200 steps of batches of 64, the validation accuracy was 79.1% with the settings of the authors, 81.0% with a
@@ -16,7 +16,10 @@ _PSMNIST = in_steps(45_000, by_model={"unicornn": {**_OSCILLATORS, "steps": 58_0
 # count least; their code appends padding to most reviews, so that these words count too. After 3,000 steps, Δt = 0.05
 # has a validation accuracy of 83.7% and a loss of 0.39; that of the authors 83.0% and 0.54 after 4,000 steps.
 _IMDB = in_steps(20_000, learning_rate=5e-4, by_model={"unicornn": {"delta_t": [0.05, 0.205]}})
-_NOISY_CIFAR = in_steps(15_000)
+# After 1,000 steps with the same noise for all images, the validation accuracy was 28.6% with the authors' settings,
+# 29.8% with clipped gradients and without dropout, 32.3% with a rate of 0.01 in addition and 34.5% with 0.03; with 0.02,
+# it was 36.9% with Δt = 0.06 and 34.7% with 0.03.
+_NOISY_CIFAR = in_steps(15_000, by_model={"unicornn": {"delta_t": 0.06, "learning_rate": 1e-2, "clip": 1.0}})
 add(
     Recipe(
         "unicornn/table1",
@@ -30,15 +33,18 @@ add(
     )
 )
 _HALVES = {"schedule": "step", "drop_epochs": [250], "drop_factor": 0.1}
-add(
-    Recipe(
-        "unicornn/table2",
-        "Noise-padded CIFAR-10",
-        *("unicornn", "2"),
-        budgets={"smoke": in_epochs(1), "laptop": _NOISY_CIFAR, "paper": in_epochs(500, **_HALVES)},
-        notes=("The learning rate is that of the authors' code, 3.14e-3; their text says 3.14e-2.",),
+_NOISE = {"clean": "separate noise for each image", "paper": "the same noise for all images"}
+for _protocol, _ending in SPLITS:
+    add(
+        Recipe(
+            f"unicornn/table2{_ending}",
+            f"Noise-padded CIFAR-10 ({_NOISE[_protocol]})",
+            *("unicornn", "2"),
+            budgets={"smoke": in_epochs(1), "laptop": _NOISY_CIFAR, "paper": in_epochs(500, **_HALVES)},
+            protocol=_protocol,
+            notes=("The learning rate of the authors' code is 3.14e-3; their text says 3.14e-2.",),
+        )
     )
-)
 add(
     Recipe(
         "unicornn/table3",
@@ -52,7 +58,7 @@ add(
         "unicornn/table4",
         "BIDMC: respiratory and heart rate from 32 s of PPG and ECG",
         *("unicornn", "4"),
-        budgets={"smoke": in_epochs(1), "laptop": in_steps(4_000), "paper": in_epochs(500, seeds=5, **_HALVES)},
+        budgets={"smoke": in_epochs(1), "laptop": in_steps(1_200), "paper": in_epochs(500, seeds=5, **_HALVES)},
     )
 )
 add(
