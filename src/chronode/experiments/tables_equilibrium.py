@@ -10,13 +10,16 @@ from .recipe import Budget, Recipe, add
 
 # At the learning rate of the papers, 0.01, the gradients of iRNN overflow after 200 to 350 batches of such long series.
 _LONG = 1e-3
+# With clipped gradients higher rates work: after 600 steps of sequential MNIST, iRNN (K=1) has a validation accuracy of
+# 58.6% with a rate of 0.001 and 76.9% with 0.003 and clipped gradients; after 600 batches of 64, 68.1%.
+_PIXELS = in_steps(16_000, learning_rate=3e-3, clip=1.0, batch_size=64)
 # Windows of one subject are similar, and models overfit to the training subjects. In a 3-fold cross-validation by
 # subject with iRNN (K=1), the accuracy after the last step was 91.3% with 800 steps at the rate of the papers, 0.01; at
 # 0.003 it was 90.4%, and with 2,500 steps 88.9%.
 _SUBJECTS: dict[str, Any] = {"optimizer": "adamw", "weight_decay": 0.01, "model": {"dropout": 0.3}, "refit": True}
 _KAG_LAPTOP: Mapping[str, Budget] = {
-    "smnist": in_steps(10_000, learning_rate=_LONG),
-    "psmnist": in_steps(10_000, learning_rate=_LONG),
+    "smnist": _PIXELS,
+    "psmnist": _PIXELS,
     "noisy-mnist": in_steps(4_000, learning_rate=_LONG),
     "noisy-cifar": in_steps(4_000, learning_rate=_LONG),
     "har-2": in_steps(800, seeds=3, **_SUBJECTS),
