@@ -1,11 +1,13 @@
 import json
 
 import pytest
+from entries import entry
 
-from chronode.experiments.compare import row, verdict
+from chronode.experiments.compare import compare, row, verdict
 from chronode.experiments.jobs import missing
 from chronode.experiments.ledger import Ledger
 from chronode.experiments.recipe import BUDGETS, find_recipe, recipes
+from chronode.experiments.report import as_markdown
 from chronode.experiments.summary import CANDIDATES
 from chronode.papers import numbers
 from chronode.training import Settings
@@ -97,6 +99,16 @@ def test_authors_trained_the_other_models_at_another_rate():
 def test_a_curve_of_the_paper_has_no_verdict():
     figure = numbers("irnn", "figure4")[0]
     assert (figure.mean, verdict(figure, 0.1, None)) == (None, "no number")
+
+
+def test_numbers_from_other_data_are_neither_better_nor_worse(tmp_path):
+    recipe = find_recipe("mmrnn/table6")
+    cell = recipe.cells("laptop")[0]
+    about = {"model": cell.model, "task": cell.task, "config": cell.config, "config_hash": cell.hashes()[0]}
+    Ledger(tmp_path).append(entry(0, recipe.name, **about, metrics={"test": {"mse": 0.1}}))
+    rows = compare(recipe, "laptop", Ledger(tmp_path))
+    assert [row.verdict for row in rows if row.entries] == ["not comparable"]
+    assert "Not comparable: the recordings of the authors" in as_markdown(recipe, "laptop", rows)
 
 
 def test_units_decide_between_two_settings_of_a_paper():

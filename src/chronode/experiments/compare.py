@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..papers import PaperNumber
 from ..tasks import find_task
@@ -25,7 +25,7 @@ class TableRow:
         entries: Our runs, one per seed; empty if there are none.
         mean: Mean of our test metrics in the unit of the paper; None without runs.
         spread: Standard deviation of our test metrics; None with one run.
-        verdict: "within spread", "better", "worse", "no number" (in the paper) or "not run".
+        verdict: "within spread", "better", "worse", "not comparable", "no number" (in the paper) or "not run".
         cell: The cell that was run; None without runs.
     """
 
@@ -48,7 +48,9 @@ def compare(recipe: Recipe, budget: str, ledger: Ledger) -> list[TableRow]:
     """
     found = {entry.config_hash: entry for entry in ledger.entries()}
     cells = {cell.number: cell for cell in recipe.cells(budget)}
-    return [row(number, cells.get(number), found) for number in recipe.numbers()]
+    rows = [row(number, cells.get(number), found) for number in recipe.numbers()]
+    other = {"verdict": "not comparable"}
+    return [replace(row, **other) if row.entries and row.number.task in recipe.incomparable else row for row in rows]
 
 
 def row(number: PaperNumber, cell: TableCell | None, found: dict[str, Entry]) -> TableRow:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from .page import Table
 
 _NUMERIC = ("paper", "ours", "seeds", "steps", "minutes")
-_COLOUR = {"better": COLOURS[2], "within spread": COLOURS[0], "worse": COLOURS[1], "no number": GREY}
+_COLOUR = {"better": COLOURS[2], "within spread": COLOURS[0], "worse": COLOURS[1]}
+_COLOUR |= dict.fromkeys(("not comparable", "no number"), GREY)
 
 
 def write_index(tables: Sequence[Table], papers: Mapping[str, str], path: Path) -> Path:

@@ -16,7 +16,7 @@ from .reasons import Reasons
 from .recipe import Recipe, recipes
 from .report import as_markdown
 
-VERDICTS = ("within spread", "better", "worse", "no number")
+VERDICTS = ("within spread", "better", "worse", "not comparable", "no number")
 PAPERS = {
     "mmrnn": "Mixed-memory RNN (mmRNN)",
     "unicornn": "UnICORNN",

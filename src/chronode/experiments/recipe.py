@@ -111,6 +111,7 @@ class Recipe:
         budgets: "smoke", "laptop", "paper" -> Budget for all, or column or task -> Budget (others are not run).
         protocol: Protocol of the splits.
         notes: Differences from the paper, one line each; printed with the table.
+        incomparable: Task -> why its numbers cannot be compared with those of the paper.
     """
 
     name: str
@@ -120,6 +121,7 @@ class Recipe:
     budgets: Mapping[str, Budget | Mapping[str, Budget]]
     protocol: str = "clean"
     notes: tuple[str, ...] = ()
+    incomparable: Mapping[str, str] = field(default_factory=dict)
 
     def numbers(self) -> list[PaperNumber]:
         """Returns the numbers of the table."""

@@ -38,6 +38,8 @@ def as_markdown(recipe: Recipe, budget: str, rows: list[TableRow], reasons: Reas
     if any(row.entries for row in rows):
         parts.append("\n".join(_table(rows)))
     parts += reasons.as_markdown(recipe, rows) if reasons else []
+    ran = {row.number.task for row in rows if row.entries}
+    parts += [f"Not comparable: {reason}" for task, reason in recipe.incomparable.items() if task in ran]
     notes = dict.fromkeys(f"{entry.task}: {note}." for row in rows for entry in row.entries for note in entry.notes)
     if absent := _not_run(rows):
         parts.append(f"Not run: {absent}.")

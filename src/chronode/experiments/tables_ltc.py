@@ -17,6 +17,11 @@ def _rated(steps: int) -> Budget:
 # (LSTM), 92.8 instead of 88.3% (CT-RNN) and 94.4 instead of 95.2% (LTC); with 40,000 steps LTC has 97.3%.
 _ROWS = in_steps(40_000, seeds=3, learning_rate=5e-3, clip=1.0, by_model={"ltc": {"learning_rate": 1e-2}})
 
+_POWER = (
+    "the errors of household power in the paper, 0.59 to 1.3, are close to the variance of the target, 0.66. Active "
+    "power is nearly voltage times current, which are inputs here: linear regression on these has an error of 0.0015."
+)
+
 for _protocol, _ending in SPLITS:
     add(
         Recipe(
@@ -37,6 +42,7 @@ for _protocol, _ending in SPLITS:
             },
             protocol=_protocol,
             notes=("The 561 features of HAR are not available, so activity recognition is not run.",),
+            incomparable={"power": _POWER},
         )
     )
     for _table, _what in (("4", "first setting"), ("5", "second setting")):
