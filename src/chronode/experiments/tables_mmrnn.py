@@ -75,8 +75,8 @@ add(
         },
         notes=(_PROGRAM,),
         incomparable={
-            "walker2d": "the recordings of the authors were not available; these are of policies that were trained here. The "
-            "order of the models can be compared, their errors cannot."
+            "walker2d": "the recordings of the authors were not available; these are of policies trained here. "
+            "The order of the models can be compared, their errors cannot."
         },
     )
 )
