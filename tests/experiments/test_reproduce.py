@@ -152,6 +152,9 @@ def test_the_plan_tells_runs_and_hours(tmp_path):
     (once,) = json.loads(run("reproduce", "mmrnn/table3", "--plan", "--seeds", "1", "--json", *folders).stdout)
     assert once["runs"] == 28
     assert 0 < output["hours"] < 100
+    part = ("--only", "event", "--models", "lstm-dt,mmrnn")
+    (some,) = json.loads(run("reproduce", "mmrnn/table3", "--plan", *part, "--json", *folders).stdout)
+    assert some["runs"] == 3 * 2
 
 
 def test_the_list_names_the_recipes():

@@ -207,29 +207,20 @@ def reproduce(
     Example: chronode reproduce mmrnn/table3 --budget laptop --only event
     """
     from ..experiments.ledger import Ledger
-    from .reproduce import chosen_recipes, draw, run_reproduce, show_plan, show_recipes
+    from .reproduce import chosen_recipes, draw, run_reproduce, show_plan, show_recipes, wanted_cells
 
     # Without a worker's own process, the memory that a run took would be that of all runs before it too.
     place = engine_for(engine, workers if engine == "ray" else max(workers, 1), address, fresh=True)
     if listed:
         return show_recipes(json)
     chosen, drawn = chosen_recipes(names or [], every)
+    cells = wanted_cells(chosen, budget, words(only), words(models))
     if plan:
-        return show_plan(chosen, budget, Ledger(ledger), seeds, json)
+        return show_plan(cells, budget, Ledger(ledger), seeds, json)
     draw(drawn, budget, output, json)
     if not chosen:
         return None
-    run_reproduce(
-        chosen,
-        budget,
-        Ledger(ledger),
-        only=words(only),
-        models=words(models),
-        seeds=seeds,
-        engine=place,
-        output=output,
-        as_json=json,
-    )
+    run_reproduce(chosen, cells, budget, Ledger(ledger), seeds=seeds, engine=place, output=output, as_json=json)
 
 
 @app.command()

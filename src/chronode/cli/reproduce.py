@@ -39,13 +39,13 @@ def show_recipes(as_json: bool) -> None:
     Console().print(table)
 
 
-def show_plan(chosen: list[Recipe], budget: str, ledger: Ledger, seeds: int | None, as_json: bool) -> None:
-    """Prints the number of missing runs, and their estimated hours on one core of this machine."""
+def show_plan(cells: list[TableCell], budget: str, ledger: Ledger, seeds: int | None, as_json: bool) -> None:
+    """Prints the number of missing runs by recipe, and their estimated hours on one core of this machine."""
     known = ledger.entries()
     lines = []
-    for recipe in chosen:
-        jobs = missing(recipe.cells(budget), ledger, seeds)
-        lines.append((recipe.name, len(jobs), sum(seconds(job, known) for job in jobs) / 3600))
+    for name in dict.fromkeys(cell.recipe for cell in cells):
+        jobs = missing([cell for cell in cells if cell.recipe == name], ledger, seeds)
+        lines.append((name, len(jobs), sum(seconds(job, known) for job in jobs) / 3600))
     if as_json:
         print(jsonlib.dumps([{"recipe": n, "runs": runs, "hours": round(h, 3)} for n, runs, h in lines], indent=2))
         return
@@ -62,18 +62,16 @@ def show_plan(chosen: list[Recipe], budget: str, ledger: Ledger, seeds: int | No
 
 def run_reproduce(
     chosen: list[Recipe],
+    cells: list[TableCell],
     budget: str,
     ledger: Ledger,
     *,
-    only: list[str],
-    models: list[str],
     seeds: int | None,
     engine: Engine,
     output: Path,
     as_json: bool,
 ) -> None:
-    """Runs what is missing from the ledger, then prints and draws each table."""
-    cells = _wanted([cell for recipe in chosen for cell in recipe.cells(budget)], only, models)
+    """Runs those of the cells that are missing from the ledger, then prints and draws each table."""
     console, faults = Console(stderr=as_json), list[Finished]()
     failed: set[str] = set()
     while jobs := [job for job in missing(cells, ledger, seeds) if job.hash not in failed]:
@@ -118,8 +116,9 @@ def draw(chosen: list[Drawing], budget: str, output: Path, as_json: bool) -> Non
             console.print(f"plot: {path}", soft_wrap=True)
 
 
-def _wanted(cells: list[TableCell], only: list[str], models: list[str]) -> list[TableCell]:
-    """Returns the cells of the named tasks, columns and models; rejects unknown names."""
+def wanted_cells(chosen: list[Recipe], budget: str, only: list[str], models: list[str]) -> list[TableCell]:
+    """Returns the cells of the named tasks, columns and models, or all; rejects unknown names."""
+    cells = [cell for recipe in chosen for cell in recipe.cells(budget)]
     for name in only:
         one_of("--only", name, sorted({place for cell in cells for place in (cell.task, cell.number.column)}))
     for name in models:
