@@ -24,6 +24,7 @@ TABLES = [
     "unicornn/table2-paper",
     "unicornn/table3",
     "unicornn/table4",
+    "unicornn/table4-paper",
     "unicornn/table5",
     "unicornn/table7",
     "unicornn/table8",
