@@ -54,8 +54,11 @@ for _paper, _table, _what in (
         )
     )
 _MEMORY: dict[str, Any] = {"learning_rate": 3e-3, "schedule": "constant", "model": {"hidden_size": 64}}
-_LONG_MEMORY = ("adding 750", "copy 200", "copy 500")
-_SLOW_IRNN = {"irnn": {"learning_rate": 1e-3}}
+# Without clipping, a gradient of iRNN was not finite after 1,136 steps of the adding problem of length 750. On the copy
+# task its states grow without bound with ReLU, even with a rate of 0.001; with tanh, the validation loss after 800
+# steps is 0.096 with 0.001 and 0.234 with 0.003.
+_ADDING_750 = {"irnn": {"clip": 1.0}}
+_COPY = {"irnn": {"clip": 1.0, "learning_rate": 1e-3, "activation": "tanh"}}
 add(
     Recipe(
         "irnn/figure4-end",
@@ -65,8 +68,8 @@ add(
             "smoke": in_epochs(1, steps=2, options=FEW),
             "laptop": {
                 "adding 200": in_steps(2_000, **_MEMORY),
-                # With 3e-3, a gradient of iRNN was not finite after 1,136 steps of the adding problem of length 750.
-                **{name: in_steps(2_000, **_MEMORY, by_model=_SLOW_IRNN) for name in _LONG_MEMORY},
+                "adding 750": in_steps(2_000, **_MEMORY, by_model=_ADDING_750),
+                "copy": in_steps(2_000, **_MEMORY, by_model=_COPY),
             },
             "paper": in_epochs(40, seeds=5, learning_rate=3e-3),
         },
