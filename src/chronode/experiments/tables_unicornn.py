@@ -53,6 +53,11 @@ add(
         budgets={"smoke": in_epochs(1), "laptop": in_epochs(20), "paper": in_epochs(250, seeds=5)},
     )
 )
+# After 300 steps on random splits, the validation error of the respiratory rate was 3.30 with the authors' settings, and
+# 2.97 with Δt = 0.046, a rate of 0.01 and clipped gradients; that of the heart rate was 9.9 with a rate of 0.02 and
+# clipped gradients, while that of the authors' settings was 12.6 after 700 steps.
+_RATES = {"delta_t": 0.046, "learning_rate": 2e-2, "clip": 1.0, "dropout": 0.0}
+_BIDMC = in_steps(1_200, by_model={"unicornn": _RATES, "lstm": {"clip": 1.0}})
 _WINDOWS = {"clean": "no recording in two parts", "paper": "random split of overlapping windows"}
 for _protocol, _ending in SPLITS:
     add(
@@ -60,7 +65,7 @@ for _protocol, _ending in SPLITS:
             f"unicornn/table4{_ending}",
             f"BIDMC: respiratory and heart rate from 32 s of PPG and ECG ({_WINDOWS[_protocol]})",
             *("unicornn", "4"),
-            budgets={"smoke": in_epochs(1), "laptop": in_steps(1_200), "paper": in_epochs(500, seeds=5, **_HALVES)},
+            budgets={"smoke": in_epochs(1), "laptop": _BIDMC, "paper": in_epochs(500, seeds=5, **_HALVES)},
             protocol=_protocol,
         )
     )
