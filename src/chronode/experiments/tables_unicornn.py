@@ -53,7 +53,7 @@ add(
         budgets={"smoke": in_epochs(1), "laptop": in_epochs(20), "paper": in_epochs(250, seeds=5)},
     )
 )
-# After 300 steps on random splits, the validation error of the respiratory rate was 3.30 with the authors' settings, and
+# After 300 steps (random split), the validation error of the respiratory rate was 3.30 with the authors' settings, and
 # 2.97 with Δt = 0.046, a rate of 0.01 and clipped gradients; that of the heart rate was 9.9 with a rate of 0.02 and
 # clipped gradients, while that of the authors' settings was 12.6 after 700 steps.
 _RATES = {"delta_t": 0.046, "learning_rate": 2e-2, "clip": 1.0, "dropout": 0.0}
