@@ -110,7 +110,7 @@ def _counts(tables: list[Table]) -> Counter[str]:
 
 
 def _picture(paper: str, tables: list[Table], folder: Path) -> Path | None:
-    """Draws our numbers over those of the paper, one dot per cell; ours are better in the shaded half."""
+    """Draws our numbers over those of the paper; ours are better in the shaded half."""
     from matplotlib.figure import Figure as Canvas
 
     own = [(table, row) for table in tables if table.recipe.paper == paper for row in table.rows]
@@ -133,12 +133,18 @@ def _picture(paper: str, tables: list[Table], folder: Path) -> Path | None:
 
 
 def _panel(axes: Any, what: str, higher: bool, pairs: list[tuple[Table, TableRow]]) -> None:
+    """Draws a dot per cell; those of numbers that cannot be compared are hollow."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     names = list(dict.fromkeys(table.recipe.name for table, _ in pairs))
     for index, name in enumerate(names):
-        rows = [row for table, row in pairs if table.recipe.name == name]
-        dots = [(row.number.mean, row.mean) for row in rows]
-        look = {"color": COLOURS[index % len(COLOURS)], "marker": "osD^vP*X"[index // len(COLOURS) % 8]}
-        axes.scatter(*zip(*dots, strict=True), s=22, alpha=0.8, label=name.partition("/")[2], **look)
+        colour = COLOURS[index % len(COLOURS)]
+        look = {"marker": "osD^vP*X"[index // len(COLOURS) % 8], "edgecolors": colour, "s": 22, "alpha": 0.8}
+        for face, verdicts in ((colour, VERDICTS[:3]), ("white", VERDICTS[3:])):
+            rows = [row for table, row in pairs if table.recipe.name == name and row.verdict in verdicts]
+            label = name.partition("/")[2] + (" (not comparable)" if face == "white" else "")
+            if dots := [(row.number.mean, row.mean) for row in rows]:
+                axes.scatter(*zip(*dots, strict=True), label=label, facecolors=face, **look)
     values = [value for _, row in pairs for value in (row.number.mean, row.mean) if value]
     low, high = min(values), max(values)
     if higher:
@@ -146,6 +152,10 @@ def _panel(axes: Any, what: str, higher: bool, pairs: list[tuple[Table, TableRow
     else:
         low, high = low / 1.5, high * 1.5
         axes.set(xscale="log", yscale="log")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(NullFormatter())
     axes.plot([low, high], [low, high], color="0.4", lw=1)
     axes.fill_between([low, high], [low, high], high if higher else low, color=COLOURS[2], alpha=0.08, lw=0)
     unit = " (%)" if higher else ""
