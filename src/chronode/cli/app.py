@@ -216,7 +216,7 @@ def reproduce(
     chosen, drawn = chosen_recipes(names or [], every)
     cells = wanted_cells(chosen, budget, words(only), words(models))
     if plan:
-        return show_plan(cells, budget, Ledger(ledger), seeds, json)
+        return show_plan(chosen, cells, budget, Ledger(ledger), seeds=seeds, as_json=json)
     draw(drawn, budget, output, json)
     if not chosen:
         return None

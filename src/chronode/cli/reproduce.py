@@ -39,13 +39,15 @@ def show_recipes(as_json: bool) -> None:
     Console().print(table)
 
 
-def show_plan(cells: list[TableCell], budget: str, ledger: Ledger, seeds: int | None, as_json: bool) -> None:
+def show_plan(
+    chosen: list[Recipe], cells: list[TableCell], budget: str, ledger: Ledger, *, seeds: int | None, as_json: bool
+) -> None:
     """Prints the number of missing runs by recipe, and their estimated hours on one core of this machine."""
     known = ledger.entries()
     lines = []
-    for name in dict.fromkeys(cell.recipe for cell in cells):
-        jobs = missing([cell for cell in cells if cell.recipe == name], ledger, seeds)
-        lines.append((name, len(jobs), sum(seconds(job, known) for job in jobs) / 3600))
+    for recipe in chosen:
+        jobs = missing([cell for cell in cells if cell.recipe == recipe.name], ledger, seeds)
+        lines.append((recipe.name, len(jobs), sum(seconds(job, known) for job in jobs) / 3600))
     if as_json:
         print(jsonlib.dumps([{"recipe": n, "runs": runs, "hours": round(h, 3)} for n, runs, h in lines], indent=2))
         return
