@@ -214,7 +214,7 @@ def reproduce(
     if listed:
         return show_recipes(json)
     chosen, drawn = chosen_recipes(names or [], every)
-    cells = wanted_cells(chosen, budget, words(only), words(models))
+    cells = wanted_cells(chosen, budget, words(only), words(models)) if chosen else []  # figures have no cells
     if plan:
         return show_plan(chosen, cells, budget, Ledger(ledger), seeds=seeds, as_json=json)
     draw(drawn, budget, output, json)

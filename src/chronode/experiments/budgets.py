@@ -13,8 +13,6 @@ from typing import Any
 from .recipe import Budget
 
 FEW = {"train": 64, "valid": 32, "test": 32}
-SPLITS = (("clean", ""), ("paper", "-paper"))
-"""Protocols and the suffixes of the names of their tables, if both are run."""
 
 
 def in_epochs(epochs: int, *, seeds: int = 1, options: dict[str, Any] | None = None, **training: Any) -> Budget:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..papers import PaperNumber
 from ..tasks import find_task
@@ -48,13 +48,14 @@ def compare(recipe: Recipe, budget: str, ledger: Ledger) -> list[TableRow]:
     """
     found = {entry.config_hash: entry for entry in ledger.entries()}
     cells = {cell.number: cell for cell in recipe.cells(budget)}
-    rows = [row(number, cells.get(number), found) for number in recipe.numbers()]
-    other = {"verdict": "not comparable"}
-    return [replace(row, **other) if row.entries and row.number.task in recipe.incomparable else row for row in rows]
+    return [
+        row(number, cells.get(number), found, comparable=number.task not in recipe.incomparable)
+        for number in recipe.numbers()
+    ]
 
 
-def row(number: PaperNumber, cell: TableCell | None, found: dict[str, Entry]) -> TableRow:
-    """Returns one number with our runs."""
+def row(number: PaperNumber, cell: TableCell | None, found: dict[str, Entry], *, comparable: bool = True) -> TableRow:
+    """Returns one number with our runs; it gets no judgement if its data are not `comparable`."""
     best = chosen(cell, found) if cell else None
     entries = tuple(found[key] for key in (best.hashes() if best else ()) if key in found)
     if not entries:
@@ -63,7 +64,8 @@ def row(number: PaperNumber, cell: TableCell | None, found: dict[str, Entry]) ->
     metric = find_task(number.task).metric
     values = [scale * entry.metrics["test"][metric] for entry in entries]
     mean, spread = mean_and_std(values)
-    return TableRow(number, entries, mean, spread, verdict(number, mean, spread), best)
+    judged = verdict(number, mean, spread) if comparable else "not comparable"
+    return TableRow(number, entries, mean, spread, judged, best)
 
 
 def verdict(number: PaperNumber, mean: float, spread: float | None) -> str:

@@ -212,9 +212,25 @@ _TABLES = ("mmrnn", "unicornn", "ltc", "equilibrium", "beyond")
 """Modules of recipes, in the order of the results."""
 
 
+_SPLITS = {"clean": "clean split", "paper": "paper split"}
+
+
 def add(recipe: Recipe) -> None:
     """Registers a recipe under its name."""
     _recipes[recipe.name] = recipe
+
+
+def add_splits(*both: Recipe, differ: Mapping[str, str] = _SPLITS) -> None:
+    """Registers each recipe with both protocols; the name of the authors' one ends in "-paper".
+
+    Args:
+        both: The recipes, without protocols.
+        differ: Protocol -> its description, which is added to that of the recipe.
+    """
+    for protocol, what in differ.items():
+        for recipe in both:
+            name = recipe.name + ("-paper" if protocol == "paper" else "")
+            add(replace(recipe, name=name, what=f"{recipe.what} ({what})", protocol=protocol))
 
 
 def recipes() -> dict[str, Recipe]:

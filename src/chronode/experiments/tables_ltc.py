@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .budgets import SPLITS, in_epochs, in_steps
-from .recipe import Budget, Recipe, add
+from .budgets import in_epochs, in_steps
+from .recipe import Budget, Recipe, add, add_splits
 
 _RATES = {"learning_rate": (1e-3, 5e-3, 1e-2)}
 
@@ -22,39 +22,36 @@ _POWER = (
     "power is nearly voltage times current, which are inputs here: linear regression on these has an error of 0.0015."
 )
 
-for _protocol, _ending in SPLITS:
-    add(
-        Recipe(
-            f"ltc/table3{_ending}",
-            f"Sensors, images, traffic and weather ({_protocol} split)",
-            *("ltc", "3"),
-            budgets={
-                "smoke": in_epochs(1),
-                "laptop": {
-                    "gesture": _rated(3_000),
-                    "occupancy": _rated(4_000),
-                    "row-mnist": _ROWS,
-                    "traffic": _rated(8_000),
-                    "power": _rated(8_000),
-                    "ozone": _rated(2_000),
-                },
-                "paper": in_epochs(200, seeds=5),
+add_splits(
+    Recipe(
+        "ltc/table3",
+        "Sensors, images, traffic and weather",
+        *("ltc", "3"),
+        budgets={
+            "smoke": in_epochs(1),
+            "laptop": {
+                "gesture": _rated(3_000),
+                "occupancy": _rated(4_000),
+                "row-mnist": _ROWS,
+                "traffic": _rated(8_000),
+                "power": _rated(8_000),
+                "ozone": _rated(2_000),
             },
-            protocol=_protocol,
-            notes=("The 561 features of HAR are not available, so activity recognition is not run.",),
-            incomparable={"power": _POWER},
+            "paper": in_epochs(200, seeds=5),
+        },
+        notes=("The 561 features of HAR are not available, so activity recognition is not run.",),
+        incomparable={"power": _POWER},
+    ),
+    *(
+        Recipe(
+            f"ltc/table{table}",
+            f"Person activity, {what}",
+            *("ltc", table),
+            budgets={"smoke": in_epochs(1), "laptop": _rated(2_000), "paper": in_epochs(200, seeds=5)},
         )
-    )
-    for _table, _what in (("4", "first setting"), ("5", "second setting")):
-        add(
-            Recipe(
-                f"ltc/table{_table}{_ending}",
-                f"Person activity, {_what} ({_protocol} split)",
-                *("ltc", _table),
-                budgets={"smoke": in_epochs(1), "laptop": _rated(2_000), "paper": in_epochs(200, seeds=5)},
-                protocol=_protocol,
-            )
-        )
+        for table, what in (("4", "first setting"), ("5", "second setting"))
+    ),
+)
 add(
     Recipe(
         "ltc/table6",

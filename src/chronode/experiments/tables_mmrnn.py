@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .budgets import FEW, SPLITS, in_epochs, in_steps
-from .recipe import Recipe, add
+from .budgets import FEW, in_epochs, in_steps
+from .recipe import Recipe, add, add_splits
 
 _PROGRAM = (
     "PhasedLSTM, RNN-decay and the reciprocal RNN are those of the authors' code, which differ from their papers."
@@ -35,17 +35,15 @@ add(
         ),
     )
 )
-for _protocol, _ending in SPLITS:
-    add(
-        Recipe(
-            f"mmrnn/table4{_ending}",
-            f"Person activity: one label per step ({_protocol} split)",
-            *("mmrnn", "4"),
-            budgets={"smoke": in_epochs(1), "laptop": in_epochs(200), "paper": in_epochs(200, seeds=5)},
-            protocol=_protocol,
-            notes=(_PROGRAM,),
-        )
+add_splits(
+    Recipe(
+        "mmrnn/table4",
+        "Person activity: one label per step",
+        *("mmrnn", "4"),
+        budgets={"smoke": in_epochs(1), "laptop": in_epochs(200), "paper": in_epochs(200, seeds=5)},
+        notes=(_PROGRAM,),
     )
+)
 add(
     Recipe(
         "mmrnn/table5",

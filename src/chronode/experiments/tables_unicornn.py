@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .budgets import SPLITS, in_epochs, in_steps
-from .recipe import Recipe, add
+from .budgets import in_epochs, in_steps
+from .recipe import Recipe, add, add_splits
 
 # After 1,200 steps of batches of 64, the validation accuracy was 79.1% with the settings of the authors, 81.0% with a
 # rate of 6e-3 and clipped gradients, 84.1% with Δt = 0.7 in addition, and 85.6% without dropout. Over many epochs such
@@ -33,18 +33,16 @@ add(
     )
 )
 _HALVES = {"schedule": "step", "drop_epochs": [250], "drop_factor": 0.1}
-_NOISE = {"clean": "separate noise for each image", "paper": "the same noise for all images"}
-for _protocol, _ending in SPLITS:
-    add(
-        Recipe(
-            f"unicornn/table2{_ending}",
-            f"Noise-padded CIFAR-10 ({_NOISE[_protocol]})",
-            *("unicornn", "2"),
-            budgets={"smoke": in_epochs(1), "laptop": _NOISY_CIFAR, "paper": in_epochs(500, **_HALVES)},
-            protocol=_protocol,
-            notes=("The learning rate of the authors' code is 3.14e-3; their text says 3.14e-2.",),
-        )
-    )
+add_splits(
+    Recipe(
+        "unicornn/table2",
+        "Noise-padded CIFAR-10",
+        *("unicornn", "2"),
+        budgets={"smoke": in_epochs(1), "laptop": _NOISY_CIFAR, "paper": in_epochs(500, **_HALVES)},
+        notes=("The learning rate of the authors' code is 3.14e-3; their text says 3.14e-2.",),
+    ),
+    differ={"clean": "separate noise for each image", "paper": "the same noise for all images"},
+)
 add(
     Recipe(
         "unicornn/table3",
@@ -58,17 +56,15 @@ add(
 # clipped gradients, while that of the authors' settings was 12.6 after 700 steps.
 _RATES = {"delta_t": 0.046, "learning_rate": 2e-2, "clip": 1.0, "dropout": 0.0}
 _BIDMC = in_steps(1_200, by_model={"unicornn": _RATES, "lstm": {"clip": 1.0}})
-_WINDOWS = {"clean": "no recording in two parts", "paper": "random split of overlapping windows"}
-for _protocol, _ending in SPLITS:
-    add(
-        Recipe(
-            f"unicornn/table4{_ending}",
-            f"BIDMC: respiratory and heart rate from 32 s of PPG and ECG ({_WINDOWS[_protocol]})",
-            *("unicornn", "4"),
-            budgets={"smoke": in_epochs(1), "laptop": _BIDMC, "paper": in_epochs(500, seeds=5, **_HALVES)},
-            protocol=_protocol,
-        )
-    )
+add_splits(
+    Recipe(
+        "unicornn/table4",
+        "BIDMC: respiratory and heart rate from 32 s of PPG and ECG",
+        *("unicornn", "4"),
+        budgets={"smoke": in_epochs(1), "laptop": _BIDMC, "paper": in_epochs(500, seeds=5, **_HALVES)},
+    ),
+    differ={"clean": "no recording in two parts", "paper": "random split of overlapping windows"},
+)
 add(
     Recipe(
         "unicornn/table5",
