@@ -51,7 +51,7 @@ add(
         *("mmrnn", "5"),
         budgets={
             "smoke": in_epochs(1),
-            "laptop": in_steps(6_000, batch_size=128, clip=1.0, seeds=3),
+            "laptop": in_steps(12_000, batch_size=128, clip=1.0, seeds=3),
             "paper": in_epochs(200, seeds=5),
         },
         notes=(
