@@ -11,7 +11,7 @@ from commands import run
 from entries import entry
 
 from chronode.engine import Engine
-from chronode.experiments.compare import compare
+from chronode.experiments.compare import compare, named
 from chronode.experiments.drawings import drawings
 from chronode.experiments.jobs import Finished, TableJob, make_runs, missing
 from chronode.experiments.ledger import Ledger
@@ -230,6 +230,29 @@ def test_settings_that_differ_from_the_papers_are_listed(tmp_path):
     found = differences(recipe, compare(recipe, "laptop", ledger))
     schedule = "schedule cosine, which the paper does not give"
     assert found == ["batch_size 128 instead of 256", "clip 1 instead of 0", schedule]
+
+
+def test_models_concerned_are_named_by_column_or_by_model():
+    rows = compare(find_recipe("ltc/table3"), "laptop", Ledger("nowhere"))
+    gesture = [row for row in rows if row.number.column == "Gesture"]
+    lstm = [row for row in rows if row.number.label == "LSTM"]
+    assert named(gesture, rows) == "Gesture"
+    assert named(lstm, rows) == "LSTM"
+    assert named([gesture[-1], *lstm[1:2]], rows) == "Gesture LTC; Occupancy LSTM"
+    assert named(gesture[1:3], gesture) == "CT-RNN, Neural ODE"
+
+
+def test_a_setting_selected_by_validation_is_in_the_table(tmp_path):
+    recipe, ledger = find_recipe("ltc/table6"), Ledger(tmp_path)
+    lstm = next(cell for cell in recipe.cells("laptop") if cell.model == "lstm")
+    for cell, error in zip(lstm.candidates(), [3.0, 1.0, 2.0], strict=True):
+        about = {"model": cell.model, "task": cell.task, "config": cell.config, "config_hash": cell.hashes()[0]}
+        ledger.append(entry(recipe=cell.recipe, **about, metrics={"test": {"mse": 2.5}, "valid": {"mse": error}}))
+    rows = compare(recipe, "laptop", ledger)
+    assert not any("learning_rate" in line for line in differences(recipe, rows))
+    header, _, line = [line for line in as_markdown(recipe, "laptop", rows).splitlines() if line.startswith("|")]
+    cells = dict(zip(header.split(" | "), line.split(" | "), strict=True))
+    assert cells["selected learning_rate |"] == "0.005 (paper: 0.001) |"
 
 
 def test_worse_numbers_have_a_reason_or_are_listed_as_not_examined(tmp_path):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from ..papers import PaperNumber
 from ..tasks import find_task
 from ..training._metrics import LOWER_IS_BETTER, mean_and_std
 from .jobs import chosen
 from .ledger import Entry, Ledger
-from .recipe import Recipe, TableCell
+from .recipe import Recipe, TableCell, by_kind
 
 WITHOUT_SPREAD = 0.01
 """If the paper gives no standard deviation, numbers within 1% of each other count as equal."""
@@ -27,6 +29,7 @@ class TableRow:
         spread: Standard deviation of our test metrics; None with one run.
         verdict: "within spread", "better", "worse", "not comparable", "no number" (in the paper) or "not run".
         cell: The cell that was run; None without runs.
+        selected: Settings of that cell that were selected by validation.
     """
 
     number: PaperNumber
@@ -35,6 +38,7 @@ class TableRow:
     spread: float | None
     verdict: str
     cell: TableCell | None = None
+    selected: Mapping[str, Any] = field(default_factory=dict)
 
 
 def compare(recipe: Recipe, budget: str, ledger: Ledger) -> list[TableRow]:
@@ -58,14 +62,15 @@ def row(number: PaperNumber, cell: TableCell | None, found: dict[str, Entry], *,
     """Returns one number with our runs; it gets no judgement if its data are not `comparable`."""
     best = chosen(cell, found) if cell else None
     entries = tuple(found[key] for key in (best.hashes() if best else ()) if key in found)
-    if not entries:
+    if cell is None or best is None or not entries:
         return TableRow(number, (), None, None, "not run")
     scale = 100.0 if number.unit == "%" else 1.0
     metric = find_task(number.task).metric
     values = [scale * entry.metrics["test"][metric] for entry in entries]
     mean, spread = mean_and_std(values)
     judged = verdict(number, mean, spread) if comparable else "not comparable"
-    return TableRow(number, entries, mean, spread, judged, best)
+    selected = {name: best.config[kind][name] for kind, own in by_kind(cell.choices).items() for name in own}
+    return TableRow(number, entries, mean, spread, judged, best, selected)
 
 
 def verdict(number: PaperNumber, mean: float, spread: float | None) -> str:
@@ -97,3 +102,34 @@ def mean_text(mean: float | None, spread: float | None, number: PaperNumber) -> 
     if mean is None:
         return ""
     return shown(mean, number) + (f" ± {shown(spread, number)}" if spread is not None else "")
+
+
+def named(some: Collection[TableRow], every: Sequence[TableRow]) -> str:
+    """Names some rows of a table: by model if that is enough, otherwise column by column.
+
+    Args:
+        some: The rows to name.
+        every: All rows that could be meant, in the order of the table.
+
+    Example:
+        >>> from chronode.experiments.recipe import find_recipe
+        >>> rows = compare(find_recipe("ltc/table3"), "laptop", Ledger("nowhere"))
+        >>> named(rows[:6], rows), named(rows[::5], rows)
+        ('Gesture; Occupancy LSTM', 'LSTM')
+    """
+    columns: dict[str, list[TableRow]] = {}
+    for row in every:
+        columns.setdefault(row.number.column, []).append(row)
+    meant = {column: _labels(row for row in own if row in some) for column, own in columns.items()}
+    if all(labels == _labels(some) for labels in meant.values()):
+        return ", ".join(_labels(some))
+    parts = [
+        column if labels == _labels(columns[column]) else f"{column} {', '.join(labels)}"
+        for column, labels in meant.items()
+        if labels
+    ]
+    return (", " if columns.keys() >= set(parts) else "; ").join(parts)
+
+
+def _labels(rows: Iterable[TableRow]) -> list[str]:
+    return list(dict.fromkeys(row.number.label for row in rows))

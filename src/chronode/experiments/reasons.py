@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from .compare import TableRow
+from .compare import TableRow, named
 from .recipe import Recipe
 
 COLUMNS = ("recipe", "column", "model", "reason")
@@ -40,14 +40,13 @@ class Reasons:
 
     def as_markdown(self, recipe: Recipe, rows: list[TableRow]) -> list[str]:
         """Lists the rows with a worse number by reason, and those without one as not examined."""
-        found: dict[str | None, list[str]] = {}
-        several = len({row.number.column for row in rows}) > 1
-        for row in rows:
+        ran = [row for row in rows if row.entries]
+        found: dict[str | None, list[TableRow]] = {}
+        for row in ran:
             if row.verdict == "worse":
-                label = f"{row.number.column} {row.number.label}" if several else row.number.label
-                found.setdefault(self.find(recipe, row), []).append(label)
+                found.setdefault(self.find(recipe, row), []).append(row)
         unknown = found.pop(None, [])
-        lines = [f"- {', '.join(labels)}: {reason}" for reason, labels in found.items()]
+        lines = [f"- {named(own, ran)}: {reason}" for reason, own in found.items()]
         if unknown:
-            lines.append(f"- {', '.join(unknown)}: not examined.")
+            lines.append(f"- {named(unknown, ran)}: not examined.")
         return ["Why numbers are worse:\n\n" + "\n".join(lines)] if lines else []

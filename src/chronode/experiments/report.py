@@ -7,7 +7,8 @@ from typing import Any
 
 from .._colours import COLOURS
 from .._files import replacing
-from .compare import TableRow, mean_text
+from ..papers import PaperNumber
+from .compare import TableRow, mean_text, named
 from .reasons import Reasons
 from .recipe import Recipe
 
@@ -36,27 +37,33 @@ def as_markdown(recipe: Recipe, budget: str, rows: list[TableRow], reasons: Reas
     if differing := differences(recipe, rows):
         parts.append(f"Settings that differ from the paper: {'; '.join(differing)}.")
     if any(row.entries for row in rows):
-        parts.append("\n".join(_table(rows)))
+        parts.append("\n".join(_table(recipe, rows)))
     parts += reasons.as_markdown(recipe, rows) if reasons else []
     ran = {row.number.task for row in rows if row.entries}
     parts += [f"Not comparable: {reason}" for task, reason in recipe.incomparable.items() if task in ran]
     notes = dict.fromkeys(f"{entry.task}: {note}." for row in rows for entry in row.entries for note in entry.notes)
-    if absent := _not_run(rows):
-        parts.append(f"Not run: {absent}.")
+    if absent := [row for row in rows if not row.entries]:
+        parts.append(f"Not run: {named(absent, rows)}.")
     return "\n\n".join([*parts, *(note.replace("..", ".") for note in notes)]) + "\n"
 
 
-def _table(rows: list[TableRow]) -> list[str]:
+def _table(recipe: Recipe, rows: list[TableRow]) -> list[str]:
     """Formats the rows that were run, without columns that are constant or empty."""
-    lines = [_cells(row) for row in rows if row.entries]
-    shown = [name for name in lines[0] if name in _ALWAYS or len({line[name] for line in lines}) > 1]
+    ran = [row for row in rows if row.entries]
+    selected = dict.fromkeys(name for row in ran for name in row.selected)
+    theirs = _settings_of_the_paper(recipe) if selected else {}
+    lines = [_cells(row) | {f"selected {name}": _choice(row, name, theirs) for name in selected} for row in ran]
+    always = (*_ALWAYS, *(f"selected {name}" for name in selected))
+    if any(row.number.mean is not None for row in ran):
+        always += ("paper", "verdict")
+    shown = [name for name in lines[0] if name in always or len({line[name] for line in lines}) > 1]
     sides = ["---:" if name in _NUMBERS else "---" for name in shown]
     metric = "" if "metric" in shown else f", {lines[0]['metric']}"
     header = [name + metric if name in ("paper", "ours") else name for name in shown]
     return ["| " + " | ".join(line) + " |" for line in (header, sides, *([line[n] for n in shown] for line in lines))]
 
 
-_ALWAYS = ("model", "paper", "ours", "seeds", "steps", "CPU minutes", "verdict")
+_ALWAYS = ("model", "ours", "seeds", "steps", "CPU minutes")
 _NUMBERS = ("paper", "ours", "seeds", "steps", "CPU minutes")
 
 
@@ -79,40 +86,42 @@ def _cells(row: TableRow) -> dict[str, str]:
     }
 
 
+def _choice(row: TableRow, name: str, theirs: dict[PaperNumber, dict[str, dict[str, Any]]]) -> str:
+    """Formats a setting that was selected by validation, with that of the paper if it differs."""
+    if name not in row.selected:
+        return ""
+    papers = {key: value for settings in theirs[row.number].values() for key, value in settings.items()}
+    ours, paper = _plain(row.selected[name]), _plain(papers.get(name))
+    return ours if row.number.mean is None or paper in ("", ours) else f"{ours} (paper: {paper})"
+
+
 def _other_metrics(row: TableRow) -> str:
     names = [name for name in row.entries[0].metrics["test"] if name not in (row.number.metric, "loss")]
     means = {name: sum(e.metrics["test"][name] for e in row.entries) / len(row.entries) for name in names}
     return ", ".join(f"{name} {mean:.3f}" for name, mean in means.items())
 
 
-def _not_run(rows: list[TableRow]) -> str:
-    """Lists the models that were not run, by column if there are several."""
-    columns: dict[str, list[str]] = {}
-    for row in rows:
-        if not row.entries:
-            columns.setdefault(row.number.column, []).append(row.number.label)
-    if len({row.number.column for row in rows}) == 1:
-        return ", ".join(name for names in columns.values() for name in names)
-    return "; ".join(f"{column}: {', '.join(names)}" for column, names in columns.items())
-
-
 def differences(recipe: Recipe, rows: list[TableRow]) -> list[str]:
-    """Lists the settings that differ from the paper, with both values and the models concerned."""
-    papers = {cell.number: cell.config for cell in recipe.cells("paper")}
-    ran = [(row, row.cell.config, papers[row.number]) for row in rows if row.entries and row.cell and row.cell.config]
-    found: dict[tuple[str, str, str], list[str]] = {}
-    for row, ours, theirs in ran:
-        label = f"{row.number.column} {row.number.label}".strip()
-        for part in ("training", "model", "options"):
-            for name, value in ours[part].items():
-                if name not in _ELSEWHERE and value != theirs[part].get(name):
-                    key = (name, _plain(value), _plain(theirs[part].get(name)))
-                    found.setdefault(key, []).append(label)
-    lines = []
-    for (name, ours, theirs), labels in found.items():
-        whose = "" if len(labels) == len(ran) else f" ({', '.join(dict.fromkeys(labels))})"
-        lines.append(f"{name} {ours}{f' instead of {theirs}' if theirs else ', which the paper does not give'}{whose}")
-    return lines
+    """Lists the settings that differ from the paper, with both values and the models concerned.
+
+    Settings that were selected by validation are in the table.
+    """
+    theirs = _settings_of_the_paper(recipe)
+    ran = [row for row in rows if row.entries and row.cell and any(row.cell.config.values())]
+    found: dict[str, list[TableRow]] = {}
+    for row in ran:
+        assert row.cell is not None
+        for part, settings in row.cell.config.items():
+            for name, value in settings.items():
+                paper = theirs[row.number][part].get(name)
+                if name not in (*_ELSEWHERE, *row.selected) and value != paper:
+                    instead = ", which the paper does not give" if paper is None else f" instead of {_plain(paper)}"
+                    found.setdefault(f"{name} {_plain(value)}{instead}", []).append(row)
+    return [line + ("" if len(own) == len(ran) else f" ({named(own, ran)})") for line, own in found.items()]
+
+
+def _settings_of_the_paper(recipe: Recipe) -> dict[PaperNumber, dict[str, dict[str, Any]]]:
+    return {cell.number: cell.config for cell in recipe.cells("paper")}
 
 
 def _plain(value: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..papers import numbers
 from .budgets import FEW, in_epochs, in_steps
 from .recipe import Budget, Recipe, add
 
@@ -26,6 +27,11 @@ _KAG_LAPTOP: Mapping[str, Budget] = {
     "dsa-19": in_steps(1_500, learning_rate=3e-3),
     "ptb": in_steps(2_000, batch_size=16),
 }
+_HOURS = "The papers give no number of epochs, only hours on a GPU."
+_HAR = (
+    "HAR-2: settings were selected by a cross-validation over the training subjects with iRNN (K=1); the models are "
+    "then trained on all training subjects, as in the papers."
+)
 for _paper, _table, _what in (
     ("irnn", "1", "Sequential and permuted MNIST"),
     ("irnn", "2", "Noise-padded MNIST and CIFAR-10"),
@@ -46,11 +52,7 @@ for _paper, _table, _what in (
             *(_paper, _table),
             budgets={"smoke": in_epochs(1), "laptop": _KAG_LAPTOP, "paper": in_epochs(300)},
             protocol="paper",
-            notes=(
-                "The papers give no number of epochs, only hours on a GPU.",
-                "HAR-2: settings were selected by a cross-validation over the training subjects with iRNN (K=1); the "
-                "models are then trained on all training subjects, as in the papers.",
-            ),
+            notes=(_HOURS, *([_HAR] if any(number.task == "har-2" for number in numbers(_paper, _table)) else [])),
         )
     )
 _MEMORY: dict[str, Any] = {"learning_rate": 3e-3, "schedule": "constant", "model": {"hidden_size": 64}}
