@@ -17,6 +17,10 @@ def _rated(steps: int) -> Budget:
 # (LSTM), 92.8 instead of 88.3% (CT-RNN) and 94.4 instead of 95.2% (LTC); with 40,000 steps LTC has 97.3%.
 _ROWS = in_steps(40_000, seeds=3, learning_rate=5e-3, clip=1.0, by_model={"ltc": {"learning_rate": 1e-2}})
 
+# On the paper's split, the best validation F1 of LTC is 0.12 after 2,000 steps at a constant rate and 0.20 after 8,000,
+# with clipped gradients and a cosine schedule 0.26.
+_OZONE = in_steps(8_000, seeds=3, choices=_RATES, clip=1.0)
+
 _POWER = (
     "the errors of household power in the paper, 0.59 to 1.3, are close to the variance of the target, 0.66. Active "
     "power is nearly voltage times current, which are inputs here: linear regression on these has an error of 0.0015."
@@ -35,7 +39,7 @@ add_splits(
                 "row-mnist": _ROWS,
                 "traffic": _rated(8_000),
                 "power": _rated(8_000),
-                "ozone": _rated(2_000),
+                "ozone": _OZONE,
             },
             "paper": in_epochs(200, seeds=5),
         },
