@@ -89,3 +89,15 @@ def test_a_target_that_never_changes_has_r2_0_or_1():
     flat = torch.ones(4, 1)
     assert scored(("r2",), flat, flat, 2)["r2"] == 1
     assert scored(("r2",), flat + 1, flat, 2)["r2"] == 0
+
+
+def test_very_many_classes_need_memory_for_their_counts_only():
+    # A confusion matrix of these classes would take 320 GB.
+    scores, target = Scores(("accuracy", "f1", "perplexity"), 200_000), torch.tensor([3, 199_999, 5])
+    output = torch.zeros(3, 200_000)
+    output[[0, 1, 2], [3, 199_999, 7]] = 50.0
+    scores.update(output, target)
+    found = scores.compute()
+    assert found["accuracy"] == pytest.approx(2 / 3)
+    assert found["f1"] == pytest.approx(2 / 4)  # classes 3 and 199,999 have 1; 5 and 7 have 0
+    assert found["perplexity"] == pytest.approx(math.exp(50 / 3), rel=1e-4)
