@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from commands import QUICK, chronode
 
+from chronode.cli.backtest import forecaster_for
+from chronode.cli.train import effective
 from chronode.engine import Engine
 from chronode.estimators import SequenceForecaster
 from chronode.estimators import _backtest as module
@@ -111,3 +113,12 @@ def test_the_command_names_what_is_missing(tmp_path):
     (tmp_path / "a.csv").write_text("t,x\n0,1\n1,2\n")
     assert "--forecast STEPS" in chronode("backtest", tmp_path / "a.csv", "--time", "t", code=2).err
     assert "no such file" in chronode("backtest", tmp_path / "b.csv", "--forecast", 2, code=2).err
+
+
+@pytest.mark.parametrize("given", [{}, {"epochs": 7, "batch_size": 3}])
+def test_the_command_trains_with_the_defaults_of_forecasts_unless_told_otherwise(given):
+    asked, free = effective("saws.csv", None, {"forecast": 3, **given})
+    found = forecaster_for(asked, free).get_params()
+    usual = SequenceForecaster().get_params()
+    names = ("epochs", "batch_size", "early_stop", "learning_rate", "hidden_size", "validation")
+    assert {name: found[name] for name in names} == {name: usual[name] for name in names} | given

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 # Arguments of the estimator that are training settings under another name, or that a backtest sets itself.
 _OWN = {"epochs", "batch_size", "learning_rate", "early_stop", "refit", "seed", "threads", "accelerator", "metric"}
+
+_FORECAST_DEFAULTS = ("epochs", "batch_size", "early_stop")
+"""Settings whose defaults differ for forecasts."""
 
 
 def attach(app: typer.Typer) -> None:
@@ -88,7 +92,7 @@ def backtest(
     from .train import effective
 
     place = engine_for(engine, workers, address)
-    asked, _ = effective(data, config, given)
+    asked, free = effective(data, config, given)
     if not asked.data.forecast:
         raise ValueError("a backtest needs the number of steps ahead: pass --forecast STEPS.")
     if not Path(asked.data.source).is_file():
@@ -99,9 +103,10 @@ def backtest(
     for note in series.notes:
         say_note(console, note)
     about: dict[str, Any] = {"origins": origins, "stride": stride or None, "refit": refit, "season": season or None}
-    with RunsBar(console, origins if refit else 1, asked.training.epochs) as bar:
+    forecaster = forecaster_for(asked, free)
+    with RunsBar(console, origins if refit else 1, forecaster.epochs) as bar:
         about |= {"engine": place, "folder": folder / "forecasts", "progress": bar}
-        found = forecaster_for(asked).backtest(series, **about)
+        found = forecaster.backtest(series, **about)
     summary = {"data": asked.data.source, **found.as_dict(), "refit": refit}
     write_table(found.columns(), folder / "backtest.csv")
     title = f"Backtest of {Path(asked.data.source).name}"
@@ -114,13 +119,20 @@ def backtest(
         say(console, f"report: {summary['report']}   forecasts: {folder / 'backtest.csv'}")
 
 
-def forecaster_for(asked: Config) -> SequenceForecaster:
-    """Returns an estimator that trains as `chronode train` does with this config."""
+def forecaster_for(asked: Config, free: Collection[str]) -> SequenceForecaster:
+    """Returns an estimator that trains as `chronode train` does with this config.
+
+    Args:
+        asked: The config.
+        free: Names of settings that the user did not give: those with defaults of their own for forecasts are left to
+            the estimator, which has the same.
+    """
     from ..estimators import SequenceForecaster
 
     data, model, training = asked.data, asked.model, asked.training
     more = {own.name: getattr(training, own.name) for own in fields(training) if own.name not in _OWN}
     plain = type(training)()
+    given = {name: getattr(training, name) for name in _FORECAST_DEFAULTS if name not in free}
     return SequenceForecaster(
         model.model,
         horizon=data.forecast,
@@ -133,17 +145,15 @@ def forecaster_for(asked: Config) -> SequenceForecaster:
         window=data.window or None,
         hidden_size=model.hidden,
         num_layers=model.layers,
-        epochs=training.epochs,
-        batch_size=training.batch_size,
         learning_rate=training.learning_rate,
         validation=data.split[1] / (data.split[0] + data.split[1]),
-        early_stop=training.early_stop,
         missing=model.missing,
         settings=dict(model.settings) or None,
         training={name: value for name, value in more.items() if value != getattr(plain, name)} or None,
         start=model.start or "linear",
         n_threads=training.threads,
         random_state=training.seed,
+        **given,
     )
 
 

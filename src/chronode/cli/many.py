@@ -55,6 +55,7 @@ class RunsBar(ProgressDisplay):
         super().__init__(console, *columns, speed_estimate_period=24 * 3600)
         self.total, self.epochs, self.done = total, epochs, done
         self.shares: dict[str, float] = {}
+        self.notes: set[str] = set()
         self.bar = self.progress.add_task("", total=total, completed=done, text="", count=f"{done}/{total}")
 
     def begin(self, label: str) -> None:
@@ -63,9 +64,11 @@ class RunsBar(ProgressDisplay):
         self.progress.update(self.bar, text=label)
 
     def event(self, label: str, event: Event) -> None:
-        """Shows an event of a run."""
+        """Shows an event of a run; a note that several runs have is shown once."""
         if isinstance(event, Note):
-            say_note(self.console, event.text)
+            if event.text not in self.notes:
+                say_note(self.console, event.text)
+            self.notes.add(event.text)
         elif isinstance(event, BatchDone):
             self.shares[label] = (event.epoch - 1 + event.batch / event.batches) / self.epochs
             text = f"{label}  epoch {event.epoch}/{self.epochs}  loss {event.loss:.4g}"
