@@ -13,7 +13,9 @@ import time
 import numpy as np
 import pytest
 import yaml
-from commands import run
+from commands import chronode, run
+
+from chronode.runs import Run
 
 SMALL = ("--option", "train=64", "--option", "valid=32", "--option", "test=32", "--hidden", "4", "--epochs", "1")
 NOT_FINITE = ("--set", "unicornn.delta_t=1.0e+30")
@@ -57,6 +59,22 @@ def test_compare_takes_a_file(tmp_path):
     options = ("--target", "y", "--id", "id", "--time", "t", "--hidden", "2", "--epochs", "1", "--seeds", "1")
     done = run("compare", str(tmp_path / "a.csv"), "--models", "rnn", *options, "-o", str(tmp_path / "runs"), "--json")
     assert set(json.loads(done.stdout)["models"][0]["test"]) == {"accuracy", "loss", "f1", "auroc"}
+
+
+def test_forecasts_are_compared_with_the_defaults_of_forecasts(tmp_path):
+    waves = "\n".join(f"{t},{np.sin(t / 3):.4f}" for t in range(120))
+    (tmp_path / "waves.csv").write_text(f"t,x\n{waves}\n")
+    source = (tmp_path / "waves.csv", "--time", "t", "--forecast", 3, "--hidden", 4)
+    output = chronode("compare", *source, "--models", "gru,rnn", "--seeds", 1, "-o", tmp_path / "runs").out
+    assert "baseline: linear (values)" in output
+    found = json.loads((tmp_path / "runs" / "comparison.json").read_text())
+    assert found["metric"] == "rmse"
+    used = [json.loads((tmp_path / "runs" / one.name / "config.json").read_text()) for one in tmp_path.glob("runs/*-*")]
+    names = ("epochs", "batch_size", "early_stop", "metric")
+    assert [[config["training"][name] for name in names] for config in used] == [[50, 4, 10, "loss"]] * 2
+    flags = ("--models", "gru", "--seeds", 1, "--epochs", 2, "-o", tmp_path / "short")
+    chronode("compare", *source, *flags)
+    assert len(Run.open(next(tmp_path.glob("short/gru-*"))).metrics()) == 2
 
 
 def test_sweep_searches_tests_the_best_and_writes_a_config_for_train(tmp_path):

@@ -191,7 +191,7 @@ def test_a_forecast_has_a_linear_start_that_the_summary_tells_of(here):
     (here / "saw.csv").write_text(f"t,x\n{rows}\n")
     output = chronode("train", "saw.csv", "--time", "t", "--forecast", 3, *QUICK, "--epochs", 1, "--output", "run").out
     assert "linear start alone" in output
-    assert "linear start (values): validation rmse" in output
+    assert "linear start (values): validation loss" in output
     summary = json.loads((here / "run/summary.json").read_text())
     assert summary["start"]["features"] == "values"
     assert summary["test"]["mae"] < 0.2 * summary["baselines"]["last value"]["mae"]

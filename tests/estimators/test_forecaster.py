@@ -168,7 +168,7 @@ def test_windows_are_longer_if_there_is_a_season(period, steps, window):
 # ---- the command line -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{}, {"epochs": 3, "batch_size": 8}])
+@pytest.mark.parametrize("options", [{}, {"epochs": 3, "batch_size": 8}, {"model": "gru"}])
 def test_command_line_and_estimator_give_the_same_forecasts(tmp_path, options):
     rng, steps = np.random.default_rng(0), np.arange(200.0)
     frame = pd.DataFrame({"t": steps, "x": 0.05 * steps + np.sin(steps / 4) + rng.normal(size=200) / 5})

@@ -55,13 +55,14 @@ def compare(
     """
     from .._documents import json_text, write_json
     from ..report.many_pages import write_comparison
+    from ..runs._choose import with_forecast_defaults
     from ..search._plan import plan
     from ..search._scores import Comparison
     from .many import folder_for, this_command
     from .train import effective
 
     place = engine_for(engine, workers, address)
-    asked, _ = effective(data, config, given)
+    asked = with_forecast_defaults(*effective(data, config, given))
     folder = folder_for("compare", asked.data.source, output)
     runs = plan(asked, flags.words(models), seeds, folder)
     console = Console(stderr=json)

@@ -86,14 +86,14 @@ def sweep(
 
     Example: chronode sweep vitals.csv --target outcome --id patient --range hidden=16,32 --fix dropout=0
     """
-    from ..runs._choose import with_named_model
+    from ..runs._choose import with_forecast_defaults, with_named_model
     from ..search._ranges import source_of_ranges
     from .many import folder_for
     from .outcome import say
     from .train import effective
 
     place = engine_for(engine, workers, address)
-    asked, _ = effective(data, config, given)
+    asked = with_forecast_defaults(*effective(data, config, given))
     asked, searched = _space(with_named_model(asked), given, ranges or [], fix or [])
     folder = folder_for("sweep", asked.data.source, output, asked.model.model)
     search = _open(asked, searched, folder, pruner)

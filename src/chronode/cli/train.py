@@ -152,7 +152,7 @@ def _new(
 ) -> None:
     from ..report.run_page import draw_run
     from ..runs._assemble import assemble_run
-    from ..runs._choose import choose, leaves_choice
+    from ..runs._choose import choose, leaves_choice, with_forecast_defaults
     from ..runs._folder import next_folder
     from ..runs._prepare import prepare
     from ..runs._results import STRONG_BASELINE
@@ -162,7 +162,7 @@ def _new(
 
     prepared = prepare(asked)
     show_prepared(console, asked, prepared)
-    found = None
+    asked, found = with_forecast_defaults(asked, free, prepared), None
     if leaves_choice(asked):
         asked, found = choose(asked, prepared, free=free)
         show_race(console, asked, prepared, found)

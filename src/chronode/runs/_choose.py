@@ -13,7 +13,7 @@ from ..training._forecasting import forecast_settings
 from ..training._race import Race
 from ..training._settings import AUTO, Settings
 from ._config import Config, ModelConfig
-from ._prepare import Prepared
+from ._prepare import Prepared, prepared_for
 
 FALLBACK = "mmrnn"
 """Model where a race is not possible: forecasts, targets at every step, symbols, very few series."""
@@ -27,6 +27,20 @@ def leaves_choice(config: Config) -> bool:
 def with_named_model(config: Config) -> Config:
     """Returns the config with the usual model if it leaves the choice open: for searches over the settings of one."""
     return config.with_values({"model": {"model": FALLBACK}}) if config.model.model == AUTO else config
+
+
+def with_forecast_defaults(config: Config, free: Collection[str], prepared: Prepared | None = None) -> Config:
+    """Returns the config of a forecast from windows with the defaults of forecasts; other configs are not changed.
+
+    Args:
+        config: The config.
+        free: Names of settings that the user did not give, which may be changed.
+        prepared: Its series; None: `prepared_for` it.
+    """
+    if not config.data.forecast or config.data.per_step:
+        return config
+    train = (prepared or prepared_for(with_named_model(config))).parts.train
+    return replace(config, training=forecast_settings(config.training, free, len(train)))
 
 
 def free_names(config: Config) -> set[str]:
@@ -67,7 +81,7 @@ def choose(
     parts, auto = prepared.parts, config.model.model == AUTO
     windows = prepared.reading is not None and bool(prepared.reading.horizon)
     if windows or not can_race(parts.train, parts.valid):
-        return _without_race(config, prepared, free, windows), None
+        return _without_race(with_forecast_defaults(config, free, prepared), prepared, windows), None
     network = {"hidden_size": config.model.hidden} if "hidden" not in free or not auto else {}
     network |= {"num_layers": config.model.layers} if "layers" not in free or not auto else {}
     network |= config.model.settings
@@ -91,13 +105,11 @@ def _with_winner(config: Config, found: Race, start: str) -> Config:
     return config.with_values({"model": model, "training": found.settings.as_dict()})
 
 
-def _without_race(config: Config, prepared: Prepared, free: Collection[str], windows: bool) -> Config:
+def _without_race(config: Config, prepared: Prepared, windows: bool) -> Config:
     """The usual model, with a linear start if there is one prediction per series of numbers, or those of a forecast."""
     if config.model.model != AUTO:
         return config
     train, start = prepared.parts.train, config.model.start
-    if windows:
-        config = replace(config, training=forecast_settings(config.training, free, len(train)))
     per_series = train.target is not None and not train.target.per_step and not windows
     if start is None and per_series and train.base_values.dtype.kind == "f" and not config.training.tbptt:
         start = "linear"

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..runs._folder import Run
 from ..runs._summary import Summary
+from ..runs._verdict import headline
 from ..training._baselines import best_baseline
 from ..training._metrics import LOWER_IS_BETTER, mean_and_std
 
@@ -99,7 +100,7 @@ class Comparison:
     """Comparison of models, best first.
 
     Attributes:
-        metric: Metric of the order.
+        metric: Metric of the order: that which selected the best epochs, or the first one if that is the loss.
         metrics: All metrics, with that one first.
         rows: One row per model; models without a result last.
         baseline: Name and mean test metric of the best baseline.
@@ -121,7 +122,8 @@ class Comparison:
             >>> [(row.model, row.score("accuracy")) for row in comparison.rows]
             [('ltc', (0.875, None)), ('gru', (0.5, 0.3535533905932738))]
         """
-        metric = next((one.metric for one in results if one.metric), "")
+        first = next((one for one in results if one.metric), None)
+        metric = "" if first is None else headline({"metric": first.metric, "test": first.test})
         sign = 1.0 if metric in LOWER_IS_BETTER else -1.0
         rows = []
         for model in dict.fromkeys(one.model for one in results):
