@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from chronode import ModelSpec, SequenceModel
 from chronode.analysis import integrated_gradients
+from chronode.baselines import fit_start
 from chronode.data import from_list
+from chronode.training._start import put_start
 
 MODELS = ("mmrnn", "unicornn", "ltc", "irnn", "gru", "lstm-dt", "cfc", "rnn-decay", "gru-d", "ode-rnn")
 
@@ -128,3 +130,14 @@ def test_too_few_points_are_reported_by_the_error():
     assert found.points == 16
     assert found.error == pytest.approx(abs(found.values.sum() - (found.output - found.reference)))
     assert found.error > 1e-3
+
+
+def test_contributions_to_a_linear_start_at_every_step_are_finite():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(60, 2))
+    s = from_list([values], target=[np.where(values[:, 0] > 0, "up", "down")], dtype=np.float64)
+    model = SequenceModel.build(ModelSpec.for_data(s, "gru", 4)).double()
+    put_start(model, fit_start(s, s))
+    found = integrated_gradients(model, s, 0, output=1, step=30)
+    assert np.isfinite(found.values).all()
+    assert found.values.sum() == pytest.approx(found.output - found.reference, abs=1e-3)

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import yaml
 from commands import QUICK, VITALS, chronode, write_vitals
@@ -205,3 +206,20 @@ def test_intervals_of_a_training_are_what_predict_writes(here):
     assert chronode("predict", "run", "saw.csv").out.splitlines()[0] == "series,t,channel,forecast,lower_80,upper_80"
     output = chronode("train", "saw.csv", "--target", "x", "--intervals", "80", code=2).err
     assert "--intervals" in output and "--forecast" in output
+
+
+def test_one_series_with_a_label_at_every_step_has_a_linear_start_and_a_report(here):
+    rng = np.random.default_rng(0)
+    level = np.repeat(rng.normal(size=40) * 3, 10) + rng.normal(size=400) / 5
+    rows = "\n".join(f"{t},{x:.3f},{'high' if x > 0 else 'low'}" for t, x in enumerate(level))
+    (here / "log.csv").write_text(f"t,x,state\n{rows}\n")
+    output = chronode(
+        "train", "log.csv", "--time", "t", "--target", "state", "--epochs", 2, "--output", "run", plots=True
+    ).out
+    assert "linear start (summaries): validation accuracy" in output
+    summary = json.loads((here / "run/summary.json").read_text())
+    assert summary["test"]["accuracy"] > 0.9 > summary["baselines"]["majority"]["accuracy"]
+    assert "<svg" in (here / "run/report.html").read_text()
+    chronode("train", "log.csv", "--time", "t", "--target", "state", "--model", "gru", *QUICK, "--output", "named")
+    found = json.loads((here / "named/summary.json").read_text())["baselines"]
+    assert found["linear (summaries)"]["accuracy"] > found["majority"]["accuracy"]

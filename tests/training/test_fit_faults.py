@@ -34,6 +34,21 @@ def test_a_loss_that_is_not_finite_names_the_place_and_keeps_the_weights_before(
     torch.testing.assert_close(weights(caught.value.fitted.model), before)
 
 
+def test_a_gradient_whose_square_overflows_is_clipped():
+    data = regression(32)
+    assert data.target is not None
+    far = replace(data[:1], target=replace(data[:1].target, values=np.full((1, 1), 1.2e19, dtype=np.float32)))
+    settings = Settings(epochs=1, batch_size=1, learning_rate=0.02, optimizer="sgd", momentum=0, clip=0.5)
+    torch.manual_seed(0)
+    model = SequenceModel.build(spec_for(data))
+    before = weights(model)
+    fitted = fit(far, model, settings, valid=data)
+    assert fitted.stopped == "epochs"
+    assert float((weights(model) - before).norm()) == pytest.approx(0.02 * 0.5, rel=1e-3)
+    with pytest.raises(Diverged, match="a gradient is not finite"):
+        fit(far, spec_for(data), replace(settings, clip=0), valid=data)
+
+
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd", "rmsprop"])
 @pytest.mark.parametrize("rate", [1e3, 1e5, 9e5])
 def test_an_explosion_is_reported_with_the_rate(optimizer, rate):

@@ -106,7 +106,7 @@ def _integrate(path: _Path, allowed: float, most: int) -> tuple[NDArray[np.float
         parts = path.stretches(edges)
         points += len(edges) * len(_PLACES)
         gaps = parts.sum((1, 2)) - (path.outputs(edges[:, 1]) - path.outputs(edges[:, 0]))
-        bad = np.abs(gaps) > allowed / (4 * len(gaps))
+        bad = ~(np.abs(gaps) <= allowed / (4 * len(gaps)))  # also where a gradient is not finite
         if missed + np.abs(gaps).sum() <= allowed or points + 2 * bad.sum() * len(_PLACES) > most:
             return done + parts.sum(0), points
         done, missed = done + parts[~bad].sum(0), missed + float(np.abs(gaps[~bad]).sum())

@@ -109,7 +109,7 @@ def fit_linear(
     penalties = tuple(penalties or (LOGISTIC_PENALTIES if classes else RIDGE_PENALTIES))
 
     def path(rows: Tensor) -> list[Linear]:
-        rows = rows & known
+        rows = rows & known if bool((rows & known).any()) else known
         about = _moments(features[rows], clip)
         inputs = standardized(features[rows], ~features[rows].isnan(), *about)
         solved = solve(inputs, target[rows], penalties, classes)

@@ -211,6 +211,8 @@ def fit_features(
         start = LinearStart(description, classes or train.target.values.shape[1])
         _learn_features(start, few)
         features, goal, fold = _rows(start, few, folds, view)
+        if len(fold.unique()) < 2:  # a single series with a target at every step: stretches of it
+            fold = torch.arange(len(fold)) * FOLDS // len(fold)
         judge = _rows(start, valid, None, view)[:2] if len(valid) else None
         options: dict[str, Any] = {"clip": start.features.clip, "judge": judge}
         with threads(threads_for(features.numel())):

@@ -108,9 +108,12 @@ def columns(m: Moments) -> tuple[Tensor, Tensor]:
     """Returns the summaries `(..., F)` in the order of `summary_names`, and whether there are readings for each."""
     some, many = m.count > 0, (m.count > 1) & (m.time_variance > 1e-12 * m.span.square())
     slope = m.covariance / torch.where(many, m.time_variance, torch.ones_like(m.span))
+    # The root has no gradient at 0, and a factor of 0 behind it would not help.
+    varies = m.variance > 0
+    std = torch.where(varies, torch.where(varies, m.variance, torch.ones_like(m.span)).sqrt(), torch.zeros_like(m.span))
     always = torch.ones_like(some)
     found = [
-        *((value, some) for value in (m.mean, m.variance.sqrt(), m.low, m.high, m.first, m.last)),
+        *((value, some) for value in (m.mean, std, m.low, m.high, m.first, m.last)),
         (slope, many),
         (m.count / m.steps.clamp(min=1), always),
         (m.count.log1p(), always),

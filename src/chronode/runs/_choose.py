@@ -81,7 +81,7 @@ def choose(
     parts, auto = prepared.parts, config.model.model == AUTO
     windows = prepared.reading is not None and bool(prepared.reading.horizon)
     if windows or not can_race(parts.train, parts.valid):
-        return _without_race(with_forecast_defaults(config, free, prepared), prepared, windows), None
+        return _without_race(with_forecast_defaults(config, free, prepared), prepared), None
     network = {"hidden_size": config.model.hidden} if "hidden" not in free or not auto else {}
     network |= {"num_layers": config.model.layers} if "layers" not in free or not auto else {}
     network |= config.model.settings
@@ -105,12 +105,12 @@ def _with_winner(config: Config, found: Race, start: str) -> Config:
     return config.with_values({"model": model, "training": found.settings.as_dict()})
 
 
-def _without_race(config: Config, prepared: Prepared, windows: bool) -> Config:
-    """The usual model, with a linear start if there is one prediction per series of numbers, or those of a forecast."""
+def _without_race(config: Config, prepared: Prepared) -> Config:
+    """The usual model, with a linear start if the series are numbers and each is seen as a whole."""
     if config.model.model != AUTO:
         return config
     train, start = prepared.parts.train, config.model.start
-    per_series = train.target is not None and not train.target.per_step and not windows
-    if start is None and per_series and train.base_values.dtype.kind == "f" and not config.training.tbptt:
+    numbers = train.base_values.dtype.kind == "f" and not config.training.tbptt
+    if start is None and numbers and not config.data.forecast:  # a forecast has a start of its own
         start = "linear"
     return config.with_values({"model": {"model": FALLBACK, "start": start}})

@@ -191,10 +191,13 @@ class Training:
         self.optimizer.zero_grad()
         self.backward(mean)
         parameters = [p for p in self.model.parameters() if p.grad is not None]
-        norm = get_total_norm([p.grad for p in parameters if p.grad is not None])
-        mean = mean.detach()
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        norm, mean = get_total_norm(gradients), mean.detach()
         if self._reads_loss() and not torch.isfinite(mean + norm):
-            raise faults.not_finite(self, mean, batch)
+            if self.settings.clip:  # the squares of a gradient that can still be clipped may overflow
+                norm = get_total_norm([gradient.double() for gradient in gradients])
+            if not torch.isfinite(mean + norm):
+                raise faults.not_finite(self, mean, batch)
         if self.settings.clip:
             clip_grads_with_norm_(parameters, self.settings.clip, norm)
         self.optimizer.step()
