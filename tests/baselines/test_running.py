@@ -1,14 +1,17 @@
 """Summaries that are updated step by step are those of the whole series."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_summaries import random_batch
 
-from chronode.baselines import summaries
+from chronode.baselines import fit_start, summaries
 from chronode.baselines._running import RunningSummaries
 from chronode.baselines._start import LinearStart
+from chronode.baselines._summaries import summary_names
+from chronode.data import from_list
 
 
 def running(x, dt, observed, dtype=torch.float64):
@@ -68,3 +71,23 @@ def test_outputs_of_a_start_in_pieces_are_those_of_the_whole():
 def test_features_that_need_whole_series_have_no_state(kind):
     with pytest.raises(ValueError, match=f"sees {kind['kind']} needs whole series. Train with --start summaries"):
         LinearStart({"channels": 2, **kind}, 3).initial_state(1)
+
+
+def test_a_start_of_the_newest_readings_is_chosen_if_only_these_matter_and_runs_step_by_step():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(900, 2)) + np.linspace(0, 3, 900)[:, None]
+    labels = np.where(values[:, 0] > values[:, 1], "first", "second")
+    past, later = (from_list([values[part]], target=[labels[part]]) for part in (slice(0, 600), slice(600, 900)))
+    fitted = fit_start(past, later)
+    assert fitted.description["newest"]
+    both = fitted.refitted(past, later)
+    for start in (fitted.start, both.start):
+        batch = later.batch()
+        whole = start(batch.x)
+        assert (whole.argmax(-1) == batch.target).double().mean() > 0.97
+        torch.testing.assert_close(start.run(batch.x, start.initial_state(1))[0], whole)
+        used = (start.get_buffer("weight") != 0).any(1)
+        assert [name for name, is_used in zip(summary_names(("a", "b")), used, strict=True) if is_used] == [
+            "a last",
+            "b last",
+        ]

@@ -41,19 +41,30 @@ class Features(nn.Module):
 
 
 class Summaries(Features):
-    """Summaries of each channel and of the times; for a target per step, they cover all steps so far."""
+    """Summaries of each channel and of the times; for a target per step, they cover all steps so far.
+
+    Args:
+        channels: Number of channels.
+        every_step: Whether to return the summaries at every step.
+        newest: Whether only the last readings count, which do not depend on how long a series has lasted; the other
+            summaries are unknown, so that their weights are 0.
+    """
 
     kind = "summaries"
     clip = few = True
 
-    def __init__(self, channels: int, *, every_step: bool = False):
+    def __init__(self, channels: int, *, every_step: bool = False, newest: bool = False):
         super().__init__()
-        self.every_step, self.running = every_step, RunningSummaries(channels)
+        self.every_step, self.newest, self.running = every_step, newest, RunningSummaries(channels)
         self.size = len(PER_CHANNEL) * channels + len(OVERALL)
 
     def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
         """Returns `(B, F)`, or `(B, T, F)`."""
-        return summaries(x, **times, every_step=self.every_step)
+        found = summaries(x, **times, every_step=self.every_step)
+        if not self.newest:
+            return found
+        shown = [name == "last" for name in PER_CHANNEL for _ in range(x.shape[-1])] + [False] * len(OVERALL)
+        return found.masked_fill(~torch.tensor(shown, device=x.device), torch.nan)
 
 
 class RankedSummaries(Features):

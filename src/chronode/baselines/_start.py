@@ -238,7 +238,8 @@ def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict
     assert s.target is not None
     gap = step_gap(s)
     if s.target.per_step:
-        return [{"kind": "summaries", "channels": s.num_channels, "every_step": True}]
+        running = {"kind": "summaries", "channels": s.num_channels, "every_step": True}
+        return [running, {**running, "newest": True}]
     found: list[dict[str, Any]] = [{"kind": "summaries", "channels": s.num_channels}]
     if len(s) >= _FEWEST_FOR_RANKS and RankedSummaries(s.num_channels).size <= _WIDE:
         found.append({"kind": "ranked summaries", "channels": s.num_channels})

@@ -83,7 +83,7 @@ class Assembly:
         """
         if self.linear is None or self.settings.refit or not len(self.parts.valid):
             return False
-        return self.linear.relative is not None or (fitted.best_epoch == 0 and self.linear.held_out is not None)
+        return self.linear.relative is not None or fitted.best_epoch == 0
 
 
 def assemble(

@@ -20,6 +20,8 @@ from ._settings import Settings
 
 FEW_STEPS = 300
 """A note is shown for fewer optimizer steps, which are rarely enough."""
+LONG = 200
+"""Steps of a window that are suggested for longer series with a target at every step."""
 
 
 def parts_of(
@@ -163,7 +165,12 @@ def _few_steps(parts: Parts, settings: Settings) -> tuple[str, ...]:
     steps = optimizer_steps(parts, settings)
     if steps >= FEW_STEPS or settings.refit:  # then the number of epochs was chosen by cross-validation
         return ()
-    cure = "more epochs" if settings.batch_size == 1 else "more epochs or a smaller batch_size"
+    cures = ["more epochs"]
+    if settings.batch_size > 1 and len(parts.train) > 1:
+        cures.append("a smaller batch_size")
+    if parts.train.target is not None and parts.train.target.per_step and parts.train.lengths.max() > LONG:
+        cures.append(f"windows of the series (window={LONG})")
+    cure = " or ".join([", ".join(cures[:-1]), cures[-1]] if len(cures) > 1 else cures)
     counted = f"{steps} optimizer step{'s' if steps != 1 else ''}"
     return (f"this training takes {counted}; most models need several hundred: use {cure}.",)
 
