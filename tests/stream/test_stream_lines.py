@@ -218,3 +218,20 @@ def test_wrong_options(home, tmp_path):
     (tmp_path / "bad.state").write_text("no")
     _, err = run_stream(home, "", "--state", tmp_path / "bad.state", code=2)
     assert "bad.state" in err
+
+
+def test_events_of_a_model_of_one_series_need_no_id(tmp_path):
+    rows = "\n".join(f"{t},{t % 5},{'ab'[t % 5 > 2]}" for t in range(80))
+    (tmp_path / "log.csv").write_text(f"t,x,state\n{rows}\n")
+    flags = ("--time", "t", "--target", "state", "--model", "gru", "--hidden", 4, "--epochs", 1)
+    chronode("train", tmp_path / "log.csv", *flags, "--output", tmp_path / "run")
+    predicted = table(chronode("predict", tmp_path / "run", tmp_path / "log.csv").out)
+    trained = package.load(tmp_path / "run")
+    text, errors = answered(Stream(trained), (tmp_path / "log.csv").read_text().splitlines())
+    assert errors == 0
+    found = table(text)
+    assert [row["state"] for row in found] == [row["state"] for row in predicted]
+    assert {row["id"] for row in found} == {row["series"] for row in predicted} == {"0"}
+    several = [json.dumps({"id": name, "t": t, "x": 1.0}) for t in range(3) for name in ("pump", "fan")]
+    text, errors = answered(Stream(trained), several)
+    assert errors == 0 and [json.loads(line)["id"] for line in text.splitlines()] == ["pump", "fan"] * 3

@@ -44,7 +44,9 @@ class Lines:
     def __init__(self, stream: Stream, write: Callable[[str], object]):
         data = stream.trained.config.data
         self._stream, self._write = stream, write
-        self._id = stream.trained.reading.options.get("id") or data.id or "id"  # pyrefly: ignore[missing-attribute]
+        named = stream.trained.reading.options.get("id") or data.id  # pyrefly: ignore[missing-attribute]
+        self._id = named or "id"
+        self._only = None if named else 0  # the id of a file that is one series, as `predict` writes it
         self._time = data.time or "time"
         self._line = 0
         self._names: list[str] | None = None
@@ -79,7 +81,7 @@ class Lines:
         row = self._cells(text) if self._csv else _object(text)
         if row is None:
             return None
-        given = row.get(self._id)
+        given = row.get(self._id, self._only)
         if isinstance(given, bool) or not isinstance(given, (str, int)) or given == "":
             raise ValueError(f"{self._id}: expected an id (text or a whole number), got {given!r}")
         if self._stream.timed and row.get(self._time) in (None, ""):
