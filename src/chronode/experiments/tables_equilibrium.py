@@ -25,7 +25,7 @@ _KAG_LAPTOP: Mapping[str, Budget] = {
     "noisy-cifar": in_steps(4_000, learning_rate=_LONG),
     "har-2": in_steps(800, seeds=3, **_SUBJECTS),
     "dsa-19": in_steps(1_500, learning_rate=3e-3),
-    "ptb": in_steps(2_000, batch_size=16),
+    "ptb": in_steps(800, learning_rate=5e-3, clip=1.0, batch_size=16),
 }
 _HOURS = "The papers give no number of epochs, only hours on a GPU."
 _HAR = (
