@@ -22,6 +22,12 @@ def test_the_table_is_made_of_the_figures():
     assert f"<!-- defaults -->\n\n{script().short_table(found)}\n\n<!-- /defaults -->" in page
 
 
+def test_versions_are_compared_with_the_same_seeds():
+    row = {"chronode": [0.8, 0.9, 1.0], "chronode, irregular": [0.7, 0.9], "1-NN DTW": [0.6]}
+    text = script().table({"ArrowHead": row})
+    assert "chronode minus chronode, irregular: +5.0 points" in text and "chronode minus 1-NN DTW: +30.0 points" in text
+
+
 def test_means_differences_and_numbers_of_runs():
     row = {"chronode": [0.8, 0.9], "1-NN DTW": [0.75], "MiniRocket": [None]}
     text = script().table({"ArrowHead": row, "wine": {"chronode": [1.0], "1-NN DTW": [0.95]}})
