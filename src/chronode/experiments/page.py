@@ -96,8 +96,8 @@ Written by `make results` from the ledger (`results/*.jsonl`), `results/findings
 {total["within spread"] + total["better"]} are within the standard deviation of the paper or better.
 
 The budget `laptop` uses fewer optimizer steps than the papers; each table lists the other settings that differ.
-No setting was chosen by a test score. A verdict compares with the larger of both standard deviations, or with 1%
-if there is none; [docs/reproducing.md](docs/reproducing.md) explains how to reproduce a table.
+No setting was chosen by a test score, except where a table says so. A verdict compares with the larger of both standard
+deviations, or with 1% if there is none; [docs/reproducing.md](docs/reproducing.md) explains how to reproduce a table.
 
 {chr(10).join(lines)}
 """
