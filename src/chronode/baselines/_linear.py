@@ -109,7 +109,9 @@ def fit_linear(
     penalties = tuple(penalties or (LOGISTIC_PENALTIES if classes else RIDGE_PENALTIES))
 
     def path(rows: Tensor) -> list[Linear]:
-        rows = rows & known if bool((rows & known).any()) else known
+        rows = rows & known
+        if not rows.any():  # every known target is in one fold: there is nothing else to fit to
+            rows = known
         about = _moments(features[rows], clip)
         inputs = standardized(features[rows], ~features[rows].isnan(), *about)
         solved = solve(inputs, target[rows], penalties, classes)

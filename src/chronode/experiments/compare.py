@@ -15,7 +15,7 @@ from .ledger import Entry, Ledger
 from .recipe import Recipe, TableCell, by_kind
 
 WITHOUT_SPREAD = 0.01
-"""If the paper gives no standard deviation, numbers within 1% of each other count as equal."""
+"""If there is no standard deviation, neither of the paper nor of ours, numbers within 1% count as equal."""
 
 
 @dataclass(frozen=True)

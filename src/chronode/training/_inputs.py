@@ -170,9 +170,8 @@ def _few_steps(parts: Parts, settings: Settings) -> tuple[str, ...]:
         cures.append("a smaller batch_size")
     if parts.train.target is not None and parts.train.target.per_step and parts.train.lengths.max() > LONG:
         cures.append(f"windows of the series (window={LONG})")
-    cure = " or ".join([", ".join(cures[:-1]), cures[-1]] if len(cures) > 1 else cures)
     counted = f"{steps} optimizer step{'s' if steps != 1 else ''}"
-    return (f"this training takes {counted}; most models need several hundred: use {cure}.",)
+    return (f"this training takes {counted}; most models need several hundred: use {', or '.join(cures)}.",)
 
 
 def _absent_classes(goal: Objective, parts: Parts, settings: Settings) -> tuple[str, ...]:
