@@ -18,10 +18,22 @@ VALUES = Scaler(
 )
 
 
-def exported(folder, format, steps, model="gru", classes=None, seed=1, **options):
+def exported(folder, format, steps, model="gru", classes=None, seed=1, alone=False, **options):
     """The largest difference, in tolerances, over all steps of a series."""
     network = started(model, len(CLASSES) if classes else 1)
+    if alone:
+        without_network(network)
     done = export(network, folder, format=format, classes=classes, scaler=SCALER if classes else VALUES, **options)
+    return difference(done, steps, seed)
+
+
+def without_network(network):
+    """Sets the head to 0, as it is if no epoch improved on the linear start."""
+    for parameter in network.head.parameters():
+        torch.nn.init.zeros_(parameter)
+
+
+def difference(done, steps, seed=1):
     deployment = done.graph.deployment
     series = irregular(deployment, 1 if steps > 500 else 3, steps, seed=seed)
     away = np.abs(done.runner().run(done.graph, series) - predictions(deployment, series))
@@ -59,3 +71,23 @@ def test_without_missing_values_and_times(tmp_path):
 def test_in_eight_bits_the_scaling_of_features_stays_as_it_is(tmp_path, math):
     """The check of the folder compares with the rounded weights; the answers stay near those of float32."""
     assert exported(tmp_path, "c", 60, classes=CLASSES, weights="int8", math=math) * 1e-5 <= 0.02
+
+
+@pytest.mark.parametrize("format", QUICK)
+def test_a_linear_start_alone_gives_the_answers_of_chronode(tmp_path, format):
+    assert exported(tmp_path, format, 60, classes=CLASSES, alone=True) <= 1
+
+
+@needs_compiler
+def test_a_linear_start_alone_is_exported_without_the_network(tmp_path):
+    """Files of a large network are as large as those of a small one; with a head, they grow."""
+    sizes = {}
+    for hidden in (2, 64):
+        for alone in (True, False):
+            network = started("gru", hidden=hidden)
+            if alone:
+                without_network(network)
+            folder = tmp_path / f"{hidden} {alone}"
+            export(network, folder, classes=CLASSES, scaler=SCALER)
+            sizes[hidden, alone] = (folder / "chronode_model.c").stat().st_size
+    assert sizes[2, True] == sizes[64, True] < sizes[2, False] < sizes[64, False]

@@ -24,6 +24,11 @@ SCALER = Scaler(
 )
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic"]
 needs_compiler = pytest.mark.skipif(not shutil.which("gcc"), reason="needs a C compiler")
+WRITERS = {
+    "c": (lambda graph, folder: write_c(graph, folder, int8=False, math="library"), CRunner),
+    "onnx": (write_onnx, OnnxRunner),
+    "pt2": (write_pt2, Pt2Runner),
+}
 CASES = {
     "interpolated": ({"kind": "values"}, True, "hour", "gru"),
     "readings": ({"kind": "readings"}, True, "hour", "mmrnn"),
@@ -33,8 +38,8 @@ CASES = {
 }
 
 
-def graph_of(features, missing, unit, model):
-    """A model with random weights; the price is continued from both channels."""
+def graph_of(features, missing, unit, model, alone=False):
+    """A model with random weights; the price is continued from both channels, `alone` by the linear start only."""
     torch.manual_seed(0)
     start = None if features is None else {**features, "channels": 2, "steps": 6, "gap": 1.0 if unit == "step" else 0.8}
     spec = ModelSpec(model, 2, 3, hidden_size=5, missing=missing, relative=(1,), start=start)
@@ -47,6 +52,8 @@ def graph_of(features, missing, unit, model):
         if network.start is not None:
             network.start.get_buffer("weight").normal_().mul_(0.2)
             network.start.get_buffer("bias").normal_()
+        for parameter in network.head.parameters() if alone else ():
+            parameter.zero_()
     about = {"scaler": SCALER, "target_scaler": SCALER, "unit": unit, "gap": 2.0, "window": WINDOW}
     return WindowGraph.of(Deployment(_float32(network), CHANNELS, OUTPUTS, False, **about))
 
@@ -114,3 +121,12 @@ def test_pt2_gives_the_answers_of_chronode(tmp_path):
     write_pt2(graph, tmp_path)
     series = series_for(graph, batch=3, steps=12)
     check(graph, Pt2Runner(tmp_path).run(graph, series), series)
+
+
+@pytest.mark.parametrize("format", [pytest.param("c", marks=needs_compiler), "onnx", "pt2"])
+def test_a_linear_start_alone_needs_no_network(tmp_path, format):
+    graph = graph_of(*CASES["regular"], alone=True)
+    assert sum(tensor.size for tensor in graph.network.tensors) < 20, "the rest is scaling"
+    series, (write, runner) = series_for(graph), WRITERS[format]
+    write(graph, tmp_path)
+    check(graph, runner(tmp_path).run(graph, series), series)

@@ -217,6 +217,7 @@ class LayerSteps(nn.Module):
         self.layer = layer
         self.cells: list[Cell] = layer.all_cells()
         self.counts = [len(cell.initial_state(1, next(layer.parameters()).detach())) for cell in self.cells]
+        self.output_size = layer.output_size
 
     def initial_state(self, batch: int, like: Tensor) -> State:
         """Returns the states of all cells, one after the other."""
@@ -240,6 +241,30 @@ class LayerSteps(nn.Module):
         return y, tuple(after)
 
 
+class NoSteps(nn.Module):
+    """In place of layers that add nothing: y = 0."""
+
+    counts, output_size = (1,), 1
+
+    def initial_state(self, batch: int, like: Tensor) -> State:
+        """Returns a single 0, because a struct in C has at least one member."""
+        return (like.new_zeros(batch, 1),)
+
+    def forward(self, values: Tensor, observed: Tensor, dt: Tensor, state: State) -> tuple[Tensor, State]:
+        """Performs one step."""
+        return torch.zeros_like(dt), state
+
+
+def network_of(model: SequenceModel) -> tuple[LayerSteps | NoSteps, nn.Linear]:
+    """Returns the layers and the head; `NoSteps` if the head is 0, as for a linear start that no epoch improved on."""
+    if model.start is None or any(part.count_nonzero() for part in model.head.parameters()):
+        return LayerSteps(model.layer), model.head
+    head = nn.Linear(NoSteps.output_size, model.head.out_features)
+    for part in head.parameters():
+        nn.init.zeros_(part)
+    return NoSteps(), head
+
+
 class ObservationCell(Cell):
     """A raw observation in, a prediction out.
 
@@ -253,7 +278,8 @@ class ObservationCell(Cell):
         model = deployment.model
         layer = model.layer
         super().__init__(2 * layer.input_size, layer.hidden_size)
-        self.head, self.steps, self.scaling = model.head, LayerSteps(layer), Scaling(deployment)
+        self.steps, self.head = network_of(model)
+        self.scaling = Scaling(deployment)
         self.start = None if model.start is None else copy.deepcopy(model.start).float()
         self.features, self.output_size = layer.input_size, model.head.out_features
 

@@ -21,7 +21,7 @@ from ..baselines._features import Readings, Values
 from ..baselines._recent import Recent
 from ..nn._cell import Cell, State
 from ._graph import StepGraph, facts
-from ._pipeline import Deployment, LayerSteps, Scaling
+from ._pipeline import Deployment, Scaling, network_of
 from ._reference import Series
 
 
@@ -74,8 +74,8 @@ class NetworkCell(Cell):
         assert model.relative is not None
         super().__init__(2 * model.layer.input_size + 2 * len(model.relative.channels), model.layer.hidden_size)
         self.scaling, self.relative = Scaling(deployment), copy.deepcopy(model.relative).float()
-        self.steps = LayerSteps(model.layer)
-        self.channels, self.output_size = model.layer.input_size, model.layer.output_size
+        self.steps, _ = network_of(model)
+        self.channels, self.output_size = model.layer.input_size, self.steps.output_size
 
     def initial_state(self, batch: int, like: Tensor) -> State:
         """Returns the state of all layers."""
@@ -96,8 +96,9 @@ class DecodeCell(Cell):
     def __init__(self, deployment: Deployment):
         model = deployment.model
         assert model.relative is not None
-        super().__init__(model.layer.output_size + WindowCell(deployment).output_size, model.layer.hidden_size)
-        self.features, self.head, self.scaling = model.layer.output_size, model.head, Scaling(deployment)
+        steps, head = network_of(model)
+        super().__init__(steps.output_size + WindowCell(deployment).output_size, model.layer.hidden_size)
+        self.features, self.head, self.scaling = steps.output_size, head, Scaling(deployment)
         self.relative, self.output_size = model.relative, model.head.out_features
         self.start_size = [] if model.start is None else [self.output_size]
 
