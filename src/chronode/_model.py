@@ -158,10 +158,13 @@ class SequenceModel(nn.Module):
         parts = () if self.start is None else self.start.initial_state(batch)
         return (*self.layer.initial_state(batch), *(part[None] for part in parts))
 
-    def run(self, x: Tensor, state: State | None = None, **times: Any) -> tuple[Tensor, State]:
+    def run(
+        self, x: Tensor, state: State | None = None, *, started: Tensor | None = None, **times: Any
+    ) -> tuple[Tensor, State]:
         """Runs from a given state and returns the final state too: for live data and for training in pieces.
 
-        Of a linear start there is an output at every step.
+        Of a linear start there is an output at every step. With `started`, its outputs, the state is that of the
+        network alone.
         """
         if self.pool != "last":
             raise ValueError(f"a model with pool={self.pool!r} sees whole series: train with pool=last for live data.")
@@ -169,8 +172,9 @@ class SequenceModel(nn.Module):
             raise ValueError("a model with static values sees whole series: train without static=... for live data.")
         if self.relative is not None:
             raise ValueError("a model that forecasts from windows sees whole windows; train with per_step=True.")
-        if self.start is None:
-            return self._network(x, state, **times)
+        if self.start is None or started is not None:
+            output, after = self._network(x, state, **times)
+            return (output if started is None else output + started.to(output)), after
         state = self.initial_state(len(x)) if state is None else state
         count = len(state) - len(self.start.initial_state(1))
         output, after = self._network(x, state[:count], **times)

@@ -6,9 +6,11 @@ import torch
 
 from chronode import ModelSpec, SequenceModel
 from chronode.baselines import fit_start
-from chronode.data import forecast_windows, from_list
+from chronode.data import LengthBatches, forecast_windows, from_list
 from chronode.runs import Store
 from chronode.training import Settings, fit
+from chronode.training._loop import Training
+from chronode.training._start import put_start
 
 
 def waves(rows=40, seed=0):
@@ -97,7 +99,49 @@ def test_without_a_start_nothing_is_added():
     assert not any("start" in name for name in fitted.model.state_dict())
 
 
-def test_pieces_and_symbols_are_refused():
+def at_every_step(count=6):
+    """Series of 5 to 10 steps; the target is tanh of the running mean of the first channel."""
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=(5 + i, 2)) for i in range(count)]
+    target = [np.tanh(own[:, 0].cumsum() / np.arange(1, len(own) + 1)) for own in values]
+    return from_list(values, target=target, per_step=True)
+
+
+def test_pieces_of_series_learn_what_the_linear_start_leaves(monkeypatch):
+    """The weights are those of a loop by hand, in which the start sees whole series and the network pieces."""
+    s, steps = at_every_step(), []
+    spec = ModelSpec.for_data(s, "gru", 4)
+    settings = Settings(epochs=1, batch_size=6, optimizer="sgd", learning_rate=0.1, clip=0, tbptt=4)
+    learn = Training._learn
+
+    def watched(self, loss, batch):
+        mean = learn(self, loss, batch)
+        steps.append({name: tensor.detach().clone() for name, tensor in self.model.named_parameters()})
+        return mean
+
+    monkeypatch.setattr(Training, "_learn", watched)
+    torch.manual_seed(0)
+    model = SequenceModel.build(spec)
+    fitted = fit_start(s, s)
+    put_start(model, fitted)
+    fit(s, spec, settings, valid=s, start="linear")
+
+    batch = s.batch(next(iter(LengthBatches(s.lengths, 6, seed=0))))
+    started, optimizer, state = fitted.start(batch.x, **batch.times), torch.optim.SGD(model.parameters(), lr=0.1), None
+    for place, found in zip((slice(0, 4), slice(4, 8), slice(8, 10)), steps, strict=True):
+        state = None if state is None else tuple(part.detach() for part in state)
+        lengths = (batch.lengths - place.start).clamp(0, place.stop - place.start)
+        y, state = model.layer(batch.x[:, place], state, lengths=lengths.clamp(min=1))
+        error = model.head(y) + started[:, place].float() - batch.target[:, place]
+        inside = torch.arange(error.shape[1]) < lengths[:, None]
+        optimizer.zero_grad()
+        error[inside].square().mean().backward()
+        optimizer.step()
+        for name, parameter in model.named_parameters():
+            torch.testing.assert_close(found[name], parameter.detach(), msg=name)
+
+
+def test_pieces_of_series_with_one_target_and_symbols_are_refused():
     s = waves()
     with pytest.raises(ValueError, match="tbptt cannot train a model with a linear start"):
         fit(s[:30], ModelSpec.for_data(s, "gru", 4), Settings(tbptt=4), valid=s[30:], start="linear")

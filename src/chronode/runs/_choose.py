@@ -106,11 +106,12 @@ def _with_winner(config: Config, found: Race, start: str) -> Config:
 
 
 def _without_race(config: Config, prepared: Prepared) -> Config:
-    """The usual model, with a linear start if the series are numbers and each is seen as a whole."""
+    """The usual model, with a linear start if the series are numbers; in pieces, only targets per step have one."""
     if config.model.model != AUTO:
         return config
     train, start = prepared.parts.train, config.model.start
-    numbers = train.base_values.dtype.kind == "f" and not config.training.tbptt
-    if start is None and numbers and not config.data.forecast:  # a forecast has a start of its own
+    numbers = train.base_values.dtype.kind == "f"
+    suits = numbers and (prepared.objective.per_step or not config.training.tbptt)
+    if start is None and suits and not config.data.forecast:  # a forecast has a start of its own
         start = "linear"
     return config.with_values({"model": {"model": FALLBACK, "start": start}})

@@ -134,7 +134,7 @@ def check_fits(network: SequenceModel, goal: Objective, parts: Parts, settings: 
     check_symbols(network, parts.valid)
     if not network.layer.missing and (parts.train.has_missing or parts.valid.has_missing):
         raise ValueError("values are missing in these series: build the model with missing=True.")
-    if settings.tbptt and (network.start is not None or network.relative is not None):
+    if settings.tbptt and not goal.per_step and (network.start is not None or network.relative is not None):
         raise ValueError("tbptt cannot train a model with a linear start, which sees whole series: use start='none'.")
     if settings.tbptt and network.layer.bidirectional:
         raise ValueError("tbptt does not support a bidirectional layer, which needs the whole series at once.")
