@@ -215,6 +215,18 @@ def test_gradients_over_time_keep_norm_1(sign):
     np.testing.assert_allclose(product, (-sign) ** 31 * np.eye(4), atol=1e-7)
 
 
+@pytest.mark.parametrize(("sign", "apart"), [(1, 2), (-1, 1)])
+def test_at_the_equilibrium_the_order_of_inputs_is_lost(sign, apart):
+    """The state is a sum over time, whose terms only have a sign: no readout can repeat a sequence."""
+    layer = make("irnn", 2, 4, noise=0, recurrent="full", solver="equilibrium", activation="tanh", sign=sign)
+    x = torch.randn(1, 9, 2, generator=torch.Generator().manual_seed(0)).double()
+    swapped = x.clone()
+    swapped[:, [0, apart]] = x[:, [apart, 0]]
+    before, after = layer(x)[0][0], layer(swapped)[0][0]
+    assert (before - after)[apart - 1].abs().max() > 0.01
+    torch.testing.assert_close(before[apart:], after[apart:])
+
+
 @property_test
 @given(st.integers(0, 999), kinds)
 def test_the_equilibrium_is_the_root_that_scipy_finds(seed, kind):
