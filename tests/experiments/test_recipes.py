@@ -155,7 +155,10 @@ def _figure(label="mmRNN", table="3"):
         (98.70, None, "within spread"),
         (98.50, None, "worse"),
         (98.50, 0.5, "within spread"),
+        (95.00, 4.0, "within spread"),
+        (90.00, 20.0, "worse"),
         (99.50, None, "better"),
+        (99.50, 1.0, "within spread"),
         (float("nan"), None, "worse"),
     ],
 )

@@ -16,6 +16,8 @@ from .recipe import Recipe, TableCell, by_kind
 
 WITHOUT_SPREAD = 0.01
 """If there is no standard deviation, neither of the paper nor of ours, numbers within 1% count as equal."""
+LARGEST_SPREAD = 0.05
+"""A number that is worse by more is not excused by our own standard deviation, in which a failed seed may count."""
 
 
 @dataclass(frozen=True)
@@ -74,18 +76,20 @@ def row(number: PaperNumber, cell: TableCell | None, found: dict[str, Entry], *,
 
 
 def verdict(number: PaperNumber, mean: float, spread: float | None) -> str:
-    """Compares our mean with the paper: within the larger of both standard deviations, better, or worse."""
+    """Compares our mean with the paper: within the larger of both standard deviations, better, or worse.
+
+    A number that is worse by more than 5% is within spread only by the standard deviation of the paper.
+    """
     if number.mean is None:
         return "no number"
     if not math.isfinite(mean):
         return "worse"
-    room = max(number.spread or 0.0, spread or 0.0)
-    if not room:
-        room = WITHOUT_SPREAD * abs(number.mean)
-    if abs(mean - number.mean) <= room:
-        return "within spread"
-    ahead = mean < number.mean if number.metric in LOWER_IS_BETTER else mean > number.mean
-    return "better" if ahead else "worse"
+    size, theirs = abs(number.mean), number.spread or 0.0
+    ours = spread or (0.0 if theirs else WITHOUT_SPREAD * size)
+    gain = number.mean - mean if number.metric in LOWER_IS_BETTER else mean - number.mean
+    if gain < -max(theirs, min(ours, LARGEST_SPREAD * size)):
+        return "worse"
+    return "better" if gain > max(theirs, ours) else "within spread"
 
 
 def shown(value: float | None, number: PaperNumber) -> str:

@@ -93,7 +93,7 @@ Written by `make results` from the ledger (`results/*.jsonl`), `results/findings
 
 {total["filled"]} cells of the papers' tables are filled, by {len(entries)} runs of {len(models)} models on \
 {len(tasks)} tasks: {hours:.1f} CPU hours ({"; ".join(machines)}). \
-{total["within spread"] + total["better"]} are within the standard deviation of the paper or better.
+{total["within spread"] + total["better"]} are better than in the paper or within the spread of the seeds.
 
 The budget `laptop` uses fewer optimizer steps than the papers; each table lists the other settings that differ.
 No setting was chosen by a test score, except where a table says so. A verdict compares with the larger of both standard
