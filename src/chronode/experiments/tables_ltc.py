@@ -44,8 +44,8 @@ add_splits(
             "paper": in_epochs(200, seeds=5),
         },
         notes=(
-            "The 561 features of HAR are not available, so activity recognition is not run. Sequential MNIST has the same "
-            "parts in both splits.",
+            "The 561 features of HAR are not available, so activity recognition is not run. Sequential MNIST has the "
+            "same parts in both splits.",
         ),
         incomparable={"power": _POWER},
     ),
