@@ -97,7 +97,8 @@ Written by `make results` from the ledger (`results/*.jsonl`), `results/findings
 
 The budget `laptop` uses fewer optimizer steps than the papers; each table lists the other settings that differ.
 No setting was chosen by a test score, except where a table says so. A verdict compares with the larger of both standard
-deviations, or with 1% if there is none; [docs/reproducing.md](docs/reproducing.md) explains how to reproduce a table.
+deviations (if our number is worse by more than 5%, with that of the paper), or with 1% if there is none;
+[docs/reproducing.md](docs/reproducing.md) explains how to reproduce a table.
 
 {chr(10).join(lines)}
 """
