@@ -14,8 +14,8 @@ _SENSORS = {"dsa-19": {"eta_steps": 125}, "har": {"eta_steps": 128, "hidden_size
 _SENSORS["har-2"] = _SENSORS["har"]
 
 
-def _irnn(task: str, network: dict[str, Any], training: dict[str, Any]) -> PaperSetting:
-    return PaperSetting("irnn", task, "irnn", "text and program", network, training)
+def _irnn(task: str, network: dict[str, Any], training: dict[str, Any], paper: str = "irnn") -> PaperSetting:
+    return PaperSetting(paper, task, paper, "text and program", network, training)
 
 
 SETTINGS = (
@@ -29,9 +29,15 @@ SETTINGS = (
         for paper in ("irnn", "ernn")
         for K in (5, 1, 3)
     ),
-    *(_irnn(task, {"hidden_size": 128, "eta_steps": 784}, _ADAM) for task in ("smnist", "psmnist")),
-    *(_irnn(task, {"hidden_size": 128, "eta_steps": 1000}, _ADAM) for task in ("noisy-mnist", "noisy-cifar")),
-    *(_irnn(task, {"hidden_size": 80, "K": 5, "eta_steps": 99}, _ADAM) for task in ("google-12", "google-30")),
+    *(
+        _irnn(task, network, _ADAM, paper)
+        for task, network in {
+            **dict.fromkeys(("smnist", "psmnist"), {"hidden_size": 128, "eta_steps": 784}),
+            **dict.fromkeys(("noisy-mnist", "noisy-cifar"), {"hidden_size": 128, "eta_steps": 1000}),
+            **dict.fromkeys(("google-12", "google-30"), {"hidden_size": 80, "K": 5, "eta_steps": 99}),
+        }.items()
+        for paper in ("irnn", "ernn")
+    ),
     _irnn("ptb", {"hidden_size": 256, "K": 1, "embedding_size": 256}, {"optimizer": "adam"}),
     _irnn("yelp-5", {"hidden_size": 128, "K": 3, "embedding_size": 128}, {"optimizer": "adam"}),
 )
