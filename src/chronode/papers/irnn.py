@@ -12,6 +12,11 @@ from ._settings import PaperSetting
 _ADAM: dict[str, Any] = {"batch_size": 128, "optimizer": "adam", "learning_rate": 0.01}
 _SENSORS = {"dsa-19": {"eta_steps": 125}, "har": {"eta_steps": 128, "hidden_size": 80}}
 _SENSORS["har-2"] = _SENSORS["har"]
+_LONG: dict[str, dict[str, Any]] = {
+    **{task: {"hidden_size": 128, "eta_steps": 784} for task in ("smnist", "psmnist")},
+    **{task: {"hidden_size": 128, "eta_steps": 1000} for task in ("noisy-mnist", "noisy-cifar")},
+    **{task: {"hidden_size": 80, "K": 5, "eta_steps": 99} for task in ("google-12", "google-30")},
+}
 
 
 def _irnn(task: str, network: dict[str, Any], training: dict[str, Any], paper: str = "irnn") -> PaperSetting:
@@ -29,15 +34,7 @@ SETTINGS = (
         for paper in ("irnn", "ernn")
         for K in (5, 1, 3)
     ),
-    *(
-        _irnn(task, network, _ADAM, paper)
-        for task, network in {
-            **dict.fromkeys(("smnist", "psmnist"), {"hidden_size": 128, "eta_steps": 784}),
-            **dict.fromkeys(("noisy-mnist", "noisy-cifar"), {"hidden_size": 128, "eta_steps": 1000}),
-            **dict.fromkeys(("google-12", "google-30"), {"hidden_size": 80, "K": 5, "eta_steps": 99}),
-        }.items()
-        for paper in ("irnn", "ernn")
-    ),
+    *(_irnn(task, network, _ADAM, paper) for task, network in _LONG.items() for paper in ("irnn", "ernn")),
     _irnn("ptb", {"hidden_size": 256, "K": 1, "embedding_size": 256}, {"optimizer": "adam"}),
     _irnn("yelp-5", {"hidden_size": 128, "K": 3, "embedding_size": 128}, {"optimizer": "adam"}),
 )
