@@ -219,13 +219,15 @@ class Training:
         Batches are cut on the CPU, where lengths and targets can be read without waiting for a device.
         """
         state, mean, size = None, torch.zeros(()), self.settings.tbptt
-        whole = batch.to(self.device)
-        started = None if self.model.start is None else self.model.start(whole.x, **whole.times)
+        started = None
+        if self.model.start is not None:
+            whole = batch.to(self.device)
+            started = self.model.start(whole.x, **whole.times)
         for place, (piece, alive, target) in enumerate(pieces(batch, size, per_step=self.objective.per_step)):
             if state is not None:
                 state = tuple(part.detach()[:, alive] for part in state)
             known, piece = _any_known(target), piece.to(self.device)
-            own = None if started is None else started[whole.lengths > place * size, place * size : (place + 1) * size]
+            own = None if started is None else started[batch.lengths > place * size, place * size : (place + 1) * size]
             with torch.set_grad_enabled(known):
                 output, state = self.model.run(piece.x, state, started=own, **piece.times)
                 if known and piece.target is not None:
