@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from unittest import mock
 
 import pytest
 from commands import MAIN, QUICK, VITALS, chronode, write_vitals
@@ -73,3 +74,24 @@ def test_ctrl_c_ends_cleanly_and_the_run_resumes_to_the_same_weights(here):
     chronode("train", "--resume", "stopped")
     chronode(*asked, "-o", "whole")
     assert (here / "stopped/model.safetensors").read_bytes() == (here / "whole/model.safetensors").read_bytes()
+
+
+def test_a_run_killed_while_its_report_is_drawn_gets_it_when_resumed(here, vitals):
+    asked = ("train", vitals, *VITALS, *QUICK, "--epochs", 1, "-o", "run")
+
+    def killed(*arguments):
+        raise KeyboardInterrupt
+
+    with mock.patch("chronode.report.run_page.draw_run", killed):
+        chronode(*asked, plots=True, code=1)
+    assert not (here / "run/report.html").exists()
+    model = (here / "run/model.safetensors").read_bytes()
+    assert "run is finished" in chronode("train", "--resume", "run", plots=True).out
+    drawn = (here / "run/report.html").read_bytes()
+    assert b"Best and worst" in drawn
+    assert (here / "run/model.safetensors").read_bytes() == model
+    (here / "run/report.html").unlink()
+    vitals.unlink()  # without the data the run is still finished
+    done = chronode("train", "--resume", "run", plots=True)
+    assert "report.html could not be written" in done.out
+    assert "run is finished" in done.out

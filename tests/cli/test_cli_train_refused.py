@@ -1,6 +1,7 @@
 """`chronode train` when something is wrong, before or in training: one message with the cure, and no traceback."""
 
 import json
+import os
 from unittest import mock
 
 import pytest
@@ -10,6 +11,7 @@ from work_folder import vitals_file, work_folder
 
 from chronode._files import DiskFull
 from chronode._model import SequenceModel
+from chronode.runs import Run
 
 here = pytest.fixture(work_folder)
 vitals = pytest.fixture(vitals_file)
@@ -93,3 +95,15 @@ def test_a_folder_with_something_in_it_is_refused(here, vitals):
 def test_a_gpu_that_is_not_there_is_refused_before_a_folder_is_made(here, vitals):
     done = chronode("train", vitals, *VITALS, *QUICK, "--accelerator", "gpu", "-o", "run", code=2)
     assert "--accelerator gpu: torch cannot find a GPU" in done.err and not (here / "run").exists()
+
+
+@pytest.mark.parametrize("command", ["train", "sweep", "compare"])
+def test_a_folder_whose_name_is_not_text_is_refused_at_the_start(command, here, vitals):
+    name = os.fsdecode(b"run\xff")
+    done = chronode(command, vitals, *VITALS, "--epochs", 1, "-o", name, code=2)
+    assert "--output" in done.err
+    assert "UTF-8" in done.err
+    assert "series" not in done.out  # nothing was read yet
+    assert not (here / name).exists()
+    with pytest.raises(ValueError, match="UTF-8"):
+        Run.create(here / name, {})

@@ -170,3 +170,12 @@ def test_importances_find_the_setting_that_matters(tmp_path):
     found = search.importances()
     assert found["learning_rate"] > 10 * found["alpha"]
     assert sum(found.values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", ["sw?x", "sw%41", "sw{x}", "sw#x", "sw x&y=1"])
+def test_the_study_is_a_file_in_the_folder_whatever_its_name(name, tmp_path):
+    folder = tmp_path / name
+    search_in(folder, epochs=1).run(1)
+    assert (folder / "study.db").read_bytes().startswith(b"SQLite format 3")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert len(search_in(folder, epochs=1).trials()) == 1

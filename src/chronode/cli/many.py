@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 
+from .._files import check_text
 from ..training import BatchDone, Event, Note
 from .bars import ProgressDisplay
 from .outcome import say, say_note
@@ -21,7 +22,9 @@ def folder_for(command: str, source: str, output: Path | None, *more: str) -> Pa
         >>> print(folder_for("sweep", "data/vitals.csv.gz", None, "ltc"))
         runs/sweep-vitals-ltc
     """
-    return output or Path("runs") / "-".join([command, Path(source).name.split(".")[0], *more])
+    if output is not None:
+        return check_text(output, "--output")
+    return Path("runs") / "-".join([command, Path(source).name.split(".")[0], *more])
 
 
 def this_command() -> str:

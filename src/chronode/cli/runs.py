@@ -123,7 +123,9 @@ def _open_report(run: Run) -> None:
     """Opens the page in the browser and prints its path."""
     import webbrowser
 
-    path = run.path / "report.html"
+    from ..runs._folder import REPORT
+
+    path = run.path / REPORT
     if not path.is_file():
         from ..report.run_page import report_of
 

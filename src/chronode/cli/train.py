@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from .._files import check_text
 from ..data._pipe import is_pipe, keep
 from ..runs._config import Config
 from ..training._settings import Settings
@@ -160,6 +161,8 @@ def _new(
     from .bars import Bars
     from .outcome import show_prepared, show_race
 
+    if output is not None:
+        check_text(output, "--output")
     prepared = prepare(asked)
     show_prepared(console, asked, prepared)
     asked, found = with_forecast_defaults(asked, free, prepared), None

@@ -11,28 +11,31 @@ from .._model import SequenceModel
 from .._pages import Html, bullets, cards, code, details, grid, number, page, paragraph, table, write_page
 from ..data._pictures import pictures_of
 from ..runs import Config, Prepared, Run, Trained
+from ..runs._folder import REPORT
 from ..runs._summary import Summary
 from ..runs._verdict import is_linear
-from ..training import Fitted, Objective, Predictions
+from ..training import Objective, Predictions
 from ..training._metrics import LOWER_IS_BETTER
 from ..training._pictures import learning_pictures
 from ..training._race import LINEAR
 from ._test_part import TestPart, own_units, scores_table
 
-NAME = "report.html"
 _PILLS = {"finished": "", "failed": " bad"}
 
 
-def draw_run(run: Run, prepared: Prepared, fitted: Fitted, predictions: Predictions | None) -> None:
+def draw_run(
+    run: Run, prepared: Prepared, model: SequenceModel, objective: Objective, predictions: Predictions | None
+) -> None:
     """Writes report.html of a run that has just finished.
 
     Args:
         run: The run folder, with the summary.
         prepared: The series.
-        fitted: The trained model.
+        model: The trained model.
+        objective: Its objective.
         predictions: Its predictions for the test part; None if it was not tested.
     """
-    write_report(run, prepared, fitted.model, fitted.objective, predictions)
+    write_report(run, prepared, model, objective, predictions)
 
 
 def report_of(folder: str | Path) -> Path:
@@ -73,7 +76,7 @@ def write_report(
     head = _head(run, summary, config, intervals)
     title = f"{run.path.name}: {config.model.model} on {Path(config.data.source).name}"
     foot = f"chronode {run.environment.get('chronode', '')}; written into {run.path}"
-    return write_page(run.path / NAME, page(title, head, sections, foot=foot))
+    return write_page(run.path / REPORT, page(title, head, sections, foot=foot))
 
 
 def _head(run: Run, summary: Summary, config: Config, intervals: dict[str, tuple[float, float]]) -> str:

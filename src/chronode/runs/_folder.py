@@ -13,7 +13,7 @@ from typing import Any
 
 from .._checks import one_of
 from .._documents import json_text, read_json, read_json_lines, write_json
-from .._files import naming_errors, replacing, sweep, sync
+from .._files import check_text, naming_errors, replacing, sweep, sync
 from .._schema import parse
 from ._checkpoints import Store
 from ._environment import environment
@@ -22,6 +22,7 @@ from ._summary import OUTCOMES, Summary
 
 FORMAT = "chronode-run"
 VERSION = 1
+REPORT = "report.html"
 
 # Files that may be left if the creation was killed; "run.json" is written last, so without it nothing was trained.
 _MADE_FIRST = {"config.json", "environment.json", "run.lock"}
@@ -91,7 +92,7 @@ class Run:
         Raises:
             ValueError: The folder is not empty, or the config cannot be written as JSON.
         """
-        path = Path(folder)
+        path = check_text(Path(folder), "folder")
         try:
             text = json.dumps(config, indent=1, allow_nan=False) + "\n"
         except (TypeError, ValueError) as error:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from .._checks import one_of
+from .._model import SequenceModel
 from .._schema import parse
 from ..nn._registry import models
 from ..training._assembly import Assembly
 from ..training._events import Epoch, EpochDone, Event, Listener, Note, TrainingStopped
-from ..training._fitted import Fitted
+from ..training._objective import Objective
 from ..training._predict import Predictions
 from ..training._race import Race
 from ._again import check_same_file, check_unchanged, prepare_again
@@ -20,7 +21,7 @@ from ._assemble import assemble_run
 from ._choose import choose, leaves_choice
 from ._config import Config
 from ._environment import differences, environment
-from ._folder import Run
+from ._folder import REPORT, Run
 from ._loggers import check_loggers, logging_to
 from ._prepare import DataFacts, Prepared, prepare
 from ._results import finished_summary, keep_model, summary_of, write_predictions
@@ -28,7 +29,7 @@ from ._results import finished_summary, keep_model, summary_of, write_prediction
 MAY_CHANGE = ("epochs", "steps", "early_stop", "threads")
 """Training settings that a resumed run may change."""
 
-Draw = Callable[[Run, Prepared, Fitted, Predictions | None], None]
+Draw = Callable[[Run, Prepared, SequenceModel, Objective, Predictions | None], object]
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,8 @@ def train_run(
         baseline: Whether to train lstm-dt in the same way for comparison.
         command: Command line, for the record.
         on_event: Called during training.
-        draw: Called at the end with the run, the series, the model and its predictions for the test part, to write a
-            report to the folder.
+        draw: Called at the end with the run, the series, the model, its objective and its predictions for the test
+            part, to write report.html to the folder.
         loggers: Where the numbers of every epoch go besides metrics.jsonl: "csv", "tensorboard", "wandb", "mlflow".
         race: Result of `choose(config, prepared)`, which completed the config; None: it is called if needed.
 
@@ -116,7 +117,8 @@ def resume_run(
         changes: New values for MAY_CHANGE, such as {"epochs": 40}.
         source: New location of the data file, if it was moved.
         on_event: Called during training.
-        draw: As for `train_run`.
+        draw: As for `train_run`; also called for a finished run without a report, whose process was killed while it
+            was drawn.
         loggers: As for `train_run`.
     """
     check_loggers(loggers)
@@ -131,6 +133,8 @@ def resume_run(
     if source is not None and (run.path / "data.json").is_file():
         check_same_file(source, DataFacts.load(run.path).source, run.path)
     if (summary := run.summary()) is not None and summary.status == "finished" and config == before:
+        if draw is not None and not (run.path / REPORT).is_file():
+            _draw_again(run, draw, on_event)
         return Outcome(run, "finished", {**asdict(summary), **run.load_json("summary.json")})
     if source is not None:
         config = config.with_values({"data": {"source": source}})
@@ -199,7 +203,7 @@ def _train_into(
                 keep_model(run, error.fitted)
                 run.finish({**summary, "fault": str(error)})
                 if draw is not None:
-                    draw(run, prepared, error.fitted, None)
+                    draw(run, prepared, error.fitted.model, error.fitted.objective, None)
             raise
         keep_model(run, fitted)
         predictions = None
@@ -210,8 +214,22 @@ def _train_into(
             summary = finished_summary(run, config, prepared, fitted, _with_baseline(run), on_event)
         run.finish(summary)
         if draw is not None:
-            draw(run, prepared, fitted, predictions)
+            draw(run, prepared, fitted.model, fitted.objective, predictions)
     return Outcome(run, summary["status"], summary)
+
+
+def _draw_again(run: Run, draw: Draw, on_event: Listener | None) -> None:
+    """Writes the missing report of a finished run."""
+    from ._trained import Trained
+
+    try:
+        trained = Trained.load(run.path)
+        prepared = trained.prepared()
+    except (ValueError, OSError) as error:  # the model is as good without its report
+        if on_event is not None:
+            on_event(Note(f"{run.path / REPORT} could not be written: {error}"))
+        return
+    draw(run, prepared, trained.model, trained.objective, trained.predict(prepared.parts.test))
 
 
 def _with_baseline(run: Run) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,11 +48,14 @@ def open_study(file: Path, *, lower_is_better: bool, pruner: str, epochs: int) -
         "hyperband": optuna.pruners.HyperbandPruner(max_resource=max(2, epochs)),
         "none": optuna.pruners.NopPruner(),
     }
-    # Wait for other processes that are writing.
-    patient = {"connect_args": {"timeout": _SECONDS_FOR_THE_FILE}}
+
+    def connect() -> sqlite3.Connection:
+        """Opens the file itself: in a URL, the characters ?, %, # and braces of its path have another meaning."""
+        return sqlite3.connect(file, timeout=_SECONDS_FOR_THE_FILE, check_same_thread=False)
+
     return optuna.create_study(
         study_name="search",
-        storage=optuna.storages.RDBStorage(f"sqlite:///{file}", engine_kwargs=patient),
+        storage=optuna.storages.RDBStorage("sqlite:///study", engine_kwargs={"creator": connect}),
         direction="minimize" if lower_is_better else "maximize",
         pruner=pruners[pruner],
         load_if_exists=True,
