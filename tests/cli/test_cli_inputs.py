@@ -177,6 +177,49 @@ def test_static_columns_classify_and_the_estimator_agrees(here):
         SequenceClassifier("gru", static=["age"]).fit(np.zeros((4, 1, 3)), [0, 1, 0, 1])
 
 
+def test_static_columns_beside_single_readings(here):
+    """They classify as those of a table with a row per time, from text and from Parquet."""
+    data = people(here / "people.csv")
+    readings = frame(data).drop(columns="risk").melt(id_vars=["who", "hour", "age", "sex", "state"], var_name="what")
+    readings.to_csv(here / "readings.csv", index=False)
+    readings.to_parquet(here / "readings.parquet")
+    common = ("--target", "state", *STATIC, *QUICK)
+    chronode("train", data, *common, "--ignore", "risk", "--output", here / "wide")
+    single = ("--channel", "what", "--value", "value")
+    for kind in ("csv", "parquet"):
+        chronode("train", here / f"readings.{kind}", *common, *single, "--output", here / kind)
+    expected = [float(row["p_ill"]) for row in rows(chronode("predict", here / "wide", data).out)]
+    for run, kind in (("csv", "csv"), ("csv", "parquet"), ("parquet", "parquet")):
+        found = [float(row["p_ill"]) for row in rows(chronode("predict", here / run, here / f"readings.{kind}").out)]
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    readings.drop(columns="age").to_csv(here / "without.csv", index=False)
+    assert "age: missing from this table" in chronode("predict", here / "csv", here / "without.csv", code=2).err
+    usual = ("--id", "who", "--time", "hour", "--target", "state")
+    chronode("train", here / "readings.csv", *usual, *single, *QUICK, "-o", here / "noted")
+    notes = json.loads((here / "noted" / "data.json").read_text())["notes"]
+    assert any("'age', 'sex'" in note and "ignored" in note for note in notes)
+
+
+def test_static_columns_of_parquet_files_are_read(here):
+    frame(people(here / "people.csv")).to_parquet(here / "people.parquet")
+    common = (*STATIC, "--target", "state", "--ignore", "risk", *QUICK)
+    chronode("train", here / "people.parquet", *common, "-o", here / "run")
+    assert len(rows(chronode("predict", here / "run", here / "people.parquet").out)) == 60
+
+
+def test_labels_and_ignored_columns_of_series_in_rows_are_not_steps(here):
+    """A label that is a number must not become the first step of a prediction."""
+    lines = ["label,site,ward,t0,t1,t2"] + [f"{i % 2},{i},{i // 2},{i % 3},{i % 5},{i % 7}" for i in range(30)]
+    (here / "rows.csv").write_text("\n".join(lines) + "\n")
+    (here / "bare.csv").write_text("\n".join(line.split(",", 3)[-1] for line in lines) + "\n")
+    common = ("--row-per-series", "--target", "label", "--ignore", "site", "--group", "ward", *QUICK)
+    chronode("train", here / "rows.csv", *common, "-o", here / "run")
+    full, bare = (chronode("predict", here / "run", here / name) for name in ("rows.csv", "bare.csv"))
+    assert full.out == bare.out and "'site', 'ward'" in full.err and "'t0'" not in full.err and not bare.err
+    scores = json.loads(chronode("evaluate", here / "run", here / "rows.csv", "--json").out)
+    assert scores["series"] == 30
+
+
 def test_static_columns_explain_a_value_and_enter_forecasts(here):
     data = people(here / "people.csv")
     chronode("train", data, *STATIC, "--target", "risk", "--ignore", "state", *QUICK, "--output", here / "run")

@@ -107,6 +107,61 @@ def test_single_readings_may_be_static():
     np.testing.assert_array_equal(s.static, [[60], [nan]])
 
 
+READINGS = {
+    "who": ["a", "a", "a", "b", "b"],
+    "t": [0, 0, 1, 0, 2],
+    "what": ["hr", "temp", "hr", "hr", "temp"],
+    "v": [80.0, 37.0, 81.0, 70.0, 36.5],
+    "age": [60.0, nan, 60.0, 70.0, 70.0],
+    "sex": ["f", "f", "f", "m", None],
+    "ward": ["w", "w", "w", "z", "z"],
+}
+ROLES = {"id": "who", "time": "t", "channel": "what", "value": "v"}
+
+
+def test_columns_beside_single_readings_may_be_static():
+    s = from_channel_rows(READINGS, **ROLES, static=["age", "sex"], group="ward")
+    assert s.channels == ("hr", "temp") and s.static_names == ("age", "sex=f", "sex=m")
+    np.testing.assert_array_equal(s.static, [[60, 1, 0], [70, 0, 1]])
+    assert s.groups.tolist() == ["w", "z"] and not any("ignored" in note for note in s.notes)
+    both = {**READINGS, "what": ["hr", "weight", "hr", "hr", "hr"]}
+    mixed = from_channel_rows(both, **ROLES, static=["weight", "age"], ignore=["sex", "ward"])
+    assert mixed.static_names == ("weight", "age") and not mixed.notes
+    np.testing.assert_array_equal(mixed.static, [[37, 60], [nan, 70]])
+
+
+def test_columns_beside_single_readings_that_are_not_used_are_noted():
+    (note,) = from_channel_rows(READINGS, **ROLES).notes
+    assert "'age', 'sex', 'ward'" in note and "static" in note
+    goals = from_channel_rows(READINGS, **ROLES, target=["v", "age"], per_step=True, ignore=["sex", "ward"])
+    assert goals.target.names == ("v", "age") and not any("ignored" in note for note in goals.notes)
+
+
+def test_static_columns_beside_single_readings_are_checked_row_by_row():
+    """Two rows of one step must not be averaged."""
+    changed = {**READINGS, "age": [60.0, 62.0, nan, 70.0, 70.0]}
+    with pytest.raises(ValueError, match="static='age': series a has the values 60 and 62"):
+        from_channel_rows(changed, **ROLES, static=["age"])
+    with pytest.raises(ValueError, match="static='agee' is not a column.*'age'"):
+        from_channel_rows(READINGS, **ROLES, static=["agee"])
+    with pytest.raises(ValueError, match="only one role"):
+        from_channel_rows(READINGS, **ROLES, static=["what"])
+
+
+def test_later_readings_have_the_static_columns_of_training():
+    s = from_channel_rows(READINGS, **ROLES, static=["age", "sex"], ignore=["ward"])
+    options = {**ROLES, **options_like(s)}
+    reading = Reading.of(s, options=options, target=(), missing=True, static_columns=("age", "sex"))
+    made = reading.read({**READINGS, "sex": ["m", "m", "m", "x", "x"]}, labelled=False)
+    np.testing.assert_array_equal(made.static, [[60, 0, 1], [70, nan, nan]])
+    assert [note for note in made.notes if "ward" in note] == [
+        "columns ignored because the model does not use them: 'ward'."
+    ]
+    without = {name: column for name, column in READINGS.items() if name != "age"}
+    with pytest.raises(ValueError, match="age: missing from this table"):
+        reading.read(without, labelled=False)
+
+
 def test_a_model_and_a_linear_start_see_them():
     rng = np.random.default_rng(0)
     ages = rng.normal(size=80)

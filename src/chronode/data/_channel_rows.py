@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,14 @@ from numpy.typing import DTypeLike, NDArray
 
 from .._limits import check_grown
 from ._build import cast, look_at_channels, value_type
-from ._columns import absent, as_columns, codes, first_text, numbers
+from ._columns import Column, absent, as_columns, codes, first_text, numbers
 from ._moments import moments_of
-from ._names import counted, known_column, listed
+from ._names import counted, known_column, known_columns, listed, one_or_more
 from ._rows import DUPLICATES, StepRows, make_plan
 from ._sequences import Sequences
-from ._static import split_static
+from ._static import one_per_series, split_static
 from ._table_target import column_target, mapped_target
+from ._table_values import column_values, row_groups
 from ._times import median_gap, to_clock
 
 
@@ -28,9 +28,12 @@ def from_channel_rows(
     channel: str,
     value: str,
     id: str | None = None,
-    target: str | Mapping[Any, Any] | None = None,
+    target: str | Sequence[str] | Mapping[Any, Any] | None = None,
+    group: str | None = None,
     columns: Sequence[str] | None = None,
     static: Sequence[str] = (),
+    ignore: Iterable[str] = (),
+    categories: Mapping[str, Sequence[str]] | None = None,
     unit: str | float | None = None,
     time_format: str | None = None,
     duplicates: str = "merge",
@@ -49,10 +52,13 @@ def from_channel_rows(
         channel: Column of channel names.
         value: Column of readings (numbers).
         id: Column that identifies the series; None for a single series.
-        target: Target column, or a mapping id -> label or number.
+        target: Target column(s), or a mapping id -> label or number.
+        group: As for `from_long`.
         columns: The channels, known from training, in their order (others are dropped with a note); by default all
             that occur, sorted.
-        static: Channels with one value per series, such as age, in addition to `columns`.
+        static: Columns of the table, or channels in addition to `columns`, with one value per series, such as age.
+        ignore: Columns of the table that are not used; a note lists any others.
+        categories: Texts of static columns, known from training; others count as missing.
         unit: As for `from_long`.
         time_format: As for `from_long`.
         duplicates: Readings of one id, time and channel: "merge" (mean) or "error".
@@ -71,22 +77,12 @@ def from_channel_rows(
     """
     cells = as_columns(table)
     type_ = value_type(dtype)
-    goals = [target] if isinstance(target, str) else []
-    named = {"time": time, "channel": channel, "value": value, "id": id, "target": goals[0] if goals else None}
-    for role, name in named.items():
-        if name is not None:
-            known_column(name, list(cells), role)
-    cells |= {name: absent(cells[name], missing_values) for name in (value, *goals)}
-    readings = numbers(cells[value])
-    if readings is None:
-        row, text = first_text(cells[value])
-        raise ValueError(
-            f"{value}: the value of row {row:,} is not a number: {text!r}. If it means a missing value, pass "
-            f"missing_values=[{text!r}]."
-        )
-    readings = cast(readings, type_, lambda row: f"{value}: the value of row {row + 1:,}")
-    wanted = None if columns is None else [*columns, *(name for name in static if name not in columns)]
-    which, channels, notes = _channels(cells[channel], channel, wanted)
+    mapped = isinstance(target, Mapping)
+    goals = [] if target is None or mapped else known_columns(one_or_more(target), cells, "target")
+    named = {"time": time, "channel": channel, "value": value, "id": id, "group": group}
+    roles = {*goals, *(known_column(name, list(cells), role) for role, name in named.items() if name is not None)}
+    which, channels, notes, own, read = _channels(cells, channel, columns, one_or_more(static), roles)
+    cells |= {name: absent(cells[name], missing_values) for name in (value, *goals, *own)}
     series, ids = (None, np.array([0])) if id is None else codes(cells[id], id)
     for name, found in ((channel, which), (id, series)):
         if found is not None and (found == -1).any():
@@ -95,10 +91,15 @@ def from_channel_rows(
     plan = make_plan(series, ids, moments.ticks, "merge")
     ticks = plan.first(moments.ticks)
     times, clock = to_clock(moments._replace(ticks=ticks), median_gap(ticks, plan.lengths), unit)
-    values, more = _grid(plan, which, readings, len(channels), duplicates, channels)
-    values, channels, constant, names = split_static(values, channels, plan.lengths, ids, static, ())
+    values, more = _grid(plan, which, _readings(cells[value], value, type_), len(channels), duplicates, channels)
+    values, channels, constant, names = split_static(values, channels, plan.lengths, ids, read, ())
     values, channels, seen = look_at_channels(values, channels, empty)
-    notes += [*more, *seen]
+    rows = plan.unmerged(len(which))
+    fixed, more_names, used, coded = column_values(cells, own, rows, type_, "onehot", categories, own)
+    if own:
+        fixed = one_per_series(fixed, more_names, rows.lengths, ids, used)
+        constant, names = fixed if constant is None else np.hstack([constant, fixed]), (*names, *more_names)
+    notes += [*more, *seen, *coded, *_unused(cells, {*roles, *own, *known_columns(ignore, cells, "ignore")})]
     goal = None
     if isinstance(target, Mapping):
         goal = mapped_target(target, ids, kind, classes, type_)
@@ -106,26 +107,65 @@ def from_channel_rows(
         goal, more = column_target(cells, goals, plan, ids, kind=kind, per_step=per_step, classes=classes, dtype=type_)
         notes += more
     sorting = [note for note in plan.notes if "went back" in note]
-    starts = np.cumsum(plan.lengths) - plan.lengths
-    made = Sequences(values, times, starts, plan.lengths, ids, ids.copy(), None, goal, channels, clock)
-    fixed = {"static": constant, "static_names": names}
-    return replace(made, rows=len(which), notes=(*moments.notes, *sorting, *notes), **fixed)
+    return Sequences(
+        base_values=values,
+        base_times=times,
+        starts=np.cumsum(plan.lengths) - plan.lengths,
+        lengths=plan.lengths,
+        ids=ids,
+        groups=ids.copy() if group is None else row_groups(cells[group], group, plan, ids),
+        target=goal,
+        channels=channels,
+        clock=clock,
+        categories=used,
+        static=constant,
+        static_names=names,
+        rows=len(which),
+        notes=(*moments.notes, *sorting, *notes),
+    )
+
+
+def _readings(column: Column, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Returns the readings of all rows as numbers."""
+    found = numbers(column)
+    if found is None:
+        row, text = first_text(column)
+        raise ValueError(
+            f"{name}: the value of row {row:,} is not a number: {text!r}. If it means a missing value, pass "
+            f"missing_values=[{text!r}]."
+        )
+    return cast(found, dtype, lambda row: f"{name}: the value of row {row + 1:,}")
+
+
+def _unused(cells: Collection[str], used: Collection[str]) -> list[str]:
+    left = [name for name in cells if name not in used]
+    if not left:
+        return []
+    return [f"columns ignored: {listed(left)}. If they have one value per series, static=... uses them."]
 
 
 def _channels(
-    column: Any, name: str, wanted: Sequence[str] | None
-) -> tuple[NDArray[np.int32], tuple[str, ...], list[str]]:
-    """Returns (the channel of each row, -1 if missing, -2 if dropped; the channels; notes)."""
-    which, texts = codes(column, name)
+    cells: Mapping[str, Column], name: str, wanted: Sequence[str] | None, static: Sequence[str], roles: Collection[str]
+) -> tuple[NDArray[np.int32], tuple[str, ...], list[str], list[str], list[str]]:
+    """Returns (the channel of each row, -1 if missing, -2 if dropped; the channels; notes; static columns; static
+    channels).
+    """
+    which, texts = codes(cells[name], name)
     found = [str(text) for text in texts.tolist()]
     if wanted is None:
-        return which, tuple(found), []
+        static = known_columns(static, [*cells, *found], "static")
+    if both := set(static) & set(roles):
+        raise ValueError(f"a column can have only one role: {listed(both)}.")
+    own, read = ([text for text in static if (text in cells) == column] for column in (True, False))
+    if wanted is None:
+        return which, tuple(found), [], own, read
+    wanted = [*wanted, *(text for text in read if text not in wanted)]
     place = {text: i for i, text in enumerate(wanted)}
     if not set(found) & set(place):
         raise ValueError(f"{name}: none of the channels {listed(wanted)} occurs; the channels are {listed(found)}.")
     fresh = [text for text in found if text not in place]
     table = np.array([*(place.get(text, -2) for text in found), -1], dtype=np.int32)
-    return table[which], tuple(wanted), [f"channels dropped: {listed(fresh)}."] if fresh else []
+    return table[which], tuple(wanted), [f"channels dropped: {listed(fresh)}."] if fresh else [], own, read
 
 
 def _grid(

@@ -52,6 +52,7 @@ class Reading:
         per_step: Whether there is a prediction at every step.
         scaler: Scaler of the values; None if they are not scaled.
         static: Names of the static values of training.
+        static_columns: For tables with one reading per row, the static values that are columns rather than channels.
         known: Columns whose values are known over the horizon.
         calendar: Periods of the calendar that are inputs, such as "weekday".
 
@@ -79,6 +80,7 @@ class Reading:
     per_step: bool = False
     scaler: Scaler | None = None
     static: tuple[str, ...] = ()
+    static_columns: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
     calendar: tuple[str, ...] = ()
 
@@ -134,10 +136,13 @@ class Reading:
             ValueError: The file has other columns or units; the message lists the differences.
         """
         with _opened(source) as data:
-            wanted = {"target": _one(self.target)} if labelled and self.target else {}
+            wanted: dict[str, Any] = {"target": _one(self.target)} if labelled and self.target else {}
             place = "the frame" if is_frame(data) else str(data)
-            notes = self._check_columns(data, place, self.target if labelled else ())
+            unused, ignored = self._check_columns(data, place, self.target if labelled else ())
+            if "channel" in self.options or "row_per_series" in self.options:  # they have no list of columns
+                wanted["ignore"] = ignored
             s = self.matching(self.extended(self.series(data, **wanted)), place, anyway=anyway)
+        notes = [f"columns ignored because the model does not use them: {listed(unused)}."] if unused else []
         return self.inputs(s, labelled=labelled).with_notes(*notes)
 
     def series(self, source: Any, **options: Any) -> Sequences:
@@ -197,18 +202,19 @@ class Reading:
 
     # ---- checks -----------------------------------------------------------------------------------------
 
-    def _check_columns(self, source: Any, place: str, targets: Sequence[str]) -> list[str]:
-        """Rejects a table with missing columns; returns a note on additional ones."""
+    def _check_columns(self, source: Any, place: str, targets: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Rejects a table with missing columns; returns additional ones, and all that are not read."""
         if is_frame(source):
             columns = frame_names(source)
         else:
             columns = column_names(source, self.options) if source.is_file() else None
         if columns is None:
-            return []
+            return [], []
         rows = "channel" in self.options or "row_per_series" in self.options
         values = [] if rows else self.options.get("columns", [])
         roles = [self.options[role] for role in _ROLES if role in self.options]
-        wanted = [*roles, *targets, *values, *([] if rows else self.options.get("static", []))]
+        static = self.static_columns if rows else self.options.get("static", [])
+        wanted = [*roles, *targets, *values, *static]
         here, used = set(columns), {*wanted, *self.target}
         gone = [name for name in wanted if name not in here]
         extra = [name for name in columns if name not in used]
@@ -216,7 +222,9 @@ class Reading:
             lines = [f"- {name}: missing from this table.{related(name, extra)}" for name in gone]
             lines += [f"+ {name}: not used by the model" for name in extra]
             raise ValueError(_refusal(place, lines))
-        return [f"columns ignored because the model does not use them: {listed(extra)}."] if extra else []
+        if "row_per_series" in self.options:  # all columns without another role are steps
+            extra = [name for name in extra if name in self.options.get("ignore", ())]
+        return extra, [*extra, *(name for name in self.target if name in here and name not in targets)]
 
     def _other_channels(self, s: Sequences) -> list[str]:
         unnamed = tuple(f"x{i}" for i in range(len(self.channels)))

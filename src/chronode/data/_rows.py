@@ -59,6 +59,13 @@ class StepRows:
         row = np.maximum.reduceat(np.where(codes >= 0, np.arange(len(codes)), -1), self.firsts)
         return np.where(row >= 0, codes[row], -1)
 
+    def unmerged(self, rows: int) -> StepRows:
+        """Returns the same series with each of the `rows` of the table as a step."""
+        if self.firsts is None:
+            return self
+        starts = np.cumsum(self.lengths) - self.lengths
+        return StepRows(self.order, np.add.reduceat(np.diff(self.firsts, append=rows), starts), None)
+
 
 def make_plan(
     codes: NDArray[Any] | None,

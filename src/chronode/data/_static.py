@@ -43,20 +43,32 @@ def split_static(
     left = [i for i in range(len(channels)) if i not in set(chosen)]
     if not left:
         raise ValueError("all value columns are static: a series needs at least one that changes over time.")
+    found = one_per_series(values[:, chosen], [channels[i] for i in chosen], lengths, ids, categories)
+    names = tuple(channels[i] for i in chosen)
+    return np.ascontiguousarray(values[:, left]), tuple(channels[i] for i in left), found, names
+
+
+def one_per_series(
+    values: NDArray[Any],
+    names: Sequence[str],
+    lengths: NDArray[np.int64],
+    ids: NDArray[Any],
+    categories: Collection[str],
+) -> NDArray[Any]:
+    """Returns the only known value of each series `(N, S)`, NaN if it has none, of columns `(steps, S)`."""
     starts = np.cumsum(lengths) - lengths
-    found = np.empty((len(lengths), len(chosen)), dtype=values.dtype)
-    for place, i in enumerate(chosen):
-        low, high = np.fmin.reduceat(values[:, i], starts), np.fmax.reduceat(values[:, i], starts)
+    found = np.empty((len(lengths), len(names)), dtype=values.dtype)
+    for place, name in enumerate(names):
+        low, high = np.fmin.reduceat(values[:, place], starts), np.fmax.reduceat(values[:, place], starts)
         if (low < high).any():
-            series, column = int((low < high).argmax()), _column(channels[i], categories)
+            series, column = int((low < high).argmax()), _column(name, categories)
             both = "more than one text" if column in categories else f"the values {low[series]:g} and {high[series]:g}"
             raise ValueError(
                 f"static={column!r}: series {ids[series]!s} has {both}, but a static column has one value per series. "
                 "Leave it out of static to use it as a channel."
             )
         found[:, place] = low
-    names = tuple(channels[i] for i in chosen)
-    return np.ascontiguousarray(values[:, left]), tuple(channels[i] for i in left), found, names
+    return found
 
 
 def source_columns(names: Sequence[str], categories: Collection[str]) -> list[str]:

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .._checks import one_of
-from ._build import cast, look_at_channels, value_type
-from ._columns import Column, absent, as_columns, codes, is_numeric, numbers
+from ._build import look_at_channels, value_type
+from ._columns import Column, absent, as_columns, codes
 from ._frame_index import is_row_numbers, with_index
 from ._moments import moments_of
 from ._names import counted, known_column, known_columns, listed, one_or_more
-from ._not_numeric import not_numeric
 from ._rows import StepRows, make_plan
 from ._sequences import Sequences
 from ._static import split_static
 from ._table_target import column_target, mapped_target
+from ._table_values import column_values, row_groups
 from ._times import STEPS, Clock, median_gap, to_clock
 
-CATEGORICAL = ("error", "codes", "onehot")
-MOST_CATEGORIES = 1000
 _MANY_STEPS = 10
 
 
@@ -101,7 +98,7 @@ def from_long(
         raise ValueError(f"a column can have only one role: {listed(both)}.")
     cells |= {name: absent(cells[name], missing_values) for name in (*inputs, *goals)}
     ids, plan, times, clock = _steps(cells, id, time, unit, time_format, duplicates)
-    values, channels, used, notes = _values(cells, inputs, plan, type_, categorical, categories, fixed)
+    values, channels, used, notes = column_values(cells, inputs, plan, type_, categorical, categories, fixed)
     values, channels, constant, names = split_static(values, channels, plan.lengths, ids, fixed, used)
     values, channels, more = look_at_channels(values, channels, empty)
     notes = [*dropped, *notes, *more]
@@ -118,7 +115,7 @@ def from_long(
         starts=np.cumsum(plan.lengths) - plan.lengths,
         lengths=plan.lengths,
         ids=ids,
-        groups=ids.copy() if group is None else _groups(cells[group], group, plan, ids),
+        groups=ids.copy() if group is None else row_groups(cells[group], group, plan, ids),
         target=goal,
         channels=channels,
         clock=clock,
@@ -206,99 +203,3 @@ def _steps(
     ticks = plan.first(moments.ticks)
     times, clock = to_clock(moments._replace(ticks=ticks), median_gap(ticks, plan.lengths), unit)
     return ids, plan, times, clock
-
-
-def _values(
-    cells: Mapping[str, Column],
-    inputs: Sequence[str],
-    plan: StepRows,
-    dtype: np.dtype[Any],
-    categorical: str,
-    categories: Mapping[str, Sequence[str]] | None,
-    static: Sequence[str],
-) -> tuple[NDArray[Any], tuple[str, ...], dict[str, tuple[str, ...]], list[str]]:
-    """Returns (values (steps, D), channel names, categories in use, notes)."""
-    one_of("categorical", categorical, CATEGORICAL)
-    hows = {name: "onehot" if name in static else categorical for name in inputs}
-    used: dict[str, tuple[str, ...]] = {}
-    coded: dict[str, NDArray[Any]] = {}
-    notes: list[str] = []
-    for name in inputs:
-        known = (categories or {}).get(name)
-        if known is None and is_numeric(cells[name]):
-            continue
-        if hows[name] == "error":
-            raise ValueError(not_numeric(name, cells[name]))
-        coded[name], used[name], note = _categories(name, cells[name], known)
-        notes += note
-    width = sum(len(used[name]) if name in used and hows[name] == "onehot" else 1 for name in inputs)
-    # Filled column by column, so that a large table is not copied in memory.
-    values, channels = np.empty((int(plan.lengths.sum()), width), dtype), []
-    for name in inputs:
-        if name in coded:
-            made = _coded(name, plan.last(coded[name]), used[name], hows[name], dtype)
-        else:
-            made = [(name, _ordered(name, cells[name], plan, dtype))]
-        for channel, column in made:
-            values[:, len(channels)] = column
-            channels.append(channel)
-    return values, tuple(channels), used, notes
-
-
-def _ordered(name: str, column: Column, plan: StepRows, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Returns a column of numbers in the order of the steps."""
-    found = numbers(column)
-    assert found is not None  # checked by `is_numeric`
-    fit = cast(found, dtype, lambda row: f"{name}: the value of row {row + 1:,}")
-    return plan.ordered(fit) if plan.firsts is None else plan.mean(found).astype(dtype)
-
-
-def _categories(
-    name: str, column: Column, known: Sequence[str] | None
-) -> tuple[NDArray[Any], tuple[str, ...], list[str]]:
-    """Returns (codes, -1 where missing; texts; notes) of a text column."""
-    found, texts = codes(column, name)
-    names = tuple(str(text) for text in texts.tolist())
-    if len(names) > MOST_CATEGORIES:
-        raise ValueError(
-            f"column {name!r} has {len(names):,} different texts; a category may have at most {MOST_CATEGORIES:,}."
-        )
-    if known is None:
-        return found, names, []
-    place = {text: i for i, text in enumerate(known)}
-    table = np.array([*(place.get(text, -1) for text in names), -1], dtype=np.int32)
-    fresh = [text for text in names if text not in place]
-    rows = int(np.isin(found, [i for i, text in enumerate(names) if text not in place]).sum())
-    note = f"column {name!r} has texts that did not occur in training ({listed(fresh)}; {counted(rows, 'row')})"
-    note = f"{note}: treated as missing."
-    return table[found], tuple(known), [note] if fresh else []
-
-
-def _coded(
-    name: str, found: NDArray[Any], texts: Sequence[str], encoding: str, dtype: np.dtype[Any]
-) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Returns the channels of a text column: its codes, or one 0/1 channel per text."""
-    missing = found < 0
-    if encoding == "codes":
-        yield name, np.where(missing, np.nan, found).astype(dtype)
-        return
-    for i, text in enumerate(texts):
-        yield f"{name}={text}", np.where(missing, np.nan, found == i).astype(dtype)
-
-
-def _groups(column: Column, name: str, plan: StepRows, ids: NDArray[Any]) -> NDArray[Any]:
-    """Returns one group per series."""
-    found, texts = codes(column, name)
-    found = plan.ordered(found)
-    sizes = (
-        plan.lengths
-        if plan.firsts is None
-        else np.add.reduceat(np.diff(plan.firsts, append=len(found)), np.cumsum(plan.lengths) - plan.lengths)
-    )
-    starts = np.cumsum(sizes) - sizes
-    least, most = np.minimum.reduceat(found, starts), np.maximum.reduceat(found, starts)
-    if (least < most).any() or (least < 0).any():
-        series = int(((least < most) | (least < 0)).argmax())
-        problem = "no group" if least[series] < 0 else "more than one group"
-        raise ValueError(f"{name}: id {ids[series]!s} has {problem}; all rows of an id must have the same group.")
-    return texts[least]

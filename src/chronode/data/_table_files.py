@@ -38,6 +38,9 @@ def column_names(path: Path, options: Options) -> list[str] | None:
         return None
     if LOADERS[suffix_of(path)] is not _text:
         try:
+            if LOADERS[suffix_of(path)] is _parquet:
+                with _parquet_file(path) as file:
+                    return list(file.schema_arrow.names)
             table, _ = load_table(path, {**options, "columns": None})
         except ValueError:
             return None
@@ -85,19 +88,22 @@ def _text(path: Path, options: Options) -> Loaded:
     return read_csv(path, roles=roles_of(options), numbered=bool(options.get("row_per_series")), **own)
 
 
-def _parquet(path: Path, options: Options) -> Loaded:
+def _parquet_file(path: Path) -> Any:
     arrow()
     import pyarrow.parquet
 
     try:
-        file = pyarrow.parquet.ParquetFile(path)
+        return pyarrow.parquet.ParquetFile(path)
     except Exception as error:  # untrusted bytes
         raise ValueError(f"{path}: this is not a valid Parquet file: {_first_line(error)}.") from error
-    with file:
+
+
+def _parquet(path: Path, options: Options) -> Loaded:
+    with _parquet_file(path) as file:
         names, chosen = file.schema_arrow.names, options.get("columns")
         if chosen is not None and "channel" not in options:
             wanted = {*([chosen] if isinstance(chosen, str) else chosen), *roles_of(options)}
-            wanted |= {*options.get("ignore", ())}
+            wanted |= {*options.get("ignore", ()), *options.get("static", ())}
             names = [name for name in names if name in wanted]
         check_columns(path, len(names))
         # A column of equal values needs almost no space in the file, whatever its length.

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ..data import Reading, Sequences, options_like, read
-from ..data._table_files import suffix_of
+from ..data._static import source_columns
+from ..data._table_files import column_names, suffix_of
 from ._config import DataConfig
 
 _ARRAY_FILES = (".npz", ".npy")
@@ -47,6 +48,7 @@ def reading_of(config: DataConfig, s: Sequences, *, missing: bool, per_step: boo
         window=config.window,
         stride=config.stride,
         per_step=per_step,
+        static_columns=_static_columns(config, s),
     )
 
 
@@ -66,11 +68,21 @@ def _like(config: DataConfig, s: Sequences) -> dict[str, Any]:
     if suffix_of(Path(config.source)) in _ARRAY_FILES:
         known = _ARRAY_OPTIONS if config.order else ()  # series written by `Sequences.save` need no options
         return asked | {name: like[name] for name in known if like.get(name) is not None}
-    for name in ("ignore", "group"):  # the columns are known, and groups only matter for the split
-        asked.pop(name, None)
+    # The columns are known, except that all others are the steps of series in rows; groups only matter for the split.
+    unused = [*asked.pop("ignore", []), *filter(None, [asked.pop("group", None)])]
+    if config.row_per_series:
+        asked["ignore"] = unused
     if "channel" in asked:
         like.pop("categorical", None)
     return {**asked, **like}
+
+
+def _static_columns(config: DataConfig, s: Sequences) -> tuple[str, ...]:
+    """Returns the static values of a file with one reading per row that are columns rather than channels."""
+    if not config.channel or not s.static_names:
+        return ()
+    columns = column_names(Path(config.source), _asked(config)) or []
+    return tuple(name for name in source_columns(s.static_names, s.categories) if name in columns)
 
 
 def _target_columns(config: DataConfig, s: Sequences) -> tuple[str, ...]:
