@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from oracles import assert_same, sequences
 from torch.func import functional_call
+from torch.utils.checkpoint import checkpoint
 
 import chronode
 
@@ -47,6 +48,26 @@ def check_gradients(layer, batch=2, length=3):
     inputs = (x.requires_grad_(), dt.requires_grad_(), *parameters)
     with chronode.backend("torch"):  # the reference that the tests of a kernel compare its gradients with
         assert torch.autograd.gradcheck(outputs, inputs, atol=1e-6)
+
+
+def assert_same_when_checkpointed(outputs, inputs, parameters):
+    """The gradients of `outputs(*inputs)` have the same bits under both kinds of torch.utils.checkpoint."""
+    tensors = [*inputs, *parameters]
+
+    def gradients(call):
+        for tensor in tensors:
+            tensor.grad = None
+        rng = torch.Generator().manual_seed(9)
+        found = [y for y in call(*inputs) if y.requires_grad]
+        sum((y * torch.randn(y.shape, dtype=y.dtype, generator=rng)).sum() for y in found).backward()
+        return [tensor.grad for tensor in tensors]
+
+    wanted = gradients(outputs)
+    assert sum(grad is not None for grad in wanted) > len(inputs) // 2
+    for use_reentrant in (True, False):
+        found = gradients(lambda *inputs, kind=use_reentrant: checkpoint(outputs, *inputs, use_reentrant=kind))
+        for index, (grad, other) in enumerate(zip(wanted, found, strict=True)):
+            assert (grad is None and other is None) or torch.equal(grad, other), (use_reentrant, index)
 
 
 def zeros(layer, batch):

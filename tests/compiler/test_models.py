@@ -3,6 +3,7 @@
 import pytest
 import torch
 from compiled_cases import ALL_AT_ONCE, CASES, by_kernel, cells, check, everything, inputs
+from layer_checks import assert_same_when_checkpointed
 
 import chronode
 
@@ -70,6 +71,18 @@ def test_bits_do_not_depend_on_the_number_of_threads(model):
         torch.set_num_threads(before)
     for other in runs[1:]:
         assert all(torch.equal(other[name], runs[0][name]) for name in runs[0])
+
+
+@pytest.mark.parametrize("model", ["lstm", "ct-gru", "cornn"])
+def test_gradients_under_checkpointing(model):
+    (cell,) = cells(model, torch.float64, 7)
+    x, state, dt, plan = inputs(cell, ALL_AT_ONCE, torch.float64)
+
+    def outputs(x, dt, *state):
+        y, end = by_kernel(cell, x, state, dt, plan)
+        return y, *end
+
+    assert_same_when_checkpointed(outputs, (x, dt, *state), cell.parameters())
 
 
 def test_random_draws_are_those_of_the_loop():

@@ -7,6 +7,7 @@ from helpers import assert_close, assert_same_as_torch, batch, results
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_cases import CASES, assert_sound_operator, called, calls, make, watched
+from layer_checks import assert_same_when_checkpointed
 
 import chronode
 from chronode._denormals import are_flushed
@@ -213,6 +214,18 @@ def test_double_backward_names_the_way_out(name):
     (grad,) = torch.autograd.grad(y.square().sum(), x, create_graph=True)
     with pytest.raises(RuntimeError, match="chronode.backend\\('torch'\\)"):
         grad.square().sum().backward()
+
+
+@every_case
+def test_gradients_under_checkpointing(name):
+    layer = make(name)
+    x, dt, lengths, state = batch(layer, 3, CASES[name].length, torch.float64)
+
+    def outputs(x, dt, *state):
+        y, final = layer(x, state, dt=dt, lengths=lengths)
+        return y, *final
+
+    assert_same_when_checkpointed(outputs, (x, dt, *state), layer.parameters())
 
 
 @every_case

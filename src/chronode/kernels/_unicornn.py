@@ -284,9 +284,10 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
 
 def _differentiate(ctx: Any, grad_ys: Tensor | None, grad_yn: Tensor | None, grad_zn: Tensor | None, *_: Any):
     wants_x, wants_dt = ctx.needs_input_grad[:2]
-    vt, b = ctx.saved_tensors[2:4]
+    saved = ctx.saved_tensors  # read once: torch.utils.checkpoint refuses a second time
+    _, _, vt, b, *_ = saved
     dx, d_dt, dy0, dz0, parameters = unicornn_backward(
-        grad_ys, grad_yn, grad_zn, *ctx.saved_tensors, ctx.residual, ctx.anchor_steps, wants_x, wants_dt
+        grad_ys, grad_yn, grad_zn, *saved, ctx.residual, ctx.anchor_steps, wants_x, wants_dt
     )
     d_vt, *rest = parameters.split([vt.numel(), b.numel(), b.numel(), b.numel()])
     d_b, d_w, d_e = (part.view_as(b) for part in rest)
