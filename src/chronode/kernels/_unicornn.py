@@ -3,10 +3,10 @@
 Memory on the CPU. The backward pass needs the states and tanh(w y + u) of every step.
 - "fast" keeps tanh(w y + u) of every layer and step and the states at the beginning of every chunk of time (24 steps
   for batches of 9 to 256). The states between follow by stepping forward, without a matrix product.
-- "low" keeps the first and the last states and goes back in time by the recurrence's inverse. Where that would lose
-  digits, because a gap is too long for it or states are much smaller than later ones, it runs forward once more
-  and stores the states at the beginning of every chunk, of a few samples at a time: native/unicornn_inverse.h has the
-  rule and its derivation.
+- "low" keeps every 512th state and goes back in time by the recurrence's inverse between them: where trajectories
+  diverge, errors of the inverse grow with every step. Where a shorter way back would lose digits, because a gap is too
+  long for it or states are much smaller than later ones, it runs forward once more and stores the states at the
+  beginning of every chunk, of a few samples at a time: native/unicornn_inverse.h has the rule and its derivation.
 - "auto" keeps the states at the beginning of every chunk and runs each chunk forward again. For wide layers it does as
   "fast" up to a certain size: a second run costs a matrix product, keeping costs memory traffic. On two cores keeping
   was faster with 128 units (by a tenth) and with 256, with 32 there was no difference.
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from . import _growth as growth
 from . import _layout as layout
 from . import _ops as ops
 from . import triton as on_gpu
@@ -32,6 +33,11 @@ KEEP_FROM = 128
 """... and the minimum number of units per layer for that."""
 ANCHOR_STEPS = 16
 """With memory="auto", least number of steps between two kept states."""
+INVERTED_STEPS = 512
+"""With memory="low", number of steps between two kept states.
+
+Over 100,000 chaotic steps, float32 gradients then differ by at most 7e-4 from those with all states kept, at a 32nd of
+the states that "auto" keeps; without kept states, by any factor."""
 
 
 class Reads(NamedTuple):
@@ -109,9 +115,9 @@ def _segment(memory: str, keep: bool, x: Tensor) -> int:
     steps, batch = x.shape[:2]
     samples = torch.sym_min((batch + 1) // 2, torch.sym_max(4, (batch + 63) // 64))
     chunk: Any = torch.sym_min(steps, torch.sym_max(1, 96 // samples))
-    if keep or memory == "low":
-        return chunk if keep else steps
-    longer: Any = torch.sym_min(steps, torch.sym_max(chunk, ANCHOR_STEPS))
+    if keep:
+        return chunk
+    longer: Any = torch.sym_min(steps, torch.sym_max(chunk, INVERTED_STEPS if memory == "low" else ANCHOR_STEPS))
     return longer
 
 
@@ -243,6 +249,7 @@ def unicornn_backward(
         *(layout.passed(dx)[0], layout.passed(d_dt)[0], dy0, dz0, parameters),
         *(*ops.sizes("x", x, 3), b.shape[1], len(b), residual),
     )
+    growth.warn("UnICORNN", x.shape[0], (grad_ys, grad_yn, grad_zn), (dy0, dz0))
     return results
 
 
@@ -285,7 +292,7 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
 def _differentiate(ctx: Any, grad_ys: Tensor | None, grad_yn: Tensor | None, grad_zn: Tensor | None, *_: Any):
     wants_x, wants_dt = ctx.needs_input_grad[:2]
     saved = ctx.saved_tensors  # read once: torch.utils.checkpoint refuses a second time
-    _, _, vt, b, *_ = saved
+    vt, b = saved[2:4]
     dx, d_dt, dy0, dz0, parameters = unicornn_backward(
         grad_ys, grad_yn, grad_zn, *saved, ctx.residual, ctx.anchor_steps, wants_x, wants_dt
     )
