@@ -2,6 +2,7 @@
 
 import json
 
+import mpmath
 import numpy as np
 import pytest
 import torch
@@ -10,7 +11,7 @@ from torch.func import jacrev
 import chronode
 from chronode._model import SequenceModel
 from chronode.analysis import GradientTracker, gradient_flow, gradient_table, loss_gradients, loss_surface
-from chronode.analysis._gradients import jacobians_of
+from chronode.analysis._gradients import _step_jacobians, jacobians_of
 from chronode.analysis._instrumented import Instrumented
 from chronode.nn import Cell, Layer, Solver
 
@@ -41,6 +42,44 @@ def test_a_linear_recurrence_has_the_powers_of_its_eigenvalues():
     np.testing.assert_allclose(flow.log10_norms, np.log10(0.9) * powers[None].repeat(2, 0), atol=1e-9)
     np.testing.assert_allclose(flow.step_singular_values[0, 0], [0.9, 0.7, 0.5], atol=1e-9)
     np.testing.assert_allclose(flow.log10_ratio, np.log10(0.9) * (steps - 2), atol=1e-9)
+
+
+def test_all_singular_values_of_a_long_product_are_exact():
+    """Powers of 0.9, 0.7 and 0.5: the smallest is 1e-332 of the largest, which no double can be."""
+    steps = 1300
+    flow = gradient_flow(Layer(LinearCell, 3, 3).double(), series(1, steps, 3).double(), singular_values=True)
+    powers = steps - np.arange(steps + 1)
+    wanted = np.log10([0.9, 0.7, 0.5]) * powers[:, None]
+    np.testing.assert_allclose(flow.log10_singular_values, wanted[None], rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize(("name", "steps", "part"), [("rnn", 150, None), ("lstm", 60, None), ("lstm", 300, 1)])
+def test_singular_values_of_a_product_in_400_digits(name, steps, part):
+    torch.manual_seed(0)
+    layer, x = chronode.create(name, 2, 4).double(), series(1, steps, 2).double()
+    flow = gradient_flow(layer, x, singular_values=True, part=part)
+    opened = Instrumented(layer)
+    jacobians = _step_jacobians(opened, opened.enter(x, None))
+    kept = opened.columns(part).tolist()
+    with mpmath.workdps(400):
+        product = mpmath.eye(opened.size)
+        for jacobian in jacobians:
+            product = product * mpmath.matrix(jacobian[0].tolist())
+        seen = mpmath.matrix([[product[i, j] for j in kept] for i in kept])
+        wanted = [float(mpmath.log10(value)) for value in mpmath.svd_r(seen, compute_uv=False)]
+    assert wanted[0] - wanted[-1] > 20
+    np.testing.assert_allclose(flow.log10_singular_values[0, 0], wanted, atol=1e-6)
+
+
+def test_directions_that_a_step_loses_have_no_singular_value():
+    layer = Layer(LinearCell, 3, 3).double()
+    with torch.no_grad():
+        turn = torch.linalg.qr(torch.randn(3, 3, dtype=torch.float64)).Q
+        layer.cells[0].a.copy_(turn @ torch.diag(torch.tensor([0.9, 0.5, 0.0], dtype=torch.float64)) @ turn.T)
+    flow = gradient_flow(layer, series(1, 50, 3).double(), singular_values=True)
+    wanted = 50 * np.log10([0.9, 0.5])
+    np.testing.assert_allclose(flow.log10_singular_values[0, 0, :2], wanted, atol=1e-9)
+    assert flow.log10_singular_values[0, 0, 2] == -np.inf
 
 
 def test_norms_far_below_the_smallest_double_are_kept():

@@ -14,6 +14,7 @@ from torch import Tensor
 from .._checks import flag, one_of, whole
 from .._model import SequenceModel
 from ..nn._layer import Layer
+from ._graded import GradedProduct
 from ._instrumented import Inputs, Instrumented, as_layer, name_of
 from ._result import Result
 
@@ -37,7 +38,9 @@ class GradientFlow(Result):
         lengths: `(B,)` length T of each sequence.
         log10_norms: `(B, longest T + 1)` base-10 logarithms, which do not under- or overflow; NaN beyond T.
         step_singular_values: `(B, longest T, n)` of ∂h_t/∂h_{t-1} for t = 1..T, or None.
-        log10_singular_values: `(B, longest T + 1, n)` of ∂h_T/∂h_t, as logarithms, or None.
+        log10_singular_values: `(B, longest T + 1, n)` of ∂h_T/∂h_t, as logarithms, or None; all of them are exact,
+            however far below the largest. Directions that a step loses entirely (below 1e-14 of its largest singular
+            value) have -inf.
     """
 
     model: str
@@ -186,6 +189,7 @@ def _exact(
     product = torch.eye(instrumented.size, dtype=torch.float64)[columns].expand(batch, -1, -1)
     scale = torch.zeros(batch, dtype=torch.float64)  # log10 of the factors divided out of the product
     norms, values, step_values = [_measured(product[..., columns], norm)], [], []
+    graded = GradedProduct(product.mT) if all_values else None
     if all_values:
         values = [torch.zeros(batch, len(columns), dtype=torch.float64)]
     for jacobian in _step_jacobians(instrumented, inputs):
@@ -193,10 +197,10 @@ def _exact(
         largest = product.abs().amax((1, 2)).clamp(min=torch.finfo(torch.float64).tiny)
         product = product / largest[:, None, None]
         scale = scale + largest.log10()
-        seen = product[..., columns]
-        norms.append(scale + _measured(seen, norm))
-        if all_values:
-            values.append(scale[:, None] + torch.linalg.svdvals(seen).log10())
+        norms.append(scale + _measured(product[..., columns], norm))
+        if graded is not None:
+            graded.multiply(jacobian.mT)
+            values.append(graded.log10_singular_values(columns))
             step_values.append(torch.linalg.svdvals(jacobian[:, columns][..., columns]))
     found = torch.stack(norms[::-1], dim=1)
     if not all_values:
