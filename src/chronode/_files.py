@@ -100,17 +100,17 @@ def check_new_folder(folder: Path, name: str, *, force: bool = False) -> Path:
 
 
 def check_text(path: Path, name: str) -> Path:
-    """Refuses a path that is not UTF-8: files in it could not be named in JSON, reports and messages.
+    r"""Refuses a path that is not UTF-8: files in it could not be named in JSON, reports and messages.
 
     Args:
         path: File or folder to write.
         name: Option or argument that names it, for the error.
 
     Example:
-        >>> check_text(Path("run\\udcff"), "--output")
+        >>> check_text(Path("run\udcff"), "--output")
         Traceback (most recent call last):
             ...
-        ValueError: --output 'run\\udcff' is not UTF-8 text: choose a name without such characters.
+        ValueError: --output 'run\udcff' is not UTF-8 text: choose a name without such characters.
     """
     try:
         str(path).encode()
