@@ -240,3 +240,44 @@ def test_static_columns_are_refused_where_they_cannot_work(here):
     without = here / "without.csv"
     without.write_text("\n".join(line.replace(",sex", ",gender") for line in data.read_text().splitlines()))
     assert "sex: missing from this table" in chronode("predict", here / "run", without, code=2).err
+
+
+@pytest.mark.parametrize("task", ["class", "forecast"])
+def test_values_of_the_test_part_change_nothing_about_training(here, task):
+    """Which channels are clipped, and what is added before a logarithm, is decided by the training part."""
+    if task == "class":
+        data = visits(here / "a.csv")
+        data.write_text(data.read_text().replace("10000000.0", "81.0"))
+        options = (
+            "--id",
+            "who",
+            "--time",
+            "hour",
+            "--target",
+            "state",
+            "--log",
+            "pulse",
+            *QUICK,
+            "--start",
+            "summaries",
+        )
+    else:
+        data = sales(here / "a.csv")
+        options = ("--time", "day", "--forecast", 3, "--log", "units", *QUICK)
+    chronode("train", data, *options, "-o", here / "before")
+    lines = data.read_text().splitlines()
+    if task == "class":
+        tested = {row["who"] for row in rows((here / "before" / "predictions.csv").read_text())}
+        at = [i for i, line in enumerate(lines) if line.split(",")[0] in tested][:2]
+        place = 2
+    else:
+        at, place = [len(lines) - 12, len(lines) - 11], 1
+    for i, value in zip(at, ("1e7", "1e6"), strict=True):
+        cells = lines[i].split(",")
+        lines[i] = ",".join([*cells[:place], value, *cells[place + 1 :]])
+    data.write_text("\n".join(lines) + "\n")
+    chronode("train", data, *options, "-o", here / "after")
+    readings = [json.loads((here / run / "data.json").read_text())["reading"] for run in ("before", "after")]
+    assert readings[0] == readings[1]
+    weights = [(here / run / "model.safetensors").read_bytes() for run in ("before", "after")]
+    assert weights[0] == weights[1]

@@ -1,6 +1,7 @@
 """Clipped values, logarithms and long gaps: fitted on the training part, inverted in predictions, stored."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -127,3 +128,31 @@ def test_long_gaps_are_reported_with_what_they_do():
     assert note.startswith("1 gap is more than 50 times the median of 1 (largest: 898, series b): ")
     assert "gaps='cap'" in note
     assert note_on_gaps(s[:1]) == () and note_on_gaps(from_list([[1.0]])) == ()
+
+
+def test_shapes_are_decided_by_the_training_part():
+    """Zeros and impossible values of other parts change nothing about training."""
+    rng = np.random.default_rng(0)
+    s = from_list([rng.uniform(1, 2, 300) for _ in range(4)], channels=["x"])
+    expected = shaping(s[:2], log=["x"])
+    values = s.base_values.copy()
+    values[900:910], values[910] = 0.0, 1e9
+    other = replace(s, base_values=values)
+    assert shaping(other[:2], log=["x"]) == expected == {"log": {"x": 0.0}, "clip": [], "gaps": "keep"}
+    assert shaping(other[2:], log=["x"]) == {"log": {"x": 1.0}, "clip": ["x"], "gaps": "keep"}
+
+
+def test_zeros_that_only_follow_a_window_count():
+    w = forecast_windows(from_list([[1.0, 2.0, 3.0, 0.0]], channels=["x"]), 1, window=2)
+    assert shaping(w, log=["x"])["log"] == {"x": 1.0}
+    positive = forecast_windows(from_list([[1.0, 2.0, 3.0, 4.0]], channels=["x"]), 1, window=2)
+    scaler = forecast_scaler(positive, ["x"], **shaping(positive, log=["x"]))
+    with pytest.raises(ValueError, match=r"target 'x\+1' has the value 0, which has no logarithm"):
+        scaler.transform(w)
+
+
+def test_only_channels_of_the_table_have_shapes():
+    s = from_list([np.array([[1.0, -1.0], [2.0, 1.0]])], channels=["x", "sine"])
+    assert shaping(s, ["x"], log="all", clip_values="on") == {"log": {"x": 0.0}, "clip": ["x"], "gaps": "keep"}
+    with pytest.raises(ValueError, match="log='sine'"):
+        shaping(s, ["x"], log=["sine"])

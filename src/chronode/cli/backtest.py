@@ -146,7 +146,7 @@ def forecaster_for(asked: Config, free: Collection[str]) -> SequenceForecaster:
         hidden_size=model.hidden,
         num_layers=model.layers,
         learning_rate=training.learning_rate,
-        validation=data.split[1] / (data.split[0] + data.split[1]),
+        validation=data.shares[1] / (data.shares[0] + data.shares[1]),
         missing=model.missing,
         settings=dict(model.settings) or None,
         training={name: value for name, value in more.items() if value != getattr(plain, name)} or None,

@@ -116,7 +116,9 @@ def show_outcome(console: Console, outcome: Outcome) -> None:
         fitted = "fitted to the training and validation series together"
         name, by = LINEAR, f"the {LINEAR}, {'which no epoch improved on' if summary['epochs'] else fitted}"
     say(console, f"{describe_end(summary)}: {by}")
-    console.print(scores_table("test", {name: summary["test"], **summary["baselines"]}))
+    tested = bool(summary["test"])
+    title, scores = ("test", summary["test"]) if tested else ("validation (no test part)", summary["valid"])
+    console.print(scores_table(title, {name: scores, **summary["baselines"]}))
     start, last = summary.get("start"), summary["notes"][-1:]
     if start:
         alone, whole = f"{start['valid']:.4g}", summary["valid"].get(start["metric"], float("nan"))
@@ -128,7 +130,7 @@ def show_outcome(console: Console, outcome: Outcome) -> None:
         say(console, f"a linear start (--start linear) would begin at {about}")
     if last and "Most likely to help" in last[0]:
         say(console, last[0])
-    say(console, f"run: {folder}   report.html  predictions.csv  model.safetensors")
+    say(console, f"run: {folder}   report.html  {'predictions.csv  ' if tested else ''}model.safetensors")
     say(console, f"next: chronode show {folder} --open   or   chronode predict {folder} NEW_FILE -o out.csv")
 
 

@@ -217,7 +217,7 @@ def _report(search: Search, outcome: Outcome | None, console: Console, as_json: 
         print(jsonlib.dumps({**result, **files, "trials": [asdict(trial) for trial in trials]}, indent=1))
         return
     console.print(_table(search, trials))
-    if outcome is not None:
+    if outcome is not None and outcome.summary["test"]:
         scores = {"best trial": outcome.summary["test"], **outcome.summary["baselines"]}
         console.print(scores_table("test", scores))
     say(console, f"best: trial {best.number}, validation {search.metric} {best.value:.4g}: {_settings(best)}")

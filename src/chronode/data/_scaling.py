@@ -26,6 +26,11 @@ from ._target import Target
 _RARE = ("static", "static_mean", "static_std", "shapes", "target_shapes", "gaps")
 """Attributes that are only stored if they have a value."""
 
+_NO_LOG = (
+    "which has no logarithm; there was no such value in the training part. Leave it empty if it is an error, or train "
+    "without log for this channel."
+)
+
 Numbers = TypeVar("Numbers", NDArray[Any], torch.Tensor)
 
 
@@ -241,7 +246,14 @@ class Scaler:
             source = np.stack(
                 [shape.clip(own) for shape, own in zip(self.target_shapes, source.T, strict=True)], axis=1
             )
-        return replace(target, values=self.scale_target(target.values).astype(target.values.dtype), source=source)
+        values = self.scale_target(target.values)
+        wrong = np.argwhere(~np.isfinite(values) & np.isfinite(target.values))
+        if len(wrong):
+            row, column = wrong[0].tolist()
+            raise ValueError(
+                f"the target {target.names[column]!r} has the value {target.values[row, column]:g}, {_NO_LOG}"
+            )
+        return replace(target, values=values.astype(target.values.dtype), source=source)
 
     def _static(self, s: Sequences) -> NDArray[Any] | None:
         if s.static_names != self.static:
@@ -259,10 +271,7 @@ class Scaler:
         offset = self.shapes[channel].offset if self.shapes else None
         wrong = None if offset is None else without_logarithm(s, s.channels[channel], offset)
         if wrong:
-            raise ValueError(
-                f"{wrong}, which has no logarithm; there was no such value when the model was trained. Leave it empty "
-                "if it is an error, or train without log for this channel."
-            )
+            raise ValueError(f"{wrong}, {_NO_LOG}")
 
     def notes(self) -> tuple[str, ...]:
         """Returns what happens to the values before scaling, for the user."""

@@ -117,11 +117,19 @@ def _is_impossible(column: NDArray[Any]) -> bool:
     return beyond > _IMPOSSIBLE * (high - low)
 
 
-def shaping(s: Sequences, *, log: Iterable[str] = (), clip_values: str = "auto", gaps: str = "keep") -> dict[str, Any]:
+def shaping(
+    train: Sequences,
+    channels: Collection[str] | None = None,
+    *,
+    log: Iterable[str] = (),
+    clip_values: str = "auto",
+    gaps: str = "keep",
+) -> dict[str, Any]:
     """Returns the options of `Scaler.fit` for what a user asked for.
 
     Args:
-        s: All series, to find out which values have a logarithm and which are impossible.
+        train: The training part, which decides which values have a logarithm and which are impossible.
+        channels: Channels to which it may apply; None: all.
         log: Channels that are used as logarithms, or "all".
         clip_values: "auto", "on" or "off".
         gaps: "keep", "cap" or "log".
@@ -133,16 +141,17 @@ def shaping(s: Sequences, *, log: Iterable[str] = (), clip_values: str = "auto",
     """
     one_of("clip_values", clip_values, CLIP)
     one_of("gaps", gaps, GAPS)
-    if gaps != "keep" and s.base_times is None:
+    if gaps != "keep" and train.base_times is None:
         raise ValueError(f"gaps={gaps!r} needs times: pass the column of times, time=..., or omit gaps.")
-    numeric = [name for name in s.channels if s.base_values.dtype.kind == "f" and not is_coded(s, name)]
+    s = train.compact()
+    own = s.channels if channels is None else [name for name in s.channels if name in channels]
+    numeric = [name for name in own if s.base_values.dtype.kind == "f" and not is_coded(s, name)]
     names = [log] if isinstance(log, str) else list(log)
-    names = numeric if names == [ALL] and ALL not in s.channels else names
+    names = numeric if names == [ALL] and ALL not in own else names
     clipped = numeric if clip_values == "on" else []
     if clip_values == "auto":
-        used = s.compact().base_values
-        clipped = [name for name in numeric if _is_impossible(used[:, s.channels.index(name)])]
-    return {"log": {name: _offset(s, name) for name in names}, "clip": clipped, "gaps": gaps}
+        clipped = [name for name in numeric if _is_impossible(s.base_values[:, s.channels.index(name)])]
+    return {"log": {name: _offset(s, name, own) for name in names}, "clip": clipped, "gaps": gaps}
 
 
 def is_coded(s: Sequences, channel: str) -> bool:
@@ -160,16 +169,18 @@ def without_logarithm(s: Sequences, channel: str, offset: float) -> str | None:
     return f"channel {channel!r} has the value {column[wrong[0]]:g} in series {s.ids[series]!s}"
 
 
-def _offset(s: Sequences, channel: str) -> float:
+def _offset(s: Sequences, channel: str, channels: Sequence[str]) -> float:
     """Returns what to add before taking a logarithm: 1 if zeros occur, otherwise 0."""
-    known_column(channel, s.channels, "log")
+    known_column(channel, channels, "log")
     if s.base_values.dtype.kind != "f" or is_coded(s, channel):
         raise ValueError(f"log={channel!r}: this channel is text, which has no logarithm; omit it.")
-    column = s.values[:, s.channels.index(channel)]
-    least = np.fmin.reduce(column) if len(column) else np.nan
-    if least < 0 and (where := without_logarithm(s, channel, -0.0)):
+    if where := without_logarithm(s, channel, np.nextafter(0.0, 1.0)):
         raise ValueError(f"log={channel!r}: {where}. Negative values have no logarithm: leave the channel out of log.")
-    return 1.0 if least == 0 else 0.0
+    seen = [s.base_values[:, s.channels.index(channel)]]
+    if s.target is not None and s.target.classes is None:  # the values that follow the last window
+        ahead = [place for place, name in enumerate(s.target.names) if name.rpartition("+")[0] == channel]
+        seen += [s.target.values[:, place] for place in ahead]
+    return 1.0 if any((column == 0).any() for column in seen) else 0.0
 
 
 def notes_on_shapes(channels: Iterable[str], shapes: Iterable[Shape]) -> tuple[str, ...]:

@@ -179,7 +179,7 @@ class SequenceEstimator(Displayed):
         seed = self._seed()
         options = {**options_like(s), **roles}
         reading = Reading.of(s, options=options, target=(), missing=True, **self._forecast_fields(s))
-        shapes = shaping(s, log=self.log or (), clip_values=self.clip_values, gaps=self.gaps)
+        own = s.channels
         s = reading.extended(s)
         missing = s.has_missing if self.missing is None else self.missing
         reading = replace(reading, channels=s.channels, static=s.static_names, missing=missing)
@@ -187,7 +187,9 @@ class SequenceEstimator(Displayed):
         settings, auto = self._training(self.epochs, seed, class_weights), self._is_auto(train, valid)
         if auto:
             settings = auto_settings(settings, self._free(), len(s))
-        scaler = self._fit_scaler(together(train, valid) if settings.refit else train, reading, **shapes)
+        fitted_to = together(train, valid) if settings.refit else train
+        shapes = shaping(fitted_to, own, log=self.log or (), clip_values=self.clip_values, gaps=self.gaps)
+        scaler = self._fit_scaler(fitted_to, reading, **shapes)
         reading = replace(reading, scaler=scaler)
         chosen = Candidate(self._name() or USUAL_MODEL, self._network())
         self.race_ = None

@@ -45,7 +45,8 @@ def report_of(folder: str | Path) -> Path:
         return write_report(run, None, None, None, None)
     trained = Trained.load(folder)
     prepared = trained.prepared()
-    predictions = trained.predict(prepared.parts.test) if run.status == "finished" else None
+    tested = run.status == "finished" and len(prepared.parts.test) > 0
+    predictions = trained.predict(prepared.parts.test) if tested else None
     return write_report(run, prepared, trained.model, trained.objective, predictions)
 
 

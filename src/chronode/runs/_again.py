@@ -9,7 +9,7 @@ import numpy as np
 
 from ..data import split
 from ..data._split import split_for_training
-from ._config import Config
+from ._config import Config, DataConfig
 from ._prepare import DataFacts, Prepared, prepare, source_of
 
 
@@ -67,16 +67,22 @@ def check_same_file(source: str, known: dict[str, Any], run: Path) -> None:
         )
 
 
-def check_unchanged(path: str | Path, known: dict[str, Any], run: Path) -> None:
-    """Rejects a file that has changed since the start of `run`; tasks never change."""
-    path = Path(path)
-    if "file" not in known:
-        return
-    if not path.is_file():
-        raise ValueError(
-            f"{path}, the data of {run}, was not found: pass its new location, "
-            f"`chronode train PLACE/{path.name} --resume {run}`."
+def check_unchanged(data: DataConfig, known: dict[str, Any], run: Path) -> None:
+    """Rejects files that have changed since the start of `run`; tasks never change."""
+    if "file" in known:
+        _check_file(
+            Path(data.source),
+            known,
+            run,
+            f"pass its new location, `chronode train PLACE/{Path(data.source).name} --resume {run}`",
         )
+    if "test" in known:
+        _check_file(Path(data.test), known["test"], run, "restore it")
+
+
+def _check_file(path: Path, known: dict[str, Any], run: Path, cure: str) -> None:
+    if not path.is_file():
+        raise ValueError(f"{path}, the data of {run}, was not found: {cure}.")
     now = source_of(path)
     if now["sha256"] != known["sha256"]:
         sizes = f"{known['size']:,} bytes then, {now['size']:,} bytes with other content now"

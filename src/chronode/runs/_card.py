@@ -47,7 +47,7 @@ def _data(config: Config, facts: DataFacts) -> Iterator[str]:
     if "sha256" in facts.source:
         yield f"- SHA-256 of the file: {facts.source['sha256']}"
     yield "- Series: " + ", ".join(f"{count:,} {part}" for part, count in facts.series.items())
-    shares = ", ".join(f"{share:g}" for share in config.data.split)
+    shares = ", ".join(f"{share:g}" for share in config.data.shares)
     yield f"- Split: {shares} (training, validation, test), by {config.data.split_by}"
     if reading is not None:
         yield f"- Channels: {', '.join(reading.channels)}"

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_type_hints
 from .._checks import flag, near, one_of, percents, whole
 from .._options import about, option
 from .._schema import parse
-from ..data._defaults import CLIP, GAPS, PARTS
+from ..data._defaults import CLIP, GAPS, PARTS, VALIDATION
 from ..training._settings import AUTO, STARTS, Settings, seconds_of
 
 Section = TypeVar("Section")
@@ -64,7 +64,9 @@ class DataConfig:
         window: Number of steps of the windows that series are cut into; 0 for whole series, and for forecasts a number
             that suits the horizon and the season.
         stride: Steps from the start of one window to the next; the length of the window by default, 1 for forecasts.
-        split: Shares of training, validation and test.
+        split: Shares of training, validation and test; 0 for no test part. Two shares are training, of which a part is
+            held out for validation, and test; with --test, training and validation.
+        test: File with the test series, read with the same options; the others are then training and validation.
         split_by: "group" (no group in two parts), "time" (training comes first), or "auto": by group if there are at
             least three.
         scale: Whether channels and numeric targets are scaled to mean 0 and standard deviation 1 of the training part.
@@ -119,6 +121,7 @@ class DataConfig:
     window: int = option(0, "Data", 200)
     stride: int = option(0, "Data", 100)
     split: tuple[float, ...] = option(PARTS, "Data", "0.6,0.2,0.2")
+    test: str = option("", "Data", "ward_b.csv")
     split_by: str = option("auto", "Data", "time")
     scale: bool = option(True, "Data", "--no-scale")
     scale_time: bool = option(False, "Time", "--scale-time")
@@ -137,8 +140,7 @@ class DataConfig:
         one_of("gaps", self.gaps, GAPS)
         for name in ("scale", "scale_time", "calendar"):
             flag(name, getattr(self, name))
-        if len(self.split) != 3:
-            raise ValueError(f"split needs three shares (training, validation, test), got {list(self.split)}.")
+        _check_shares(self.split, bool(self.test))
         if self.forecast and self.target:
             raise ValueError("forecast=... predicts the next values of channels: omit it or target=...")
         for name in ("channels", "known", "calendar", "intervals"):
@@ -152,6 +154,20 @@ class DataConfig:
             raise ValueError("stride=... needs window=...")
         if bool(self.channel) != bool(self.value):
             raise ValueError("channel=... and value=... must be given together.")
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Shares of training, validation and test.
+
+        Two shares are training and test. Validation is then held out of training as the estimators do.
+        """
+        if self.test:
+            train, valid = self.split[:2]
+            return train / (train + valid), valid / (train + valid), 0.0
+        if len(self.split) == 2:
+            train, test = self.split
+            return train * (1 - VALIDATION), train * VALIDATION, test
+        return self.split
 
 
 @dataclass(frozen=True)
@@ -236,6 +252,19 @@ class Config:
                 raise ValueError(f"{name} must be a mapping, got {str(values)[:60]!r}.")
             sections[name] = _changed(getattr(self, name), values, name)
         return replace(self, **sections)
+
+
+def _check_shares(shares: tuple[float, ...], with_test: bool) -> None:
+    """Rejects shares that do not describe parts."""
+    meant = f"split={','.join(f'{share:g}' for share in shares)!r}"
+    if with_test and len(shares) == 3 and shares[2] and shares != PARTS:
+        raise ValueError(f"{meant} has a share for test, which is test=... already: pass two shares.")
+    if len(shares) not in (2, 3) or abs(sum(shares) - 1) > 1e-6 or min(shares) < 0:
+        raise ValueError(
+            f"{meant} must be the shares of training, validation and test, or of training and test, that add up to 1."
+        )
+    if not shares[0] or not shares[1]:
+        raise ValueError(f"{meant}: only the share of test may be 0; the validation part decides which epoch is best.")
 
 
 def _changed(section: Section, values: Mapping[str, Any], where: str) -> Section:

@@ -9,13 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .._checks import near
 from .._documents import read_json
 from .._schema import parse
-from ..data import Facts, Reading, Scaler, Sequences, forecast, split_by_time, windows
-from ..data._future import calendar_periods, forecast_channels, with_calendar, with_future
+from ..data import Facts, Reading, Scaler, Sequences
+from ..data._future import calendar_periods, with_calendar, with_future
 from ..data._gaps import note_on_gaps
 from ..data._names import counted
 from ..data._shaping import shaping
@@ -24,15 +22,21 @@ from ..data.sets._copies import hash_of
 from ..tasks import find_task, tasks
 from ..tasks._task import Parts
 from ..training._auto import SMALL, can_race
-from ..training._forecasting import default_window, forecast_parts, forecast_scaler
+from ..training._forecasting import default_window, forecast_scaler
 from ..training._inputs import together
 from ..training._objective import Objective
 from ..training._settings import AUTO
 from ._config import Config, DataConfig
+from ._parts import (
+    Divide,
+    channels_of,
+    check_second_file,
+    divided_series,
+    neighbours,
+    notes_on_parts,
+    second_file,
+)
 from ._source import read_source, reading_of
-
-Divide = Callable[..., tuple[Sequences, ...]]
-_PARTS_OF_A_SPLIT = 3
 
 
 @dataclass(frozen=True)
@@ -92,10 +96,13 @@ class DataFacts:
     reading: Reading | None
 
     def __post_init__(self) -> None:
-        if "file" in self.source:
-            parse(str, self.source["file"], "source.file")
-            parse(int, self.source.get("size"), "source.size")
-            parse(str, self.source.get("sha256"), "source.sha256")
+        files = {"source": self.source} if "file" in self.source else {}
+        if "test" in self.source:
+            files["source.test"] = parse(dict[str, Any], self.source["test"], "source.test")
+        for place, file in files.items():
+            parse(str, file.get("file"), f"{place}.file")
+            parse(int, file.get("size"), f"{place}.size")
+            parse(str, file.get("sha256"), f"{place}.sha256")
 
     @classmethod
     def load(cls, run: Path) -> DataFacts:
@@ -123,8 +130,7 @@ def prepare(config: Config, divide: Divide = split_for_training) -> Prepared:
     if path.exists():
         return _from_file(config, divide)
     if path.suffix and data.source not in tasks():
-        known = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise ValueError(f"{path}: no such file.{near(path.name, known)}")
+        raise ValueError(f"{path}: no such file.{near(path.name, neighbours(path))}")
     return _from_task(config)
 
 
@@ -141,7 +147,8 @@ def prepared_for(config: Config) -> Prepared:
         True
     """
     path = Path(config.data.source)
-    file = (path.stat().st_mtime_ns, path.stat().st_size) if path.is_file() else None
+    paths = [path, *([Path(config.data.test)] if config.data.test else [])]
+    file = [(own.stat().st_mtime_ns, own.stat().st_size) if own.is_file() else None for own in paths]
     refit = config.training.refit, config.model.model == AUTO
     source = [config.as_dict()["data"], config.training.seed, config.model.missing, refit, file]
     key = json.dumps(source)
@@ -160,7 +167,9 @@ def source_of(path: str | Path) -> dict[str, Any]:
 def _from_task(config: Config) -> Prepared:
     data = config.data
     task = find_task(data.source)
-    wrong = [name for name in ("target", "id", "time", "forecast", "window", "log", "static") if getattr(data, name)]
+    wrong = [
+        name for name in ("target", "id", "time", "forecast", "window", "log", "static", "test") if getattr(data, name)
+    ]
     plain = DataConfig()
     wrong += [name for name in ("clip_values", "gaps") if getattr(data, name) != getattr(plain, name)]
     if wrong:
@@ -183,6 +192,7 @@ def _from_file(config: Config, divide: Divide) -> Prepared:
         raise ValueError(f"{data.source} is a file: protocol=... and options=... can only be given with a task.")
     if not data.target and not data.forecast and not data.source.endswith((".ts", ".npz")):
         raise ValueError("a target is missing: pass --target COLUMN, or --forecast STEPS to predict the next values.")
+    check_second_file(data)
     series = read_source(data)
     notes = list(series.notes)
     used = series if data.forecast else series.labelled()
@@ -190,17 +200,18 @@ def _from_file(config: Config, divide: Divide) -> Prepared:
         notes.append(f"{counted(gone, 'series')} without target: not used in training.")
     if not len(used):
         raise ValueError(f"{data.source}: no series has a target: there is nothing to learn from.")
-    shapes = shaping(used, log=data.log, clip_values=data.clip_values, gaps=data.gaps)
+    own = used.channels
     notes += note_on_gaps(used, data.gaps)
     periods = calendar_periods(used) if data.calendar else ()
     if data.known or periods:
-        data = replace(data, channels=_channels(used, data))
+        data = replace(data, channels=channels_of(used, data))
         used = with_future(with_calendar(used, periods), data.forecast, data.channels, data.known, periods)
     if data.forecast and not data.per_step:
-        data = replace(data, window=data.window or default_window(used, data.forecast, _channels(used, data)))
-    raw, divided = _divided(used, data, config.training.seed, divide)
+        data = replace(data, window=data.window or default_window(used, data.forecast, channels_of(used, data)))
+    raw, divided = divided_series(used, data, config.training.seed, divide)
     notes += [note for part in raw for note in part.notes]
-    scaler = _scaler(together(*raw[:2]) if _refits(config, raw) else raw[0], data, shapes)
+    fitted = together(*raw[:2]) if _refits(config, raw) else raw[0]
+    scaler = _scaler(fitted, data, shaping(fitted, own, log=data.log, clip_values=data.clip_values, gaps=data.gaps))
     notes += () if scaler is None else scaler.notes()
     whole = data.forecast and not data.per_step
     train, valid, test = raw if scaler is None else [scaler.transform(part, compact=not whole) for part in raw]
@@ -210,14 +221,18 @@ def _from_file(config: Config, divide: Divide) -> Prepared:
     per_step = train.target is not None and train.target.per_step
     reading = reading_of(data, series, missing=missing, per_step=per_step)
     extended = {"channels": used.channels, "static": used.static_names, "known": data.known, "calendar": periods}
+    reading = replace(reading, scaler=scaler, **extended)
+    if data.test:
+        test, about = second_file(reading, data, used)
+        divided, notes = f"{divided}; test: {Path(data.test).name} ({counted(len(test), 'series')})", [*notes, *about]
     return Prepared(
         parts=Parts(train, valid, test, scaler),
         objective=Objective.for_data(train, scaler=scaler),
-        reading=replace(reading, scaler=scaler, **extended),
-        source=source_of(data.source),
+        reading=reading,
+        source=source_of(data.source) | ({"test": source_of(data.test)} if data.test else {}),
         facts=series.describe(),
         divided=divided,
-        notes=tuple(dict.fromkeys(notes)),
+        notes=tuple(dict.fromkeys([*notes, *notes_on_parts(data, test)])),
     )
 
 
@@ -225,7 +240,7 @@ def _scaler(train: Sequences, data: DataConfig, shapes: dict[str, Any]) -> Scale
     """Fits what happens to the values; None if nothing does."""
     fit: Callable[..., Scaler] = Scaler.fit
     if data.forecast and (data.log or not data.per_step):
-        fit = partial(forecast_scaler, channels=_channels(train, data))
+        fit = partial(forecast_scaler, channels=channels_of(train, data))
     if data.scale:
         return fit(train, dt=data.scale_time, **shapes)
     scaler = fit(train, skip=train.channels, target=False, **shapes)
@@ -237,48 +252,3 @@ def _refits(config: Config, raw: list[Sequences]) -> bool:
     if config.training.refit is not None or config.model.model != AUTO or config.data.forecast:
         return bool(config.training.refit)
     return can_race(*raw[:2]) and len(raw[0]) + len(raw[1]) < SMALL
-
-
-def _divided(series: Sequences, data: DataConfig, seed: int, divide: Divide) -> tuple[list[Sequences], str]:
-    """Returns (training, validation and test, cut into windows; a description of the split)."""
-    by_time, cut = _by_time(series, data), "series"
-    if data.forecast and not data.per_step:
-        options = {"window": data.window, "stride": data.stride, "by_time": by_time, "seed": seed}
-        parts = forecast_parts(series, data.forecast, _channels(series, data), data.split, **options)
-        cut = f"windows of up to {data.window} steps"
-    elif by_time:
-        _check_divisible(series, data)
-        parts = split_by_time(series, data.split)
-    else:
-        parts = divide(series, data.split, seed=seed)
-    how = "by time" if by_time else f"by {data.group or data.id or 'series'}"
-    shares = "/".join(f"{100 * share:g}" for share in data.split)
-    sizes = "/".join(f"{len(part):,}" for part in parts)
-    text = f"split {how} {shares} ({sizes} {cut})"
-    return [_cut(part, data) for part in parts] if cut == "series" else list(parts), text
-
-
-def _check_divisible(series: Sequences, data: DataConfig) -> None:
-    """Rejects a few series with one target each, which cannot be divided within a series."""
-    if data.split_by != "time" and len(series) > 1 and series.target is not None and not series.target.per_step:
-        raise ValueError(
-            f"{len(np.unique(series.groups))} groups of series are too few for training, validation and test: add "
-            f"series (a target of whole series needs at least {_PARTS_OF_A_SPLIT} groups)."
-        )
-
-
-def _by_time(series: Sequences, data: DataConfig) -> bool:
-    few = len(np.unique(series.groups)) < _PARTS_OF_A_SPLIT
-    return data.split_by == "time" or (data.split_by == "auto" and few)
-
-
-def _channels(series: Sequences, data: DataConfig) -> tuple[str, ...]:
-    """Channels to forecast: those asked for, or all whose future is not known."""
-    return forecast_channels(series, data.channels, data.known)
-
-
-def _cut(part: Sequences, data: DataConfig) -> Sequences:
-    """Creates forecasts and windows after the split, so that no target comes from another part."""
-    if data.forecast:
-        part = forecast(part, data.forecast, data.channels or None)
-    return windows(part, data.window, data.stride or None) if data.window else part

@@ -59,8 +59,9 @@ def finished_summary(
     """
     summary = summary_of(fitted, prepared, "finished")
     summary |= _race_summary(run, summary)
-    summary["test"] = fitted.evaluate(prepared.parts.test)
-    summary["baselines"] = _baselines(config, prepared, fitted.model, strong, on_event)
+    tested = len(prepared.parts.test) > 0
+    summary["test"] = fitted.evaluate(prepared.parts.test) if tested else {}
+    summary["baselines"] = _baselines(config, prepared, fitted.model, strong, on_event) if tested else {}
     summary |= _linear_summary(config, prepared, fitted)
     note = verdict(
         summary,
@@ -153,8 +154,10 @@ def _measured_once(
     return dict(_measured[key])
 
 
-def write_predictions(run: Run, config: Config, prepared: Prepared, fitted: Fitted) -> Predictions:
-    """Returns the predictions for the test part, also written as predictions.csv."""
+def write_predictions(run: Run, config: Config, prepared: Prepared, fitted: Fitted) -> Predictions | None:
+    """Returns the predictions for the test part, also written as predictions.csv; None without a test part."""
+    if not len(prepared.parts.test):
+        return None
     predictions = fitted.predict(prepared.parts.test)
     names = {"id": config.data.id or "series", "time": config.data.time}
     unscaled = _with_given_target(prepared.parts.test)

@@ -139,7 +139,7 @@ def resume_run(
     if source is not None:
         config = config.with_values({"data": {"source": source}})
     elif (run.path / "data.json").is_file():
-        check_unchanged(config.data.source, DataFacts.load(run.path).source, run.path)
+        check_unchanged(config.data, DataFacts.load(run.path).source, run.path)
     prepared = prepare_again(config, run.path) if (run.path / "data.json").is_file() else prepare(config)
     if on_event is not None:
         for line in differences(run.environment, environment()):
@@ -229,7 +229,8 @@ def _draw_again(run: Run, draw: Draw, on_event: Listener | None) -> None:
         if on_event is not None:
             on_event(Note(f"{run.path / REPORT} could not be written: {error}"))
         return
-    draw(run, prepared, trained.model, trained.objective, trained.predict(prepared.parts.test))
+    predictions = trained.predict(prepared.parts.test) if len(prepared.parts.test) else None
+    draw(run, prepared, trained.model, trained.objective, predictions)
 
 
 def _with_baseline(run: Run) -> bool:

@@ -93,7 +93,10 @@ class Trained:
             raise ValueError(f"{self.path} is a packed model without data: pass a file.")
         task = None if self.reading is not None else self.config.data.source
         if source is None or (isinstance(source, str) and source == task):
-            return self.prepared().parts.test
+            test = self.prepared().parts.test
+            if not len(test):
+                raise ValueError(f"{self.path} has no test part: pass a file.")
+            return test
         if self.reading is None:
             raise ValueError(f"{self.path} was trained on the task {task} and cannot be used on other data.")
         return self.reading.read(source, labelled=labelled, anyway=anyway)
@@ -106,7 +109,7 @@ class Trained:
         """
         if not self.path.is_dir():  # a packed model of a task
             return prepare(self.config)
-        check_unchanged(self.config.data.source, DataFacts.load(self.path).source, self.path)
+        check_unchanged(self.config.data, DataFacts.load(self.path).source, self.path)
         return prepare_again(self.config, self.path)
 
     def evaluate(self, data: Sequences) -> dict[str, float]:

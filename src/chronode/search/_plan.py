@@ -62,6 +62,8 @@ def plan(config: Config, models: Sequence[str], seeds: int, folder: str | Path) 
         owner = name.partition(".")[0]
         if "." in name and owner not in names:
             raise ValueError(f"the setting {name} is for {owner}, which is not compared: {', '.join(names)}.")
+    if not config.data.test and not config.data.shares[2]:
+        raise ValueError("models are compared on the test part: give split=... a share of test, or test=FILE.")
     first = config.training.seed
     file = file_of(config)
     return [_planned(config, name, seed, Path(folder), file) for seed in range(first, first + seeds) for name in names]
@@ -78,6 +80,9 @@ def identity(config: Config, file: dict[str, Any] | None) -> dict[str, Any]:
     """
     description = config.as_dict()
     description["data"]["source"] = file or config.data.source
+    test = Path(description["data"].pop("test"))
+    if config.data.test:
+        description["data"]["test"] = source_of(test) if test.is_file() else config.data.test
     del description["training"]["threads"]
     return json.loads(json.dumps(description))
 

@@ -56,7 +56,7 @@ def forecast_parts(
         s: Series without a target.
         horizon: Number of steps ahead.
         channels: Channels to forecast.
-        shares: Shares of the parts, training first.
+        shares: Shares of the parts, training first; a part with share 0 is empty.
         window: Number of steps that a forecast looks back.
         stride: Steps from one window to the next; 0 for 1, or more where there are very many windows.
         by_time: Whether a later part comes later in time; its windows look back into the parts before. Otherwise every
@@ -71,10 +71,14 @@ def forecast_parts(
         [(46, 20, 69), (11, 70, 84), (11, 85, 99)]
     """
     options = {"window": window, "stride": stride or max(1, int(s.lengths.sum()) // _MOST_WINDOWS)}
-    if not by_time:
-        return [forecast_windows(part, horizon, channels, **options) for part in split(s, shares, seed=seed)]
-    cuts = _cuts(s, horizon, np.asarray(shares, dtype=np.float64))
-    return [forecast_windows(s, horizon, channels, **options, between=part) for part in cuts]
+    given = [share for share in shares if share > 0]
+    if by_time:
+        cuts = _cuts(s, horizon, np.asarray(given, dtype=np.float64))
+        parts = [forecast_windows(s, horizon, channels, **options, between=part) for part in cuts]
+    else:
+        parts = [forecast_windows(part, horizon, channels, **options) for part in split(s, given, seed=seed)]
+    found = iter(parts)
+    return [next(found) if share > 0 else parts[0][:0] for share in shares]
 
 
 def forecast_settings(settings: Settings, free: Collection[str], windows: int) -> Settings:

@@ -1,0 +1,123 @@
+"""Parts of the series of a file: training, validation and test, or a second file as the test part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from .._checks import near
+from ..data import Reading, Sequences, forecast, split_by_time, windows
+from ..data._future import forecast_channels
+from ..data._names import counted, listed
+from ..data._pipe import is_pipe
+from ..training._forecasting import forecast_parts
+from ._config import DataConfig
+
+Divide = Callable[..., tuple[Sequences, ...]]
+
+
+def divided_series(series: Sequences, data: DataConfig, seed: int, divide: Divide) -> tuple[list[Sequences], str]:
+    """Returns (training, validation and test, cut into windows; a description of the split).
+
+    Args:
+        series: All series.
+        data: The section of the config.
+        seed: Random seed.
+        divide: How series are divided by group.
+    """
+    by_time, cut = _by_time(series, data), "series"
+    if data.forecast and not data.per_step:
+        options = {"window": data.window, "stride": data.stride, "by_time": by_time, "seed": seed}
+        parts = forecast_parts(series, data.forecast, channels_of(series, data), data.shares, **options)
+        cut = f"windows of up to {data.window} steps"
+    elif by_time:
+        _check_divisible(series, data)
+        parts = split_by_time(series, data.shares)
+    else:
+        parts = divide(series, data.shares, seed=seed)
+    how = "by time" if by_time else f"by {data.group or data.id or 'series'}"
+    used = [part for part, share in zip(parts, data.shares, strict=True) if share > 0]
+    shares = "/".join(f"{100 * share:.4g}" for share in data.shares if share > 0)
+    text = f"split {how} {shares} ({'/'.join(f'{len(part):,}' for part in used)} {cut})"
+    return [_cut(part, data) for part in parts] if cut == "series" else list(parts), text
+
+
+def check_second_file(data: DataConfig) -> None:
+    """Rejects a test file that does not exist, before anything is read."""
+    path = Path(data.test)
+    if data.test and (is_pipe(data.test) or not path.is_file()):
+        raise ValueError(f"test={data.test!r}: no such file.{near(path.name, neighbours(path))}")
+
+
+def neighbours(path: Path) -> list[str]:
+    """Returns the names in the folder of a path; empty if there is no such folder."""
+    return [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+
+
+def second_file(reading: Reading, data: DataConfig, known: Sequences) -> tuple[Sequences, list[str]]:
+    """Returns the series of the test file, read and scaled as those of training, and notes.
+
+    Args:
+        reading: How to read it.
+        data: The section of the config.
+        known: The series of training and validation.
+    """
+    found = reading.read(data.test, labelled=True, anyway=True)
+    test = found if data.forecast else found.labelled()
+    if not len(test):
+        raise ValueError(f"{data.test}: no series has a target: there is nothing to test.")
+    notes = [f"{Path(data.test).name}: {note}" for note in found.notes]
+    if gone := len(found) - len(test):
+        notes.append(f"{Path(data.test).name}: {counted(gone, 'series')} without target: not tested.")
+    both = sorted({*map(str, test.groups)} & {*map(str, known.ids)}) if data.id else []
+    if both:
+        notes.append(
+            f"{counted(len(both), 'id')} of {Path(data.test).name} {'is' if len(both) == 1 else 'are'} also in "
+            f"training or validation ({listed(both, 2)}): the test part does not show how the model does on others."
+        )
+    return test, notes
+
+
+def notes_on_parts(data: DataConfig, test: Sequences) -> list[str]:
+    """Returns notes on the meaning of the shares and on a test part that says little."""
+    notes = []
+    if len(data.split) == 2 and not data.test:
+        train, test_share = (f"{100 * share:.4g}%" for share in data.split)
+        held = f"{100 * data.shares[1]:.3g}%"
+        notes.append(
+            f"two shares are training and test: {train} and {test_share}; {held} are held out of training for validation."
+        )
+    if not len(test):
+        notes.append("there is no test part: the metrics are those of the validation part, which chose the model.")
+    return notes
+
+
+def channels_of(series: Sequences, data: DataConfig) -> tuple[str, ...]:
+    """Channels to forecast: those asked for, or all whose future is not known."""
+    return forecast_channels(series, data.channels, data.known)
+
+
+def _check_divisible(series: Sequences, data: DataConfig) -> None:
+    """Rejects a few series with one target each, which cannot be divided within a series."""
+    if data.split_by != "time" and len(series) > 1 and series.target is not None and not series.target.per_step:
+        needed = sum(share > 0 for share in data.shares)
+        raise ValueError(
+            f"{len(np.unique(series.groups))} groups of series are too few for training, validation and test: add "
+            f"series (a target of whole series needs at least {needed} groups)."
+        )
+
+
+def _by_time(series: Sequences, data: DataConfig) -> bool:
+    few = len(np.unique(series.groups)) < sum(share > 0 for share in data.shares)
+    return data.split_by == "time" or (data.split_by == "auto" and few)
+
+
+def _cut(part: Sequences, data: DataConfig) -> Sequences:
+    """Creates forecasts and windows after the split, so that no target comes from another part."""
+    if not len(part):
+        return part
+    if data.forecast:
+        part = forecast(part, data.forecast, data.channels or None)
+    return windows(part, data.window, data.stride or None) if data.window else part
