@@ -86,9 +86,7 @@ def notes_on_parts(data: DataConfig, test: Sequences) -> list[str]:
     if len(data.split) == 2 and not data.test:
         train, test_share = (f"{100 * share:.4g}%" for share in data.split)
         held = f"{100 * data.shares[1]:.3g}%"
-        notes.append(
-            f"two shares are training and test: {train} and {test_share}; {held} are held out of training for validation."
-        )
+        notes.append(f"two shares are training and test: {train} and {test_share}; {held} are held out for validation.")
     if not len(test):
         notes.append("there is no test part: the metrics are those of the validation part, which chose the model.")
     return notes
