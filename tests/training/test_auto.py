@@ -64,6 +64,15 @@ def test_the_head_pools_where_that_is_clearly_better():
     assert found.winner.network["pool"] == "mean" and found.chosen is found.entries[0]
 
 
+def test_a_race_runs_in_one_process(monkeypatch):
+    """Further processes would begin with the race, too; only the run of the winner is shared."""
+    monkeypatch.setattr("chronode.training._lightning.learn_on_devices", lambda run: pytest.fail("several processes"))
+    s = products(60)
+    candidates = [Candidate("rnn", {"hidden_size": size}) for size in (2, 3)]
+    found = race(parts_of(s), Objective.for_data(s), Settings(epochs=1, devices=2), candidates, start="none")
+    assert len(found.entries) == 2 and found.settings.devices == 2
+
+
 def test_a_head_that_pools_is_not_chosen_by_chance():
     s = products(60)
     # After no useful training, both heads predict about the same.

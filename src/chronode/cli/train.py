@@ -69,6 +69,7 @@ def train(
 
     Example: chronode train --resume runs/vitals-1
     """
+    _follow()
     console = Console(stderr=json)
     loggers = _loggers(logger)
     try:
@@ -107,6 +108,16 @@ def effective(data: str | None, file: Path | None, given: dict[str, Any]) -> tup
     known = {f.name for name in ("model", "training") for f in fields(flags.SECTIONS[name])}
     named = {own for name in ("model", "training") for own in (*sections[name], *(content.get(name) or {}))}
     return asked.with_values(sections), known - named
+
+
+def _follow() -> None:
+    """Trains along, without a word, in a further process of a run on several devices."""
+    from ..runs._ranks import followed
+
+    if followed() is not None:
+        from ..runs._train import follow_run
+
+        follow_run()
 
 
 def _task_options(source: str, given: list[str]) -> dict[str, Any]:

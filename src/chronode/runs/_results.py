@@ -131,7 +131,8 @@ def _baselines(
     on_event = on_event or (lambda event: None)
     on_event(Note(f"training {STRONG_BASELINE} in the same way for comparison."))
     try:
-        fitted = assemble_run(config, prepared, STRONG_BASELINE).fit(on_event=on_event)
+        own = config.with_values({"training": {"devices": 1}})  # the other processes have ended with the run
+        fitted = assemble_run(own, prepared, STRONG_BASELINE).fit(on_event=on_event)
     except TrainingStopped as error:  # the run itself was successful
         on_event(Note(f"{STRONG_BASELINE}: {error}"))
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from ._environment import differences, environment
 from ._folder import REPORT, Run
 from ._loggers import check_loggers, logging_to
 from ._prepare import DataFacts, Prepared, prepare
+from ._ranks import followed, leading
 from ._results import finished_summary, keep_model, summary_of, write_predictions
 
 MAY_CHANGE = ("epochs", "steps", "early_stop", "threads")
@@ -90,6 +92,7 @@ def train_run(
         >>> outcome.status, sorted(outcome.summary["test"])
         ('finished', ['accuracy', 'loss'])
     """
+    follow_run()
     check_loggers(loggers)
     prepared = prepared or prepare(config)
     if race is None and assembly is None and leaves_choice(config):
@@ -121,6 +124,7 @@ def resume_run(
             was drawn.
         loggers: As for `train_run`.
     """
+    follow_run()
     check_loggers(loggers)
     run = Run.open(folder)
     for name in changes or {}:
@@ -147,6 +151,19 @@ def resume_run(
     assembly = assemble_run(config, prepared)
     run.save_json("config.json", {**config.as_dict(), "baseline": _with_baseline(run)})
     return _train_into(run, config, prepared, assembly, on_event, draw, loggers)
+
+
+def follow_run() -> None:
+    """In a further process of a run on several devices, trains along and ends the process; otherwise does nothing.
+
+    The first process has chosen the model, and divided the series: its folder says how.
+    """
+    if (folder := followed()) is None:
+        return
+    run = Run.open(folder)
+    config = config_of(run)
+    assemble_run(config, prepare_again(config, run.path)).fit(store=run.store, resume=True)
+    sys.exit()
 
 
 def config_of(run: Run) -> Config:
@@ -196,7 +213,8 @@ def _train_into(
         for note in run.store.notes:
             listen(Note(note))
         try:
-            fitted = assembly.fit(on_event=listen, store=run.store, resume=True)
+            with leading(run.path, config.training.devices):
+                fitted = assembly.fit(on_event=listen, store=run.store, resume=True)
         except TrainingStopped as error:
             if error.fitted is not None:
                 summary = summary_of(error.fitted, prepared, "failed")

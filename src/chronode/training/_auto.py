@@ -149,7 +149,8 @@ class _Course:
     def run(self, candidate: Candidate) -> tuple[RaceEntry, Candidate]:
         """Trains a candidate on every fold, and returns its best epoch."""
         own = replace(self.settings, **{k: v for k, v in candidate.training.items() if k in self.free})
-        own = replace(own, epochs=self.epochs, refit=None, early_stop=0 if own.refit else own.early_stop)
+        # On one device: further processes begin with the run of the winner.
+        own = replace(own, epochs=self.epochs, refit=None, early_stop=0 if own.refit else own.early_stop, devices=1)
         more = {} if self.missing is None else {"missing": self.missing}
         spec = spec_for(self.parts, candidate.model, **candidate.network, **more)
         if self.on_event is not None:

@@ -51,19 +51,19 @@ class _Module(pl.LightningModule):
 def learn_on_devices(run: Training) -> None:
     """Trains on `Settings.devices` devices."""
     settings = run.settings
-    trainer = pl.Trainer(
-        accelerator=settings.accelerator,
-        devices=settings.devices,
-        strategy=settings.strategy,
-        precision="bf16-mixed" if settings.precision == "bf16" else "32-true",
-        max_epochs=settings.epochs - run.place.epoch,
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-    )
     try:
         with _quiet():
+            trainer = pl.Trainer(
+                accelerator=settings.accelerator,
+                devices=settings.devices,
+                strategy=settings.strategy,
+                precision="bf16-mixed" if settings.precision == "bf16" else "32-true",
+                max_epochs=settings.epochs - run.place.epoch,
+                logger=False,
+                enable_checkpointing=False,
+                enable_progress_bar=False,
+                enable_model_summary=False,
+            )
             trainer.fit(_Module(run), run.batches)
     except SystemExit as error:
         if isinstance(error.__context__, KeyboardInterrupt):  # Lightning would end the process
