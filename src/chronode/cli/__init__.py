@@ -24,6 +24,7 @@ def main() -> None:
         print(f"chronode {__version__}")
         return
     _process.has_frames = "numpy" in sys.modules  # otherwise nothing but this command runs here
+    _process.let_threads_sleep()
     try:
         code, line = _run()
     except KeyboardInterrupt:

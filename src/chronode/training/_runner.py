@@ -19,7 +19,7 @@ from .._machine import device_for
 from .._model import SequenceModel
 from .._schema import parse
 from .._spec import ModelSpec
-from .._threads import threads
+from .._threads import patient, threads
 from ..data import Sequences
 from ..tasks._task import Parts
 from ._events import Hooks, Interrupted, Note, SavedFacts, TrainingStopped
@@ -64,7 +64,8 @@ def train(
         _restore(run, saved[0], facts)
     try:
         if run.place.batch or run.decide() is None:
-            with threads(_wanted_threads(settings, network, parts.train)), flushed(), _stops_when_asked(run):
+            count = _wanted_threads(settings, network, parts.train)
+            with threads(count), patient(), flushed(), _stops_when_asked(run):
                 _learn(run)
     except Interrupted:
         run.stopped = "interrupted"
