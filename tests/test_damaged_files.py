@@ -35,6 +35,11 @@ def originals(tmp_path_factory):
     table = write_vitals(home / "vitals.csv", patients=20)
     quick = ("--model", "mmrnn", "--hidden", 4, "--epochs", 2, "--batch-size", 8, "--threads", 1)
     chronode("train", table, *VITALS, *quick, "--output", home / "run")
+    hours = np.arange(60)
+    rows = [f"{hour},{np.sin(hour / 3):.3f},{hour % 2}" for hour in hours]
+    (home / "waves.csv").write_text("\n".join(["hour,x,y", *rows]) + "\n")
+    about = ("--time", "hour", "--forecast", 2, "--log", "y", "--gaps", "cap", "--known", "y", "--intervals", 80)
+    chronode("train", home / "waves.csv", *about, *quick, "--output", home / "forecast")
     series = [np.arange(5.0), -np.arange(4.0)] * 4
     estimator = SequenceClassifier("gru", hidden_size=3, epochs=1, random_state=0)
     estimator.fit(series, ["up", "down"] * 4).save(home / "estimator")
@@ -66,6 +71,12 @@ def use_run(folder: Path):
     return lambda: trained.predict(trained.series(str(folder.parent / "vitals.csv"), labelled=False, anyway=True))
 
 
+def use_forecast(folder: Path):
+    trained = Trained.load(folder)
+    table = {"hour": np.arange(20.0), "x": np.r_[np.sin(np.arange(18)), [np.nan] * 2], "y": np.arange(20) % 2}
+    return lambda: trained.predict(trained.series(table, labelled=False, anyway=True))
+
+
 def use_estimator(folder: Path):
     estimator = SequenceClassifier.load(folder)
     return lambda: estimator.predict_proba([np.arange(5.0), np.arange(3.0)])
@@ -92,6 +103,7 @@ KINDS = {
         *("run.json", "config.json", "environment.json", "summary.json", "data.json", "objective.json", "model.json"),
         *("metrics.jsonl", "model.safetensors"),
     ),
+    "forecast": (use_forecast, "config.json", "data.json", "objective.json", "model.json"),
     "estimator": (use_estimator, "estimator.json", "model.json", "model.safetensors"),
     "npz": (use_npz, "a.npz"),
     "ledger": (use_ledger, "mmrnn-table3.jsonl"),
@@ -147,6 +159,53 @@ def fuzz(kind: str, originals: Path, tmp_path: Path, cases: int, seed: int) -> d
 def test_damaged_files_are_read_or_refused(kind, originals, tmp_path):
     outcomes = fuzz(kind, originals, tmp_path, FEW * (len(KINDS[kind]) - 1) // 2 + FEW, seed=0)
     assert outcomes["refused"] > 10, outcomes
+
+
+def fields(value, path=()):
+    """The paths to all numbers within."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        if isinstance(item, int | float) and not isinstance(item, bool):
+            yield (*path, key)
+        yield from fields(item, (*path, key))
+
+
+SLOW = [pytest.param(number, marks=pytest.mark.slow) for number in (-1, 2**31, 10**30, 1e-320, 1e308)]
+
+
+@pytest.mark.parametrize("number", [0, 2**63, *SLOW])
+@pytest.mark.parametrize(("kind", "name"), [("forecast", "data.json"), ("run", "data.json")])
+def test_no_number_of_a_run_ends_in_another_error(kind, name, number, originals, tmp_path):
+    """A window of 2^63 steps, a clock with the unit 0: each number in turn."""
+    folder = tmp_path / kind
+    shutil.copytree(originals / kind, folder)
+    shutil.copy(originals / "vitals.csv", tmp_path)
+    whole = (folder / name).read_text()
+    refused = set()
+    for path in fields(json.loads(whole)):
+        changed = json.loads(whole)
+        holder = changed
+        for key in path[:-1]:
+            holder = holder[key]
+        holder[path[-1]] = number
+        (folder / name).write_text(json.dumps(changed))
+        if check_outcome(kind, folder, f"{name}: {path} = {number}") == "refused":
+            refused.add(path)
+    if (kind, name) == ("forecast", "data.json") and number in (2**63, 10**30):
+        assert {("reading", field) for field in ("window", "stride", "horizon")} <= refused
+    if number == 0 and name == "data.json":
+        assert ("reading", "unit_size") in refused
+
+
+@pytest.mark.parametrize("unit", [0, -1, float("nan"), 10**400])
+def test_a_clock_without_a_unit_is_refused(unit, originals, tmp_path):
+    arrays = dict(np.load(originals / "npz/a.npz"))
+    content = json.loads(bytes(arrays["json"]))
+    content["clock"]["scale"] = unit
+    arrays["json"] = np.frombuffer(json.dumps(content).encode(), dtype=np.uint8)
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(ValueError, match=r"a\.npz: .*clock"):
+        load(tmp_path / "a.npz")
 
 
 @pytest.mark.slow  # minutes: the same with other seeds

@@ -26,12 +26,14 @@ def one_of(argument: str, value: Choice, options: Iterable[Choice]) -> Choice:
     return value
 
 
-def whole(argument: str, value: int, *, at_least: int) -> int:
-    """Returns `value` as an int; raises an error unless it is a whole number of at least `at_least`."""
+def whole(argument: str, value: int, *, at_least: int, at_most: int | None = None) -> int:
+    """Returns `value` as an int; raises an error unless it is a whole number within the bounds."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{argument} must be a whole number, got {value!r} ({type(value).__name__}).")
     if value < at_least:
         raise ValueError(f"{argument} must be at least {at_least}, got {value}.")
+    if at_most is not None and value > at_most:
+        raise ValueError(f"{argument} must be at most {at_most:,}, got {value:,}.")
     return int(value)
 
 

@@ -1,8 +1,10 @@
 """Archives are unpacked within their folder and to a bounded size, or refused; what is harmful leaves nothing."""
 
+import bz2
 import gzip
 import hashlib
 import io
+import lzma
 import shutil
 import tarfile
 import tempfile
@@ -141,3 +143,16 @@ def test_archives_within_archives_and_folders_above_are_looked_through(tmp_path,
     assert (into / "data set" / "x.txt").read_bytes() == b"1"
     assert (into / "y.txt").read_bytes() == b"2"
     assert sorted(path.name for path in into.iterdir()) == ["data set", "y.txt"]
+
+
+@pytest.mark.parametrize("name", ["a.tar.bz2", "a.tar.gz", "a.tar.xz", "a.txt.bz2", "a.txt.gz", "a.txt.xz"])
+def test_a_damaged_archive_is_named(tmp_path, name):
+    packed = {"bz2": bz2.compress, "gz": gzip.compress, "xz": lzma.compress}
+    content = tarred([(member("x.txt"), b"1 2 3" * 10_000)], "w:") if ".tar." in name else b"1 2 3" * 10_000
+    whole = packed[name.rpartition(".")[2]](content)
+    for damaged in (whole[: len(whole) // 2], whole[:12] + b"\0" * 8 + whole[20:], b"BZh9" + bytes(50)):
+        (tmp_path / name).write_bytes(damaged)
+        with pytest.raises(unpack.UnsafeArchive, match=name):
+            unpack.unpack(tmp_path / name, tmp_path, lambda path: path == "a.txt" or path == "x.txt")
+        (tmp_path / "a.txt").unlink(missing_ok=True)
+        (tmp_path / "x.txt").unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -205,3 +206,41 @@ def test_show_opens_the_page_and_writes_it_if_it_is_missing(classes, monkeypatch
     assert opened == [(run.path / "report.html").resolve().as_uri()]
     check_html((run.path / "report.html").read_text(encoding="utf-8"))
     assert "report.html" in json.loads(chronode("show", run.path, "--json").out)["files"]
+
+
+MARK = "<script>x"
+
+
+def injected(value, path=()):
+    """Copies of JSON data, each with the mark in place of one text, or as the name of one more field."""
+    if isinstance(value, str):
+        yield path, MARK
+    if isinstance(value, dict):
+        yield (*path, "+"), {**value, MARK: next(iter(value.values()), 1)}
+        for key, item in value.items():
+            yield from ((at, {**value, key: changed}) for at, changed in injected(item, (*path, key)))
+    if isinstance(value, list):
+        for place, item in enumerate(value):
+            for at, changed in injected(item, (*path, place)):
+                yield at, [*value[:place], changed, *value[place + 1 :]]
+
+
+@pytest.mark.parametrize("name", ["run.json", "config.json", "environment.json", "summary.json", "metrics.jsonl"])
+def test_no_text_of_a_run_folder_becomes_html(classes, tmp_path, name):
+    """Every text of every file in turn; a file that does not say what it must is refused."""
+    shutil.copytree(classes[0].path, tmp_path / "run", ignore=shutil.ignore_patterns("*.safetensors", "report.html"))
+    file = tmp_path / "run" / name
+    lines = file.read_text().splitlines() if name.endswith("l") else [file.read_text()]
+    drawn = set()
+    for path, changed in injected(json.loads(lines[-1])):
+        file.write_text("\n".join([*lines[:-1], json.dumps(changed)]) + "\n")
+        try:
+            run = Run.open(tmp_path / "run")
+            text = report_of(run.path).read_text() + (run._repr_html_() or "")
+        except ValueError:
+            continue
+        assert MARK not in text, path
+        drawn |= {path} if "&lt;script&gt;x" in text else set()
+    assert drawn or name == "run.json"
+    if name == "environment.json":
+        assert ("started",) in drawn

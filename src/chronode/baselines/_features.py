@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from .._checks import number, whole
 from ._grid import clock, nearest, on_grid
 from ._recent import Recent, recent_readings, recent_values
 from ._running import RunningSummaries
@@ -287,8 +288,10 @@ def build_features(
         10
     """
     own = {name: value for name, value in description.items() if name != "kind"}
+    if "gap" in own:
+        own["gap"] = number("start.gap", own["gap"], above=0)
     if "dilations" in own:
-        own["dilations"] = tuple(own["dilations"])
+        own["dilations"] = tuple(whole("start.dilations", dilation, at_least=1) for dilation in own["dilations"])
     kinds = {kind.kind: kind for kind in (Summaries, RankedSummaries, Values, Readings, Positions, Patterns)}
     return kinds[description["kind"]](**own)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import whole
+from .._checks import number, whole
 from .._schema import parse
 from ._columns import frame_names, is_frame
 from ._files import ReadOptions, read, read_frame
@@ -28,6 +28,8 @@ from ._windows import forecast, windows
 # Beyond these factors, a different unit is more likely than unusual values.
 _MOST_DEVIATIONS = 10.0
 _MOST_TIMES_THE_GAP = 100.0
+
+_MOST_STEPS = 2**31 - 1
 
 _ROLES = ("id", "time", "channel", "value")
 
@@ -87,7 +89,10 @@ class Reading:
     def __post_init__(self) -> None:
         parse(ReadOptions, self.options, "options")
         for name in ("horizon", "window", "stride"):
-            whole(name, getattr(self, name), at_least=0)
+            whole(name, getattr(self, name), at_least=0, at_most=_MOST_STEPS)
+        number("unit_size", self.unit_size, above=0)
+        if self.gap is not None:
+            number("gap", self.gap, at_least=0)
         if self.scaler is not None and self.scaler.channels != self.channels:
             raise ValueError(
                 f"the scaler has the channels {listed(self.scaler.channels)}, but the model has "
@@ -183,7 +188,10 @@ class Reading:
         if s.base_times is not None and factor != 1:
             lead = None if s.lead is None else s.lead * factor
             clock = replace(s.clock, unit=self.unit, scale=self.unit_size)
-            s = replace(s, base_times=s.base_times * factor, lead=lead, clock=clock)
+            times = s.base_times * factor
+            if not np.isfinite(times).all():
+                raise ValueError(f"{place}: the unit of time {self.unit_size:g} of training gives no finite times.")
+            s = replace(s, base_times=times, lead=lead, clock=clock)
         return replace(s, channels=self.channels, static_names=self.static)
 
     def inputs(self, s: Sequences, *, labelled: bool = False) -> Sequences:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import near
+from .._checks import near, number
 
 SECONDS = {
     "nanosecond": 1e-9,
@@ -70,6 +70,9 @@ class Clock:
     scale: float = 1.0
     origin: str | int = 0
     format: str = ""
+
+    def __post_init__(self) -> None:
+        number("scale", self.scale, above=0)
 
     @property
     def dates(self) -> bool:

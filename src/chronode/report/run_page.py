@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .._model import SequenceModel
-from .._pages import Html, bullets, cards, code, details, grid, number, page, paragraph, table, write_page
+from .._pages import Html, bullets, cards, code, details, grid, number, page, paragraph, safe, table, write_page
 from ..data._pictures import pictures_of
 from ..runs import Config, Prepared, Run, Trained
 from ..runs._folder import REPORT
@@ -81,7 +81,7 @@ def write_report(
 
 
 def _head(run: Run, summary: Summary, config: Config, intervals: dict[str, tuple[float, float]]) -> str:
-    status = Html(f'<span class="pill{_PILLS.get(summary.status, " off")}">{summary.status}</span>')
+    status = Html(f'<span class="pill{_PILLS.get(summary.status, " off")}">{safe(summary.status)}</span>')
     started = str(run.environment.get("started") or "")[:16].replace("T", " ")
     facts: dict[str, Any] = {}
     value = summary.test.get(summary.metric)
@@ -99,7 +99,7 @@ def _head(run: Run, summary: Summary, config: Config, intervals: dict[str, tuple
     if summary.seconds is not None:
         facts["training time"] = _duration(summary.seconds)
     size = f"{config.model.layers} × {config.model.hidden}" if config.model.layers > 1 else str(config.model.hidden)
-    lead = Html(f"{status} {started} UTC") if started else status
+    lead = Html(f"{status} {safe(started)} UTC") if started else status
     fault = paragraph(f"Training failed: {summary.fault}") if summary.fault else ""
     text = paragraph(Html(f"{lead} · {size} units · seed {config.training.seed}"), "lead")
     return text + fault + cards(facts)

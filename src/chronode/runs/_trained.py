@@ -202,6 +202,9 @@ def _check_sizes(
     pairs.append(("objective", "per_step", objective.per_step, spec.per_step))
     if reading is not None:
         pairs.append(("data", "reading.channels", len(reading.channels), spec.input_size))
+        if reading.horizon:
+            outputs = reading.horizon * len(reading.forecast_channels)
+            pairs.append(("data", "reading.horizon times reading.forecast_channels", outputs, spec.num_outputs))
         pairs.append(("data", "reading.static", len(reading.static), spec.static))
         pairs.append(("data", "reading.per_step", reading.per_step, spec.per_step))
     for name, field, found, wanted in pairs:

@@ -87,7 +87,9 @@ class _Unpacking:
                     written.append(self.write(opened, self.into / target, target))
                 elif depth and _is_archive(path):
                     written += self.inner(opened, path, depth - 1)
-        except _DAMAGED as error:
+        except (*_DAMAGED, OSError) as error:
+            if not isinstance(error, _DAMAGED) and error.errno is not None:  # bz2 raises an OSError without a number
+                raise
             raise UnsafeArchive(f"{self.archive} is damaged or truncated: {error}") from error
         return written
 
