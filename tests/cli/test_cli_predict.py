@@ -352,3 +352,22 @@ def test_a_failed_run_is_not_used_without_a_word(home, tmp_path):
         refused = chronode(*words, code=2).err
         assert "failed failed (the loss has exploded)" in refused and "--anyway uses the best weights" in refused
         chronode(*words, "--anyway")
+
+
+def test_texts_that_spreadsheets_would_calculate_can_be_escaped(home, tmp_path):
+    changes = {"p00": "=1+1", "p01": "+x", "p02": "-y", "p03": "@z", "p04": "a=b"}
+    text = (home / "vitals.csv").read_text()
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    (tmp_path / "new.csv").write_text(text)
+    plain = chronode("predict", home / "run", tmp_path / "new.csv").out
+    chronode("predict", home / "run", tmp_path / "new.csv", "--escape-formulas", "-o", tmp_path / "out.csv")
+    escaped = chronode("predict", home / "run", tmp_path / "new.csv", "--escape-formulas").out
+    assert (tmp_path / "out.csv").read_text() == escaped
+    ids = [row["patient"] for row in table(plain)]
+    assert set(changes.values()) <= set(ids)
+    wanted = [f"'{name}" if name[0] in "=+-@" else name for name in ids]
+    assert [row["patient"] for row in table(escaped)] == wanted
+    assert [row["p_ill"] for row in table(escaped)] == [row["p_ill"] for row in table(plain)]
+    as_json = json.loads(chronode("predict", home / "run", tmp_path / "new.csv", "--escape-formulas", "--json").out)
+    assert [row["patient"] for row in as_json] == ids

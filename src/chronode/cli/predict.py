@@ -94,6 +94,14 @@ def predict(
             "[example: 2024-05-01,2024-05-03]",
         ),
     ] = "",
+    escape_formulas: Annotated[
+        bool,
+        typer.Option(
+            "--escape-formulas",
+            help="In CSV, write an apostrophe before ids and labels that begin with = + - or @, which spreadsheets "
+            "would calculate.",
+        ),
+    ] = False,
     anyway: Anyway = False,
     json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
@@ -104,7 +112,7 @@ def predict(
 
     Example: chronode predict runs/vitals-1 new.csv -o out.csv
     """
-    from ..runs._tables import as_csv, as_rows, columns_of, forecast_columns, write_table
+    from ..runs._tables import as_csv, as_rows, columns_of, forecast_columns, without_formulas, write_table
     from ..runs._trained import Trained
     from .outcome import say, say_note
 
@@ -131,6 +139,8 @@ def predict(
     else:
         columns = columns_of(predictions, series, **names, last=last)
     count = len(next(iter(columns.values())))
+    if escape_formulas and Path(output).suffix not in (".parquet", ".pq") and not json:
+        columns = without_formulas(columns)
     if output != "-":
         say(errors, f"{write_table(columns, output)}: {count:,} rows with {', '.join(columns)}")
     if json:

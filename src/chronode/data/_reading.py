@@ -19,6 +19,7 @@ from ._forecast_windows import forecast_windows, recent
 from ._future import calendar_names, check_future, with_calendar, with_future
 from ._names import listed, related
 from ._pipe import as_file
+from ._remarks import Ranges, notes_on_ranges
 from ._scaling import Scaler
 from ._sequences import Sequences
 from ._table_files import column_names
@@ -57,6 +58,7 @@ class Reading:
         static_columns: For tables with one reading per row, the static values that are columns rather than channels.
         known: Columns whose values are known over the horizon.
         calendar: Periods of the calendar that are inputs, such as "weekday".
+        ranges: Range of nearly all values of each channel in training; empty if it is not known.
 
     Example:
         >>> from chronode.data import from_long, options_like
@@ -85,6 +87,7 @@ class Reading:
     static_columns: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
     calendar: tuple[str, ...] = ()
+    ranges: Ranges = ()
 
     def __post_init__(self) -> None:
         parse(ReadOptions, self.options, "options")
@@ -93,6 +96,8 @@ class Reading:
         number("unit_size", self.unit_size, above=0)
         if self.gap is not None:
             number("gap", self.gap, at_least=0)
+        if len(self.ranges) not in (0, len(self.channels)) or any(len(ends) not in (0, 2) for ends in self.ranges):
+            raise ValueError("ranges must have two ends, or none, for each channel.")
         if self.scaler is not None and self.scaler.channels != self.channels:
             raise ValueError(
                 f"the scaler has the channels {listed(self.scaler.channels)}, but the model has "
@@ -192,7 +197,8 @@ class Reading:
             if not np.isfinite(times).all():
                 raise ValueError(f"{place}: the unit of time {self.unit_size:g} of training gives no finite times.")
             s = replace(s, base_times=times, lead=lead, clock=clock)
-        return replace(s, channels=self.channels, static_names=self.static)
+        s = replace(s, channels=self.channels, static_names=self.static)
+        return s.with_notes(*notes_on_ranges(s, self.ranges))
 
     def inputs(self, s: Sequences, *, labelled: bool = False) -> Sequences:
         """Returns what the model takes of `matching` series: the windows of training, scaled."""

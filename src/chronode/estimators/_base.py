@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ from .._spec import ModelSpec
 from ..data import Reading, Scaler, Sequences, options_like
 from ..data._defaults import VALIDATION
 from ..data._gaps import note_on_gaps
+from ..data._remarks import ranges_of, remarks
 from ..data._shaping import shaping
 from ..data._split import hold_out
 from ..tasks._task import Parts
@@ -29,7 +31,7 @@ from ..training._race import Race
 from ..training._settings import AUTO, STARTS
 from ._compared import compare, remark
 from ._display import Displayed
-from ._inputs import OTHER_ORDER, Reader, is_frame
+from ._inputs import OTHER_ORDER, Reader, is_frame, level_of_caller
 
 USUAL_MODEL = "mmrnn"
 """Model of an estimator that is given none."""
@@ -164,11 +166,14 @@ class SequenceEstimator(Displayed):
         """Converts series to the time unit of training; rejects series that differ from training."""
         count = len(self.reading_.channels)
         try:
-            return self.reading_.matching(self.reading_.extended(s), "X", anyway=True)
+            found = self.reading_.matching(self.reading_.extended(s), "X", anyway=True)
         except ValueError as error:
             if s.num_channels == count or not (s.lengths == count).all():
                 raise
             raise ValueError(f"{error}\n  Did you mean order={OTHER_ORDER[self.order]!r}?") from None
+        for note in found.notes[len(s.notes) :]:
+            warnings.warn(note, UserWarning, stacklevel=level_of_caller())
+        return found
 
     # ---- training ---------------------------------------------------------------------------------------
 
@@ -190,7 +195,7 @@ class SequenceEstimator(Displayed):
         fitted_to = together(train, valid) if settings.refit else train
         shapes = shaping(fitted_to, own, log=self.log or (), clip_values=self.clip_values, gaps=self.gaps)
         scaler = self._fit_scaler(fitted_to, reading, **shapes)
-        reading = replace(reading, scaler=scaler)
+        reading = replace(reading, scaler=scaler, ranges=ranges_of(fitted_to))
         chosen = Candidate(self._name() or USUAL_MODEL, self._network())
         self.race_ = None
         if auto or settings.refit:
@@ -200,7 +205,7 @@ class SequenceEstimator(Displayed):
         fitted = self._run(train, valid, ModelSpec.for_data(train, chosen.model, **fields_of_spec), reading, settings)
         found = () if self.race_ is None else (f"model: {self.race_.reason}",)
         found += self._compare(fitted, train, valid, reading)
-        self.notes_ = (*s.notes, *note_on_gaps(s, self.gaps), *scaler.notes(), *fitted.notes, *found)
+        self.notes_ = (*s.notes, *remarks(s), *note_on_gaps(s, self.gaps), *scaler.notes(), *fitted.notes, *found)
         for name, value in known.items():
             setattr(self, name, value)
         self.history_ = ()

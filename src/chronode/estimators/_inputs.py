@@ -97,7 +97,7 @@ class Reader:
         # Changes to the data are reported at once; constant channels only matter in training.
         for note in s.notes:
             if not (self.reading and note.startswith(CONSTANT)):
-                warnings.warn(note, UserWarning, stacklevel=_level_of_caller())
+                warnings.warn(note, UserWarning, stacklevel=level_of_caller())
         return s
 
     def roles_of(self, id: str | None, time: str | None) -> dict[str, str]:
@@ -198,7 +198,7 @@ def series_weights(given: Any, s: Sequences) -> NDArray[np.float32] | None:
     return weights
 
 
-def _level_of_caller() -> int:
+def level_of_caller() -> int:
     """Returns the stack level of the code that called chronode, for warnings."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(_PACKAGE):

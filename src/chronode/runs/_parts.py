@@ -12,6 +12,7 @@ from ..data import Reading, Sequences, forecast, split_by_time, windows
 from ..data._future import forecast_channels
 from ..data._names import counted, listed
 from ..data._pipe import is_pipe
+from ..data._remarks import canonical
 from ..training._forecasting import forecast_parts
 from ._config import DataConfig
 
@@ -71,7 +72,9 @@ def second_file(reading: Reading, data: DataConfig, known: Sequences) -> tuple[S
     notes = [f"{Path(data.test).name}: {note}" for note in found.notes]
     if gone := len(found) - len(test):
         notes.append(f"{Path(data.test).name}: {counted(gone, 'series')} without target: not tested.")
-    both = sorted({*map(str, test.groups)} & {*map(str, known.ids)}) if data.id else []
+    here = {canonical(str(name)): str(name) for name in test.groups.tolist()}
+    both = sorted(here[name] for name in here.keys() & {canonical(str(name)) for name in known.ids.tolist()})
+    both = both if data.id else []
     if both:
         notes.append(
             f"{counted(len(both), 'id')} of {Path(data.test).name} {'is' if len(both) == 1 else 'are'} also in "
@@ -87,6 +90,8 @@ def notes_on_parts(data: DataConfig, test: Sequences) -> list[str]:
         train, test_share = (f"{100 * share:.4g}%" for share in data.split)
         held = f"{100 * data.shares[1]:.3g}%"
         notes.append(f"two shares are training and test: {train} and {test_share}; {held} are held out for validation.")
+    if len(test) == 1 and not data.forecast and test.target is not None and not test.target.per_step:
+        notes.append("the test part is a single series: its metrics say almost nothing about others.")
     if not len(test):
         notes.append("there is no test part: the metrics are those of the validation part, which chose the model.")
     return notes

@@ -16,6 +16,7 @@ from ..data import Facts, Reading, Scaler, Sequences
 from ..data._future import calendar_periods, with_calendar, with_future
 from ..data._gaps import note_on_gaps
 from ..data._names import counted
+from ..data._remarks import ranges_of, remarks
 from ..data._shaping import shaping
 from ..data._split import split_for_training
 from ..data.sets._copies import hash_of
@@ -201,6 +202,7 @@ def _from_file(config: Config, divide: Divide) -> Prepared:
     if not len(used):
         raise ValueError(f"{data.source}: no series has a target: there is nothing to learn from.")
     own = used.channels
+    notes += remarks(used)
     notes += note_on_gaps(used, data.gaps)
     periods = calendar_periods(used) if data.calendar else ()
     if data.known or periods:
@@ -221,7 +223,7 @@ def _from_file(config: Config, divide: Divide) -> Prepared:
     per_step = train.target is not None and train.target.per_step
     reading = reading_of(data, series, missing=missing, per_step=per_step)
     extended = {"channels": used.channels, "static": used.static_names, "known": data.known, "calendar": periods}
-    reading = replace(reading, scaler=scaler, **extended)
+    reading = replace(reading, scaler=scaler, ranges=ranges_of(fitted), **extended)
     if data.test:
         test, about = second_file(reading, data, used)
         divided, notes = f"{divided}; test: {Path(data.test).name} ({counted(len(test), 'series')})", [*notes, *about]

@@ -17,6 +17,7 @@ from ..data._future_times import future_times
 from ..training._forecasting import forecast_at
 from ..training._predict import Predictions
 
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 Columns = dict[str, list[Any]]
 _SIDES = ("lower", "upper")
 
@@ -134,6 +135,20 @@ def forecast_columns(
             column = channel if name == "forecast" else f"{channel}_{name}"
             table[column] = _plain(own[..., i].astype(values.dtype).ravel())
     return table
+
+
+def without_formulas(columns: Columns) -> Columns:
+    """Returns the table with an apostrophe before texts that a spreadsheet would take for a formula; numbers stay.
+
+    Example:
+        >>> without_formulas({"who": ["=1+1", "a=b"], "p": [-0.5, 1.0]})
+        {'who': ["'=1+1", 'a=b'], 'p': [-0.5, 1.0]}
+    """
+
+    def plain(cell: Any) -> Any:
+        return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULAS) else cell
+
+    return {plain(name): [plain(cell) for cell in cells] for name, cells in columns.items()}
 
 
 def write_table(columns: Columns, path: str | Path) -> Path:
