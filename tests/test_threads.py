@@ -78,8 +78,8 @@ def test_threads_sleep_in_a_training_that_has_several(count, monkeypatch):
 def test_commands_let_threads_sleep():
     """By what libgomp itself says when torch loads it."""
     main = "from chronode.cli import main; main()"
-    told = child("-c", main, "models", OMP_DISPLAY_ENV="true").stderr
-    assert re.findall(r"OMP_WAIT_POLICY = '(\w+)'", told) == ["PASSIVE"]
+    text = child("-c", main, "models", OMP_DISPLAY_ENV="true").stderr
+    assert re.findall(r"OMP_WAIT_POLICY = '(\w+)'", text) == ["PASSIVE"]
 
 
 @pytest.mark.parametrize("name", WAIT_SETTINGS)
