@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 
+import pytest
+import torch
 from entries import entry
 
+import chronode
 from chronode.experiments.compare import row
 from chronode.experiments.jobs import chosen, missing
 from chronode.experiments.ledger import Ledger
-from chronode.experiments.recipe import current_hashes, find_recipe
+from chronode.experiments.recipe import Search, current_hashes, find_recipe
 
 
 def cell(model="lstm"):
@@ -71,7 +74,7 @@ def test_a_lower_error_is_better(tmp_path):
 
 def test_settings_of_the_model_are_chosen_too():
     choices = {"weight_decay": (0.01, 0.1), "dropout": (0.0, 0.3)}
-    wanted = replace(cell(), choices=choices)
+    wanted = replace(cell(), search=Search(choices))
     found = [(c.config["training"]["weight_decay"], c.config["model"]["dropout"]) for c in wanted.candidates()]
     assert found == [(0.01, 0.0), (0.01, 0.3), (0.1, 0.0), (0.1, 0.3)]
     size = wanted.config["model"]["hidden_size"]
@@ -114,3 +117,37 @@ def test_runs_that_no_recipe_asks_for_are_archived(tmp_path):
     assert ledger.archive(lambda e: False) == 1  # the rest
     assert ledger.entries() == []
     assert len(Ledger(tmp_path / "archive").entries()) == 2
+
+
+def test_trials_may_be_shorter_than_the_run_that_counts(tmp_path):
+    rates_tried = Search({"learning_rate": (0.001, 0.01)}, {"steps": 10})
+    wanted, ledger = replace(cell(), search=rates_tried, seeds=2), Ledger(tmp_path)
+    jobs = missing([wanted], ledger)
+    assert [(job.seed, job.cell.config["training"]["steps"]) for job in jobs] == [(0, 10), (0, 10)]
+    for job, valid in zip(jobs, (0.8, 0.6), strict=True):
+        ledger.append(made(job.cell, 0, valid))
+    full = wanted.config["training"]["steps"]
+    jobs = missing([wanted], ledger)
+    assert rates(jobs) == [(0, 0.001), (1, 0.001)]
+    assert {job.cell.config["training"]["steps"] for job in jobs} == {full}
+    assert {job.hash for job in jobs} | {e.config_hash for e in ledger.entries()} <= wanted.every_hash()
+
+
+@pytest.mark.parametrize("budget", ["laptop", "long", "paper"])
+def test_ernn_shares_the_runs_of_irnn_where_both_compute_the_same(budget):
+    runs = {}
+    for name in ("irnn/table11", "ernn/table5", "irnn/table9", "ernn/table3"):
+        cells = [c for c in find_recipe(name).cells(budget) if c.task == "har-2" and c.number.model in ("irnn", "ernn")]
+        runs[name] = {(c.config["model"]["K"], c.config["model"].get("activation", "relu")): c.hashes() for c in cells}
+    assert runs["irnn/table11"] == runs["ernn/table5"]
+    assert runs["irnn/table9"] == runs["ernn/table3"]
+    assert runs["irnn/table9"].items() <= runs["irnn/table11"].items()
+
+
+def test_the_cells_of_ernn_and_irnn_are_the_same_computation():
+    x, outputs = torch.linspace(-1, 1, 60).reshape(2, 10, 3), []
+    for name in ("ernn", "irnn"):
+        torch.manual_seed(0)
+        outputs.append(chronode.create(name, 3, 8, K=3, eta_steps=10, eta=0.5)(x)[0])
+    assert outputs[0].equal(outputs[1])
+    assert outputs[0].std() > 0.01

@@ -98,3 +98,16 @@ def test_a_missing_field_is_named(tmp_path):
     (tmp_path / "a.jsonl").write_text(json.dumps(content) + "\n")
     with pytest.raises(ValueError, match="commit is missing"):
         Ledger(tmp_path).entries()
+
+
+def test_the_same_run_on_two_machines_is_a_mean_of_two(tmp_path):
+    def made(cpu, accuracy, **more):
+        return entry(machine={"cpu": cpu}, metrics={"test": {"accuracy": accuracy}, **more})
+
+    # The repeated line of a machine is the same number again and does not count twice.
+    runs = [made("A", 0.9413), made("B", 0.9308, valid={"accuracy": 1.0}), made("B", 0.9308)]
+    lines = [json.dumps(asdict(run)) for run in runs]
+    (tmp_path / "one.jsonl").write_text(lines[0] + "\n")
+    (tmp_path / "two.jsonl").write_text("\n".join(lines[1:]) + "\n")
+    (found,) = Ledger(tmp_path).entries()
+    assert found.metrics == {"test": {"accuracy": pytest.approx(0.93605)}}

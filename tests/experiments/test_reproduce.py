@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import re
 import signal
+from dataclasses import replace
 
 import pytest
 from commands import run
@@ -59,6 +60,21 @@ def test_a_run_repeats(tmp_path):
     assert one.metrics == two.metrics
     assert one.data_hash == two.data_hash
     assert one.config_hash == job.hash
+
+
+def test_the_best_epoch_of_the_test_part_is_kept_beside_and_decides_nothing(tmp_path):
+    (job,) = _jobs(Ledger(tmp_path), "mmrnn")
+    job.cell.config["training"]["epochs"] = 4
+    plain = job.execute()
+    seen = TableJob(replace(job.cell, best_test=True), job.seed).execute(tmp_path)
+    best = seen.metrics.pop("best test epoch")
+    assert seen.metrics == plain.metrics
+    assert best["accuracy"] >= plain.metrics["test"]["accuracy"]
+    assert 1 <= best["epoch"] <= 4
+    # A run that resumes keeps what it saw before.
+    (path,) = tmp_path.rglob("best_test.json")
+    path.write_text(json.dumps({"accuracy": 2.0, "epoch": 1.0}))
+    assert TableJob(replace(job.cell, best_test=True), 0).execute(tmp_path).metrics["best test epoch"]["accuracy"] == 2
 
 
 def test_a_row_may_start_from_a_linear_model(tmp_path, monkeypatch):
@@ -148,7 +164,7 @@ def test_a_training_that_diverged_is_a_result_and_one_without_memory_is_not(erro
 def test_the_plan_tells_runs_and_hours(tmp_path):
     folders = ("--ledger", str(tmp_path / "results"))
     (output,) = json.loads(run("reproduce", "mmrnn/table3", "--plan", "--json", *folders).stdout)
-    assert output["runs"] == 3 * 28
+    assert output["runs"] == 5 * 28
     (once,) = json.loads(run("reproduce", "mmrnn/table3", "--plan", "--seeds", "1", "--json", *folders).stdout)
     assert once["runs"] == 28
     assert 0 < output["hours"] < 100

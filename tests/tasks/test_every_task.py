@@ -1,10 +1,14 @@
 """Every task that can be made or read here: it loads in both protocols, and one batch runs through mmRNN."""
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from chronode._model import SequenceModel
 from chronode.data.sets._download import present
-from chronode.tasks import tasks
+from chronode.experiments.recipe import recipes
+from chronode.tasks import Parts, tasks
 from chronode.training._inputs import spec_for
 
 FEW = {"train": 40, "valid": 20, "test": 20}
@@ -62,3 +66,32 @@ def test_made_tasks_repeat_by_seed_and_differ_by_seed(name):
     assert one.x.equal(again.x)
     assert one.target.equal(again.target)
     assert not (one.x.shape == other.x.shape and one.x.equal(other.x))
+
+
+@pytest.mark.parametrize("again", [lambda part: part, lambda part: part[:]], ids=["the same", "a copy"])
+def test_a_validation_part_that_is_the_test_part_is_refused(again):
+    made = tasks()["bitstream"].load(**FEW)
+    leaky = replace(
+        tasks()["bitstream"], make=lambda protocol, seed: Parts(made.train, again(made.test), made.test), options={}
+    )
+    with pytest.raises(ValueError, match="bitstream, protocol 'paper': the validation part is the test part"):
+        leaky.load("paper")
+
+
+def used():
+    """Every task with the options and protocol of a recipe."""
+    cells = [cell for recipe in recipes().values() for cell in recipe.cells("paper")]
+    return sorted({(cell.task, cell.protocol, json.dumps(cell.config["options"], sort_keys=True)) for cell in cells})
+
+
+@pytest.mark.parametrize(
+    ("name", "protocol", "options"), [pytest.param(*case, marks=pytest.mark.slow) for case in used()]
+)
+def test_no_recipe_validates_on_its_test_part(name, protocol, options):
+    task = tasks()[name]
+    if task.data is not None and present(task.data) is None:
+        pytest.skip(f"the data set {task.data} is not on this machine")
+    small = {key: value for key, value in FEW.items() if isinstance(task.options.get(key), int)}
+    parts = task.load(protocol, **{**json.loads(options), **small})
+    rows = [{row.values.tobytes() for row in part[:200]} for part in (parts.valid, parts.test)]
+    assert len(rows[0] & rows[1]) < 0.5 * len(rows[0])

@@ -55,6 +55,17 @@ def test_windows_of_nine_signals(files):
     assert [windows.classes[i] for i in (0, 3, 5)] == ["walking", "sitting", "laying"]
 
 
+def test_every_step_of_every_channel_is_scaled_by_itself(files):
+    _, found = files
+    parts = find_task("har-2").load("paper", scaling="step")
+    signals, held = found["train"][0], found["test"][0]
+    mean, deviation = signals.mean(0), signals.std(0)
+    seen = np.concatenate([part.batch().x for part in (parts.train, parts.valid)])
+    np.testing.assert_allclose(seen.mean(0), 0, atol=1e-5)
+    np.testing.assert_allclose(seen.std(0), 1, rtol=1e-4)
+    np.testing.assert_allclose(parts.test.batch().x, (held - mean) / deviation, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", ["har", "har-2"])
 def test_clean_parts_share_no_subject(files, name):
     _, found = files

@@ -71,7 +71,7 @@ def row(number: PaperNumber, cell: TableCell | None, found: dict[str, Entry], *,
     values = [scale * entry.metrics["test"][metric] for entry in entries]
     mean, spread = mean_and_std(values)
     judged = verdict(number, mean, spread) if comparable else "not comparable"
-    selected = {name: best.config[kind][name] for kind, own in by_kind(cell.choices).items() for name in own}
+    selected = {name: best.config[kind][name] for kind, own in by_kind(cell.search.choices).items() for name in own}
     return TableRow(number, entries, mean, spread, judged, best, selected)
 
 

@@ -16,9 +16,9 @@ from ..analysis import StudySetup
 from ..papers import setting_for
 from ..training import Settings
 from ..training._assembly import assemble
-from .recipe import BUDGETS
 
 Choice = TypeVar("Choice")
+BUDGETS = ("smoke", "laptop", "paper")
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def missing(cells: Iterable[TableCell], ledger: Ledger, seeds: int | None = None
     have = {entry.config_hash: entry for entry in ledger.entries()}
     jobs: dict[str, TableJob] = {}
     for cell in cells:
-        first = [TableJob(candidate, 0) for candidate in cell.candidates() if cell.choices]
+        first = [TableJob(trial, 0) for trial in cell.trials() if cell.search.choices]
         best = chosen(cell, have)
         most = cell.seeds if seeds is None else min(seeds, cell.seeds)
         shown = [] if best is None else [TableJob(best, seed) for seed in range(most)]
@@ -96,12 +96,12 @@ def missing(cells: Iterable[TableCell], ledger: Ledger, seeds: int | None = None
 def chosen(cell: TableCell, have: Mapping[str, Entry]) -> TableCell | None:
     """Returns the cell to show: of the candidates, that with the best validation metric of the first seed.
 
-    None until all candidates were run.
+    None until the trials of all candidates were run.
     """
     candidates = cell.candidates()
     if len(candidates) == 1:
         return candidates[0].final()
-    entries = [have.get(TableJob(candidate, 0).hash) for candidate in candidates]
+    entries = [have.get(TableJob(trial, 0).hash) for trial in cell.trials()]
     metric = find_task(cell.task).metric
     sign = -1 if metric in LOWER_IS_BETTER else 1
     lowest = {metric: -sign * math.inf}  # for a run that diverged in its first epoch

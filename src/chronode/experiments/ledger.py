@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -99,12 +99,15 @@ class Ledger:
         self.folder = Path(folder)
 
     def entries(self) -> list[Entry]:
-        """Returns all runs, each once; an invalid line is an error that names the file and the line."""
-        found: dict[str, Entry] = {}
+        """Returns all runs, each once; an invalid line is an error that names the file and the line.
+
+        The metrics of a run that was made on several machines are the means over the machines.
+        """
+        found: dict[str, dict[str, Entry]] = {}
         for path in sorted(self.folder.glob("*.jsonl")):
             for _, entry in read_json_lines(path, Entry):
-                found.setdefault(entry.config_hash, entry)
-        return list(found.values())
+                found.setdefault(entry.config_hash, {}).setdefault(str(entry.machine.get("cpu")), entry)
+        return [_mean(list(machines.values())) for machines in found.values()]
 
     def find(self, config_hash: str) -> Entry | None:
         """Returns the run with this hash, if it exists."""
@@ -141,6 +144,22 @@ class Ledger:
         with open(self.folder / ".lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+
+def _mean(runs: list[Entry]) -> Entry:
+    """Returns the first of equal runs on several machines, with the means of the metrics that all of them have."""
+    first, *others = runs
+    if not others:
+        return first
+    metrics = {
+        part: {
+            name: sum(run.metrics[part][name] for run in runs) / len(runs)
+            for name in own
+            if all(name in run.metrics.get(part, {}) for run in others)
+        }
+        for part, own in first.metrics.items()
+    }
+    return replace(first, metrics={part: own for part, own in metrics.items() if own})
 
 
 def _write_lines(path: Path, lines: list[bytes]) -> None:

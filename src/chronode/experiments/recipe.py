@@ -17,7 +17,25 @@ from ..training._settings import Settings
 from .ledger import run_hash
 from .summary import CANDIDATES
 
-BUDGETS = ("smoke", "laptop", "paper")
+BUDGETS = ("smoke", "laptop", "long", "paper")
+SAME_COMPUTATION = {"ernn": "irnn"}
+"""Model -> another name of the same cell: with K given, their runs are the same, and only one is made."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """Settings of training or model with candidate values, selected by the validation metric of the first seed.
+
+    Attributes:
+        choices: Setting -> candidate values; every combination is tried.
+        trial: Training settings of the trials, such as fewer epochs; the selected values are then trained in full.
+    """
+
+    choices: Mapping[str, Sequence[Any]]
+    trial: Mapping[str, Any] = field(default_factory=dict)
+
+
+NO_SEARCH = Search({})
 
 
 @dataclass(frozen=True)
@@ -30,8 +48,8 @@ class Budget:
         options: Options of the task that replace the defaults: fewer or shorter series.
         model: Settings of the model that replace those of the recipe; only if the machine requires it.
         by_model: Settings of training or model of single models, which replace those of `training` and `model`.
-        choices: Settings of training or model with candidate values, selected by the validation metric of the first
-            seed; the selected values are used for all seeds.
+        search: Candidate settings; the selected values are used for all seeds.
+        searches: Candidate settings of single models, which replace `search`.
         refit: Whether the number is that of a training on the training and validation series together, with the
             selected settings and the weights of the last step.
     """
@@ -41,7 +59,8 @@ class Budget:
     options: Mapping[str, Any] = field(default_factory=dict)
     model: Mapping[str, Any] = field(default_factory=dict)
     by_model: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    choices: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    search: Search = NO_SEARCH
+    searches: Mapping[str, Search] = field(default_factory=dict)
     refit: bool = False
 
 
@@ -52,14 +71,15 @@ class TableCell:
     Attributes:
         number: The number of the paper.
         recipe: Name of the recipe.
-        budget: "smoke", "laptop" or "paper".
+        budget: "smoke", "laptop", "long" or "paper".
         model: Registered name.
         task: Name of the task.
         protocol: "clean" or "paper".
         config: Options of the task, settings of model and training; the model may have a `start`, as for `fit`.
         seeds: Number of runs.
-        choices: As in `Budget`; `candidates` has a cell for each.
+        search: As in `Budget`; `candidates` has a cell for each combination.
         refit: As in `Budget`; `final` is that cell.
+        best_test: As in `Recipe`.
     """
 
     number: PaperNumber
@@ -70,15 +90,22 @@ class TableCell:
     protocol: str
     config: dict[str, dict[str, Any]]
     seeds: int
-    choices: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    search: Search = NO_SEARCH
     refit: bool = False
+    best_test: bool = False
 
     def candidates(self) -> list[TableCell]:
         """Returns the cell with each combination of candidate settings; only itself without candidates."""
-        combinations = product(*([(name, value) for value in values] for name, values in self.choices.items()))
+        combinations = product(*([(name, value) for value in values] for name, values in self.search.choices.items()))
         chosen = [by_kind(dict(combination)) for combination in combinations]
         configs = [self.config | {kind: self.config[kind] | own[kind] for kind in own} for own in chosen]
-        return [replace(self, choices={}, config=config) for config in configs]
+        return [replace(self, search=NO_SEARCH, config=config) for config in configs]
+
+    def trials(self) -> list[TableCell]:
+        """Returns the cells that are run to select one of `candidates`, in the same order."""
+        trial = self.search.trial
+        found = self.candidates()
+        return [replace(own, config={**own.config, "training": {**own.config["training"], **trial}}) for own in found]
 
     def final(self) -> TableCell:
         """Returns the cell whose runs are shown in the table: itself, or with `refit` on all training series."""
@@ -88,8 +115,9 @@ class TableCell:
         return replace(self, refit=False, config={**self.config, "training": training})
 
     def every_hash(self) -> set[str]:
-        """Returns the hashes of the runs of all candidates."""
-        return {key for own in self.candidates() for key in (*own.hashes(), *own.final().hashes())}
+        """Returns the hashes of the runs of all candidates and of their trials."""
+        cells = [cell for own in self.candidates() for cell in (own, own.final())]
+        return {key for cell in (*cells, *self.trials()) for key in cell.hashes()}
 
     def hashes(self) -> list[str]:
         """Returns the hash of the run of each seed."""
@@ -108,8 +136,11 @@ class Recipe:
         what: One-line description.
         paper: Paper of the table.
         table: Number of the table.
-        budgets: "smoke", "laptop", "paper" -> Budget for all, or column or task -> Budget (others are not run).
+        budgets: "smoke", "laptop", "paper" and perhaps "long" -> Budget for all, or column, model with units
+            ("unicornn 128") or task -> Budget (others are not run).
         protocol: Protocol of the splits.
+        best_test: Whether the authors report the best epoch of the test part; a run then keeps that number too, beside
+            the one that counts.
         notes: Differences from the paper, one line each; printed with the table.
         incomparable: Task -> why its numbers cannot be compared with those of the paper.
     """
@@ -120,6 +151,7 @@ class Recipe:
     table: str
     budgets: Mapping[str, Budget | Mapping[str, Budget]]
     protocol: str = "clean"
+    best_test: bool = False
     notes: tuple[str, ...] = ()
     incomparable: Mapping[str, str] = field(default_factory=dict)
 
@@ -138,8 +170,11 @@ class Recipe:
         ]
 
     def _budget(self, budget: str, number: PaperNumber) -> Budget | None:
-        found = self.budgets[budget]
-        return found if isinstance(found, Budget) else found.get(number.column, found.get(number.task))
+        found = self.budgets.get(budget, {})
+        if isinstance(found, Budget):
+            return found
+        places = (number.column, f"{number.model} {number.hidden}", number.task)
+        return next((found[place] for place in places if place in found), None)
 
     def _cell(self, number: PaperNumber, name: str) -> TableCell:
         budget = self._budget(name, number)
@@ -162,10 +197,14 @@ class Recipe:
         if number.model in CANDIDATES:  # it has its own settings
             config |= {"model": {}, "training": {}}
         config = json.loads(json.dumps(config))  # tuples become lists, as in the ledger
-        about = (number, self.name, name, number.model, number.task, self.protocol)
+        model = SAME_COMPUTATION.get(number.model, number.model) if "K" in config["model"] else number.model
+        if model == "irnn" and config["model"].get("activation") == "relu":
+            del config["model"]["activation"]  # the default, so that rows that name it share the runs of the others
+        about = (number, self.name, name, model, number.task, self.protocol)
         if number.model in CANDIDATES:
             return TableCell(*about, config, budget.seeds)
-        return TableCell(*about, config, budget.seeds, budget.choices, budget.refit)
+        search = budget.searches.get(number.model, budget.search)
+        return TableCell(*about, config, budget.seeds, search, budget.refit, self.best_test)
 
 
 def _papers_settings(paper: str, number: PaperNumber) -> dict[str, dict[str, Any]]:

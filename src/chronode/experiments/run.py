@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import resource
 import sys
 from collections.abc import Callable
@@ -12,14 +13,17 @@ from typing import Any
 
 import numpy as np
 
+from .._documents import parse_json
+from .._files import replacing
 from ..data import Sequences
 from ..data.sets._download import notes
 from ..runs._checkpoints import Store
 from ..runs._environment import environment
 from ..tasks import Parts, find_task
 from ..training import Event, Settings
-from ..training._assembly import assemble, gather
-from ..training._events import Diverged
+from ..training._assembly import Assembly, assemble, gather
+from ..training._events import Diverged, EpochDone
+from ..training._predict import evaluate
 from .ledger import Entry, run_hash
 from .recipe import TableCell
 from .summary import CANDIDATES, run_summary
@@ -48,9 +52,17 @@ def make_run(
     assembly = assemble(cell.task, cell.model, settings, network=network, start=start, **given)
     key = run_hash(cell.model, cell.task, cell.protocol, seed, cell.config)
     store = None if folder is None else Store(folder / key)
+    watch = _BestTest(assembly, None if folder is None else folder / key) if cell.best_test else None
     ended: list[str] = []
+
+    def listen(event: Event) -> None:
+        if watch is not None and isinstance(event, EpochDone):
+            watch.look(event.epoch.number)
+        if on_event is not None:
+            on_event(event)
+
     try:
-        fitted = assembly.fit(on_event=on_event, store=store, resume=store is not None)
+        fitted = assembly.fit(on_event=listen, store=store, resume=store is not None)
     except Diverged as error:  # also a result: the best epoch so far counts
         assert error.fitted is not None
         fitted = error.fitted
@@ -60,9 +72,37 @@ def make_run(
     metrics = {"test": fitted.evaluate(assembly.parts.test)}
     if fitted.best is not None:
         metrics["valid"] = {"loss": fitted.best.valid_loss, **fitted.best.metrics}
+    if watch is not None and watch.best:
+        metrics["best test epoch"] = watch.best
     took = {"epochs": len(fitted.history), "steps": fitted.steps, "seconds": fitted.cpu_seconds}
     took["parameters"] = sum(p.numel() for p in fitted.model.parameters())
     return _entry(cell, seed, assembly.parts, metrics, took, ended)
+
+
+class _BestTest:
+    """The best epoch of the test part, as some authors report it; it decides nothing here.
+
+    Args:
+        assembly: The run, whose network is trained in place.
+        folder: Folder of the state of the run, in which the best epoch so far is kept as well.
+    """
+
+    def __init__(self, assembly: Assembly, folder: Path | None):
+        self._assembly, self._path = assembly, None if folder is None else folder / "best_test.json"
+        self.best: dict[str, float] = {}
+        if self._path is not None and self._path.exists():
+            self.best = parse_json(self._path.read_bytes(), dict[str, float], str(self._path))
+
+    def look(self, epoch: int) -> None:
+        """Measures the test part at the end of an epoch."""
+        objective = self._assembly.objective
+        found = evaluate(self._assembly.network, objective, self._assembly.parts.test)
+        if self.best and not objective.better(found[objective.metric], self.best[objective.metric]):
+            return
+        self.best = {**found, "epoch": float(epoch)}
+        if self._path is not None:
+            with replacing(self._path) as draft:
+                draft.write_text(json.dumps(self.best), encoding="utf-8")
 
 
 def _entry(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .budgets import in_epochs, in_steps
-from .recipe import Recipe, add
+from .recipe import Recipe, Search, add
 
 # With only 3,200 stays, networks overfit within 10 epochs.
 _STAYS: dict[str, Any] = {
@@ -24,8 +24,8 @@ for _protocol, _ending, _what in (
             *("beyond", "physionet2012"),
             budgets={
                 "smoke": in_epochs(1),
-                "laptop": in_steps(600, seeds=3, choices={"learning_rate": (1e-3, 3e-3)}, **_STAYS),
-                "paper": in_steps(600, seeds=5, choices={"learning_rate": (1e-3, 3e-3)}, **_STAYS),
+                "laptop": in_steps(600, seeds=3, search=Search({"learning_rate": (1e-3, 3e-3)}), **_STAYS),
+                "paper": in_steps(600, seeds=5, search=Search({"learning_rate": (1e-3, 3e-3)}), **_STAYS),
             },
             protocol=_protocol,
             notes=(

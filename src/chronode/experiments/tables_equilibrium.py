@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..papers import numbers
-from .budgets import FEW, in_epochs, in_steps
-from .recipe import Budget, Recipe, add
+from .budgets import COSINE, FEW, in_epochs, in_steps
+from .recipe import Budget, Recipe, Search, add
 
 # At the learning rate of the papers, 0.01, the gradients of iRNN overflow after 200 to 350 batches of such long series.
 _LONG = 1e-3
@@ -24,15 +24,28 @@ _KAG_LAPTOP: Mapping[str, Budget] = {
     "noisy-mnist": in_steps(8_000, learning_rate=3e-3, clip=1.0, batch_size=64),
     "noisy-cifar": in_steps(4_000, learning_rate=_LONG),
     "har-2": in_steps(800, seeds=3, **_SUBJECTS),
-    "dsa-19": in_steps(1_500, learning_rate=3e-3),
+    "dsa-19": in_steps(1_500, learning_rate=3e-3, refit=True),
     "ptb": in_steps(800, learning_rate=5e-3, clip=1.0, batch_size=16),
+}
+_SENSORS: dict[str, Any] = {"learning_rate": 1e-2, "schedule": "step", "drop_epochs": [200], "drop_factor": 0.1}
+_WORDS: dict[str, Any] = {"optimizer": "sgd", "clip": 0.25, "batch_size": 20, "model": {"dropout": 0.2}}
+_KAG_LONG: Mapping[str, Budget] = {
+    "smnist": in_steps(56_000, learning_rate=3e-3, clip=1.0, batch_size=64),
+    "psmnist": in_steps(56_000, learning_rate=3e-3, clip=1.0, batch_size=64),
+    "noisy-mnist": in_steps(24_000, learning_rate=3e-3, clip=1.0, batch_size=64),
+    "noisy-cifar": in_epochs(20, **COSINE, learning_rate=3e-3, clip=1.0, batch_size=64),
+    "har-2": in_epochs(300, seeds=3, batch_size=100, **_SENSORS, refit=True, options={"scaling": "step"}),
+    "dsa-19": in_epochs(300, seeds=3, batch_size=100, **_SENSORS, refit=True),
+    "google-12": in_epochs(100, **COSINE, learning_rate=3e-3, clip=1.0),
+    "google-30": in_epochs(100, **COSINE, learning_rate=3e-3, clip=1.0),
+    "ptb": in_epochs(30, **COSINE, **_WORDS, search=Search({"learning_rate": (5.0, 20.0)}, {"epochs": 2})),
 }
 _HOURS = "The papers give no number of epochs, only hours on a GPU."
 _NOTES = {
     "har-2": "HAR-2: settings were selected by a cross-validation over the training subjects with iRNN (K=1); the "
     "models are then trained on all training subjects, as in the papers.",
-    "noisy-mnist": "Noise-padded MNIST has no validation part in this protocol: the best epoch was chosen by the test "
-    "images. The settings are those that were selected on sequential MNIST.",
+    "noisy-mnist": "The settings for noise-padded MNIST are those that were selected on sequential MNIST.",
+    "dsa-19": "DSA-19: the models are trained on all segments of persons 1 to 4.",
 }
 
 
@@ -59,8 +72,9 @@ for _paper, _table, _what in (
             f"{_paper}/table{_table}",
             _what,
             *(_paper, _table),
-            budgets={"smoke": in_epochs(1), "laptop": _KAG_LAPTOP, "paper": in_epochs(300)},
+            budgets={"smoke": in_epochs(1), "laptop": _KAG_LAPTOP, "long": _KAG_LONG, "paper": in_epochs(300)},
             protocol="paper",
+            best_test=True,
             notes=_notes(_paper, _table),
         )
     )
@@ -81,6 +95,11 @@ add(
                 "adding 200": in_steps(2_000, **_MEMORY),
                 "adding 750": in_steps(2_000, **_MEMORY, by_model=_ADDING_750),
                 "copy": in_steps(2_000, **_MEMORY, by_model=_COPY),
+            },
+            "long": {
+                "adding 750": in_steps(
+                    6_000, search=Search({"learning_rate": (1e-2, 3e-3, 1e-3)}, {"steps": 2_000}), clip=1.0
+                )
             },
             "paper": in_epochs(40, seeds=5, learning_rate=3e-3),
         },

@@ -116,7 +116,20 @@ class Task:
                 raise ValueError(
                     f"{self.name} has no option {name!r}; its options are {known}.{near(name, self.options)}"
                 )
-        return self.make(protocol, seed, **{**self.options, **options})
+        parts = self.make(protocol, seed, **{**self.options, **options})
+        if _equal(parts.valid, parts.test):
+            raise ValueError(
+                f"{self.name}, protocol {protocol!r}: the validation part is the test part, so every choice would leak."
+            )
+        return parts
+
+
+def _equal(one: Sequences, other: Sequences) -> bool:
+    """Returns whether two parts have the same series."""
+    if one is other:
+        return True
+    pairs = ((one.lengths, other.lengths), (one.ids, other.ids))
+    return all(np.array_equal(*pair) for pair in pairs) and np.array_equal(one.values, other.values, equal_nan=True)
 
 
 _tasks: dict[str, Task] = {}
