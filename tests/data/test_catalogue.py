@@ -79,7 +79,7 @@ def test_partial_copies_say_so():
         ("har", "sha256 of the download"),
         ("glove", "md5 of the download"),
         ("eigenworms", "first download"),
-        ("walker2d", "built files"),
+        ("walker2d", "first download"),
     ],
 )
 def test_what_decides_is_reported(name, expected):

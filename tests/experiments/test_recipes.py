@@ -19,6 +19,7 @@ TABLES = [
     "mmrnn/table4-paper",
     "mmrnn/table5",
     "mmrnn/table6",
+    "mmrnn/table6-paper",
     "unicornn/table1",
     "unicornn/table2",
     "unicornn/table2-paper",
@@ -109,7 +110,7 @@ def test_numbers_from_other_data_are_neither_better_nor_worse(tmp_path):
     Ledger(tmp_path).append(entry(0, recipe.name, **about, metrics={"test": {"mse": 0.1}}))
     rows = compare(recipe, "laptop", Ledger(tmp_path))
     assert [row.verdict for row in rows if row.entries] == ["not comparable"]
-    assert "Not comparable: the recordings of the authors" in as_markdown(recipe, "laptop", rows)
+    assert "Not comparable: these are recordings of policies" in as_markdown(recipe, "laptop", rows)
 
 
 def test_units_decide_between_two_settings_of_a_paper():

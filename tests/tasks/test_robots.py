@@ -111,6 +111,45 @@ def test_dropped_frames_leave_gaps_and_targets_are_the_next_original_frame(frame
     np.testing.assert_array_equal(series.dt[1:], np.diff(series.values[:, 0]))
 
 
+def transcribed(traces, length=64):
+    """The loader of the authors, transcribed: (x, y, dt) of the windows of training, validation and test."""
+    names = [f"rollout_{number:03d}" for number in range(len(traces))]
+    np.random.RandomState(125487).shuffle(names)
+    rng, cuts = np.random.RandomState(891374), (int(0.15 * len(names)), int(0.25 * len(names)))
+    for part in (names[cuts[1] :], names[cuts[0] : cuts[1]], names[: cuts[0]]):
+        windows = []
+        for trace in (traces[int(name[-3:])] for name in part):
+            rows, gaps, skip = [], [], 0
+            for t in range(len(trace) - 1):
+                skip += 1
+                if rng.rand() < 0.9:
+                    rows.append(t), gaps.append(skip)
+                    skip = 0
+            for t in range(0, len(rows) - length, length // 4):
+                own = np.array(rows[t : t + length])
+                windows.append((trace[own], trace[own + 1], gaps[t : t + length]))
+        yield windows
+
+
+def test_the_authors_recordings_are_divided_as_in_their_code(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    traces = [rng.normal(size=(int(rng.integers(60, 150)), 17)).astype(np.float32) for _ in range(400)]
+    for number, trace in enumerate(traces):
+        np.save(tmp_path / f"rollout_{number:03d}.npy", trace)
+    monkeypatch.setattr(robots, "folder", lambda name: tmp_path)
+    task = find_task("walker2d")
+    parts = task.load("paper")
+    for part, expected in zip((parts.train, parts.valid, parts.test), transcribed(traces), strict=True):
+        batch = part.batch()
+        assert len(part) == len(expected) > 0
+        for name, column in (("x", 0), ("target", 1), ("dt", 2)):
+            np.testing.assert_array_equal(getattr(batch, name), np.stack([window[column] for window in expected]))
+    check_parts(task, task.load("clean"))
+    (tmp_path / "rollout_399.npy").unlink()
+    with pytest.raises(ValueError, match="expected 400 roll-outs.*found 399"):
+        task.load("paper")
+
+
 def test_scripted_walks_have_the_tasks_sizes():
     task = find_task("walker2d")
     parts = task.load(source="scripted")

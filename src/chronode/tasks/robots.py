@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from .._checks import number, one_of, whole
 from ..data import Sequences, forecast, from_list, windows
 from ..data.sets._download import folder
 from ._gait import walk
+from ._protocols import range_windows
 from ._task import Parts, Sizes, Task, add
 
 OBSERVATIONS = 17
@@ -23,7 +25,12 @@ CHANNELS = {
 # The roll-outs of each part: as in the LTC code, and with the counts of mmRNN.
 CHEETAH_PARTS = {"train": range(15, 25), "valid": range(5), "test": range(5, 15)}
 WALKER_PARTS = {"train": range(300), "valid": range(300, 340), "test": range(340, 400)}
+RECORDINGS = 400
 SOURCES = ("built", "scripted")
+SPLIT_SEED, DROP_SEED = 125487, 891374
+"""Seeds of NumPy's RandomState in the code of mmRNN: of the order of the roll-outs, and of the frames that are kept."""
+KEPT = 0.9
+"""Probability with which the code of mmRNN keeps a frame."""
 
 
 def channels(robot: str) -> list[str]:
@@ -43,6 +50,14 @@ def read_traces(top: Path, count: int, cure: str) -> list[NDArray[np.float64]]:
     return [_read_trace(top / f"trace_{number:04d}.npy", cure) for number in range(count)]
 
 
+def read_recordings(top: Path) -> list[NDArray[np.float64]] | None:
+    """Reads the authors' roll-outs rollout_000.npy, rollout_001.npy, ...; None if the folder has none."""
+    files = sorted(top.glob("rollout_???.npy"))
+    if files and len(files) != RECORDINGS:
+        raise ValueError(f"{top}: expected {RECORDINGS} roll-outs rollout_000.npy, ..., found {len(files)}.")
+    return [_read_trace(file, "") for file in files] or None
+
+
 def _read_trace(path: Path, cure: str) -> NDArray[np.float64]:
     if not path.is_file():
         raise ValueError(f"{path}: no such roll-out; {cure}.")
@@ -60,7 +75,7 @@ def _read_trace(path: Path, cure: str) -> NDArray[np.float64]:
     return trace
 
 
-def names_of(numbers: Sequence[int]) -> NDArray[np.str_]:
+def names_of(numbers: Sequence[int] | NDArray[np.int64]) -> NDArray[np.str_]:
     """Returns the names of the roll-outs."""
     return np.array([f"trace_{number:04d}" for number in numbers])
 
@@ -78,6 +93,12 @@ def frames_dropped(
     Time is counted in frames of the simulation, so that dt is 1, or more after a gap.
     """
     kept = [np.sort(rng.permutation(len(t) - 1)[: len(t) - 1 - round(drop * (len(t) - 1))]) for t in traces]
+    return _frames_kept(traces, numbers, robot, kept)
+
+
+def _frames_kept(
+    traces: Sequence[NDArray[Any]], numbers: Sequence[int] | NDArray[np.int64], robot: str, kept: Sequence[NDArray[Any]]
+) -> Sequences:
     return from_list(
         [trace[rows] for trace, rows in zip(traces, kept, strict=True)],
         times=kept,
@@ -104,17 +125,39 @@ def _make_cheetah(protocol: str, seed: int, *, length: int, stride: int) -> Part
     return Parts(part("train"), part("valid"), part("test"))
 
 
+def recorded_parts(traces: Sequence[NDArray[Any]], length: int) -> Parts:
+    """Creates the parts of the code of mmRNN: its order of the roll-outs, its missing frames and its windows.
+
+    60 roll-outs are test, the next 40 validation and 300 training, in an order that is drawn once; frames are dropped
+    part by part. The dt of a frame is the number of frames since the previous one that was kept or the beginning.
+    """
+    order = np.random.RandomState(SPLIT_SEED).permutation(len(traces))
+    test, valid = int(0.15 * len(traces)), int(0.25 * len(traces))
+    draw = np.random.RandomState(DROP_SEED)
+
+    def part(numbers: NDArray[np.int64]) -> Sequences:
+        kept = [np.flatnonzero(draw.rand(len(traces[number]) - 1) < KEPT) for number in numbers]
+        seen = _frames_kept([traces[number] for number in numbers], numbers, "walker2d", kept)
+        lead = np.array([rows[0] + 1.0 for rows in kept])
+        return range_windows(replace(seen, lead=lead), length, length // 4)
+
+    return Parts(part(order[valid:]), *(part(own) for own in (order[test:valid], order[:test])))
+
+
 def _make_walker(protocol: str, seed: int, *, length: int, stride: int, drop: float, source: str, frames: int) -> Parts:
-    """Creates the parts; no roll-out is in two parts, so both protocols are the same; the seed draws the missing
-    frames.
+    """Creates the parts; no roll-out is in two parts. The seed draws the missing frames, except those of the authors'
+    recordings in protocol "paper".
     """
     drop = number("drop", drop, at_least=0, below=1)
     count = max(numbers.stop for numbers in WALKER_PARTS.values())
     if one_of("source", source, SOURCES) == "scripted":
         traces = list(walk(count, seed, whole("frames", frames, at_least=2)))
     else:
-        cure = "build them once with `chronode data build walker2d`, or use source='scripted'"
-        traces = read_traces(folder("walker2d"), count, cure)
+        top, cure = folder("walker2d"), "build them once with `chronode data build walker2d`, or use source='scripted'"
+        recorded = read_recordings(top)
+        if recorded is not None and protocol == "paper":
+            return recorded_parts(recorded, length)
+        traces = recorded or read_traces(top, count, cure)
     rng = np.random.default_rng(seed)
 
     def part(name: str) -> Sequences:
@@ -154,8 +197,10 @@ add(
         protocols={
             "clean": "by roll-out: 300 training, 40 validation, 60 test; a roll-out ends with a fall or after 1,000 "
             "frames",
-            "paper": "the same; the authors' roll-outs come from RLlib's PPO after 562 to 1,104 iterations, ours from "
-            "`chronode data build walker2d`",
+            "paper": "the authors' 400 recordings (RLlib's PPO after 562 to 1,104 iterations) in their order: 300 "
+            "training, 40 validation, 60 test (RandomState 125487), 10% of the frames missing (RandomState 891374), "
+            "windows of 64 frames every 16; the seed has no effect. With roll-outs of `chronode data build walker2d`, "
+            "the same as clean",
         },
         options={"length": 64, "stride": 64, "drop": 0.1, "source": "built", "frames": 1000},
         data="walker2d",

@@ -244,6 +244,7 @@ def _how_to_get(known: DataSet, problems: list[str]) -> str:
             lines += [f"  file:      {remote.file}", *(f"  address:   {url}" for url in remote.urls)]
             lines += [f"  hash:      {_expected(remote) or unknown}", f"  put it at: {path}"]
     lines.append(f"or set CHRONODE_DATA_MIRROR to a folder that has {known.name}/ with the same files.")
+    lines += [f"or simulate new ones: `chronode data build {known.name}`."] if known.simulated else []
     return "\n".join(lines)
 
 
