@@ -234,7 +234,7 @@ def test_a_run_that_two_budgets_share_is_shown_once(tmp_path):
     (line,) = re.findall(r"<tbody><tr>(.*?)</tr></tbody>", index)
     cells = re.findall(r"<td[^>]*>(.*?)</td>", line)
     assert cells[0] == "mmrnn/table4"
-    assert cells[6] == "worse"
+    assert cells[6] == "not reached"
     assert "http" not in index
 
 

@@ -26,7 +26,7 @@ from .tables import Table
 def show_recipes(as_json: bool) -> None:
     """Lists what can be reproduced: tables by training, figures and analyses by one call each."""
     listed = [(r.name, r.what, len(r.numbers())) for r in recipes().values()]
-    listed += [(d.name, d.what, 0) for d in drawings().values()]
+    listed += [(d.name, d.what, 0) for d in drawings().values() if d.name not in recipes()]
     if as_json:
         print(jsonlib.dumps([{"name": n, "what": w, "figures": f} for n, w, f in listed], indent=2))
         return
@@ -106,7 +106,7 @@ def chosen_recipes(names: list[str], every: bool) -> tuple[list[Recipe], list[Dr
     if not names:
         raise ValueError("pass a recipe, such as mmrnn/table3, or use --all; `chronode reproduce --list` lists them.")
     drawn = [drawings()[name] for name in names if name in drawings()]
-    return [find_recipe(name) for name in names if name not in drawings()], drawn
+    return [find_recipe(name) for name in names if name not in drawings() or name in recipes()], drawn
 
 
 def draw(chosen: list[Drawing], budget: str, output: Path, as_json: bool) -> None:

@@ -13,11 +13,20 @@ from ..training._metrics import LOWER_IS_BETTER, mean_and_std
 from .jobs import chosen
 from .ledger import Entry, Ledger
 from .recipe import Recipe, TableCell, by_kind
+from .run import BEST_TEST
 
-WITHOUT_SPREAD = 0.01
-"""If there is no standard deviation, neither of the paper nor of ours, numbers within 1% count as equal."""
-LARGEST_SPREAD = 0.05
-"""A number that is worse by more is not excused by our own standard deviation, in which a failed seed may count."""
+FEWEST_SEEDS = 3
+"""Least number of seeds whose standard error counts where the paper prints no standard deviation."""
+LARGEST_SHARE = 0.05
+"""Our standard error excuses no more than this share of the paper's error, because a failed seed makes it large."""
+MEASURED = ("gradient norm", "computational depth")
+"""Quantities of which neither more nor less is better: they are reached within the printed standard deviation."""
+LAST_DIGIT = 0.005
+"""Rounding of a printed quantity whose standard deviation is printed as 0."""
+ROUNDING = 1e-9
+"""Rounding of the differences of decimal numbers."""
+PARTIAL = "partial: "
+"""Beginning of a note on data that are not all of the published ones."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +38,10 @@ class TableRow:
         entries: Our runs, one per seed; empty if there are none.
         mean: Mean of our test metrics in the unit of the paper; None without runs.
         spread: Standard deviation of our test metrics; None with one run.
-        verdict: "within spread", "better", "worse", "not comparable", "no number" (in the paper) or "not run".
+        verdict: "reached", "not reached", "not comparable", "no number" (in the paper) or "not run".
         cell: The cell that was run; None without runs.
         selected: Settings of that cell that were selected by validation.
+        best_test: Mean of the best test epochs of our runs, the rule of some authors; None where it is not theirs.
     """
 
     number: PaperNumber
@@ -41,6 +51,7 @@ class TableRow:
     verdict: str
     cell: TableCell | None = None
     selected: Mapping[str, Any] = field(default_factory=dict)
+    best_test: float | None = None
 
 
 def compare(recipe: Recipe, budget: str, ledger: Ledger) -> list[TableRow]:
@@ -67,29 +78,50 @@ def row(number: PaperNumber, cell: TableCell | None, found: dict[str, Entry], *,
     if cell is None or best is None or not entries:
         return TableRow(number, (), None, None, "not run")
     scale = 100.0 if number.unit == "%" else 1.0
-    metric = find_task(number.task).metric
+    metric = number.metric if number.metric in MEASURED else find_task(number.task).metric
     values = [scale * entry.metrics["test"][metric] for entry in entries]
     mean, spread = mean_and_std(values)
-    judged = verdict(number, mean, spread) if comparable else "not comparable"
+    if number.metric in MEASURED:
+        spread = entries[0].metrics["test"].get("spread")
+    comparable = comparable and not any(note.startswith(PARTIAL) for entry in entries for note in entry.notes)
+    judged = verdict(number, mean, spread, len(entries)) if comparable or number.mean is None else "not comparable"
+    kept = [entry.metrics[BEST_TEST][metric] for entry in entries if BEST_TEST in entry.metrics]
+    best_test = scale * sum(kept) / len(kept) if len(kept) == len(entries) else None
     selected = {name: best.config[kind][name] for kind, own in by_kind(cell.search.choices).items() for name in own}
-    return TableRow(number, entries, mean, spread, judged, best, selected)
+    return TableRow(number, entries, mean, spread, judged, best, selected, best_test)
 
 
-def verdict(number: PaperNumber, mean: float, spread: float | None) -> str:
-    """Compares our mean with the paper: within the larger of both standard deviations, better, or worse.
+def verdict(number: PaperNumber, mean: float, spread: float | None = None, seeds: int = 1) -> str:
+    """Returns whether our mean reaches the paper's: "reached", "not reached", or "no number" (in the paper).
 
-    A number that is worse by more than 5% is within spread only by the standard deviation of the paper.
+    It is reached if it is at least the printed mean minus the printed standard deviation. Where none is printed, at
+    least the printed value minus our standard error over three seeds or more, which excuses at most 5% of the paper's
+    error (of the error rate for accuracies).
+
+    Args:
+        number: The number of the paper.
+        mean: Our mean, in the unit of the paper.
+        spread: Our standard deviation; None with one run.
+        seeds: Number of our runs.
     """
     if number.mean is None:
         return "no number"
-    if not math.isfinite(mean):
-        return "worse"
-    size, theirs = abs(number.mean), number.spread or 0.0
-    ours = spread or (0.0 if theirs else WITHOUT_SPREAD * size)
+    if number.metric in MEASURED:
+        far = abs(mean - number.mean) > max(number.spread or 0.0, LAST_DIGIT)
+        return "not reached" if far or not math.isfinite(mean) else "reached"
     gain = number.mean - mean if number.metric in LOWER_IS_BETTER else mean - number.mean
-    if gain < -max(theirs, min(ours, LARGEST_SPREAD * size)):
-        return "worse"
-    return "better" if gain > max(theirs, ours) else "within spread"
+    return "reached" if gain >= -_allowance(number, spread, seeds) - ROUNDING else "not reached"
+
+
+def _allowance(number: PaperNumber, spread: float | None, seeds: int) -> float:
+    """Returns by how much our mean may be worse than the printed one."""
+    assert number.mean is not None
+    if number.spread is not None:
+        return number.spread
+    if spread is None or seeds < FEWEST_SEEDS:
+        return 0.0
+    error = 100 - number.mean if number.unit == "%" else abs(number.mean)
+    return min(spread / math.sqrt(seeds), LARGEST_SHARE * error)
 
 
 def shown(value: float | None, number: PaperNumber) -> str:

@@ -16,6 +16,7 @@ from ..tasks import find_task
 from ..training import Settings
 from .jobs import TableJob
 from .ledger import Entry
+from .recipe import find_recipe
 from .summary import CANDIDATES
 
 STEPS, SERIES = 64, 32
@@ -27,10 +28,15 @@ LONG = 1_000_000
 SUMMARY_SECONDS = 15.0
 """Approximate seconds to fit a classifier to summaries of PhysioNet 2012, if none was fitted before."""
 
+MEASURE_SECONDS = 60.0
+"""Approximate seconds to measure one cell of networks that are not trained."""
+
 
 def seconds(job: TableJob, known: list[Entry]) -> float:
     """Estimates the duration of a run from earlier steps of the same model, or by timing one small batch."""
     cell = job.cell
+    if find_recipe(cell.recipe).measure is not None:
+        return MEASURE_SECONDS
     if cell.model in CANDIDATES:
         took = [entry.seconds for entry in known if (entry.model, entry.task) == (cell.model, cell.task)]
         return took[-1] if took else SUMMARY_SECONDS

@@ -14,10 +14,10 @@ from .._pages import GREY, Plot, cards, figure, grid, page, paragraph, span, tab
 from .compare import TableRow, mean_text
 
 if TYPE_CHECKING:
-    from .page import Table
+    from .counts import Table
 
 _NUMERIC = ("paper", "ours", "seeds", "steps", "minutes")
-_COLOUR = {"better": COLOURS[2], "within spread": COLOURS[0], "worse": COLOURS[1]}
+_COLOUR = {"reached": COLOURS[2], "not reached": COLOURS[1]}
 _COLOUR |= dict.fromkeys(("not comparable", "no number"), GREY)
 
 

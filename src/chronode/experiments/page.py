@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from .._colours import COLOURS
 from .._files import replacing
+from ..papers import PaperNumber
 from .compare import TableRow, compare
+from .counts import Table, counted, printed, tally
 from .html_page import write_index
 from .ledger import Entry, Ledger
 from .reasons import Reasons
 from .recipe import Recipe, recipes
 from .report import as_markdown
+from .run import BEST_TEST
 
-VERDICTS = ("within spread", "better", "worse", "not comparable", "no number")
+VERDICTS = ("reached", "not reached", "not comparable", "no number")
 PAPERS = {
     "mmrnn": "Mixed-memory RNN (mmRNN)",
     "unicornn": "UnICORNN",
@@ -27,16 +29,8 @@ PAPERS = {
 }
 
 
-class Table(NamedTuple):
-    """A table at one budget, with its runs."""
-
-    recipe: Recipe
-    budget: str
-    rows: list[TableRow]
-
-
 def render(ledger: Ledger, results: Path, folder: Path) -> int:
-    """Writes RESULTS.md, its plots and index.html from the ledger; returns the number of filled cells.
+    """Writes RESULTS.md, its plots and index.html from the ledger; returns the number of printed cells that are filled.
 
     Args:
         ledger: The runs.
@@ -63,13 +57,13 @@ def render(ledger: Ledger, results: Path, folder: Path) -> int:
     with replacing(results) as draft:
         draft.write_text("\n".join(page), encoding="utf-8")
     write_index(tables, PAPERS, folder / "index.html")
-    return sum(bool(row.entries) for table in tables for row in table.rows)
+    return len(counted(tables))
 
 
 def _budgets(recipe: Recipe, ledger: Ledger) -> Iterator[Table]:
     """Yields the budgets at which the table was run, except those whose runs are all in the previous one."""
     known: set[str] = set()
-    for budget in ("laptop", "paper"):
+    for budget in ("laptop", "long", "paper"):
         rows = compare(recipe, budget, ledger)
         runs = {entry.config_hash for row in rows for entry in row.entries}
         if not runs <= known:
@@ -81,33 +75,48 @@ def _head(entries: list[Entry], tables: list[Table]) -> str:
     models, tasks = {e.model for e in entries}, {e.task for e in entries}
     hours = sum(e.seconds for e in entries) / 3600
     machines = sorted({f"{e.machine['cpu']}, {e.machine['cores']} cores" for e in entries})
-    counts = {paper: _counts([table for table in tables if table.recipe.paper == paper]) for paper in PAPERS}
-    total = sum(counts.values(), Counter())
-    columns = ("filled", *VERDICTS)
-    lines = ["| paper | " + " | ".join(columns) + " |", "| --- |" + " ---: |" * len(columns)]
-    for title, own in [*((PAPERS[paper], counts[paper]) for paper in PAPERS if counts[paper]), ("all", total)]:
-        lines.append(f"| {title} | " + " | ".join(str(own[column]) for column in columns) + " |")
+    rows = counted(tables)
+    own, every = (tally(printed(own=only), rows) for only in (True, False))
     return f"""# Results
 
 Written by `make results` from the ledger (`results/*.jsonl`), `results/findings.md` and `results/reasons.csv`.
 
-{total["filled"]} cells of the papers' tables are filled, by {len(entries)} runs of {len(models)} models on \
-{len(tasks)} tasks: {hours:.1f} CPU hours ({"; ".join(machines)}). \
-{total["within spread"] + total["better"]} are better than in the paper or within the spread of the seeds.
+Own models: {own["printed"]} printed cells, {own["filled"]} filled, {own["reached"]} reached.
 
-The budget `laptop` uses fewer optimizer steps than the papers; each table lists the other settings that differ.
-No setting was chosen by a test score, except where a table says so. A verdict compares with the larger of both standard
-deviations (if our number is worse by more than 5%, with that of the paper), or with 1% if there is none;
-[docs/reproducing.md](docs/reproducing.md) explains how to reproduce a table.
+{_count_table(rows, own=True)}
 
-{chr(10).join(lines)}
+{every["filled"]} of the {every["printed"]} printed cells are filled. {every["reached"]} are reached, \
+by {len(entries)} runs of {len(models)} models on {len(tasks)} tasks: {hours:.1f} CPU hours ({"; ".join(machines)}).
+
+{_count_table(rows, own=False)}
+
+A printed cell counts once, in the copy that is nearest to the authors': their split before a clean one, a longer
+budget before a shorter one. Other copies, curves without numbers and tables beyond the papers are shown, but not
+counted. A cell is *reached* if our mean is at least the printed mean minus the printed standard deviation; where none
+is printed, at least the printed value minus our standard error over three seeds or more (at most 5% of the paper's
+error). It is *not comparable* if only a part of the data, or other data, were available.
+
+The budgets `laptop` and `long` use fewer optimizer steps than the papers; each table lists the other settings that
+differ. No setting and no epoch was chosen by a test score. Where the authors report the best epoch on the test part,
+the column *{BEST_TEST}* has that number of our runs; it does not count. [docs/reproducing.md](docs/reproducing.md)
+explains how to reproduce a table.
 """
 
 
-def _counts(tables: list[Table]) -> Counter[str]:
-    """Counts the filled cells and their verdicts."""
-    verdicts = Counter(row.verdict for table in tables for row in table.rows if row.entries)
-    return verdicts + Counter(filled=verdicts.total())
+def _count_table(rows: dict[PaperNumber, TableRow], *, own: bool) -> str:
+    """Counts the printed cells by paper; with `own` those of the model that it introduces."""
+    columns = ("printed", "filled", "reached", "not reached", "not comparable")
+    lines = [
+        f"| {'own model' if own else 'paper'} | " + " | ".join(columns) + " |",
+        "| --- |" + " ---: |" * len(columns),
+    ]
+    cells = printed(own=own)
+    groups = {PAPERS[paper]: [cell for cell in cells if cell.paper == paper] for paper in PAPERS}
+    for title, some in [*groups.items(), ("all", cells)]:
+        if some:
+            found = tally(some, rows)
+            lines.append(f"| {title} | " + " | ".join(str(found[column]) for column in columns) + " |")
+    return "\n".join(lines)
 
 
 def _picture(paper: str, tables: list[Table], folder: Path) -> Path | None:
@@ -141,7 +150,7 @@ def _panel(axes: Any, what: str, higher: bool, pairs: list[tuple[Table, TableRow
     for index, name in enumerate(names):
         colour = COLOURS[index % len(COLOURS)]
         look = {"marker": "osD^vP*X"[index // len(COLOURS) % 8], "edgecolors": colour, "s": 22, "alpha": 0.8}
-        for face, verdicts in ((colour, VERDICTS[:3]), ("white", VERDICTS[3:])):
+        for face, verdicts in ((colour, VERDICTS[:2]), ("white", VERDICTS[2:])):
             rows = [row for table, row in pairs if table.recipe.name == name and row.verdict in verdicts]
             label = name.partition("/")[2] + (" (not comparable)" if face == "white" else "")
             if dots := [(row.number.mean, row.mean) for row in rows]:

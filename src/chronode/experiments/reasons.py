@@ -1,4 +1,4 @@
-"""Reasons why a number is worse than that of the paper, each with the experiment that shows it."""
+"""Reasons why a number of a paper is not reached, each with the experiment that shows it."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class Reasons:
         return None
 
     def as_markdown(self, recipe: Recipe, rows: list[TableRow]) -> list[str]:
-        """Lists the rows with a worse number by reason, and those without one as not examined."""
+        """Lists the rows whose number is not reached by reason, and those without one as not examined."""
         ran = [row for row in rows if row.entries]
         found: dict[str | None, list[TableRow]] = {}
         for row in ran:
-            if row.verdict == "worse":
+            if row.verdict == "not reached":
                 found.setdefault(self.find(recipe, row), []).append(row)
         unknown = found.pop(None, [])
         lines = [f"- {named(own, ran)}: {reason}" for reason, own in found.items()]
         if unknown:
             lines.append(f"- {named(unknown, ran)}: not examined.")
-        return ["Why numbers are worse:\n\n" + "\n".join(lines)] if lines else []
+        return ["Why numbers are not reached:\n\n" + "\n".join(lines)] if lines else []

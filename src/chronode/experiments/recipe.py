@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from itertools import product
@@ -143,6 +143,7 @@ class Recipe:
             the one that counts.
         notes: Differences from the paper, one line each; printed with the table.
         incomparable: Task -> why its numbers cannot be compared with those of the paper.
+        measure: For tables of networks that are not trained: returns the metrics of a cell.
     """
 
     name: str
@@ -154,6 +155,7 @@ class Recipe:
     best_test: bool = False
     notes: tuple[str, ...] = ()
     incomparable: Mapping[str, str] = field(default_factory=dict)
+    measure: Callable[[TableCell], dict[str, float]] | None = None
 
     def numbers(self) -> list[PaperNumber]:
         """Returns the numbers of the table."""
@@ -162,6 +164,8 @@ class Recipe:
     def cells(self, budget: str = "laptop") -> list[TableCell]:
         """Returns the cells that can be run, without those whose model or task is not available."""
         one_of("budget", budget, BUDGETS)
+        if self.measure is not None:
+            return [self._measured(number, budget) for number in self.numbers() if budget in self.budgets]
         known = {*models(), *CANDIDATES}
         return [
             self._cell(number, budget)
@@ -175,6 +179,13 @@ class Recipe:
             return found
         places = (number.column, f"{number.model} {number.hidden}", number.task)
         return next((found[place] for place in places if place in found), None)
+
+    def _measured(self, number: PaperNumber, budget: str) -> TableCell:
+        found = self._budget(budget, number)
+        assert found is not None
+        options = {**settings_in(number.options), **found.options}
+        config = {"options": options, "model": dict(found.model), "training": {}}
+        return TableCell(number, self.name, budget, number.model, number.task, self.protocol, config, 1)
 
     def _cell(self, number: PaperNumber, name: str) -> TableCell:
         budget = self._budget(name, number)
@@ -247,7 +258,7 @@ def settings_in(text: str) -> dict[str, Any]:
 
 
 _recipes: dict[str, Recipe] = {}
-_TABLES = ("mmrnn", "unicornn", "ltc", "equilibrium", "beyond")
+_TABLES = ("measured", "mmrnn", "unicornn", "ltc", "equilibrium", "beyond")
 """Modules of recipes, in the order of the results."""
 
 

@@ -8,16 +8,17 @@ from typing import Any
 from .._colours import COLOURS
 from .._files import replacing
 from ..papers import PaperNumber
-from .compare import TableRow, mean_text, named
+from .compare import TableRow, mean_text, named, shown
 from .reasons import Reasons
 from .recipe import Recipe
+from .run import BEST_TEST
 
 _ELSEWHERE = ("epochs", "steps", "drop_epochs", "drop_factor", "refit")
 """Settings with columns of their own in the table, or a note below it."""
 
 
 def as_markdown(recipe: Recipe, budget: str, rows: list[TableRow], reasons: Reasons | None = None) -> str:
-    """Formats the rows that were run with the reasons for worse numbers, and one line with those that were not run.
+    """Formats the rows that were run with the reasons for those not reached, and one line with those that were not run.
 
     Example:
         >>> from chronode.experiments.compare import compare
@@ -56,15 +57,16 @@ def _table(recipe: Recipe, rows: list[TableRow]) -> list[str]:
     always = (*_ALWAYS, *(f"selected {name}" for name in selected))
     if any(row.number.mean is not None for row in ran):
         always += ("paper", "verdict")
-    shown = [name for name in lines[0] if name in always or len({line[name] for line in lines}) > 1]
-    sides = ["---:" if name in _NUMBERS else "---" for name in shown]
-    metric = "" if "metric" in shown else f", {lines[0]['metric']}"
-    header = [name + metric if name in ("paper", "ours") else name for name in shown]
-    return ["| " + " | ".join(line) + " |" for line in (header, sides, *([line[n] for n in shown] for line in lines))]
+    always += (BEST_TEST,) if any(line[BEST_TEST] for line in lines) else ()
+    names = [name for name in lines[0] if name in always or len({line[name] for line in lines}) > 1]
+    sides = ["---:" if name in _NUMBERS else "---" for name in names]
+    metric = "" if "metric" in names else f", {lines[0]['metric']}"
+    header = [name + metric if name in ("paper", "ours") else name for name in names]
+    return ["| " + " | ".join(line) + " |" for line in (header, sides, *([line[n] for n in names] for line in lines))]
 
 
 _ALWAYS = ("model", "ours", "seeds", "steps", "CPU minutes")
-_NUMBERS = ("paper", "ours", "seeds", "steps", "CPU minutes")
+_NUMBERS = ("paper", "ours", BEST_TEST, "seeds", "steps", "CPU minutes")
 
 
 def _cells(row: TableRow) -> dict[str, str]:
@@ -78,6 +80,7 @@ def _cells(row: TableRow) -> dict[str, str]:
         "paper": paper + (f" (n = {number.n})" if number.n else ""),
         "trained for": number.budget,
         "ours": ours,
+        BEST_TEST: shown(row.best_test, number),
         "seeds": str(len(row.entries)),
         "steps": f"{max(entry.steps for entry in row.entries):,}",
         "CPU minutes": f"{minutes:.1f}",

@@ -6,6 +6,7 @@ import hashlib
 import json
 import resource
 import sys
+import time
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
@@ -25,8 +26,11 @@ from ..training._assembly import Assembly, assemble, gather
 from ..training._events import Diverged, EpochDone
 from ..training._predict import evaluate
 from .ledger import Entry, run_hash
-from .recipe import TableCell
+from .recipe import TableCell, find_recipe
 from .summary import CANDIDATES, run_summary
+
+BEST_TEST = "best test epoch"
+"""Part of the metrics of a run with those of the epoch that is best on the test part."""
 
 
 def make_run(
@@ -40,6 +44,11 @@ def make_run(
         folder: Folder for the state of the run.
         on_event: Called during training.
     """
+    if (measure := find_recipe(cell.recipe).measure) is not None:
+        begin = time.process_time()
+        metrics = {"test": measure(cell)}
+        took = {"epochs": 0, "steps": 0, "seconds": time.process_time() - begin, "parameters": 0}
+        return _entry(cell, seed, None, metrics, took, [])
     given: dict[str, Any] = {"protocol": cell.protocol, "options": cell.config["options"]}
     if cell.model in CANDIDATES:
         parts, objective = gather(cell.task, seed, **given)
@@ -73,7 +82,7 @@ def make_run(
     if fitted.best is not None:
         metrics["valid"] = {"loss": fitted.best.valid_loss, **fitted.best.metrics}
     if watch is not None and watch.best:
-        metrics["best test epoch"] = watch.best
+        metrics[BEST_TEST] = watch.best
     took = {"epochs": len(fitted.history), "steps": fitted.steps, "seconds": fitted.cpu_seconds}
     took["parameters"] = sum(p.numel() for p in fitted.model.parameters())
     return _entry(cell, seed, assembly.parts, metrics, took, ended)
@@ -108,13 +117,13 @@ class _BestTest:
 def _entry(
     cell: TableCell,
     seed: int,
-    parts: Parts,
+    parts: Parts | None,
     metrics: dict[str, dict[str, float]],
     took: dict[str, Any],
     ended: list[str],
 ) -> Entry:
     about = environment()
-    data = find_task(cell.task).data
+    data = None if parts is None else find_task(cell.task).data
     commit = about.get("commit") or "unknown"
     return Entry(
         recipe=cell.recipe,
@@ -125,7 +134,7 @@ def _entry(
         budget=cell.budget,
         config=cell.config,
         config_hash=run_hash(cell.model, cell.task, cell.protocol, seed, cell.config),
-        data_hash=data_hash(parts),
+        data_hash="none" if parts is None else data_hash(parts),
         commit=commit + ("+" if about.get("changed") else ""),
         versions={name: str(about[name]) for name in ("chronode", "python", "torch", "numpy")},
         machine={name: about[name] for name in ("os", "cpu", "cores", "threads", "kernels")},
