@@ -24,9 +24,6 @@ _WIDE = in_epochs(
 # count least; their code appends padding to most reviews, so that these words count too. After 3,000 steps, Δt = 0.05
 # has a validation accuracy of 83.7% and a loss of 0.39; that of the authors 83.0% and 0.54 after 4,000 steps.
 _IMDB = in_steps(20_000, learning_rate=5e-4, by_model={"unicornn": {"delta_t": [0.05, 0.205]}})
-# After 1,000 steps with the same noise for all images, the validation accuracy was 28.6% with the authors' settings,
-# 29.8% with clipped gradients and without dropout, 32.3% with a rate of 0.01 in addition and 34.5% with 0.03; with
-# 0.02, it was 36.9% with Δt = 0.06 and 34.7% with 0.03.
 _NOISY = {"unicornn": {"delta_t": 0.06, "learning_rate": 1e-2, "clip": 1.0}}
 _NOISY_CIFAR = in_steps(15_000, by_model=_NOISY)
 _ALL_NOISY = in_epochs(60, **COSINE, by_model=_NOISY)
