@@ -85,9 +85,9 @@ def test_the_readme_has_the_counts_of_the_page():
     page, readme = ((ROOT / name).read_text(encoding="utf-8") for name in ("RESULTS.md", "README.md"))
     own = re.search(r"Own models: (\d+) printed cells, (\d+) filled, (\d+) reached\.", page).groups()
     every = re.search(r"(\d+) of the (\d+) printed cells are filled\. (\d+) are reached", page).groups()
-    told = re.search(
+    stated = re.search(
         r"of the (\d+) printed cells of their own\s+models, (\d+) are filled and (\d+) reached; "
         r"of all (\d+), (\d+) and (\d+)",
         re.sub(r"\s+", " ", readme),
     ).groups()
-    assert told == (*own, every[1], every[0], every[2])
+    assert stated == (*own, every[1], every[0], every[2])

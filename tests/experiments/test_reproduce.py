@@ -170,7 +170,7 @@ def test_the_plan_tells_runs_and_hours(tmp_path):
     assert 0 < output["hours"] < 100
     part = ("--only", "event", "--models", "lstm-dt,mmrnn")
     (some,) = json.loads(run("reproduce", "mmrnn/table3", "--plan", *part, "--json", *folders).stdout)
-    assert some["runs"] == 3 * 2
+    assert some["runs"] == 5 * 2
 
 
 def test_the_list_names_the_recipes():
@@ -223,7 +223,7 @@ def test_a_run_that_two_budgets_share_is_shown_once(tmp_path):
     assert render(ledger, tmp_path / "RESULTS.md", tmp_path / "results") == 1
     page = (tmp_path / "RESULTS.md").read_text()
     assert "unicornn/figure2" not in page
-    assert "| Mixed-memory RNN (mmRNN) | 1 | 0 | 0 | 1 | 0 |" in page
+    assert "| Mixed-memory RNN (mmRNN) | 78 | 1 | 0 | 1 | 0 |" in page
     assert "chronode reproduce mmrnn/table4 --budget laptop" in page
     assert "chronode reproduce mmrnn/table4 --budget paper" not in page
     assert page.count("Not run: CT-RNN, Augmented LSTM, ") == 1
@@ -297,7 +297,7 @@ def test_findings_stand_between_the_counts_and_the_tables(tmp_path):
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "findings.md").write_text("## What we found\n\nNothing.\n")
     render(Ledger(tmp_path / "results"), tmp_path / "RESULTS.md", tmp_path / "results")
-    assert "| all | 0 |" in (tmp_path / "RESULTS.md").read_text().partition("## What we found")[0]
+    assert "| all | 403 | 0 | 0 |" in (tmp_path / "RESULTS.md").read_text().partition("## What we found")[0]
 
 
 def test_figures_that_were_drawn_are_shown(tmp_path):
