@@ -141,7 +141,7 @@ def recorded_parts(traces: Sequence[NDArray[Any]], length: int) -> Parts:
         lead = np.array([rows[0] + 1.0 for rows in kept])
         return range_windows(replace(seen, lead=lead), length, length // 4)
 
-    return Parts(part(order[valid:]), *(part(own) for own in (order[test:valid], order[:test])))
+    return Parts(part(order[valid:]), part(order[test:valid]), part(order[:test]))
 
 
 def _make_walker(protocol: str, seed: int, *, length: int, stride: int, drop: float, source: str, frames: int) -> Parts:
