@@ -2,9 +2,15 @@
 
 import csv
 import io
+import json
+import os
+import subprocess
+import sys
 
 import numpy as np
-from commands import QUICK, VITALS, chronode, write_vitals
+from commands import MAIN, QUICK, VITALS, chronode, write_vitals
+
+from chronode.stream._lines import Lines
 
 
 def train_vitals(home):
@@ -33,3 +39,24 @@ def events(path):
     """The rows of a CSV file in the order of their times, so that series come mixed."""
     rows = table(path.read_text())
     return sorted(rows, key=lambda row: row.get("charted_at") or float(row["t"]))
+
+
+def as_lines(rows):
+    return [json.dumps({name: cell for name, cell in row.items() if cell != ""}) for row in rows]
+
+
+def answered(stream, lines, size=1000):
+    """What `Lines` writes, and its count of errors."""
+    out = []
+    followed = Lines(stream, out.append)
+    for start in range(0, len(lines), size):
+        followed.process(lines[start : start + size])
+    return "".join(out), followed.errors
+
+
+def run_stream(home, text, *flags, code=0):
+    """`chronode stream` in a process of its own."""
+    command = [sys.executable, "-c", MAIN, "stream", str(home / "run"), *map(str, flags)]
+    done = subprocess.run(command, input=text.encode(), capture_output=True, env={**os.environ, "COLUMNS": "160"})
+    assert done.returncode == code, done.stderr.decode()
+    return done.stdout.decode(), done.stderr.decode()

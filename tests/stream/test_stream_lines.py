@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from commands import MAIN, chronode
-from streams import events, table, train_vitals
+from streams import answered, as_lines, events, run_stream, table, train_vitals
 
 import chronode as package
 from chronode.stream import Stream
-from chronode.stream._lines import MOST_BYTES, Lines, batches
+from chronode.stream._lines import MOST_BYTES, batches
 
 
 @pytest.fixture(scope="module")
@@ -25,27 +25,6 @@ def home(tmp_path_factory):
 @pytest.fixture(scope="module")
 def trained(home):
     return package.load(home / "run")
-
-
-def as_lines(rows):
-    return [json.dumps({name: cell for name, cell in row.items() if cell != ""}) for row in rows]
-
-
-def answered(stream, lines, size=1000):
-    """What `Lines` writes, and its count of errors."""
-    out = []
-    followed = Lines(stream, out.append)
-    for start in range(0, len(lines), size):
-        followed.process(lines[start : start + size])
-    return "".join(out), followed.errors
-
-
-def run_stream(home, text, *flags, code=0):
-    """`chronode stream` in a process of its own."""
-    command = [sys.executable, "-c", MAIN, "stream", str(home / "run"), *map(str, flags)]
-    done = subprocess.run(command, input=text.encode(), capture_output=True, env={**os.environ, "COLUMNS": "160"})
-    assert done.returncode == code, done.stderr.decode()
-    return done.stdout.decode(), done.stderr.decode()
 
 
 def wanted(home):

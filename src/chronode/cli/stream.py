@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import select
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
+from . import NOT_DONE
 from .plugins import with_plugins
 from .predict import RunFolder
 
@@ -31,19 +35,30 @@ def stream(
     state: Annotated[
         Path | None,
         typer.Option(
-            help="File with the states of all ids: read if it exists, written at intervals and at the end. "
-            "[example: ward.state]"
+            help="File with the states of all ids: read if it exists, written at intervals and at the end. Only one "
+            "process can use it at a time. [example: ward.state]"
         ),
     ] = None,
     save_seconds: Annotated[float, typer.Option(min=0, help="Seconds between two writes of the state file.")] = 10.0,
     late: Annotated[
         str,
-        typer.Option(help="What to do with an observation that is not later than the last of its id: refuse, ignore."),
+        typer.Option(
+            help="What to do with an observation that is not later than the last of its id: refuse (an error), ignore, "
+            "repeat (answer with the newest prediction of the id)."
+        ),
     ] = "refuse",
     idle: Annotated[
         float | None,
         typer.Option(
             help="Drop ids that are this much older than the newest, in the model's unit of time. [example: 48]"
+        ),
+    ] = None,
+    ahead: Annotated[
+        float | None,
+        typer.Option(
+            help="Refuse observations that are this much ahead of the machine's clock (for dates; by default a day) or "
+            "of the newest time of the stream (for numbers), in the model's unit of time; inf for no limit. "
+            "[example: 2]"
         ),
     ] = None,
 ) -> None:
@@ -56,67 +71,136 @@ def stream(
 
     Example: chronode stream runs/vitals-1 --state ward.state < events.jsonl > predictions.jsonl
     """
+    from ..runs._lock import FolderLock
     from ..stream import Stream
     from ..stream._lines import Lines, batches
+
+    if sys.stdout is None:
+        raise ValueError("standard output is closed, but the predictions are written to it.")
+    followed = Stream(run, late=late, idle=idle, ahead=ahead)
+    lines = Lines(followed, _write)
+    with _opened(events) as handle, nullcontext() if state is None else FolderLock.beside(state).held():
+        if state is not None and state.exists():
+            followed.load(state)
+        saver = _Saver(followed, state, save_seconds)
+        reader_gone = False
+        try:
+            with _stop_requests() as stop:
+                for batch in batches(handle, lambda handle: _wait(handle, stop, saver)):
+                    lines.process(batch)
+                    saver.changed = True
+        except BrokenPipeError:
+            reader_gone = True
+        finally:
+            saver.save()
+    _end(followed, lines.errors, reader_gone)
+
+
+def _end(followed: Stream, errors: int, reader_gone: bool) -> None:
     from .outcome import say
 
-    followed = Stream(run, late=late, idle=idle)
-    if state is not None and state.exists():
-        followed.load(state)
-    saver = _Saver(followed, state, save_seconds)
-    lines = Lines(followed, _write)
-    before = signal.signal(signal.SIGTERM, _stop)  # a service is stopped by it; the states are written as at the end
-    try:
-        with _opened(events) as handle:
-            for batch in batches(handle):
-                lines.process(batch)
-                saver.save_if_due()
-    except (KeyboardInterrupt, BrokenPipeError):
-        pass
-    finally:
-        signal.signal(signal.SIGTERM, before)
-        saver.save()
-    counts = followed.counts
+    counts, console = followed.counts, Console(stderr=True)
     say(
-        Console(stderr=True),
-        f"{counts.observations:,} observations of {len(followed):,} ids; {counts.late:,} late, "
-        f"{lines.errors:,} errors, {counts.dropped:,} idle ids dropped",
+        console,
+        f"{counts.observations:,} observations of {len(followed):,} ids; {counts.late:,} late, {errors:,} errors, "
+        f"{counts.dropped:,} idle ids dropped",
     )
+    if reader_gone:
+        say(
+            console,
+            "chronode: nothing reads the predictions any more. Observations without a written prediction are not in "
+            "the states: send the last ones again, with --late repeat for predictions that may not have been read.",
+        )
+        raise typer.Exit(NOT_DONE)
 
 
 class _Saver:
-    """Writes the state file when it is due."""
+    """Writes the state file when it is due.
+
+    Attributes:
+        changed: Whether the states have changed since the last write.
+    """
 
     def __init__(self, stream: Stream, path: Path | None, seconds: float):
         self._stream, self._path, self._seconds = stream, path, seconds
         self._saved = time.monotonic()
+        self.changed = path is not None and not path.exists()
 
-    def save_if_due(self) -> None:
-        if time.monotonic() - self._saved >= self._seconds:
-            self.save()
+    def seconds_left(self) -> float | None:
+        """Returns the time until the next write; None if there is nothing to write."""
+        if self._path is None or not self.changed:
+            return None
+        return max(0.0, self._saved + self._seconds - time.monotonic())
 
     def save(self) -> None:
-        if self._path is not None:
+        if self._path is not None and self.changed:
             self._stream.save(self._path)
+            self.changed = False
         self._saved = time.monotonic()
+
+
+def _wait(handle: int, stop: int, saver: _Saver) -> bool:
+    """Waits until there is something to read, and writes the states when it is time; False after a signal to stop."""
+    while True:
+        left = saver.seconds_left()
+        if left == 0:
+            saver.save()
+            left = None
+        ready, _, _ = select.select([stop, handle], [], [], left)
+        if stop in ready:
+            return False
+        if handle in ready:
+            return True
+
+
+@contextmanager
+def _stop_requests() -> Iterator[int]:
+    """Yields a file descriptor that can be read after SIGTERM or Ctrl-C; only a second signal interrupts a step."""
+    receiver, sender = os.pipe()
+
+    def stop(number: int, frame: Any) -> None:
+        if select.select([receiver], [], [], 0)[0]:
+            raise KeyboardInterrupt
+        os.write(sender, b".")
+
+    numbers = (signal.SIGTERM, signal.SIGINT) if threading.current_thread() is threading.main_thread() else ()
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield receiver
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(receiver)
+        os.close(sender)
 
 
 @contextmanager
 def _opened(events: str) -> Iterator[int]:
     """The file descriptor of the events."""
-    if events == "-":
-        yield sys.stdin.fileno()
-    elif not Path(events).is_file():
-        raise ValueError(f"{events}: there is no such file.")
-    else:
+    if events != "-":
+        if not Path(events).exists() or Path(events).is_dir():
+            raise ValueError(f"{events}: there is no such file.")
         with Path(events).open("rb", buffering=0) as file:
             yield file.fileno()
+    elif sys.stdin is None:
+        raise ValueError("standard input is closed: send events to it, or name a file of events.")
+    else:
+        yield sys.stdin.fileno()
 
 
 def _write(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    """Writes to standard output in UTF-8, whatever the locale; returns when everything is written."""
+    from .._files import naming_errors
 
-
-def _stop(number: int, frame: Any) -> None:
-    raise KeyboardInterrupt
+    try:
+        handle = sys.stdout.fileno()
+    except OSError:  # a stream of Python
+        sys.stdout.write(text)
+        return
+    rest = memoryview(text.encode("utf-8", errors="backslashreplace"))
+    with naming_errors(Path("standard output")):
+        while rest:
+            try:
+                rest = rest[os.write(handle, rest) :]
+            except BlockingIOError:
+                select.select([], [handle], [])

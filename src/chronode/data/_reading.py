@@ -59,6 +59,7 @@ class Reading:
         known: Columns whose values are known over the horizon.
         calendar: Periods of the calendar that are inputs, such as "weekday".
         ranges: Range of nearly all values of each channel in training; empty if it is not known.
+        zoned: Whether dates have a time zone; None if it is not known (runs of older versions).
 
     Example:
         >>> from chronode.data import from_long, options_like
@@ -88,6 +89,7 @@ class Reading:
     known: tuple[str, ...] = ()
     calendar: tuple[str, ...] = ()
     ranges: Ranges = ()
+    zoned: bool | None = None
 
     def __post_init__(self) -> None:
         parse(ReadOptions, self.options, "options")
@@ -114,6 +116,7 @@ class Reading:
             fields: Attributes that do not follow from the series.
         """
         clock = {"unit": s.clock.unit, "unit_size": s.clock.scale, "dates": s.clock.dates, "gap": s.median_gap()}
+        clock["zoned"] = s.clock.dates and str(s.clock.origin).endswith("Z")
         return cls(options=options, channels=s.channels, static=s.static_names, **clock, **fields)
 
     @property

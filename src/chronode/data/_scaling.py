@@ -30,6 +30,7 @@ _NO_LOG = (
     "which has no logarithm; there was no such value in the training part. Leave it empty if it is an error, or train "
     "without log for this channel."
 )
+_ROWS_AT_A_TIME = 65_536
 
 Numbers = TypeVar("Numbers", NDArray[Any], torch.Tensor)
 
@@ -163,17 +164,12 @@ class Scaler:
             channels = f"here {listed(s.channels)}, in training {listed(self.channels)}"
             raise ValueError(f"the channels differ from training: {channels}.")
         s = s.compact() if compact else s
-        values = s.base_values
-        if values.dtype.kind == "f":
-            values = np.empty_like(values)
-            for i, (mean, std) in enumerate(zip(self.mean, self.std, strict=True)):
-                with np.errstate(over="ignore"):
-                    values[:, i] = (self.shaped(i, s.base_values[:, i]) - mean) / std
-                self._check_logarithm(s, i)
-                if np.isinf(values[:, i]).any():
-                    raise ValueError(
-                        f"channel {s.channels[i]!r} has values too far from those in training ({mean:g} ± {std:g})."
-                    )
+        values = self.scaled(s.base_values)
+        for i, name in enumerate(s.channels if values.dtype.kind == "f" else ()):
+            self._check_logarithm(s, i)
+            if np.isinf(values[:, i]).any():
+                far = f"({self.mean[i]:g} ± {self.std[i]:g})"
+                raise ValueError(f"channel {name!r} has values too far from those in training {far}.")
         gaps = (
             None if self.gaps is None or s.base_times is None else replace(self.gaps, usual=self.gaps.usual / self.dt)
         )
@@ -183,6 +179,20 @@ class Scaler:
         lead = None if s.lead is None else s.lead / self.dt
         clock = replace(s.clock, unit=f"{self.dt:g} x {s.clock.unit}", scale=s.clock.scale * self.dt)
         return replace(scaled, base_times=s.base_times / self.dt, lead=lead, clock=clock)
+
+    def scaled(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Returns values `(N, D)` scaled; symbols are returned as they are."""
+        if values.dtype.kind != "f":
+            return values
+        found = np.empty_like(values)
+        for start in range(0, len(values), _ROWS_AT_A_TIME):  # a large table is not copied in float64
+            rows = slice(start, start + _ROWS_AT_A_TIME)
+            own = values[rows].astype(np.float64)
+            for i in range(len(self.shapes)):
+                own[:, i] = self.shaped(i, own[:, i])
+            with np.errstate(over="ignore", invalid="ignore"):
+                found[rows] = (own - self.mean) / self.std
+        return found
 
     def inverse(self, s: Sequences) -> Sequences:
         """Series that `transform` gave, in their own units again: values, times and number targets."""

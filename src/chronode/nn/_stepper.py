@@ -14,6 +14,7 @@ from .._checks import whole
 from . import _changes as changes
 from ._cell import Cell, State
 from ._inputs import LayerInput, check_inputs, shape
+from ._states import unpack
 
 if TYPE_CHECKING:
     from ._layer import Layer
@@ -78,11 +79,12 @@ class Stepper:
             self._like = like.new_zeros(1, size, layer.input_size)
             self._dt = like.new_ones(size, 1)
         self._gap = 1.0  # current value of dt
+        self._initial = [cell.initial_state(size, self._like) for cell in layer.all_cells()]
         self.reset()
 
     def reset(self) -> None:
         """Resets the state to the initial state."""
-        self._set_states([cell.initial_state(self._like.shape[1], self._like) for cell in self.layer.all_cells()])
+        self._set_states(self._initial)
 
     def refresh(self) -> None:
         """Prepares the weights again; the state is kept."""
@@ -97,6 +99,12 @@ class Stepper:
     def state(self, state: State) -> None:
         states = self.layer.unpack(state, self._like, self._unbatched)
         self._set_states(states)
+
+    def resume(self, state: State) -> None:
+        """Continues from a state, which is not checked, with the weights as they are prepared."""
+        states = unpack(state, self._initial, len(self.layer.encoders), self._unbatched)
+        for unit in self._units:
+            unit.put([states.pop(0) for _ in range(unit.count)])
 
     def is_one_call(self) -> bool:
         """Returns whether a step is a single kernel call whose arrays are the state of the layer."""
@@ -125,7 +133,7 @@ class Stepper:
         prepared ones.
         """
         if self._plain(x, dt, observed):
-            seen, gap = x, cast(float, dt)
+            seen, gap = x if observed is None else _with_mask(x, observed), cast(float, dt)
             if gap != self._gap:
                 self._dt.fill_(gap)
                 self._gap = gap
@@ -147,10 +155,19 @@ class Stepper:
             and x.is_cpu is self._on_cpu
             and type(dt) is float
             and 0.0 <= dt < math.inf
-            and observed is None
-            and not self.layer.missing
+            and self._plain_mask(observed)
             and (self.layer.max_gap is None or dt <= self.layer.max_gap)
             and (not self._on_cpu or math.isfinite(x.sum().item()))
+        )
+
+    def _plain_mask(self, observed: Tensor | None) -> bool:
+        if observed is None or not self.layer.missing:
+            return observed is None and not self.layer.missing
+        return (
+            type(observed) is Tensor
+            and observed.shape == self._shape
+            and observed.dtype is torch.bool
+            and observed.is_cpu is self._on_cpu
         )
 
     # ---- the stack --------------------------------------------------------------------------------------
@@ -194,6 +211,8 @@ class Stepper:
 class _LoopUnit:
     """Cell whose step is called directly."""
 
+    count = 1  # cells
+
     def __init__(self, cell: Cell, state: State, dt: Tensor):
         self._project, self._state, self._dt = cell.project, state, dt
         self._step = cell.prepare() if changes.why_hooked(cell) is None else cell
@@ -206,12 +225,16 @@ class _LoopUnit:
     def states(self) -> list[State]:
         return [self._state]
 
+    def put(self, states: list[State]) -> None:
+        (self._state,) = states
+
 
 class _NativeUnit:
     """Cells whose step is a single kernel call; two sets of arrays alternate as the state before and after it."""
 
     def __init__(self, x: Tensor, arrays: tuple[State, State], calls: list[kernels.Bound]):
         self._x, self._arrays, self._calls, self._turn = x, arrays, calls, 0
+        self.count = len(arrays[0][0])
 
     def step(self, x: Tensor) -> Tensor:
         self._x.copy_(x)
@@ -237,6 +260,15 @@ class _NativeUnit:
 
     def states(self) -> list[State]:
         return list(zip(*(part.clone().unbind(0) for part in self.current()), strict=True))
+
+    def put(self, states: list[State]) -> None:
+        for place, state in enumerate(states):
+            for array, part in zip(self.current(), state, strict=True):
+                array[place].copy_(part)
+
+
+def _with_mask(x: Tensor, observed: Tensor) -> Tensor:
+    return torch.cat([torch.where(observed, x, 0.0), observed.to(x.dtype)], dim=-1)
 
 
 def _unit(cells: list[Cell], states: list[State], dt: Tensor, residual: int) -> _LoopUnit | _NativeUnit:

@@ -1,4 +1,4 @@
-"""A lock on a folder that the system releases when its process ends for any reason."""
+"""A lock on a folder or a file that the system releases when its process ends for any reason."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ _handles: set[int] = set()
 class FolderLock:
     """Exclusive lock with a permanent file that contains the holder.
 
+    Args:
+        path: The permanent file.
+        locked: What is locked, for messages; by default the folder of the file.
+
     Example:
         >>> import tempfile
         >>> lock = FolderLock(Path(tempfile.mkdtemp()) / "run.lock")
@@ -28,8 +32,14 @@ class FolderLock:
         False
     """
 
-    def __init__(self, path: Path):
-        self.path = path
+    def __init__(self, path: Path, locked: Path | None = None):
+        self.path, self._locked = path, locked or path.parent
+
+    @classmethod
+    def beside(cls, path: Path) -> FolderLock:
+        """Returns the lock of a file that is replaced as a whole, and so cannot hold the lock itself."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return cls(path.with_name(f"{path.name}.lock"), path)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -45,7 +55,7 @@ class FolderLock:
             while not _try(handle, fcntl.LOCK_EX):
                 if time.monotonic() > give_up:
                     holder = os.pread(handle, 200, 0).decode(errors="replace").strip() or "another process"
-                    raise ValueError(f"{self.path.parent} is in use by {holder}: wait for it, or end it first.")
+                    raise ValueError(f"{self._locked} is in use by {holder}: wait for it, or end it first.")
                 time.sleep(0.05)
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"process {os.getpid()} on {platform.node()}\n".encode(), 0)

@@ -6,10 +6,12 @@ import copy
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .._model import SequenceModel
 from ..data import Reading
+from ..nn import Layer
+from ..nn._divergence import TOO_LARGE
 from ..runs import Trained
 
 State = tuple[Tensor, ...]
@@ -33,6 +35,7 @@ class Recurrent:
     def __init__(self, model: SequenceModel):
         self._model = copy.deepcopy(model).eval()
         self._model.layer.outputs = "all"  # every observation gets a prediction
+        self._model.layer = _SteppedLayer(self._model.layer)  # pyrefly: ignore[bad-assignment]
 
     def initial_state(self) -> State:
         """Returns the state of one new series."""
@@ -42,6 +45,27 @@ class Recurrent:
     def run(self, x: Tensor, state: State, **times: Tensor) -> tuple[Tensor, State]:
         """Returns the outputs after each step, and the states after the last."""
         return self._model.run(x, state, **times)
+
+
+class _SteppedLayer(nn.Module):
+    """A trained layer that takes a single step of a single series by a `Stepper`, which costs less than a batch."""
+
+    def __init__(self, layer: Layer):
+        super().__init__()
+        self.layer, self.initial_state = layer, layer.initial_state
+        self._stepper = layer.stepper(batch=1)
+        self._one_call = self._stepper.is_one_call()
+
+    def forward(self, x: Tensor, state: State, **times: Any) -> tuple[Tensor, State]:
+        if x.shape[:2] != (1, 1):
+            return self.layer(x, state, **times)
+        stepper, dt, observed = self._stepper, times.get("dt"), times.get("observed")
+        if not (self._one_call and stepper.load(state)):
+            stepper.resume(state)
+        y = stepper.advance(x[0], 1.0 if dt is None else dt.item(), None if observed is None else observed[0])
+        if not abs(y.sum().item()) < TOO_LARGE:
+            return self.layer(x, state, **times)  # which warns
+        return y[None], stepper.arrays() if self._one_call else stepper.state
 
 
 class Windowed:

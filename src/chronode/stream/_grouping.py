@@ -32,8 +32,6 @@ def by_count(group: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         >>> [batch.tolist() for batch in by_count(np.array([0, 1, 0, 0, 2]))]
         [[[1], [4]], [[0, 2, 3]]]
     """
-    if not len(group):
-        return []
     order = np.argsort(group, kind="stable")
     _, starts, counts = np.unique(group[order], return_index=True, return_counts=True)
     sizes = np.floor(np.log2(counts)).astype(int)

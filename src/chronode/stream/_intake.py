@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._schema import parse
-from ..data import Clock, Reading
-
-_FOR_ROWS = {"group": None, "ignore": None, "duplicates": "keep"}
-"""Options for single rows, which stand for themselves."""
-_ROW = " row"
-"""Column of row numbers; no channel can have this name, because column names are trimmed."""
+from ..data import Reading
+from ._times import Times
+from ._values import Errors, Values
 
 
 class Observations(NamedTuple):
@@ -27,24 +22,28 @@ class Observations(NamedTuple):
     """
 
     times: NDArray[np.float64] | None
-    values: NDArray[np.float32]
+    values: NDArray[Any]
+
+    def at(self, places: NDArray[np.int64]) -> Observations:
+        """Returns some of the observations."""
+        return Observations(None if self.times is None else self.times[places], self.values[places])
 
 
 class Intake:
-    """Reads observations with the options of `Reading`, but without windows: a stream keeps the states itself.
+    """Reads observations, each for itself: what it means does not depend on the others of its batch.
 
     Attributes:
         columns: Names of the values of an observation.
-        clock: Meaning of the times of the stream; None before the first observation.
+        times: The times; None if the model was trained without times.
     """
 
     def __init__(self, reading: Reading):
-        self.reading = reading
-        self.clock: Clock | None = None
-        self.timed = reading.unit != "step"
-        self.columns: tuple[str, ...] = tuple(reading.options.get("columns", reading.channels))
+        self._values = Values(reading)
+        self._scaler = reading.scaler
+        self.times = None if reading.unit == "step" else Times(reading)
+        self.columns = self._values.columns
 
-    def read(self, times: Any, columns: Mapping[str, Any], count: int) -> Observations:
+    def read(self, times: Any, columns: Mapping[str, Any], count: int) -> tuple[Observations, Errors]:
         """Reads `count` observations.
 
         Args:
@@ -52,50 +51,21 @@ class Intake:
             columns: One value per observation, by name; absent columns are missing values.
             count: Number of observations.
 
-        Raises:
-            ValueError: A value or a time cannot be read, or is missing although the model does not allow it.
+        Returns:
+            The observations, and why some of them cannot be used.
         """
-        table: dict[str, Any] = {_ROW: np.arange(count)}
-        table |= {name: columns[name] if name in columns else [None] * count for name in self.columns}
-        if self.timed:
-            table["time"] = times
-        s = self.reading.series(table, id=_ROW, time="time" if self.timed else None, **_FOR_ROWS)
-        self._check(s.has_missing, s.values, s.channels)
-        scaler = self.reading.scaler
-        if scaler is not None:
-            s = scaler.transform(s)
-        return Observations(self._times(s.base_times, s.clock), s.base_values)
+        values, errors = self._values.read(columns, count)
+        if self.times is None:
+            return Observations(None, values), errors
+        found, wrong = self.times.read(times, count)
+        return Observations(found, values), errors | wrong
 
     def gaps(self, dt: Any) -> Any:
         """Returns gaps between times as the model takes them."""
-        scaler = self.reading.scaler
-        return dt if scaler is None or scaler.gaps is None else scaler.gaps(dt * scaler.dt) / scaler.dt
-
-    def _check(self, has_missing: bool, values: NDArray[Any], channels: tuple[str, ...]) -> None:
-        if channels != self.reading.channels:
-            raise ValueError(f"the channels are {', '.join(channels)}, which are not those of training.")
-        if has_missing and not self.reading.missing:
-            column = int(np.isnan(values).any(0).argmax())
-            raise ValueError(
-                f"{channels[column]} is missing, but the model was trained without missing values: "
-                "train with --allow-missing."
-            )
-
-    def _times(self, times: NDArray[np.float64] | None, clock: Clock) -> NDArray[np.float64] | None:
-        if times is None:
-            return None
-        if self.clock is None:
-            self.clock = clock
-        factor, shift = self.clock.offset(clock)
-        return times * factor + shift if factor != 1 or shift else times
-
-    def facts(self) -> dict[str, Any]:
-        """Returns what must be stored with the states, as JSON data."""
-        return {"clock": None if self.clock is None else asdict(self.clock)}
-
-    def restore(self, facts: Any) -> None:
-        """Restores what `facts` returned."""
-        self.clock = parse(Clock | None, facts, "clock")
+        scaler = self._scaler
+        if scaler is None:
+            return dt
+        return (dt if scaler.gaps is None else scaler.gaps(dt)) / scaler.dt
 
 
 def as_columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, list[Any]]:

@@ -1,22 +1,21 @@
-"""Reads lines of events and writes lines of predictions, as JSON or CSV, as soon as events arrive."""
+"""Reads lines of events and writes lines of predictions, as soon as events arrive."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 from .._limits import MIB
-from ._intake import Observations, as_columns
+from ._formats import MOST_BYTES, Format, Row, decoded
+from ._intake import as_columns
+from ._step import Step
 from ._stream import Stream
 
 _READ_BYTES = MIB // 4
 """Bytes read at a time; everything that has arrived by then is one batch."""
-MOST_BYTES = MIB
-"""Longest line."""
 
 
 class Event(NamedTuple):
@@ -24,14 +23,14 @@ class Event(NamedTuple):
 
     line: int
     id: str | int
-    row: dict[str, Any]
+    row: Row
 
 
 class Lines:
     """Answers lines of events with lines of predictions.
 
-    The format is that of the first line: JSON if it begins with a brace, else CSV with a line of column names.
-    For a line that cannot be used, an error is written, and the stream continues.
+    For a line that cannot be used, an error is written, and the stream continues. Events change the stream after their
+    answers are written: what `write` raises leaves the stream as it was before the lines.
 
     Args:
         stream: The stream.
@@ -48,154 +47,103 @@ class Lines:
         self._id = named or "id"
         self._only = None if named else 0  # the id of a file that is one series, as `predict` writes it
         self._time = data.time or "time"
+        times = [self._time] if stream.timed else []
+        late = ["late"] if stream.late == "repeat" else []
+        columns = [self._id, *times, *stream.decoder.columns, *late, "line", "error"]
+        self._format = Format([*([named] if named else []), *times], columns)
         self._line = 0
-        self._names: list[str] | None = None
-        self._csv: bool | None = None
         self.errors = 0
 
     def process(self, lines: Sequence[str | None]) -> None:
-        """Writes the predictions for lines; None is a line that was too long."""
-        rows: dict[int, dict[str, Any]] = {}
+        """Writes the answers to lines; None is a line that was too long."""
+        rows: dict[int, Row] = {}
         events = []
-        for text in lines:
-            self._line += 1
+        for number, text in enumerate(lines, self._line + 1):
             try:
-                event = self._parse(text)
-                if event is not None:
-                    events.append(event)
+                row = self._format.parse(text)
+                if row is not None:
+                    events.append(self._event(number, row))
             except ValueError as error:
-                rows[self._line] = self._failed(error)
-        for event, prediction in self._observe(events):
-            rows[event.line] = prediction
-        self._send([rows[line] for line in sorted(rows)])
+                rows[number] = _failed(str(error), number)
+        step = self._answer(events, rows)
+        if rows:
+            self._write(self._format.text([rows[number] for number in sorted(rows)]))
+            self._format.written()
+        if step is not None:
+            self._stream.commit(step)
+        self._line += len(lines)
+        self.errors += sum("error" in row for row in rows.values())
 
-    # ---- from text ----------------------------------------------------------------------------------------
-
-    def _parse(self, text: str | None) -> Event | None:
-        if text is None:
-            raise ValueError(f"the line has more than {MOST_BYTES:,} bytes")
-        if not text.strip():
-            return None
-        if self._csv is None:
-            self._csv = not text.lstrip().startswith("{")
-        row = self._cells(text) if self._csv else _object(text)
-        if row is None:
-            return None
+    def _event(self, number: int, row: Row) -> Event:
         given = row.get(self._id, self._only)
         if isinstance(given, bool) or not isinstance(given, (str, int)) or given == "":
-            raise ValueError(f"{self._id}: expected an id (text or a whole number), got {given!r}")
+            raise ValueError(f"{self._id}: expected an id (text or a whole number), got {given!r:.80}")
         if self._stream.timed and row.get(self._time) in (None, ""):
             raise ValueError(f"{self._time}: the time is missing")
-        return Event(self._line, given, row)
+        return Event(number, given, row)
 
-    def _cells(self, text: str) -> dict[str, Any] | None:
-        cells = next(csv.reader([text]))
-        if self._names is None:
-            self._names = [name.strip() for name in cells]
-            return None
-        if len(cells) != len(self._names):
-            raise ValueError(f"the line has {len(cells)} cells, the first line has {len(self._names)}")
-        return {name: cell if cell.strip() else None for name, cell in zip(self._names, cells, strict=True)}
-
-    # ---- to the stream --------------------------------------------------------------------------------------
-
-    def _observe(self, events: list[Event]) -> Iterator[tuple[Event, dict[str, Any]]]:
-        """Processes events; for those that cannot be processed, the result is an error."""
+    def _answer(self, events: list[Event], rows: dict[int, Row]) -> Step | None:
+        """Adds the answers to events to `rows`; returns what the events change."""
         if not events:
-            return
-        try:
-            found = self._read(events)
-        except (ValueError, OverflowError) as error:
-            if len(events) == 1:
-                yield events[0], self._failed(error, events[0])
-                return
-            # One line is invalid: bisection finds it in few calls.
-            middle = len(events) // 2
-            yield from self._observe(events[:middle])
-            yield from self._observe(events[middle:])
-            return
-        yield from self._take(events, found)
+            return None
+        given = [event.row for event in events]
+        times = [row.get(self._time) for row in given]
+        ids = [str(event.id) for event in events]
+        found, errors = self._stream.read(ids, times, as_columns(given, self._stream.columns))
+        for place, why in errors.items():
+            why = f"{self._time}{why.removeprefix('time')}" if why.startswith("time:") else why
+            rows[events[place].line] = _failed(why, events[place].line, {self._id: events[place].id})
+        places = [place for place in range(len(events)) if place not in errors]
+        if not places:
+            return None
+        step = self._stream.prepare([ids[place] for place in places], found.at(np.array(places)))
+        predictions = self._stream.decoder.rows(step.outputs)
+        for place, taken, prediction in zip(places, step.taken.tolist(), predictions, strict=True):
+            row = self._row(events[place], taken, prediction)
+            if row is not None:
+                rows[events[place].line] = row
+        return step
 
-    def _read(self, events: list[Event]) -> Observations:
-        rows = [event.row for event in events]
-        times = [row.get(self._time) for row in rows]
-        return self._stream.read(times, as_columns(rows, self._stream.columns), len(rows))
-
-    def _take(self, events: list[Event], found: Observations) -> Iterator[tuple[Event, dict[str, Any]]]:
-        taken, outputs = self._stream.take([str(event.id) for event in events], found, refuse=False)
-        for event, was_taken, prediction in zip(events, taken, self._stream.decoder.rows(outputs), strict=True):
-            if was_taken:
-                time = {self._time: event.row.get(self._time)} if self._stream.timed else {}
-                yield event, {self._id: event.id, **time, **prediction}
-            elif self._stream.late == "refuse":
-                late = ValueError(f"{self._time}: not later than the last observation of {self._id} {event.id!r}")
-                yield event, self._failed(late, event)
-
-    def _failed(self, error: Exception, event: Event | None = None) -> dict[str, Any]:
-        self.errors += 1
-        fields = {} if event is None else {self._id: event.id}
-        line = self._line if event is None else event.line
-        return {**fields, "line": line, "error": " ".join(str(error).split()).rstrip(".")}
-
-    # ---- to text ------------------------------------------------------------------------------------------
-
-    def _send(self, rows: list[dict[str, Any]]) -> None:
-        if not rows:
-            return
-        if not self._csv:
-            self._write("".join(json.dumps(row) + "\n" for row in rows))
-            return
-        text = io.StringIO()
-        writer = csv.DictWriter(text, self._columns(), lineterminator="\n")
-        if not self._begun:
-            writer.writeheader()
-            self._begun = True
-        writer.writerows(rows)
-        self._write(text.getvalue())
-
-    _begun = False
-
-    def _columns(self) -> list[str]:
-        time = [self._time] if self._stream.timed else []
-        return [self._id, *time, *self._stream.decoder.columns, "line", "error"]
+    def _row(self, event: Event, taken: bool, prediction: Row) -> Row | None:
+        """Returns the answer to an event that could be read; None if there is none."""
+        fields: Row = {self._id: event.id}
+        if not taken and self._stream.late == "refuse":
+            why = f"{self._time}: not later than the last observation of {self._id} {event.id!r}"
+            return _failed(why, event.line, fields)
+        if not taken and self._stream.late == "ignore":
+            return None
+        if self._stream.timed:
+            fields[self._time] = event.row.get(self._time)
+        return {**fields, **prediction, **({} if taken else {"late": True})}
 
 
-def _object(text: str) -> dict[str, Any]:
-    try:
-        row = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"this is not valid JSON ({error})") from error
-    if not isinstance(row, dict):
-        raise ValueError("this is not a JSON object with names and values")
-    return row
+def _failed(why: str, line: int, fields: Row | None = None) -> Row:
+    return {**(fields or {}), "line": line, "error": " ".join(why.split()).rstrip(".")}
 
 
-def batches(handle: int, on_idle: Callable[[], object] = lambda: None) -> Iterator[list[str | None]]:
+def batches(handle: int, wait: Callable[[int], bool] = lambda handle: True) -> Iterator[list[str | None]]:
     """Yields lines from a file descriptor as soon as they arrive; None stands for a line that was too long.
 
     Args:
         handle: The file descriptor.
-        on_idle: Called before each wait for more.
+        wait: Waits until there is something to read; False ends the lines, without the beginning of an unfinished one.
     """
     rest, too_long = b"", False
-    while True:
-        on_idle()
+    while wait(handle):
         content = os.read(handle, _READ_BYTES)
         if not content:
             break
         *lines, rest = (rest + content).split(b"\n")
-        found: list[str | None] = [_decoded(line) for line in lines]
+        found: list[str | None] = [decoded(line) for line in lines]
         if too_long and found:
             found[0], too_long = None, False
         if len(rest) > MOST_BYTES:
             rest, too_long = b"", True
         if found:
             yield found
+    else:
+        return
     if too_long:
         yield [None]
     elif rest:
-        yield [_decoded(rest)]
-
-
-def _decoded(line: bytes) -> str | None:
-    return None if len(line) > MOST_BYTES else line.decode("utf-8", errors="replace").rstrip("\r")
+        yield [decoded(rest)]

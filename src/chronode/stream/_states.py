@@ -1,9 +1,10 @@
-"""The states of many series: one row per id in growing arrays."""
+"""The states of many series: one record per id in a growing array."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,10 +14,25 @@ from torch import Tensor
 from .._model import SequenceModel
 
 _FIRST_CAPACITY = 1024
+_ROWS_AT_A_TIME = 65_536
+
+Records = NDArray[np.void]
+"""Records of ids: `last`, the time of the last observation, `outputs` after it, and the parts `state.0`, ..."""
+
+
+class Content(NamedTuple):
+    """Records of ids, a part at a time."""
+
+    ids: list[str]
+    layout: np.dtype[Any]
+    parts: Iterator[Records]
 
 
 class States:
     """State, last time and last output of every id.
+
+    The record of an id holds all three, so that they can only change together: `put` writes the records of a batch in
+    one call, which no signal and no exception interrupts.
 
     Args:
         initial: State of a new id, each part `(cells, 1, size)`.
@@ -24,114 +40,105 @@ class States:
 
     Attributes:
         rows: The row of each id.
-        parts: State of the layer, each part `(cells, capacity, size)`.
-        last: `(capacity,)` time of the last observation.
-        outputs: `(capacity, K)` last output of the model.
+        layout: The fields of a record.
     """
 
     def __init__(self, initial: Sequence[Tensor], num_outputs: int):
-        self._initial = tuple(initial)
-        self.parts = [part.new_zeros(part.shape[0], 0, *part.shape[2:]) for part in self._initial]
-        self.outputs = self._initial[0].new_zeros(0, num_outputs)
-        self.last: NDArray[np.float64] = np.empty(0)
+        arrays = [part[:, 0].numpy() for part in initial]
+        self._parts = [f"state.{place}" for place in range(len(arrays))]
+        fields = [(name, part.dtype, part.shape) for name, part in zip(self._parts, arrays, strict=True)]
+        outputs = ("outputs", arrays[0].dtype, (num_outputs,))
+        self.layout = np.dtype([("last", np.float64), outputs, *fields], align=True)
+        self._new = np.zeros(1, self.layout)
+        self._new["last"] = -np.inf
+        for name, part in zip(self._parts, arrays, strict=True):
+            self._new[name] = part
+        self._clear()
+
+    def _clear(self) -> None:
         self.rows: dict[str, int] = {}
-        self._free: list[int] = []
+        self._records: Records = np.empty(0, self.layout)
+        self._used, self._dropped = 0, []  # rows that ids have or had; those of them that are free again
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def find(self, ids: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Returns (row, whether it is new) of each id; new ids get rows with the initial state."""
-        rows, new = np.empty(len(ids), dtype=np.int64), np.zeros(len(ids), dtype=bool)
-        for place, name in enumerate(ids):
-            row = self.rows.get(name)
-            if row is None:
-                row = self._take(name)
-                new[place] = True
-            rows[place] = row
-        return rows, new
+    def last(self, name: str) -> float:
+        """Returns the time of the last observation of an id; -inf for a new one."""
+        row = self.rows.get(name)
+        return -np.inf if row is None else float(self._records["last"][row])
 
-    def _take(self, name: str) -> int:
-        if not self._free:
-            self._grow(max(_FIRST_CAPACITY, 2 * len(self.last)))
-        row = self._free.pop()
-        for part, start in zip(self.parts, self._initial, strict=True):
-            part[:, row] = start[:, 0]
-        self.last[row] = -np.inf
-        self.rows[name] = row
-        return row
+    def get(self, names: Sequence[str]) -> Records:
+        """Returns copies of the records of ids; a new id has the initial state."""
+        rows = [self.rows.get(name, -1) for name in names]
+        if -1 not in rows:
+            return self._records[rows]
+        found = np.repeat(self._new, len(rows))
+        known = [place for place, row in enumerate(rows) if row >= 0]
+        found[known] = self._records[[rows[place] for place in known]]
+        return found
 
-    def _grow(self, capacity: int) -> None:
-        old = len(self.last)
-        self.parts = [
-            torch.cat([part, start.expand(start.shape[0], capacity - old, *start.shape[2:])], dim=1)
-            for part, start in zip(self.parts, self._initial, strict=True)
-        ]
-        self.outputs = torch.cat([self.outputs, self.outputs.new_zeros(capacity - old, self.outputs.shape[1])])
-        self.last = np.concatenate([self.last, np.full(capacity - old, -np.inf)])
-        self._free += range(capacity - 1, old - 1, -1)
+    def outputs(self, names: Sequence[str]) -> Tensor:
+        """Returns the last outputs `(N, K)` of ids; 0 for new ones."""
+        return torch.from_numpy(np.ascontiguousarray(self.get(names)["outputs"]))
+
+    def put(self, names: Sequence[str], records: Records) -> None:
+        """Stores the records of ids, of which none occurs twice."""
+        new = [name for name in names if name not in self.rows]
+        fresh = dict(zip(new, self._reserve(len(new)), strict=True))
+        rows = [fresh[name] if name in fresh else self.rows[name] for name in names]
+        # An interruption between these calls leaves new ids unknown, but no id with half a record.
+        self._records[rows] = records
+        self.rows.update(fresh)
+
+    def _reserve(self, count: int) -> list[int]:
+        """Returns rows for new ids."""
+        again = self._dropped[len(self._dropped) - min(count, len(self._dropped)) :]
+        first, end = self._used, self._used + count - len(again)
+        if end > len(self._records):
+            records = np.empty(max(_FIRST_CAPACITY, 2 * len(self._records), end), self.layout)
+            records[:first] = self._records[:first]
+            self._records = records
+        del self._dropped[len(self._dropped) - len(again) :]
+        self._used = end
+        return [*again, *range(first, end)]
 
     def drop(self, names: Iterable[str]) -> None:
         """Removes ids."""
-        self._free += [self.rows.pop(name) for name in names]
+        for name in names:
+            self._dropped.append(self.rows.pop(name))
 
     def idle(self, before: float) -> list[str]:
         """Returns the ids whose last observation was before that time."""
-        return [name for name, row in self.rows.items() if self.last[row] < before]
+        last = self._records["last"]
+        return [name for name, row in self.rows.items() if last[row] < before]
 
-    def get(self, rows: NDArray[np.int64]) -> tuple[Tensor, ...]:
-        """Returns the states of rows, as the layer takes them."""
-        at = torch.from_numpy(rows)
-        return tuple(part.index_select(1, at) for part in self.parts)
+    # ---- the model's view of records --------------------------------------------------------------------
 
-    def put(self, rows: NDArray[np.int64], state: Sequence[Tensor]) -> None:
-        """Stores the states of rows."""
-        at = torch.from_numpy(rows)
-        for part, fresh in zip(self.parts, state, strict=True):
-            part.index_copy_(1, at, fresh.to(part.dtype))
+    def unpack(self, records: Records) -> tuple[Tensor, ...]:
+        """Returns states `(cells, B, size)`, as the layer takes them."""
+        return tuple(torch.from_numpy(np.ascontiguousarray(records[name].swapaxes(0, 1))) for name in self._parts)
+
+    def pack(self, last: NDArray[np.float64] | float, outputs: Tensor, state: Sequence[Tensor]) -> Records:
+        """Returns the records of last times `(B,)`, outputs `(B, K)` and states `(cells, B, size)`."""
+        records = np.zeros(len(outputs), self.layout)
+        records["last"], records["outputs"] = last, outputs.numpy()
+        for name, part in zip(self._parts, state, strict=True):
+            records[name] = part.numpy().swapaxes(0, 1)
+        return records
 
     # ---- files ------------------------------------------------------------------------------------------
 
-    def tensors(self) -> tuple[list[str], dict[str, Tensor]]:
-        """Returns (ids, their states as tensors by name), one row per id in the order of the ids."""
-        names = list(self.rows)
-        rows = np.fromiter(self.rows.values(), np.int64, len(names))
-        tensors = {f"state.{i}": part for i, part in enumerate(self.get(rows))}
-        tensors |= {"last": torch.from_numpy(self.last[rows]), "outputs": self.outputs[torch.from_numpy(rows)]}
-        return names, tensors
+    def content(self) -> Content:
+        """Returns all records in the order of the ids, without a copy of all of them."""
+        rows = np.fromiter(self.rows.values(), np.int64, len(self.rows))
+        starts = range(0, len(rows), _ROWS_AT_A_TIME)
+        parts = (self._records[rows[start : start + _ROWS_AT_A_TIME]] for start in starts)
+        return Content(list(self.rows), self.layout, parts)
 
-    def restore(self, names: Sequence[str], tensors: dict[str, Tensor]) -> None:
-        """Replaces all ids by those of `tensors`.
-
-        Raises:
-            ValueError: The tensors are not those of this model and these ids.
-        """
-        if len(set(names)) < len(names):
-            raise ValueError("ids contains a duplicate.")
-        wanted: dict[str, tuple[torch.dtype, tuple[int, ...]]] = {
-            "last": (torch.float64, (len(names),)),
-            "outputs": (self.outputs.dtype, (len(names), self.outputs.shape[1])),
-        }
-        for i, part in enumerate(self._initial):
-            wanted[f"state.{i}"] = (part.dtype, (part.shape[0], len(names), *part.shape[2:]))
-        for name, (dtype, shape) in wanted.items():
-            if name not in tensors:
-                raise ValueError(f"{name} is missing.")
-            found = tensors[name]
-            if found.dtype != dtype or tuple(found.shape) != tuple(shape):
-                raise ValueError(
-                    f"{name} is {found.dtype} of shape {tuple(found.shape)}, expected {dtype} of shape {tuple(shape)}."
-                )
-        if bool(tensors["last"].isnan().any()):
-            raise ValueError("last has a time that is not a number.")
-        self.rows, self._free = {}, []
-        self.parts = [part[:, :0] for part in self.parts]
-        self.outputs, self.last = self.outputs[:0], self.last[:0]
-        self._grow(max(_FIRST_CAPACITY, len(names)))
-        rows, _ = self.find(names)
-        self.put(rows, [tensors[f"state.{i}"] for i in range(len(self._initial))])
-        self.last[rows] = tensors["last"].numpy()
-        self.outputs[torch.from_numpy(rows)] = tensors["outputs"]
+    def restore(self, rows: dict[str, int], records: Records) -> None:
+        """Replaces all ids by those with these records, which are kept as they are."""
+        self._records, self.rows, self._used, self._dropped = records, rows, len(records), []
 
 
 def fingerprint(model: SequenceModel) -> str:

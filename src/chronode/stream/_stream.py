@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 
 from .._checks import number, one_of
 from .._schema import parse
@@ -17,16 +16,21 @@ from ..runs import Trained
 from ..training import Predictions
 from ._decoder import Decoder
 from ._followed import follow
-from ._grouping import by_count, groups, repeat
 from ._intake import Intake, Observations, as_columns
+from ._newest import Newest
 from ._state_file import read_states, write_states
 from ._states import States
+from ._step import Step, Stepping
+from ._values import Errors
 
+LATE = ("refuse", "ignore", "repeat")
 _SWEEPS_PER_LIMIT = 8
 """How often idle ids are searched for within the idle time."""
+_DAY = 86_400.0
+"""How far dates may be ahead of the machine's clock, in seconds: more than the difference of any two time zones."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Counts:
     """Counts of a stream.
 
@@ -49,10 +53,14 @@ class Stream:
 
     Args:
         run: A run folder, a file written by `chronode pack`, or the result of `chronode.load`.
-        late: What to do with an observation that is not later than the last one of its id: "refuse" (a ValueError) or
-            "ignore".
+        late: What to do with an observation that is not later than the last one of its id: "refuse" (a ValueError),
+            "ignore", or "repeat" (the newest prediction of the id is the answer; as "ignore" in Python, where every
+            observation has an answer).
         idle: Ids whose last observation is this much older than the newest of all ids are dropped, in the model's unit
-            of time; None keeps all.
+            of time; None keeps all. A time that is more than `idle` ahead counts once three ids have such times.
+        ahead: Observations that are this much ahead are refused, in the model's unit of time: dates ahead of the
+            machine's clock, numbers ahead of the newest of all ids. None: a day for dates, no limit for numbers;
+            `math.inf`: no limit.
 
     Attributes:
         counts: Numbers of observations, late observations and dropped ids.
@@ -65,27 +73,49 @@ class Stream:
         {'outcome': 'stable', 'p_stable': 0.76, 'p_worse': 0.24}
     """
 
-    def __init__(self, run: str | Path | Trained, *, late: str = "refuse", idle: float | None = None):
+    def __init__(
+        self,
+        run: str | Path | Trained,
+        *,
+        late: str = "refuse",
+        idle: float | None = None,
+        ahead: float | None = None,
+    ):
         trained = run if isinstance(run, Trained) else Trained.load(run)
         self.trained = trained
-        reading, self._model = follow(trained)
-        self.late = one_of("late", late, ("refuse", "ignore"))
+        reading, model = follow(trained)
+        self.late = one_of("late", late, LATE)
         self.idle = None if idle is None else number("idle", idle, above=0)
         self._intake = Intake(reading)
-        self._missing = trained.model.layer.missing
-        self._states = States(self._model.initial_state(), trained.model.head.out_features)
-        self._equal_times = reading.options.get("duplicates") == "keep"
-        self._newest = self._swept = -np.inf
+        self._states = States(model.initial_state(), trained.model.head.out_features)
+        equal_times = reading.options.get("duplicates") == "keep"
+        self._stepping = Stepping(model, self._states, self._intake, trained.model.layer.missing, equal_times)
         self.unit = reading.unit
         self.decoder = Decoder(trained)
         self.counts = Counts()
-        if self.idle is not None and not self._intake.timed:
-            raise ValueError("idle requires times, but the model was trained without times.")
+        for name, given in (("idle", idle), ("ahead", ahead)):
+            if given is not None and self._intake.times is None:
+                raise ValueError(f"{name} requires times, but the model was trained without times.")
+        self._ahead = self._limit(ahead)
+        reach = min(limit for limit in (self.idle, self._ahead, math.inf) if limit is not None)
+        self._newest = Newest(reach) if self.idle is not None or self._follows_newest() else None
+        self._swept = -np.inf
+
+    def _limit(self, ahead: float | None) -> float:
+        """Returns how far times may be ahead."""
+        if ahead is None:
+            times = self._intake.times
+            return times.seconds(_DAY) if times is not None and times.dates else math.inf
+        return ahead if ahead == math.inf else number("ahead", ahead, at_least=0)
+
+    def _follows_newest(self) -> bool:
+        """Returns whether times are compared with the newest of the stream instead of the machine's clock."""
+        return self._ahead < math.inf and self._intake.times is not None and not self._intake.times.dates
 
     @property
     def timed(self) -> bool:
         """Whether observations have times."""
-        return self._intake.timed
+        return self._intake.times is not None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -109,9 +139,8 @@ class Stream:
         unknown = [name for name in values if name not in self._intake.columns]
         if unknown:
             raise ValueError(f"values has {unknown[0]!r}; the model takes {', '.join(self._intake.columns)}.")
-        found = self._intake.read([time], as_columns([values], self._intake.columns), 1)
-        self.take([str(id)], found)
-        return self.predict(id)
+        (prediction,) = self.decoder.rows(self._take([str(id)], [time], as_columns([values], self.columns)).outputs)
+        return prediction
 
     def observe_many(self, ids: Sequence[str | int], times: Any, values: Any) -> Predictions:
         """Takes observations of many series in the order given and returns the prediction after each.
@@ -130,11 +159,24 @@ class Stream:
                     f"id with {', '.join(self._intake.columns)}."
                 )
             values = dict(zip(self._intake.columns, array.T, strict=True))
-        names = [str(id) for id in ids]
-        if not names:
-            return self.decoder.predictions([], self._states.outputs[:0])
-        _, outputs = self.take(names, self._intake.read(times, values, len(names)))
-        return self.decoder.predictions(ids, outputs)
+        if not len(ids):
+            return self.decoder.predictions([], self._states.outputs([]))
+        return self.decoder.predictions(ids, self._take([str(id) for id in ids], times, values).outputs)
+
+    def _take(self, ids: list[str], times: Any, values: Mapping[str, Any]) -> Step:
+        """Takes observations; an error changes nothing."""
+        found, errors = self.read(ids, times, values)
+        if errors:
+            place = min(errors)
+            where = f"observation {place + 1:,}: " if len(ids) > 1 else ""
+            raise ValueError(f"{where}{errors[place]}.")
+        step = self.prepare(ids, found)
+        if self.late == "refuse" and not step.taken.all():
+            late = ids[int(np.flatnonzero(~step.taken)[0])]
+            self.counts = replace(self.counts, late=self.counts.late + 1)
+            raise ValueError(f"this observation of {late!r} is not later than the last one of that id.")
+        self.commit(step)
+        return step
 
     def predict(self, id: str | int, at: Any = None) -> dict[str, Any]:
         """Returns the prediction for an id.
@@ -145,136 +187,86 @@ class Stream:
                 model that allows missing values, and does not change the state. By default, the prediction after the
                 last observation.
         """
-        row = self._states.rows.get(str(id))
-        if row is None:
+        name = str(id)
+        if name not in self._states.rows:
             raise ValueError(f"id {id!r} is unknown: it has no observations yet, or it was dropped.")
-        output = self._states.outputs[row] if at is None else self._ahead(row, at)
-        (prediction,) = self.decoder.rows(output[None])
+        outputs = self._states.outputs([name]) if at is None else self._outputs_at(name, at)
+        (prediction,) = self.decoder.rows(outputs)
         return prediction
 
-    def _ahead(self, row: int, at: Any) -> torch.Tensor:
-        if not self._intake.timed or not self._missing:
-            why = "times" if not self._intake.timed else "missing values: train with --allow-missing"
+    def _outputs_at(self, name: str, at: Any) -> Any:
+        if not self.timed or not self._stepping.missing:
+            why = "times" if not self.timed else "missing values: train with --allow-missing"
             raise ValueError(f"at={at!r} requires a model that was trained with {why}.")
-        (time,) = self._intake.read([at], {}, 1).times  # pyrefly: ignore[not-iterable]
-        gap = time - self._states.last[row]
-        if gap < 0:
+        found, errors = self._intake.read([at], {}, 1)
+        if errors:
+            raise ValueError(f"at={at!r}: {errors[0]}.")
+        if found.times is not None and found.times[0] < self._states.last(name):
             raise ValueError(f"at={at!r} is earlier than the last observation of the id.")
-        gap = float(self._intake.gaps(gap))
-        place = np.array([row])
-        like = self._states.outputs
-        nothing = like.new_zeros(1, 1, len(self.trained.reading.channels))  # pyrefly: ignore[missing-attribute]
-        arguments = {"dt": like.new_full((1, 1), gap), "observed": nothing.bool(), "lengths": torch.tensor([1])}
-        output, _ = self._model.run(nothing, self._states.get(place), **arguments)
-        return output[0, 0]
+        return self._stepping.single(name, found)[0]
 
-    # ---- the step of a batch ------------------------------------------------------------------------------
+    # ---- the step of a batch: read, prepare, commit -------------------------------------------------------
 
-    def read(self, times: Any, columns: Mapping[str, Any], count: int) -> Observations:
-        """Reads `count` observations, in the units and by the names of the training file."""
-        return self._intake.read(times, columns, count)
+    def read(self, ids: Sequence[str], times: Any, columns: Mapping[str, Any]) -> tuple[Observations, Errors]:
+        """Reads observations, in the units and by the names of the training file.
 
-    def take(
-        self, ids: Sequence[str], found: Observations, *, refuse: bool | None = None
-    ) -> tuple[NDArray[np.bool_], torch.Tensor]:
-        """Updates the states; returns (which observations were not late, the output after each).
-
-        Args:
-            ids: Ids of the observations.
-            found: The observations.
-            refuse: Whether a late observation raises a ValueError, before any change; by default as `late` says.
+        Returns:
+            The observations, and why some of them cannot be used.
         """
-        known = np.array([self._states.rows.get(name, -1) for name in ids])
-        group = groups(ids)
-        taken = self._in_order(known, group, found.times)
-        if (self.late == "refuse" if refuse is None else refuse) and not taken.all():
-            late = ids[int(np.flatnonzero(~taken)[0])]
-            self.counts.late += 1
-            raise ValueError(f"this observation of {late!r} is not later than the last one of that id.")
-        places = np.flatnonzero(taken)
-        # For a late observation, the previous output is returned.
-        outputs = self._states.outputs.new_zeros(len(ids), self._states.outputs.shape[1])
-        outputs[torch.from_numpy(known >= 0)] = self._states.outputs[torch.from_numpy(known[known >= 0])]
-        rows, _ = self._states.find([ids[place] for place in places])
-        for part in by_count(group[places]):
-            self._run(places, rows, part, found, outputs)
-        self.counts.observations += len(places)
-        self.counts.late += len(ids) - len(places)
-        if len(places) < len(ids):
-            repeat(outputs, taken, group)
-        self._drop_idle()
-        return taken, outputs
-
-    def _in_order(
-        self, known: NDArray[np.int64], group: NDArray[np.int64], times: NDArray[np.float64] | None
-    ) -> NDArray[np.bool_]:
-        """Returns which observations come after all earlier ones of their id."""
-        taken = np.ones(len(group), dtype=bool)
-        if times is None:
-            return taken
-        newest = np.where(known >= 0, self._states.last[known] if len(self._states.last) else -np.inf, -np.inf)
-        after = newest[np.unique(group, return_index=True)[1]]  # by group
-        for place, (of, time) in enumerate(zip(group.tolist(), times.tolist(), strict=True)):
-            if time > after[of] or (self._equal_times and time == after[of]):
-                after[of] = time
-            else:
-                taken[place] = False
-        return taken
-
-    def _run(
-        self,
-        places: NDArray[np.int64],
-        rows: NDArray[np.int64],
-        part: NDArray[np.int64],
-        found: Observations,
-        outputs: torch.Tensor,
-    ) -> None:
-        """Runs series of similar length as one padded batch.
-
-        Args:
-            places: Positions in the batch of the observations to process.
-            rows: Rows of their states.
-            part: `(B, T)` indices into `places` of the steps; -1 at padding.
-            found: The observations.
-            outputs: Receives the output of each observation.
-        """
-        valid = part >= 0
-        at, own = places[part], rows[part[:, 0]]
-        values = found.values[at]
-        known = ~np.isnan(values)
-        x = torch.from_numpy(np.where(known & valid[..., None], values, 0))
-        arguments: dict[str, Any] = {"lengths": torch.from_numpy(valid.sum(1))}
-        if self._missing:
-            arguments["observed"] = torch.from_numpy(known & valid[..., None])
+        found, errors = self._intake.read(times, columns, len(ids))
         if found.times is not None:
-            times = found.times[at]
-            before = self._states.last[own]
-            before = np.where(np.isfinite(before), before, times[:, 0])
-            gaps = self._intake.gaps(np.diff(times, axis=1, prepend=before[:, None]))
-            arguments["dt"] = torch.from_numpy(np.where(valid, gaps, 0).astype(x.numpy().dtype))
-            last = times[np.arange(len(part)), valid.sum(1) - 1]
-            self._states.last[own] = last
-            self._newest = max(self._newest, float(last.max()))
-        output, state = self._model.run(x, self._states.get(own), **arguments)
-        self._states.put(own, state)
-        self._states.outputs[torch.from_numpy(own)] = output[torch.arange(len(part)), arguments["lengths"] - 1]
-        outputs[torch.from_numpy(at[valid])] = output[torch.from_numpy(valid)]
+            self._refuse_ahead(ids, found.times, errors)
+        return found, errors
+
+    def _refuse_ahead(self, ids: Sequence[str], times: Any, errors: Errors) -> None:
+        known = ~np.isnan(times)
+        if self._newest is not None and known.any():
+            names = ids if known.all() else [name for name, is_known in zip(ids, known, strict=True) if is_known]
+            new = {name for name in names if name not in self._states.rows}
+            self._newest.see(names, times[known], len(self._states) + len(new))
+        if self._ahead == math.inf or self._intake.times is None:
+            return
+        now = self._intake.times.now()
+        what = "the newest time of the stream" if now is None else "the clock of this machine"
+        if now is None:
+            now = self._newest.time if self._newest is not None and self._newest.time > -np.inf else math.inf
+        for place in np.flatnonzero(times > now + self._ahead).tolist():
+            by = f"{times[place] - now:.4g} ahead of {what} (unit: {self.unit})"
+            errors.setdefault(place, f"time: {by}, more than ahead={self._ahead:.4g} allows")
+
+    def prepare(self, ids: Sequence[str], found: Observations) -> Step:
+        """Returns what observations change, and the output after each; nothing is changed yet."""
+        return self._stepping.prepare(ids, found)
+
+    def commit(self, step: Step) -> None:
+        """Stores what `prepare` returned: states, times and outputs together."""
+        self._states.put(step.names, step.records)
+        taken = int(step.taken.sum())
+        counts = self.counts
+        self.counts = replace(
+            counts, observations=counts.observations + taken, late=counts.late + len(step.taken) - taken
+        )
+        self._drop_idle()
 
     def _drop_idle(self) -> None:
-        if self.idle is None or self._newest - self._swept < self.idle / _SWEEPS_PER_LIMIT:
+        if self.idle is None or self._newest is None or self._newest.time == -np.inf:
             return
-        self._swept = self._newest
-        gone = self._states.idle(self._newest - self.idle)
+        if self._newest.time - self._swept < self.idle / _SWEEPS_PER_LIMIT:
+            return
+        self._swept = self._newest.time
+        gone = self._states.idle(self._newest.time - self.idle)
         self._states.drop(gone)
-        self.counts.dropped += len(gone)
+        self.counts = replace(self.counts, dropped=self.counts.dropped + len(gone))
 
     # ---- files --------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> Path:
         """Writes the states of all ids to a file; an existing file is replaced atomically."""
         path = Path(path)
-        facts = {**self._intake.facts(), "newest": _finite(self._newest), "counts": asdict(self.counts)}
-        write_states(path, self.trained, *self._states.tensors(), facts)
+        newest = None if self._newest is None or self._newest.time == -np.inf else self._newest.time
+        times = None if self._intake.times is None else self._intake.times.facts()
+        facts = {"times": times, "newest": newest, "counts": asdict(self.counts)}
+        write_states(path, self.trained, self._states.content(), facts)
         return path
 
     def load(self, path: str | Path) -> None:
@@ -284,17 +276,18 @@ class Stream:
             ValueError: The file is damaged, or its states belong to another model.
         """
         path = Path(path)
-        ids, tensors, facts = read_states(path, self.trained)
+        rows, records, facts = read_states(path, self.trained, self._states.layout)
+        times = self._intake.times
         try:
             counts = parse(Counts, facts.get("counts"), "counts")
             newest = parse(float | None, facts.get("newest"), "newest")
-            self._intake.restore(facts.get("clock"))
-            self._states.restore(ids, tensors)
+            clock = None if times is None else times.checked(facts.get("times"))
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
+        self._states.restore(rows, records)
         self.counts = counts
-        self._newest = self._swept = -np.inf if newest is None else newest
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
+        if times is not None and clock is not None:
+            times.restore(clock)
+        if self._newest is not None:
+            self._newest = Newest(self._newest.reach)
+            self._newest.time = self._swept = -np.inf if newest is None else newest

@@ -1,0 +1,179 @@
+"""Times of observations, cell by cell: of the kind, zone and format of the training file."""
+
+from __future__ import annotations
+
+import calendar
+import math
+import re
+from datetime import datetime, timezone
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._schema import parse
+from ..data import Reading
+from ..data._dates import EPOCHS, NUMBER
+from ..data._moments import moments_of
+from ..data._times import Moments, is_number, seconds_of
+from ._values import Errors, shown
+
+_NANO = 10**9
+_ISO = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|[+-]\d\d:?[0-5]\d)?)?", re.ASCII
+)
+"""The usual forms of ISO 8601; Arrow reads all others."""
+_UNREADABLE = (ValueError, OverflowError, TypeError, NotImplementedError)
+_EXACT = 2**53
+"""Beyond this, float64 cannot represent all whole numbers."""
+
+
+class Times:
+    """Reads times as numbers in the model's unit, on one clock for the whole stream.
+
+    A time of another kind than those of training is an error of its observation alone: a number among dates, a date
+    with a zone among dates without one, a time of day.
+
+    Attributes:
+        dates: Whether times are dates.
+        origin: What counts as 0: nanoseconds since 1970 for dates, otherwise a number; None before the first time.
+        zoned: Whether dates have a zone; None if the model does not know it and no time was read yet.
+    """
+
+    def __init__(self, reading: Reading):
+        self.dates, self._unit, self._scale = reading.dates, reading.unit, reading.unit_size
+        self.zoned = reading.zoned
+        self.origin: int | None = None
+        self._trained_zoned = reading.zoned
+        self._format, self._unit_option = reading.options.get("time_format"), reading.options.get("unit")
+        is_named = not is_number(reading.unit) and reading.unit != "step"
+        self._durations = is_named and math.isclose(seconds_of(reading.unit)[1], self._scale)
+
+    def read(self, cells: Any, count: int) -> tuple[NDArray[np.float64], Errors]:
+        """Returns (`(count,)` times, NaN where there is an error; the errors)."""
+        if cells is None or len(cells) != count:
+            found = "none" if cells is None else str(len(cells))
+            raise ValueError(f"times: one per observation is expected ({count}), got {found}.")
+        errors: Errors = {}
+        ticks: list[Any] | None = None if isinstance(cells, (list, tuple)) else self._column(cells)
+        if ticks is None:
+            ticks = []
+            for place, cell in enumerate(cells):
+                try:
+                    ticks.append(self._tick(cell))
+                except _UNREADABLE as error:
+                    errors[place] = f"time: {error}"
+                    ticks.append(None)
+        return np.array([np.nan if tick is None else self._time(tick) for tick in ticks], np.float64), errors
+
+    def now(self) -> float | None:
+        """Returns the time of the machine's clock; None if times are not dates, or none was read yet."""
+        if not self.dates or self.origin is None:
+            return None
+        return self._time(int(datetime.now(timezone.utc).timestamp() * 1e6) * 1000)
+
+    def seconds(self, seconds: float) -> float:
+        """Returns a duration in the model's unit, for dates."""
+        return seconds / self._scale
+
+    def _time(self, tick: float) -> float:
+        if self.origin is None:
+            self.origin = int(tick) if self.dates or abs(tick) > _EXACT else 0
+        return (tick - self.origin) / (self._scale * _NANO if self.dates else self._scale)
+
+    # ---- from cells to ticks: nanoseconds since 1970 for dates, otherwise numbers --------------------------
+
+    def _column(self, cells: Any) -> list[Any] | None:
+        """Returns the ticks of an array or a frame's column; None if they have to be read one by one."""
+        try:
+            return self._ticks(moments_of("time", cells, self._format, self._unit_option))
+        except _UNREADABLE:
+            return None
+
+    def _tick(self, cell: Any) -> float:
+        if cell is None or cell == "" or cell != cell:
+            raise ValueError("the time is missing")
+        kind = type(cell)
+        if kind is str and self.dates and self._format is None and (fields := _ISO.fullmatch(cell)):
+            instant = _instant(fields)
+            if instant is not None:
+                return self._zoned(cell, instant, fields[8] is not None)
+        if kind is datetime and self.dates:
+            naive = cell if cell.tzinfo is None else cell.astimezone(timezone.utc)
+            instant = calendar.timegm(naive.timetuple()) * _NANO + naive.microsecond * 1000
+            return self._zoned(cell, instant, cell.tzinfo is not None)
+        if kind in (int, float) and self._format == NUMBER and math.isfinite(cell):
+            return cell
+        if kind is int and self._format in EPOCHS:
+            return self._zoned(cell, cell * (_NANO // int(EPOCHS[self._format])), zoned=True)
+        if isinstance(cell, bool):
+            raise ValueError(f"{cell} is not a time")
+        try:
+            moments = moments_of("time", [cell], self._format, self._unit_option)
+        except _UNREADABLE:
+            raise ValueError(f"{shown(cell)} is not a time as in training: {self._expected()}") from None
+        return self._ticks(moments, cell)[0]
+
+    def _ticks(self, moments: Moments, cell: Any = "") -> list[Any]:
+        other_format = moments.format not in ("", self._format or "")
+        if moments.instants != self.dates or other_format or (moments.rate is not None and not self._has_rate()):
+            raise ValueError(f"{shown(cell)} is not a time as in training: {self._expected()}")
+        ticks = moments.ticks.tolist()
+        if not self.dates:
+            return ticks if moments.rate is None else [tick / moments.rate for tick in ticks]
+        factor = _NANO // int(moments.rate or 1)
+        return [self._zoned(cell, tick * factor, moments.zoned) for tick in ticks]
+
+    def _has_rate(self) -> bool:
+        return self.dates or self._durations
+
+    def _zoned(self, cell: Any, instant: int, zoned: bool) -> int:
+        if self.zoned is None:
+            self.zoned = zoned
+        if zoned != self.zoned:
+            raise ValueError(f"{shown(cell)} has {'a' if zoned else 'no'} time zone: {self._expected()}")
+        return instant
+
+    def _expected(self) -> str:
+        form = f" in the form {self._format}" if self._format and self._format != NUMBER else ""
+        if not self.dates:
+            return f"it has {'times' if form else 'numbers'}{form}"
+        zone = {True: " with a time zone", False: " without a time zone", None: ""}[self.zoned]
+        return f"it has dates{zone}{form or ' such as 2024-01-31 12:00'}"
+
+    # ---- files --------------------------------------------------------------------------------------------
+
+    def facts(self) -> dict[str, Any]:
+        """Returns what must be stored with the states, as JSON data."""
+        return {"origin": self.origin, "zoned": self.zoned, "dates": self.dates, "unit": self._unit}
+
+    def checked(self, facts: Any) -> tuple[int | None, bool | None]:
+        """Returns what `restore` takes of facts that `facts` returned; rejects those of other times."""
+        found = parse(dict[str, Any], facts, "times")
+        origin, zoned = (parse(kind, found.get(name), f"times.{name}") for name, kind in _STORED.items())
+        if (found.get("dates"), found.get("unit")) != (self.dates, self._unit):
+            raise ValueError("times: the times of the states are not of the kind and unit of the model.")
+        if self._trained_zoned is not None and zoned is not None and zoned != self._trained_zoned:
+            raise ValueError("times.zoned: the times of the states and of the model differ in having a time zone.")
+        return origin, zoned if self._trained_zoned is None else self._trained_zoned
+
+    def restore(self, checked: tuple[int | None, bool | None]) -> None:
+        """Continues on the clock of states."""
+        self.origin, self.zoned = checked
+
+
+_STORED = {"origin": int | None, "zoned": bool | None}
+
+
+def _instant(fields: re.Match[str]) -> int | None:
+    """Returns nanoseconds since 1970; None if there is no such date."""
+    try:
+        date = datetime(*(int(fields[n] or 0) for n in range(1, 7)))  # pyrefly: ignore
+    except ValueError:
+        return None
+    seconds = calendar.timegm(date.timetuple())
+    zone = fields[8]
+    if zone not in (None, "Z"):
+        minutes = 60 * int(zone[1:3]) + int(zone[-2:])
+        seconds -= (-60 if zone[0] == "-" else 60) * minutes
+    return seconds * _NANO + int((fields[7] or "").ljust(9, "0"))
