@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 from commands import MAIN, chronode
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from streams import answered, as_lines, events, run_stream, table, train_vitals
 
 import chronode as package
 from chronode.stream import Stream
-from chronode.stream._lines import MOST_BYTES, batches
+from chronode.stream._lines import MOST_BYTES, Lines, batches
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +87,164 @@ def test_a_malformed_line_is_reported_and_the_stream_continues(home, trained, li
         expected = json.loads(expected)
         assert found["patient"] == expected["patient"]
         assert found["p_ill"] == pytest.approx(expected["p_ill"], abs=1e-6)
+
+
+HEADER = "patient,charted_at,hr,temp"
+CELL = "x" * 131_073
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "p01,2024-01-01 10:00,8\r0,37",
+        f"p01,2024-01-01 10:00,{CELL},37",
+        "p01,2024-01-01 10:00",
+        "p\udcff1,2024-01-01 10:00,80,37",
+        "p01,2024-01-01 10:00,8\x000,37",
+        HEADER,
+        '{"patient": "p01"}',
+        None,
+    ],
+    ids=["bare CR", "long cell", "torn", "not UTF-8", "NUL", "names again", "JSON", "long line"],
+)
+def test_a_bad_line_of_csv_is_answered_and_the_stream_continues(trained, line):
+    good = [f"p{n},2024-01-01 1{n}:00,80,37" for n in range(6)]
+    text, errors = answered(Stream(trained), [HEADER, *good[:3], line, *good[3:]], size=3)
+    rows = table(text)
+    assert errors == 1 and [row["line"] for row in rows if row["error"]] == ["5"]
+    assert [row["patient"] for row in rows if not row["error"]] == [f"p{n}" for n in range(6)]
+
+
+FIRST = {
+    "torn JSON": 'nt": "p07", "charted_at": "2024-01-31 12:00", "hr": 81}',
+    "torn names": "d_at,hr,temp",
+    "a row": "p01,2024-01-01 10:00,80,37",
+    "names twice": "patient,charted_at,hr,hr",
+    "open brace": '{"patient": "p0',
+    "list": "[1, 2]",
+    "bare CR": "patient,charted\r_at",
+    "long cell": CELL,
+    "not UTF-8": "\udcff\udcfe",
+    "NUL": "\x00",
+}
+
+
+@pytest.mark.parametrize("first", FIRST)
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("kind", ["json", "csv"])
+def test_the_format_stays_open_until_a_line_fits(home, trained, first, mark, kind):
+    rows = events(home / "new.csv")[:8]
+    lines = as_lines(rows) if kind == "json" else [",".join(rows[0]), *(",".join(row.values()) for row in rows)]
+    clean, _ = answered(Stream(trained), lines)
+    text, errors = answered(Stream(trained), [mark + FIRST[first], "", *lines], size=2)
+    wrong, rest = text.split("\n", 1)
+    assert errors == 1 and json.loads(wrong)["line"] == 1 and json.loads(wrong)["error"]
+    read = table if kind == "csv" else lambda text: [json.loads(line) for line in text.splitlines()]
+    found, expected = read(rest), read(clean)
+    assert [row["patient"] for row in found] == [row["patient"] for row in expected] == [r["patient"] for r in rows]
+    assert [float(r["p_ill"]) for r in found] == pytest.approx([float(r["p_ill"]) for r in expected], abs=1e-6)
+    assert answered(Stream(trained), [mark + lines[0], *lines[1:]])[1] == 0
+
+
+pieces = st.one_of(
+    st.binary(max_size=40),
+    st.sampled_from(
+        [
+            b"{",
+            b"}",
+            b'{"patient": "a"',
+            b"\r",
+            b"\r\n",
+            b"\xef\xbb\xbf",
+            b"\x00",
+            b"\xff",
+            b'"',
+            b",,,",
+            b"[[[",
+            b"1e999",
+        ]
+    ),
+    st.sampled_from([HEADER.encode(), b"a,2024-01-01 10:00,80,37", b'{"patient":"b","charted_at":"2024-01-01"}']),
+    st.just(CELL.encode()),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(parts=st.lists(st.tuples(pieces, st.booleans()), max_size=12), size=st.integers(1, 5))
+def test_no_bytes_end_the_stream(trained, tmp_path, parts, size):
+    """Every line that is not empty and not the names of columns has one answer, and a good one is still read."""
+    path = tmp_path / "fuzz"
+    path.write_bytes(b"".join(part + b"\n" * end for part, end in parts))
+    with path.open("rb", buffering=0) as file:
+        lines = [line for batch in batches(file.fileno()) for line in batch]
+    stream = Stream(trained, late="repeat")
+    text, errors = answered(stream, lines, size)
+    assert errors <= len(lines) and len(text.splitlines()) <= len(lines) + 1
+    good = [json.dumps({"patient": "z", "charted_at": "2025-01-01 10:00", "hr": 80}), "z,2025-01-01 10:00,80,37"]
+    after, _ = answered(Stream(trained), [*lines, HEADER, *good])
+    assert "z" in [row.get("patient") for row in map(_read, after.splitlines())]
+
+
+def _read(line):
+    try:
+        return json.loads(line)
+    except ValueError:
+        return {"patient": line.split(",")[0]}
+
+
+def test_half_of_the_values_invalid(trained):
+    """Every cell is read once: the work grows with the lines, and not with the errors among them."""
+    good = [json.dumps({"patient": f"p{n}", "charted_at": "2024-01-01 10:00", "hr": 80}) for n in range(400)]
+    lines = [line.replace("80", f'"bad{n}"') if n % 2 else line for n, line in enumerate(good)]
+    stream = Stream(trained)
+    calls = []
+    prepare, read = stream.prepare, stream.read
+    stream.prepare = lambda *given: calls.append("prepare") or prepare(*given)
+    stream.read = lambda *given: calls.append("read") or read(*given)
+    text, errors = answered(stream, lines)
+    assert errors == 200 and calls == ["read", "prepare"] and len(stream) == 200
+    assert [json.loads(line).get("error", "")[:10] for line in text.splitlines()[:4]] == [
+        "",
+        "hr: 'bad1'",
+        "",
+        "hr: 'bad3'",
+    ]
+
+
+def test_nothing_changes_before_the_answers_are_written(home, trained):
+    lines = as_lines(events(home / "new.csv"))
+    stream, out = Stream(trained, late="ignore"), []
+
+    def write(text):
+        if len(out) == 2:
+            raise BrokenPipeError
+        out.append(text)
+
+    followed = Lines(stream, write)
+    with pytest.raises(BrokenPipeError):
+        for start in range(0, len(lines), 7):
+            followed.process(lines[start : start + 7])
+    assert stream.counts.observations == 14
+    answers = "".join(out) + answered(stream, lines)[0]
+    found = [json.loads(line) for line in answers.splitlines()]
+    expected = [json.loads(line) for line in answered(Stream(trained), lines)[0].splitlines()]
+    assert [one["patient"] for one in found] == [one["patient"] for one in expected]
+    assert [one["p_ill"] for one in found] == pytest.approx([one["p_ill"] for one in expected], abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["json", "csv"])
+def test_late_lines_are_answered_again(trained, kind):
+    hours = (10, 12, 11, 12)
+    lines = [json.dumps({"patient": "a", "charted_at": f"2024-01-01 {hour}:00", "hr": 80}) for hour in hours]
+    if kind == "csv":
+        lines = ["patient,charted_at,hr", *(f"a,2024-01-01 {hour}:00,80" for hour in hours)]
+    stream = Stream(trained, late="repeat")
+    text, errors = answered(stream, lines, size=2)
+    rows = table(text) if kind == "csv" else [json.loads(line) for line in text.splitlines()]
+    assert errors == 0 and stream.counts.late == 2 and stream.counts.observations == 2
+    assert [bool(row.get("late")) for row in rows] == [False, False, True, True]
+    assert rows[1]["p_ill"] == rows[2]["p_ill"] == rows[3]["p_ill"] != rows[0]["p_ill"]
+    assert [row["charted_at"] for row in rows] == [f"2024-01-01 {hour}:00" for hour in hours]
 
 
 def test_late_lines(trained):

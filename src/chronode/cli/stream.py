@@ -85,7 +85,7 @@ def stream(
         saver = _Saver(followed, state, save_seconds)
         reader_gone = False
         try:
-            with _stop_requests() as stop:
+            with _StopRequests() as stop:
                 for batch in batches(handle, lambda handle: _wait(handle, stop, saver)):
                     lines.process(batch)
                     saver.changed = True
@@ -139,39 +139,52 @@ class _Saver:
         self._saved = time.monotonic()
 
 
-def _wait(handle: int, stop: int, saver: _Saver) -> bool:
+def _wait(handle: int, stop: _StopRequests, saver: _Saver) -> bool:
     """Waits until there is something to read, and writes the states when it is time; False after a signal to stop."""
-    while True:
+    while not stop.requested:
         left = saver.seconds_left()
         if left == 0:
             saver.save()
-            left = None
-        ready, _, _ = select.select([stop, handle], [], [], left)
-        if stop in ready:
-            return False
-        if handle in ready:
+            continue
+        ready, _, _ = select.select([stop.receiver, handle], [], [], left)
+        if stop.receiver in ready:
+            os.read(stop.receiver, 1)  # any signal; the handler of this one has run when this returns
+        elif handle in ready:
             return True
+    return False
 
 
-@contextmanager
-def _stop_requests() -> Iterator[int]:
-    """Yields a file descriptor that can be read after SIGTERM or Ctrl-C; only a second signal interrupts a step."""
-    receiver, sender = os.pipe()
+class _StopRequests:
+    """SIGTERM and Ctrl-C end the waiting for events, and never interrupt a step; only a second signal does.
 
-    def stop(number: int, frame: Any) -> None:
-        if select.select([receiver], [], [], 0)[0]:
+    Attributes:
+        requested: Whether there was a signal.
+        receiver: File descriptor that can be read after a signal, whichever thread received it.
+    """
+
+    requested = False
+
+    def __enter__(self) -> _StopRequests:
+        self.receiver, self._sender = os.pipe()
+        os.set_blocking(self._sender, False)
+        self._before: dict[int, Any] = {}
+        if threading.current_thread() is threading.main_thread():
+            self._woken = signal.set_wakeup_fd(self._sender)
+            self._before = {number: signal.signal(number, self._stop) for number in (signal.SIGTERM, signal.SIGINT)}
+        return self
+
+    def _stop(self, number: int, frame: Any) -> None:
+        if self.requested:
             raise KeyboardInterrupt
-        os.write(sender, b".")
+        self.requested = True
 
-    numbers = (signal.SIGTERM, signal.SIGINT) if threading.current_thread() is threading.main_thread() else ()
-    before = {number: signal.signal(number, stop) for number in numbers}
-    try:
-        yield receiver
-    finally:
-        for number, handler in before.items():
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
             signal.signal(number, handler)
-        os.close(receiver)
-        os.close(sender)
+        if self._before:
+            signal.set_wakeup_fd(self._woken)
+        os.close(self.receiver)
+        os.close(self._sender)
 
 
 @contextmanager

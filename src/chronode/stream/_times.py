@@ -20,7 +20,8 @@ from ._values import Errors, shown
 
 _NANO = 10**9
 _ISO = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|[+-]\d\d:?[0-5]\d)?)?", re.ASCII
+    r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?)?",
+    re.ASCII,
 )
 """The usual forms of ISO 8601; Arrow reads all others."""
 _UNREADABLE = (ValueError, OverflowError, TypeError, NotImplementedError)
