@@ -384,11 +384,13 @@ def test_an_interruption_leaves_no_half_observation(home, trained, seed):
     """Wherever a batch is interrupted, everything sent again gives what one uninterrupted run gives."""
     rows = events(home / "new.csv")
     rng = np.random.default_rng(seed)
-    stream, at = Stream(trained, late="ignore"), int(rng.integers(1, 2500))
+    stream, at = Stream(trained, late="ignore"), int(rng.integers(1, 250))
     count = 0
 
     def interrupt(frame, event, argument):
         nonlocal count
+        if "chronode/stream" not in frame.f_code.co_filename:
+            return None
         count += 1
         if count == at:
             raise Interrupted
