@@ -206,9 +206,10 @@ def test_texts_are_categories_of_training():
     np.testing.assert_array_equal(found.values[:4, s.channels.index("y")], 1)
 
 
-def test_a_value_without_a_logarithm_is_refused_alone():
+@pytest.mark.parametrize("clip", [(), ("x",)])
+def test_a_value_without_a_logarithm_is_refused_alone(clip):
     s = from_long({"t": [0, 1, 2], "x": [1.0, 2.0, 3.0]}, time="t")
-    scaler = Scaler.fit(s, log={"x": 0.0})
+    scaler = Scaler.fit(s, log={"x": 0.0}, clip=clip)
     reading = Reading.of(s, options={"time": "t", **options_like(s)}, target=(), missing=True, scaler=scaler)
     found, errors = Intake(reading).read([0, 1, 2, 3], {"x": [2.0, 0.0, -1.0, 1e39]}, 4)
     assert sorted(errors) == [1, 2, 3]

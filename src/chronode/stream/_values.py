@@ -46,6 +46,9 @@ class Values:
         markers = options.get("missing_values") or ()
         self._texts = {str(marker) for marker in markers}
         self._sizes = [float(marker) for marker in markers if is_number(str(marker))]
+        shapes = reading.scaler.shapes if reading.scaler is not None else ()
+        # The largest values without a logarithm, before they are clipped.
+        self._no_logarithm = np.array([-np.inf if one.offset is None else -one.offset for one in shapes] or -np.inf)
         if self._channels() != reading.channels:
             raise ValueError(
                 f"the columns {', '.join(self.columns)} of an observation are not the channels of the model, "
@@ -136,7 +139,7 @@ class Values:
     def _scaled(self, raw: NDArray[Any], errors: Errors) -> NDArray[Any]:
         scaler = self._reading.scaler
         scaled = raw if scaler is None else scaler.scaled(raw)
-        wrong = ~np.isfinite(scaled) & ~np.isnan(raw)
+        wrong = (~np.isfinite(scaled) & ~np.isnan(raw)) | (raw <= self._no_logarithm)
         for place, channel in np.argwhere(wrong).tolist() if wrong.any() else ():
             name, value = self._reading.channels[channel], raw[place, channel]
             errors.setdefault(
