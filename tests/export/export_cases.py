@@ -9,7 +9,7 @@ import torch
 import chronode
 from chronode import ModelSpec, SequenceModel
 from chronode.data import Scaler
-from chronode.export._pipeline import Deployment
+from chronode.export._deployment import Deployment
 
 MODELS = sorted(chronode.models())
 SCALER = Scaler(("pulse", "temp", "spO2"), (70.0, 36.6, 0.96), (12.0, 0.5, 0.02), dt=2.0)

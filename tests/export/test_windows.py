@@ -11,8 +11,8 @@ import torch
 from chronode import ModelSpec, SequenceModel
 from chronode.data import Scaler
 from chronode.export._c import CRunner, write_c
+from chronode.export._deployment import Deployment, exportable
 from chronode.export._onnx import OnnxRunner, write_onnx
-from chronode.export._pipeline import Deployment, _float32
 from chronode.export._pt2 import Pt2Runner, write_pt2
 from chronode.export._reference import irregular, predictions, tolerances
 from chronode.export._window import WindowGraph
@@ -38,10 +38,12 @@ CASES = {
 }
 
 
-def graph_of(features, missing, unit, model, alone=False):
+def graph_of(features, missing, unit, model, alone=False, steps=6, window=WINDOW):
     """A model with random weights; the price is continued from both channels, `alone` by the linear start only."""
     torch.manual_seed(0)
-    start = None if features is None else {**features, "channels": 2, "steps": 6, "gap": 1.0 if unit == "step" else 0.8}
+    start = (
+        None if features is None else {**features, "channels": 2, "steps": steps, "gap": 1.0 if unit == "step" else 0.8}
+    )
     spec = ModelSpec(model, 2, 3, hidden_size=5, missing=missing, relative=(1,), start=start)
     network = SequenceModel.build(spec).eval()
     assert network.relative is not None
@@ -50,12 +52,12 @@ def graph_of(features, missing, unit, model, alone=False):
         for parameter in network.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
         if network.start is not None:
-            network.start.get_buffer("weight").normal_().mul_(0.2)
+            network.start.get_buffer("weight").normal_().mul_(0.2 * (6 / steps) ** 0.5)
             network.start.get_buffer("bias").normal_()
         for parameter in network.head.parameters() if alone else ():
             parameter.zero_()
-    about = {"scaler": SCALER, "target_scaler": SCALER, "unit": unit, "gap": 2.0, "window": WINDOW}
-    return WindowGraph.of(Deployment(_float32(network), CHANNELS, OUTPUTS, False, **about))
+    about = {"scaler": SCALER, "target_scaler": SCALER, "unit": unit, "gap": 2.0, "window": window}
+    return WindowGraph.of(Deployment(exportable(network), CHANNELS, OUTPUTS, False, **about))
 
 
 def series_for(graph, batch=2, steps=20):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -57,11 +58,35 @@ def export(
             rich_help_panel="Model",
         ),
     ] = "library",
+    name: Annotated[
+        str,
+        typer.Option(
+            help="For C: beginning of all symbols, macros and file names, so that several models can be linked into "
+            "one program. [default: chronode_model; example: pulse]",
+            show_default=False,
+            rich_help_panel="Model",
+        ),
+    ] = "chronode_model",
+    opset: Annotated[
+        int,
+        typer.Option(
+            help="For ONNX: version of the operator set, 18 to 26. [default: 18; example: 21]",
+            show_default=False,
+            rich_help_panel="Model",
+        ),
+    ] = 18,
     verify: Annotated[
         str | None,
         typer.Option(
-            help="File to run through the export and through chronode; the largest difference is printed. "
-            "[example: new.csv]",
+            help="File to run through the export and through chronode; the largest difference is printed, and for "
+            "files with targets the metrics of both. [example: new.csv]",
+            rich_help_panel="Data",
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            help="With --verify: largest allowed difference; beyond it, the exit code is 1. [example: 1e-5]",
             rich_help_panel="Data",
         ),
     ] = None,
@@ -72,26 +97,31 @@ def export(
 
     Example: chronode export runs/vitals-1 -o device --weights int8
 
-    Example: chronode export runs/vitals-1 --format onnx -o onnx --verify new.csv
+    Example: chronode export runs/vitals-1 --format onnx -o onnx --verify new.csv --tolerance 1e-5
     """
-    from .._checks import one_of
+    from .._checks import number
     from .._files import check_new_folder
     from ..export import export as write
-    from ..export._export import FORMATS, MATH, WEIGHTS
+    from ..export._export import check_options
     from ..runs import Trained
 
-    one_of("--format", format, FORMATS)
-    one_of("--weights", weights, WEIGHTS)
-    one_of("--math", math, MATH)
-    if format != "c" and (weights, math) != ("float32", "library"):
-        option = "--weights" if weights != "float32" else "--math"
-        raise ValueError(f"{option} goes with --format c.")
+    options = {"format": format, "weights": weights, "math": math, "name": name, "opset": opset}
+    check_options("--", **options)
+    if tolerance is not None:
+        number("--tolerance", tolerance, at_least=0)
+        if verify is None:
+            raise ValueError("--tolerance requires --verify FILE.")
     usual = run.with_name(f"{run.stem}-{format}") if run.is_file() else run / f"export-{format}"
     folder = check_new_folder(output or usual, "--output", force=force)
     trained = Trained.load(run)
-    done = write(trained, folder, force=True, format=format, weights=weights, math=math)
+    done = write(trained, folder, force=True, **options)
     print(f"{done.folder}: {', '.join(done.files)}")
-    for name, text in done.costs.items():
-        print(f"  {name + ':':16}{text}")
-    if verify is not None:
-        print(done.verify(trained, verify).text())
+    for row, text in done.costs.items():
+        print(f"  {row + ':':16}{text}")
+    if verify is None:
+        return
+    found = done.verify(trained, verify)
+    print(found.text())
+    if tolerance is not None and not found.difference <= tolerance:
+        print(f"the largest difference is beyond --tolerance {tolerance:g}.", file=sys.stderr)
+        raise typer.Exit(1)

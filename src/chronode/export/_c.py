@@ -13,35 +13,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._files import replacing
-from ._c_check import MAKEFILE, check_source
-from ._c_files import NAME, CModel
+from ._c_check import check_source, makefile
+from ._c_files import CModel
+from ._c_header import DEFAULT_NAME
 from ._reference import Series, irregular, predictions, tolerances
+from ._rounding import Rounding
 from ._window import Graph
 
 _SERIES, _STEPS = 10, 100  # of check.c
 
 
-def write_c(graph: Graph, folder: Path, *, int8: bool, math: str) -> CModel:
+def write_c(graph: Graph, folder: Path, *, int8: bool, math: str, name: str = DEFAULT_NAME) -> CModel:
     """Writes the files of a model."""
-    model, deployment = CModel(graph, int8=int8, math=math), graph.deployment
-    series = irregular(deployment, _SERIES, _STEPS)
-    expected = rounded_predictions(graph, model, series) if int8 else predictions(deployment, series)
+    model, deployment = CModel(graph, int8=int8, math=math, name=name), graph.deployment
+    series, tolerance = irregular(deployment, _SERIES, _STEPS), tolerances(deployment)
+    expected = original = predictions(deployment, series)
+    if int8:
+        expected = graph.run(series, model.tensors)
+        rows = (part.reshape(-1, graph.outputs) for part in (original, expected))
+        model.rounding = Rounding(*rows, tolerance, deployment.classes)
     files = {
-        f"{NAME}.h": model.header,
-        f"{NAME}.c": model.source,
-        "check.c": check_source(series, expected, tolerances(deployment)),
-        "Makefile": MAKEFILE,
+        f"{name}.h": model.header,
+        f"{name}.c": model.source,
+        "check.c": check_source(model, series, expected, tolerance, model.rounding),
+        "Makefile": makefile(name),
     }
-    for name, text in files.items():
-        with replacing(folder / name) as draft:
+    for file, text in files.items():
+        with replacing(folder / file) as draft:
             draft.write_text(text)
     model.files = tuple(files)
     return model
-
-
-def rounded_predictions(graph: Graph, model: CModel, series: Series) -> NDArray[np.float32]:
-    """Returns the predictions with the parameters of the generated code."""
-    return graph.run(series, model.tensors)
 
 
 class CRunner:
@@ -51,22 +52,26 @@ class CRunner:
         folder: Folder with the .c and .h files.
         compiler: The C compiler; by default the first of cc, gcc and clang that is installed.
         flags: Additional flags for the compiler.
+        name: Name of the model.
     """
 
-    def __init__(self, folder: Path, compiler: str | None = None, flags: Sequence[str] = ()):
+    def __init__(
+        self, folder: Path, compiler: str | None = None, flags: Sequence[str] = (), *, name: str = DEFAULT_NAME
+    ):
         found = compiler or next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
         if found is None:
             raise ValueError(
                 "no C compiler was found (cc, gcc, clang): install one, for example with `apt install gcc`."
             )
+        source = folder / f"{name}.c"
         with tempfile.TemporaryDirectory() as place:
             library = Path(place) / "model.so"
-            command = [found, "-std=c99", "-O2", *flags, "-fPIC", "-shared", "-o", library, folder / f"{NAME}.c", "-lm"]
+            command = [found, "-std=c99", "-O2", *flags, "-fPIC", "-shared", "-o", library, source, "-lm"]
             done = subprocess.run([*map(str, command)], capture_output=True, text=True)
             if done.returncode:
-                raise ValueError(f"{found} cannot compile {folder / f'{NAME}.c'}:\n{done.stderr}")
+                raise ValueError(f"{found} cannot compile {source}:\n{done.stderr}")
             loaded = ctypes.CDLL(str(library))
-        self._init, self._step = getattr(loaded, f"{NAME}_init"), getattr(loaded, f"{NAME}_step")
+        self._init, self._step = getattr(loaded, f"{name}_init"), getattr(loaded, f"{name}_step")
         self._step.argtypes = [*[ctypes.c_void_p] * 3, ctypes.c_float, ctypes.c_void_p]
 
     def run(self, graph: Graph, series: Series) -> NDArray[np.float32]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiler._node import Node
+from ..compiler._node import COMPARISONS, Node
 from ..compiler._views import View
 from ._c_loops import affine
 from ._c_text import number, table
@@ -20,6 +20,7 @@ _MOST_LOST = 1e-3
 _LARGEST = 127
 _SCALES = 65535
 _LARGEST_SHORT = 32767
+_DECISIONS = COMPARISONS | {"floor", "ceil", "round", "sign", "remainder", "gather"}
 
 
 @dataclass(frozen=True)
@@ -89,12 +90,20 @@ class Constants:
         exact: Collection[int] = (),
         prefix: str = "",
     ):
-        self.prefix = prefix
+        self.prefix, self.given = prefix, tensors
         self.tensors = [np.asarray(t, np.float32) if t.dtype.kind in "fb" else t for t in tensors]
         nodes = nodes if int8 else []
-        axes = {index: axis for index, axis in _row_axes(self.tensors, nodes).items() if index not in exact}
-        self.rounded = {index: rounded(self.tensors[index], axis) for index, axis in axes.items()}
-        self.short = {index: _shortened(self.tensors[index]) for index in _vectors(self.tensors, nodes, axes, exact)}
+        decisive = decisive_parameters(nodes)
+        fixed = {*exact, *decisive}
+        # The function for a matrix in 8 bits takes its bias in 16.
+        whole = {node.args[1].node.detail for node in nodes if fixed & {arg.node.detail for arg in _bias(node)}}
+        small = {i: rounded(self.tensors[i], axis) for i, axis in _row_axes(self.tensors, nodes).items()}
+        # Zeros and ones of a mask are the same numbers in 8 bits.
+        same = {i: one.as_float().astype(tensors[i].dtype) == tensors[i] for i, one in small.items()}
+        masks = {i for i in decisive & small.keys() if same[i].all()}
+        self.rounded = {i: one for i, one in small.items() if i in masks or i not in fixed | whole}
+        vectors = _vectors(self.tensors, nodes, self.rounded, fixed)
+        self.short = {index: _shortened(self.tensors[index]) for index in vectors}
         self.definitions: dict[str, str] = {}
         self.bytes = 0
         self._known: dict[object, str] = {}
@@ -103,7 +112,7 @@ class Constants:
         """Returns the parameters as the generated code reads them."""
         known = {i: one.as_float() for i, one in self.rounded.items()}
         known |= {i: np.float32(unit) * values.astype(np.float32) for i, (values, unit) in self.short.items()}
-        return [known.get(i, tensor) for i, tensor in enumerate(self.tensors)]
+        return [known[i].astype(own.dtype) if i in known else own for i, own in enumerate(self.given)]
 
     def element(self, view: View, indices: Sequence[str]) -> str:
         """Returns an element of a parameter within a loop over `indices`."""
@@ -170,6 +179,23 @@ class Constants:
         return self._known[key]
 
 
+def decisive_parameters(nodes: Sequence[Node]) -> set[int]:
+    """Returns the parameters that are compared or used as positions, directly or after element-wise operations, sums
+    and maxima: a small change of one may change which element is chosen. Weights of a product are not among them.
+    """
+    pending = [arg.node for node in nodes if node.op in _DECISIONS for arg in node.args]
+    found, seen = set(), set[Node]()
+    while pending:
+        node = pending.pop()
+        if node not in seen:
+            seen.add(node)
+            if node.op == "param":
+                found.add(node.detail)
+            elif node.op != "product":
+                pending += [arg.node for arg in node.args]
+    return found
+
+
 def positions(view: View) -> NDArray[np.int64]:
     """Returns the position of each element of a view in its node's storage."""
     places = np.array(view.offset)
@@ -183,6 +209,11 @@ def taken(array: NDArray[Any], view: View) -> NDArray[Any]:
     return array.reshape(-1)[positions(view)]
 
 
+def _bias(node: Node) -> tuple[View, ...]:
+    """Returns the bias of a product, if any."""
+    return node.args[2:] if node.op == "product" else ()
+
+
 def _row_axes(tensors: Sequence[NDArray[Any]], nodes: Sequence[Node]) -> dict[int, int]:
     """Returns the axis of the scales of each matrix, except for matrices without an axis that fits all uses."""
     uses: dict[int, list[View]] = {}
@@ -193,7 +224,7 @@ def _row_axes(tensors: Sequence[NDArray[Any]], nodes: Sequence[Node]) -> dict[in
                 is_matrix = node.op == "product" and place == 1
                 (products if is_matrix else uses).setdefault(arg.node.detail, []).append(arg)
     found = {}
-    biases = {node.args[2].node.detail for node in nodes if node.op == "product" and len(node.args) == 3}
+    biases = {arg.node.detail for node in nodes for arg in _bias(node)}
     for index in {*uses, *products} - biases:
         tensor = tensors[index]
         wide = [axis for axis, size in enumerate(tensor.shape) if size > 1]

@@ -79,12 +79,13 @@ def initial(kind: str, name: str, state: str, parts: Sequence[NDArray[np.float32
 def _function(name: str, body: str, writer: StepWriter, state: bool = False) -> str:
     """Returns a part as a function."""
     gap = ", const float *gap" if "gap[" in body or state else ""
-    unused = "    (void)gap;\n" if gap and "gap[" not in body else ""
     own = "network_state *state, " if state else ""
+    names = ["in", "work", *(["gap"] if gap else []), *(["state"] if state else [])]
+    unused = "\n".join(f"    (void){argument};" for argument in names)
     return f"""static void {name}({own}const float *in{gap}, float *y)
 {{
     float work[{max(writer.scratch.size, 1)}];
-{unused}    (void)work;
+{unused}
 {body}
 }}
 """
@@ -116,6 +117,9 @@ def _window_body(graph: WindowGraph) -> str:
     const int first = {window} - (int)*count;
     for (int i = 0; i < {2 * relative}; ++i) {{
         one[{2 * size} + i] = seen[{output} + i];
+    }}
+    for (int i = 0; i < {output}; ++i) {{
+        seen[i] = 0.0f;
     }}
     for (int step = first; step < {window}; ++step) {{
         const float gap[1] = {{step == first ? 0.0f : gaps[step]}};

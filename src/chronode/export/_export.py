@@ -13,15 +13,16 @@ from .._model import SequenceModel
 from ..data import Scaler
 from ..runs import Trained
 from ._c import CRunner, write_c
+from ._c_header import DEFAULT_NAME, check_name
+from ._deployment import Deployment
 from ._graph import StepGraph
 from ._onnx import OnnxRunner, write_onnx
-from ._pipeline import Deployment
+from ._onnx_model import LOWEST_OPSET, check_opset
 from ._pt2 import Pt2Runner, write_pt2
 from ._verify import Runner, Verification, verify
 from ._window import Graph, WindowGraph
 
 FORMATS = ("c", "onnx", "pt2")
-_RUNNERS = {"c": CRunner, "onnx": OnnxRunner, "pt2": Pt2Runner}
 WEIGHTS = ("float32", "int8")
 MATH = ("library", "builtin")
 
@@ -36,6 +37,7 @@ class Exported:
         files: Names of the files.
         costs: Memory and operations of a step, by name; empty except for C.
         graph: The step that was exported.
+        name: Beginning of the names in C.
     """
 
     folder: Path
@@ -43,10 +45,13 @@ class Exported:
     files: tuple[str, ...]
     costs: dict[str, str]
     graph: Graph
+    name: str = DEFAULT_NAME
 
     def runner(self) -> Runner:
         """Returns an object that runs the written files."""
-        return _RUNNERS[self.format](self.folder)
+        if self.format == "c":
+            return CRunner(self.folder, name=self.name)
+        return (OnnxRunner if self.format == "onnx" else Pt2Runner)(self.folder)
 
     def verify(self, trained: Trained, source: str | Path) -> Verification:
         """Compares the written files with the model, on a file of the user.
@@ -65,6 +70,8 @@ def export(
     format: str = "c",
     weights: str = "float32",
     math: str = "library",
+    name: str = DEFAULT_NAME,
+    opset: int = LOWEST_OPSET,
     channels: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
     scaler: Scaler | None = None,
@@ -84,6 +91,8 @@ def export(
             of any length).
         weights: "float32", or for C also "int8": 8 bits and a scale per row.
         math: For C: "library" calls math.h, "builtin" needs no library.
+        name: For C: beginning of all symbols, macros and file names, so that models can be linked into one program.
+        opset: For ONNX: version of the operator set.
         channels: Names of the inputs. This and the next four arguments are only for models without a run folder.
         classes: Names of the classes, if the outputs are logits.
         scaler: Scaling of inputs, dt and numeric targets.
@@ -99,21 +108,44 @@ def export(
         >>> done.files, done.costs["multiply-adds"]
         (('chronode_model.h', 'chronode_model.c', 'check.c', 'Makefile'), '88 per step')
     """
-    one_of("format", format, FORMATS)
-    one_of("weights", weights, WEIGHTS)
-    one_of("math", math, MATH)
-    if format != "c" and (weights, math) != ("float32", "library"):
-        name = "weights" if weights != "float32" else "math"
-        raise ValueError(f"{name} requires format='c'.")
+    check_options("", format=format, weights=weights, math=math, name=name, opset=opset)
     folder = check_new_folder(Path(folder), "folder", force=force)
     given = {"channels": channels, "classes": classes, "scaler": scaler, "window": window}
     deployment = _deployment(model, {name: value for name, value in given.items() if value is not None}, unit)
     graph = WindowGraph.of(deployment) if deployment.window else StepGraph.of(deployment)
-    if format != "c":
-        write = write_onnx if format == "onnx" else write_pt2
-        return Exported(folder, format, write(graph, folder), {}, graph)
-    written = write_c(graph, folder, int8=weights == "int8", math=math)
-    return Exported(folder, format, written.files, dict(written.table()), graph)
+    if format == "onnx":
+        return Exported(folder, format, write_onnx(graph, folder, opset=opset), {}, graph)
+    if format == "pt2":
+        return Exported(folder, format, write_pt2(graph, folder), {}, graph)
+    written = write_c(graph, folder, int8=weights == "int8", math=math, name=name)
+    costs = dict(written.table())
+    if written.rounding is not None:
+        costs["int8"] = written.rounding.text()
+    return Exported(folder, format, written.files, costs, graph, name)
+
+
+def check_options(dashes: str, *, format: str, weights: str, math: str, name: str, opset: int) -> None:
+    """Refuses options that are not known, or that the format does not have.
+
+    Args:
+        dashes: What precedes their names in messages: "--" for options of the command, "" for arguments.
+        format: As for `export`, like the others.
+        weights: "float32" or "int8".
+        math: "library" or "builtin".
+        name: Beginning of the names in C.
+        opset: Version of the operator set of ONNX.
+    """
+    one_of(f"{dashes}format", format, FORMATS)
+    one_of(f"{dashes}weights", weights, WEIGHTS)
+    one_of(f"{dashes}math", math, MATH)
+    check_name(f"{dashes}name", name)
+    check_opset(f"{dashes}opset", opset)
+    usual = {"weights": (weights, "float32"), "math": (math, "library"), "name": (name, DEFAULT_NAME)}
+    own = {"c": usual, "onnx": {"opset": (opset, LOWEST_OPSET)}}
+    for needed, options in own.items():
+        for option, (value, default) in options.items():
+            if needed != format and value != default:
+                raise ValueError(f"{dashes}{option} requires {dashes}format {needed}.")
 
 
 def _deployment(model: SequenceModel | Trained | str | Path, given: dict[str, Any], unit: str) -> Deployment:

@@ -18,7 +18,8 @@ from ..compiler._recorded import Unsupported
 from ..compiler._trace import Traced, trace
 from ..kernels import backend
 from ..nn._cell import Cell
-from ._pipeline import Deployment, ObservationCell, Scaling
+from ._deployment import Deployment
+from ._pipeline import ObservationCell, Scaling
 from ._reference import Series
 
 
@@ -116,12 +117,16 @@ class StepGraph:
 
 def facts(deployment: Deployment, initial_state: Sequence[NDArray[np.float32]]) -> dict[str, Any]:
     """Returns names, units and the first state, for the metadata of a file."""
+    no_logarithm = zip(deployment.channels, deployment.no_logarithm, strict=True)
     return {
         "inputs": list(deployment.channels),
         "outputs": list(deployment.outputs),
         "classes": deployment.classes,
         "missing": deployment.missing,
         "time_unit": deployment.unit,
+        "first_dt": "ignored" if deployment.has_times or deployment.window else "used",
+        "no_logarithm": {name: most for name, most in no_logarithm if most > -np.inf},
+        "codes": {name: list(texts) for name, texts in deployment.codes.items()},
         "initial_state": [part.tolist() for part in initial_state],
         **(deployment.about or {}),
     }

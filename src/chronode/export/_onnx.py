@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._files import replacing
 from ._graph import StepGraph
-from ._onnx_model import observation, onnx_model, value
+from ._onnx_model import LOWEST_OPSET, observation, onnx_model, sequence_results, step_results, value
 from ._onnx_step import OnnxWriter, StepEmitter
 from ._onnx_window import window_sequence_model, window_step_model
 from ._reference import Series
@@ -19,43 +19,39 @@ from ._window import Graph, WindowGraph
 STEP, SEQUENCE = "step.onnx", "sequence.onnx"
 
 
-def write_onnx(graph: Graph, folder: Path) -> tuple[str, ...]:
+def write_onnx(graph: Graph, folder: Path, *, opset: int = LOWEST_OPSET) -> tuple[str, ...]:
     """Writes both models; returns the names of the files."""
     try:
         import onnx  # noqa: F401
     except ImportError as error:
         raise ImportError("the export to ONNX needs onnx: pip install 'chronode[export]'.") from error
     if isinstance(graph, WindowGraph):
-        models = (window_step_model(graph), window_sequence_model(graph))
+        models = (window_step_model(graph, opset), window_sequence_model(graph, opset))
     else:
-        models = (step_model(graph), sequence_model(graph))
+        models = (step_model(graph, opset), sequence_model(graph, opset))
     for name, model in zip((STEP, SEQUENCE), models, strict=True):
         with replacing(folder / name) as draft:
             draft.write_bytes(model.SerializeToString())
     return STEP, SEQUENCE
 
 
-def step_model(graph: StepGraph) -> Any:
+def step_model(graph: StepGraph, opset: int = LOWEST_OPSET) -> Any:
     """Returns the model (x, observed, dt, state0, ...) -> (y, next0, ...).
 
-    `x (B, D)`, `observed (B, D)` bool, `dt (B,)`.
+    `x (B, D)`, `observed (B, D)` bool, `dt (B,)`. A refused observation gives y = NaN and does not change the state.
     """
     writer = OnnxWriter()
     names = _run_step(writer, graph, "x", "observed", "dt", [f"state{i}" for i in range(_states(graph))])
-    outputs = ["y", *(f"next{i}" for i in range(_states(graph)))]
-    for made, name in zip(names, outputs, strict=True):
-        writer.node("Identity", made, name=name)
-    sizes = [graph.outputs, *graph.states]
     states = [value(f"state{i}", "B", size) for i, size in enumerate(graph.states)]
-    results = [value(name, "B", size) for name, size in zip(outputs, sizes, strict=True)]
-    return onnx_model(graph, "step", writer, [*observation(graph, "B"), *states], results)
+    results = step_results(writer, graph, names)
+    return onnx_model(graph, "step", writer, [*observation(graph, "B"), *states], results, opset)
 
 
-def sequence_model(graph: StepGraph) -> Any:
+def sequence_model(graph: StepGraph, opset: int = LOWEST_OPSET) -> Any:
     """Returns the model (x, observed, dt, lengths) -> (y, last, state0, ...), from the start of each series.
 
     `x (B, T, D)`, `observed (B, T, D)` bool, `dt (B, T)`, `lengths (B,)`; `y (B, T, K)` after each step, 0 at padding,
-    `last (B, K)` after the last one.
+    `last (B, K)` after the last one. From a refused observation on, they are NaN.
     """
     from onnx import TensorProto
 
@@ -70,12 +66,11 @@ def sequence_model(graph: StepGraph) -> Any:
     zero, one = (writer.constant(np.array(number, np.int64)) for number in (0, 1))
     places = writer.node("Unsqueeze", writer.node("Range", zero, steps, one), writer.sizes(0))
     valid = writer.node("Less", places, writer.node("Unsqueeze", "lengths", writer.sizes(1)))
-    outputs = [f"state{i}" for i in range(count)] + ["last", "y"]
-    _scan(writer, _body(graph), [*begin, "x", "observed", "dt", valid], outputs)
-    results = [value("y", "B", "T", size), value("last", "B", size)]
-    results += [value(f"state{i}", "B", part) for i, part in enumerate(graph.states)]
+    *states, last, y = (f"after_all{i}" for i in range(count + 2))
+    _scan(writer, _body(graph), [*begin, "x", "observed", "dt", valid], [*states, last, y])
+    results = sequence_results(writer, graph, [y, last, *states], valid)
     lengths = value("lengths", "B", kind=TensorProto.INT64)
-    return onnx_model(graph, "sequence", writer, [*observation(graph, "B", "T"), lengths], results)
+    return onnx_model(graph, "sequence", writer, [*observation(graph, "B", "T"), lengths], results, opset)
 
 
 def _body(graph: StepGraph) -> Any:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from ._graph import StepGraph
-from ._onnx_model import observation, onnx_model, value
+from ._onnx_model import observation, onnx_model, sequence_results, step_results, value
 from ._onnx_step import OnnxWriter, StepEmitter
 from ._window import WindowGraph
 
 
-def window_step_model(graph: WindowGraph) -> Any:
+def window_step_model(graph: WindowGraph, opset: int) -> Any:
     """Returns the model (x, observed, dt, state0) -> (y, next0); the state is the window."""
     from onnx import TensorProto
 
@@ -29,13 +29,12 @@ def window_step_model(graph: WindowGraph) -> Any:
     pushed = [writer.node("Concat", *pair, axis=1) for pair in zip(shifted, newest, strict=True)]
     more = writer.node("Add", old[4], writer.number(1.0))
     count = writer.node("Min", more, writer.number(float(window)))
-    state = writer.node("Concat", *pushed, count, axis=1, name="next0")
-    writer.node("Identity", _decoded(writer, graph, state), name="y")
-    results = [value("y", "B", graph.outputs), value("next0", "B", total)]
-    return onnx_model(graph, "step", writer, [*observation(graph, "B"), value("state0", "B", total)], results)
+    state = writer.node("Concat", *pushed, count, axis=1)
+    results = step_results(writer, graph, [_decoded(writer, graph, state), state])
+    return onnx_model(graph, "step", writer, [*observation(graph, "B"), value("state0", "B", total)], results, opset)
 
 
-def window_sequence_model(graph: WindowGraph) -> Any:
+def window_sequence_model(graph: WindowGraph, opset: int) -> Any:
     """Returns the model (x, observed, dt, lengths) -> (y, last, state0), like `sequence_model`."""
     from onnx import TensorProto
 
@@ -64,15 +63,15 @@ def window_sequence_model(graph: WindowGraph) -> Any:
     )
     ends = writer.node("Unsqueeze", "lengths", writer.sizes(1))
     valid = writer.node("Less", place, ends)
-    last = writer.node("Equal", place, writer.node("Sub", ends, one))
-    valid, last = (writer.node("Unsqueeze", mask, writer.sizes(2)) for mask in (valid, last))
-    writer.node("Where", valid, prediction, writer.number(0.0), name="y")
-    for part, name in ((prediction, "last"), (states, "state0")):
+    last = writer.node("Unsqueeze", writer.node("Equal", place, writer.node("Sub", ends, one)), writer.sizes(2))
+    inside = writer.node("Unsqueeze", valid, writer.sizes(2))
+    made = [writer.node("Where", inside, prediction, writer.number(0.0))]
+    for part in (prediction, states):
         chosen = writer.node("Where", last, part, writer.number(0.0))
-        writer.node("ReduceSum", chosen, writer.sizes(1), keepdims=0, name=name)
-    results = [value("y", "B", "T", graph.outputs), value("last", "B", graph.outputs), value("state0", "B", total)]
+        made.append(writer.node("ReduceSum", chosen, writer.sizes(1), keepdims=0))
+    results = sequence_results(writer, graph, made, valid)
     lengths = value("lengths", "B", kind=TensorProto.INT64)
-    return onnx_model(graph, "sequence", writer, [*observation(graph, "B", "T"), lengths], results)
+    return onnx_model(graph, "sequence", writer, [*observation(graph, "B", "T"), lengths], results, opset)
 
 
 def _windows(writer: OnnxWriter, part: str, index: str, batch: str, width: int) -> str:

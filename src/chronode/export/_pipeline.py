@@ -4,147 +4,15 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from .._model import SequenceModel
-from ..data import Scaler
 from ..data._shaping import invert_columns, logarithms
 from ..nn._cell import Cell, State
-from ..nn._changes import remake_weights
 from ..nn._layer import Layer
-from ..nn._solvers import ADAPTIVE, Solver
-from ..runs import Trained
-
-
-@dataclass(frozen=True)
-class Deployment:
-    """A trained model with what surrounds it: names, units and scaling of inputs and outputs.
-
-    Attributes:
-        model: The network.
-        channels: Names of the inputs.
-        outputs: Names of the classes or of the target columns.
-        classes: Whether the outputs are class probabilities.
-        scaler: Scaling of the inputs and of dt; None if they are not scaled.
-        target_scaler: Scaling of the target; None if it is not scaled.
-        unit: Unit of dt: "hour", "10 milliseconds"; "step" for series without times.
-        gap: Typical time between observations, in that unit.
-        window: Number of steps that a forecast from windows uses; 0 for other models.
-        about: Further facts for readers of the export, by name.
-    """
-
-    model: SequenceModel
-    channels: tuple[str, ...]
-    outputs: tuple[str, ...]
-    classes: bool
-    scaler: Scaler | None = None
-    target_scaler: Scaler | None = None
-    unit: str = "step"
-    gap: float = 1.0
-    window: int = 0
-    about: dict[str, Any] | None = None
-
-    @classmethod
-    def of_model(
-        cls,
-        model: SequenceModel,
-        *,
-        channels: tuple[str, ...] | None = None,
-        classes: tuple[str, ...] | None = None,
-        scaler: Scaler | None = None,
-        unit: str = "step",
-        window: int = 0,
-    ) -> Deployment:
-        """Returns the deployment of a model without a run folder."""
-        if (model.relative is None) != (window == 0):
-            cure = "pass window=...: the number of its steps" if window == 0 else "leave window out"
-            raise ValueError(f"this is {'not ' if window else ''}a forecast from windows: {cure}.")
-        inputs, count = model.layer.input_size, model.head.out_features
-        names = channels or (scaler.channels if scaler is not None else tuple(f"x{i}" for i in range(inputs)))
-        for what, given, wanted in (("channels", names, inputs), ("classes", classes, count)):
-            if given is not None and len(given) != wanted:
-                raise ValueError(f"{what} has {len(given)} names, the model has {wanted}.")
-        values = scaler.targets if scaler is not None and scaler.targets else tuple(f"y{i}" for i in range(count))
-        target_scaler = scaler if classes is None else None
-        return cls(
-            _float32(model),
-            tuple(names),
-            tuple(classes) if classes is not None else values,
-            classes is not None,
-            scaler,
-            target_scaler,
-            unit,
-            1.0 if scaler is None else scaler.dt,
-            window,
-        )
-
-    @classmethod
-    def of_run(cls, trained: Trained) -> Deployment:
-        """Returns the deployment of a run, with the units and names of its data."""
-        model, reading, objective = trained.model, trained.reading, trained.objective
-        scaler = None if reading is None else reading.scaler
-        if model.relative is not None and scaler is not None and scaler.gaps is not None:
-            raise ValueError(
-                "a forecast from windows with gaps='cap' or 'log' cannot be exported. Train with gaps='keep'."
-            )
-        size = model.layer.input_size
-        outputs = objective.classes or trained.output_names() or tuple(f"y{i}" for i in range(objective.num_outputs))
-        return cls(
-            model=_float32(model),
-            channels=tuple(f"x{i}" for i in range(size)) if reading is None else reading.channels,
-            outputs=tuple(map(str, outputs)),
-            classes=objective.kind == "class",
-            scaler=scaler,
-            target_scaler=trained.scaler if objective.kind == "value" else None,
-            unit="step" if reading is None else reading.unit,
-            gap=1.0 if reading is None or reading.gap is None else reading.gap,
-            window=0 if reading is None or model.relative is None else reading.window,
-            about={"run": trained.path.name, "source": trained.config.data.source},
-        )
-
-    @property
-    def missing(self) -> bool:
-        """Whether values may be missing."""
-        return self.model.layer.missing
-
-
-def _float32(model: SequenceModel) -> SequenceModel:
-    """Returns a copy in float32 on the CPU and in evaluation mode; raises ValueError if it cannot be exported."""
-    layer = model.layer
-    if model.modulation is not None:
-        raise ValueError(
-            "a model with static values, or known values of the future, cannot be exported yet. Train without "
-            "--static, --known and --calendar (in Python: the same names); static columns are then channels."
-        )
-    if model.pool != "last":
-        raise ValueError(
-            f"a model with pool={model.pool} cannot be exported: it needs the outputs of all steps. "
-            "Train it with pool=last."
-        )
-    if layer.bidirectional:
-        raise ValueError(
-            "a bidirectional model cannot be exported: at each step it would need the future. "
-            "Train it without bidirectional=true."
-        )
-    if model.start is not None and model.relative is None:
-        _ = model.start.running  # refuses features that need whole series
-    if model.embedding is not None:
-        raise ValueError("a model of symbols (text) cannot be exported yet. Train one on numbers.")
-    for module in layer.modules():
-        for value in vars(module).values():
-            if isinstance(value, Solver) and value.name in ADAPTIVE:
-                raise ValueError(
-                    f"solver={value.name!r} cannot be exported: its steps depend on the data. "
-                    "Train with a fixed solver, such as --set solver=rk4."
-                )
-    remake_weights(layer.all_cells())
-    made = copy.deepcopy(model).float().cpu().eval()
-    made.start = copy.deepcopy(model.start)  # which stays float64
-    return made
+from ._deployment import Deployment
 
 
 class Scaling(nn.Module):
@@ -271,7 +139,8 @@ class ObservationCell(Cell):
         y = prediction(head(layers(values, gaps)) + start(values, gaps))
 
     Its input is `(x, observed)`, `2 D` features, as the layer receives them. State: those of the encoder and of all
-    layers, then that of the linear start.
+    layers, then that of the linear start, then, for series with times, whether the series has begun: what is before
+    the first observation of a series does not count, as in chronode.
     """
 
     def __init__(self, deployment: Deployment):
@@ -282,20 +151,26 @@ class ObservationCell(Cell):
         self.scaling = Scaling(deployment)
         self.start = None if model.start is None else copy.deepcopy(model.start).float()
         self.features, self.output_size = layer.input_size, model.head.out_features
+        self.has_times = deployment.has_times
 
     def initial_state(self, batch: int, like: Tensor) -> State:
-        """Those of all cells, one after the other, and that of the linear start."""
+        """Those of all cells, one after the other, that of the linear start, and whether the series has begun."""
         start = () if self.start is None else self.start.running.initial_state(batch, like)
-        return self.steps.initial_state(batch, like) + start
+        begun = (like.new_zeros(batch, 1),) if self.has_times else ()
+        return self.steps.initial_state(batch, like) + start + begun
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
         """Performs one step."""
         raw, observed = x.chunk(2, dim=-1)
+        begun: State = ()
+        if self.has_times:
+            *state, flag = state
+            dt, begun = torch.where(flag > 0, dt, torch.zeros_like(dt)), (torch.ones_like(flag),)
         values, dt = self.scaling.values(raw), self.scaling.gaps(dt)
         count = sum(self.steps.counts)
-        y, after = self.steps(values, observed, dt, state[:count])
+        y, after = self.steps(values, observed, dt, tuple(state[:count]))
         output = self.head(y)
         if self.start is not None:
-            started, new = self.start.step(values, observed > 0, dt, state[count:])
+            started, new = self.start.step(values, observed > 0, dt, tuple(state[count:]))
             output, after = output + started, (*after, *new)
-        return self.scaling.prediction(output), after
+        return self.scaling.prediction(output), (*after, *begun)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from .._files import replacing
 from ._graph import StepGraph
 from ._pt2_part import Part
+from ._pt2_refusal import Refusing
 from ._pt2_window import WindowSequence
 from ._reference import Series
 from ._window import Graph, WindowGraph
@@ -56,7 +57,7 @@ def write_pt2(graph: Graph, folder: Path) -> tuple[str, ...]:
     torch.compiler.reset()
     with torch.no_grad():
         sequence = WindowSequence(graph) if isinstance(graph, WindowGraph) else Sequence(graph)
-        program = torch.export.export(sequence, inputs, dynamic_shapes=(both, both, both, {0: batch}))
+        program = torch.export.export(Refusing(sequence, graph), inputs, dynamic_shapes=(both, both, both, {0: batch}))
     with replacing(folder / FILE) as draft:
         torch.export.save(program, draft, extra_files={FACTS: json.dumps(graph.facts())})
     return (FILE,)

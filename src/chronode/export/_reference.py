@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .._model import SequenceModel
 from ..baselines._features import Summaries
-from ._pipeline import Deployment
+from ._deployment import Deployment
 
 
 class Series(NamedTuple):
@@ -65,6 +65,8 @@ def predictions(deployment: Deployment, series: Series, *, double: bool = False)
         values = (torch.from_numpy(np.stack(shaped, axis=-1)) - mean) / std
     scaled = torch.where(observed, values, 0).to(dtype)
     gaps = dt.double()
+    if deployment.has_times:
+        gaps = torch.cat([torch.zeros_like(gaps[:, :1]), gaps[:, 1:]], dim=1)
     if scaler is not None:
         gaps = (gaps if scaler.gaps is None else torch.from_numpy(scaler.gaps(gaps.numpy()))) / scaler.dt
     gaps = gaps.to(dtype)

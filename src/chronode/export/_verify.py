@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from ..data import Sequences
+from ..data import Batch, Sequences
 from ..runs import Trained
 from ..training._loaders import evaluation_batches
+from ..training._metrics import Scores
 from ._reference import Series
 from ._window import Graph
 
 _MOST_STEPS = 2**18
+_MOST_WINDOWS = 200  # of a forecast; each step of a window runs the network over all steps before
 
 
 class Runner(Protocol):
@@ -27,31 +30,37 @@ class Runner(Protocol):
 
 @dataclass(frozen=True)
 class Verification:
-    """How well the predictions of an export agree with those of chronode.
+    """How well the predictions of an export agree with those of chronode, whose weights are not rounded.
 
     Attributes:
-        difference: The largest difference of probabilities, or of values in the target's own units.
+        difference: The largest difference of probabilities, or of values in the target's own units; infinite if a
+            prediction is not a number.
         count: Number of compared predictions.
-        series: Number of series.
+        series: Number of series, or of windows of a forecast.
         same_class: Share of predictions with the same most likely class; None for values.
+        metrics: For files with targets, each metric of the export and of chronode.
     """
 
     difference: float
     count: int
     series: int
     same_class: float | None
+    metrics: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def text(self) -> str:
-        """The result in one line."""
+        """The result in one line, and one for the metrics."""
         same = "" if self.same_class is None else f"; same class in {100 * self.same_class:.4g}% of them"
-        return f"largest difference {self.difference:.3g} in {self.count:,} predictions ({self.series:,} series){same}"
+        line = f"largest difference {self.difference:.3g} in {self.count:,} predictions ({self.series:,} series){same}"
+        metrics = [f"{name} {own:.4g} (chronode {other:.4g})" for name, (own, other) in self.metrics.items()]
+        return f"{line}\n{', '.join(metrics)}" if metrics else line
 
 
 def verify(graph: Graph, runner: Runner, trained: Trained, source: str) -> Verification:
     """Compares an export, on the raw values of a file, with `trained.predict`."""
-    raw, scaled = _raw(trained, source), trained.series(source, labelled=False, anyway=True)
+    raw, scaled = _series(trained, source)
     expected = trained.predict(scaled).values
     per_step = trained.model.layer.outputs == "all"
+    own_scores, scores = trained.objective.scores(), trained.objective.scores()
     worst, count, same = 0.0, 0, 0
     # The windows that end at all steps are run.
     for batch in evaluation_batches(raw, _MOST_STEPS // max(1, graph.deployment.window)):
@@ -59,17 +68,50 @@ def verify(graph: Graph, runner: Runner, trained: Trained, source: str) -> Verif
         seen = np.ones(x.shape, bool) if batch.observed is None else batch.observed.numpy()
         dt = np.ones(x.shape[:2], np.float32) if batch.dt is None else batch.dt.float().numpy()
         found = runner.run(graph, Series(x, seen, dt))
-        for row, length, predictions in zip(batch.rows.tolist(), batch.lengths.tolist(), found, strict=True):
-            own = predictions[:length] if per_step else predictions[length - 1 : length]
+        for place, (row, length) in enumerate(zip(batch.rows.tolist(), batch.lengths.tolist(), strict=True)):
+            own = found[place, :length] if per_step else found[place, length - 1 : length]
             wanted = np.atleast_2d(expected[row])
-            worst = max(worst, float(np.abs(own - wanted).max()))
+            away = float(np.abs(own - wanted).max())
+            worst = max(worst, away if away == away else np.inf)
             count += len(own)
             same += int((own.argmax(-1) == wanted.argmax(-1)).sum())
-    return Verification(worst, count, len(raw), same / count if graph.deployment.classes else None)
+            _measure(own_scores, own, batch, place)
+            _measure(scores, wanted, batch, place)
+    pairs = {} if raw.target is None else {n: (own_scores.compute()[n], v) for n, v in scores.compute().items()}
+    return Verification(worst, count, len(raw), same / count if graph.deployment.classes else None, pairs)
 
 
-def _raw(trained: Trained, source: str) -> Sequences:
-    """Returns the raw series, in the units of the file."""
-    if trained.reading is None:
-        return trained.series(source, labelled=False)
-    return replace(trained.reading, scaler=None).read(source, labelled=False, anyway=True)
+def _measure(scores: Scores, predictions: NDArray[np.float32], batch: Batch, place: int) -> None:
+    """Adds the predictions of a series to metrics, where targets are known."""
+    if batch.target is None:
+        return
+    output, target = torch.from_numpy(predictions), batch.target[place]
+    if target.dtype == torch.int64:
+        target = target.reshape(-1)[: len(output)]
+        known = target >= 0
+        output = output.clamp(min=1e-30).log()
+    else:
+        target = target.reshape(-1, output.shape[1])[: len(output)].double()
+        known, output = ~target.isnan().all(-1), output.double()
+    scores.update(output[known], target[known])
+
+
+def _series(trained: Trained, source: str) -> tuple[Sequences, Sequences]:
+    """Returns the series in the units of the file, and scaled; with targets if the file has them."""
+    reading, classes = trained.reading, trained.objective.classes
+    if reading is None:
+        own = trained.series(source, labelled=False)
+        return own, own
+    pair = (replace(reading, scaler=None), reading)
+    try:
+        found = [own.read(source, labelled=True, anyway=True) for own in pair]
+        if len(found[0]) == 0:
+            raise ValueError
+    except ValueError:  # no targets here, or too few steps for a forecast; an error in the file itself comes again
+        found = [own.read(source, labelled=False, anyway=True) for own in pair]
+    if reading.window and len(found[0]) > _MOST_WINDOWS:
+        rows = np.linspace(0, len(found[0]) - 1, _MOST_WINDOWS).round().astype(np.int64)
+        found = [own[rows] for own in found]
+    if found[0].target is not None:
+        found[0] = found[0].with_classes(classes)
+    return found[0], found[1]

@@ -20,8 +20,9 @@ from torch import Tensor
 from ..baselines._features import Readings, Values
 from ..baselines._recent import Recent
 from ..nn._cell import Cell, State
+from ._deployment import Deployment
 from ._graph import StepGraph, facts
-from ._pipeline import Deployment, Scaling, network_of
+from ._pipeline import Scaling, network_of
 from ._reference import Series
 
 
