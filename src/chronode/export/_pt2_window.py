@@ -39,7 +39,7 @@ class WindowSequence(nn.Module):
             for part in (torch.where(observed, x, torch.zeros_like(x)), seen, dt.unsqueeze(-1))
         )
         gaps = gaps.squeeze(-1)
-        ages = gaps.flip(1).cumsum(1).flip(1) - gaps
+        ages = nn.functional.pad(gaps[:, 1:], (0, 1)).flip(1).cumsum(1).flip(1)
         count = torch.arange(1, steps + 1, device=x.device).clamp(max=size).to(x.dtype)
         count = count.unsqueeze(0).expand(batch, steps).reshape(-1, 1)
         window = torch.cat([values.flatten(1), flags.flatten(1), gaps, ages, count], dim=1)
