@@ -19,7 +19,7 @@ NEWEST_OPSET = 26
 
 
 def check_opset(option: str, opset: int) -> int:
-    """Returns the version of the operator set; refuses others than onnxruntime and the written operators allow."""
+    """Returns the version of the operator set; refuses what onnxruntime or the written operators do not allow."""
     whole(option, opset, at_least=LOWEST_OPSET)
     if opset > NEWEST_OPSET:
         raise ValueError(f"{option}={opset} must be at most {NEWEST_OPSET}, the newest that onnxruntime runs.")
