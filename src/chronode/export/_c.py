@@ -30,8 +30,8 @@ def write_c(graph: Graph, folder: Path, *, int8: bool, math: str, name: str = DE
     expected = original = predictions(deployment, series)
     if int8:
         expected = graph.run(series, model.tensors)
-        rows = (part.reshape(-1, graph.outputs) for part in (original, expected))
-        model.rounding = Rounding(*rows, tolerance, deployment.classes)
+        before, after = (part.reshape(-1, graph.outputs) for part in (original, expected))
+        model.rounding = Rounding(before, after, tolerance, deployment.classes)
     files = {
         f"{name}.h": model.header,
         f"{name}.c": model.source,

@@ -45,7 +45,7 @@ def refused(writer: OnnxWriter, graph: Graph) -> str:
     """Returns which observations are refused, one bool each: what chronode and the C99 code reject."""
     from onnx import TensorProto
 
-    deployment, most = graph.deployment, writer.number(np.finfo(np.float32).max)
+    deployment, most = graph.deployment, writer.number(float(np.finfo(np.float32).max))
     wrong = writer.node("Not", writer.node("LessOrEqual", writer.node("Abs", "x"), most))
     if max(deployment.no_logarithm) > -np.inf:
         bounds = writer.constant(np.array(deployment.no_logarithm, np.float32))

@@ -164,13 +164,13 @@ class ObservationCell(Cell):
         raw, observed = x.chunk(2, dim=-1)
         begun: State = ()
         if self.has_times:
-            *state, flag = state
+            state, flag = state[:-1], state[-1]
             dt, begun = torch.where(flag > 0, dt, torch.zeros_like(dt)), (torch.ones_like(flag),)
         values, dt = self.scaling.values(raw), self.scaling.gaps(dt)
         count = sum(self.steps.counts)
-        y, after = self.steps(values, observed, dt, tuple(state[:count]))
+        y, after = self.steps(values, observed, dt, state[:count])
         output = self.head(y)
         if self.start is not None:
-            started, new = self.start.step(values, observed > 0, dt, tuple(state[count:]))
+            started, new = self.start.step(values, observed > 0, dt, state[count:])
             output, after = output + started, (*after, *new)
         return self.scaling.prediction(output), (*after, *begun)
