@@ -91,6 +91,7 @@ def test_a_linear_start_alone_and_logarithms_check_themselves(tmp_path):
     """-Werror has nothing to say about arguments that are not used, and masks of logarithms stay masks."""
     graph = long_window("times, none missing", weights=0.1)
     shapes = (Shape(offset=1.0), Shape())
+    assert graph.deployment.scaler is not None
     scaler = replace(graph.deployment.scaler, shapes=shapes, mean=(1.5, 0.4), std=(0.3, 1.5))
     graph = WindowGraph.of(replace(graph.deployment, scaler=scaler))
     for int8 in (False, True):

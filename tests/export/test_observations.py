@@ -39,8 +39,13 @@ def graph_with_logarithms(window):
         return StepGraph.of(replace(deployed("gru"), scaler=LOG, unit="minute"))
     graph = graph_of(*CASES["interpolated"])
     shapes = (LOG.shapes[0], LOG.shapes[1])
+    assert graph.deployment.scaler is not None
     scaler = replace(graph.deployment.scaler, shapes=shapes, mean=(1.5, 0.4), std=(0.3, 1.5))
     return type(graph).of(replace(graph.deployment, scaler=scaler))
+
+
+def outputs(session, inputs):
+    return [np.asarray(part) for part in session.run(None, inputs)]
 
 
 def spoilt(series, name, place, value):
@@ -53,16 +58,16 @@ def spoilt(series, name, place, value):
 def test_onnx_gives_nan_from_a_refused_observation_on(tmp_path, window):
     graph = graph_with_logarithms(window)
     write_onnx(graph, tmp_path)
-    run = onnxruntime.InferenceSession(tmp_path / "sequence.onnx").run
+    session = onnxruntime.InferenceSession(tmp_path / "sequence.onnx")
     facts = {p.key: json.loads(p.value) for p in onnx.load(tmp_path / "sequence.onnx").metadata_props}
     assert facts["no_logarithm"] == {graph.deployment.channels[0]: 0.0, **({} if window else {"spO2": -1.0})}
     series = irregular(graph.deployment, 3, 8)
     series = series._replace(observed=np.ones_like(series.observed))
     lengths = {"lengths": np.array([8, 8, 3])}
-    usual = [np.asarray(part) for part in run(None, {**series._asdict(), **lengths})]
+    usual = outputs(session, {**series._asdict(), **lengths})
     assert np.isfinite(usual[0]).all()
     for name, place, value in WRONG.values():
-        y, last, *state = run(None, {**spoilt(series, name, place, value)._asdict(), **lengths})
+        y, last, *state = outputs(session, {**spoilt(series, name, place, value)._asdict(), **lengths})
         assert np.isnan(y[1, 3:]).all()
         assert np.isnan(last[1]).all()
         assert all(np.isnan(part[1]).all() for part in state)
@@ -70,7 +75,7 @@ def test_onnx_gives_nan_from_a_refused_observation_on(tmp_path, window):
         kept[1, 3:] = False
         assert np.array_equal(y[kept], usual[0][kept])
         assert np.array_equal(last[[0, 2]], usual[1][[0, 2]])
-        padding = run(None, {**spoilt(series, name, (2, 5, *place[2:]), value)._asdict(), **lengths})
+        padding = outputs(session, {**spoilt(series, name, (2, 5, *place[2:]), value)._asdict(), **lengths})
         assert all(np.array_equal(a, b) for a, b in zip(padding, usual, strict=True)), "padding is not read"
 
 
@@ -83,7 +88,7 @@ def test_an_onnx_step_refuses_without_changing_the_state(tmp_path, window):
     state = {f"state{i}": np.tile(part, (3, 1)) for i, part in enumerate(graph.initial_state)}
     for name, place, value in WRONG.values():
         own = spoilt(series, name, place, value)
-        y, *after = session.run(None, {**{n: part[:, 3] for n, part in own._asdict().items()}, **state})
+        y, *after = outputs(session, {**{n: part[:, 3] for n, part in own._asdict().items()}, **state})
         assert np.isnan(y[1]).all()
         assert np.isfinite(y[[0, 2]]).all()
         assert all(np.array_equal(new[1], old[1]) for new, old in zip(after, state.values(), strict=True))
@@ -196,6 +201,7 @@ def test_codes_are_looked_up_in_c_as_they_are_read(coded, tmp_path):
     code = library(tmp_path, "events").events_code
     code.argtypes = [ctypes.c_int, ctypes.c_char_p]
     reading = Trained.load(run).reading
+    assert reading is not None
     texts = {"id": [0] * 5, "t": [*range(5)], "kind": kinds, "value": [0.0] * 5}
     values = replace(reading, scaler=None).read(texts, labelled=False).values
     column = values[:, reading.channels.index("kind")].tolist()
