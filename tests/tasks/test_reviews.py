@@ -67,6 +67,17 @@ def test_options_clip_the_reviews_and_the_vocabulary(films):
         find_task("imdb").load(words=0)
 
 
+def test_networks_can_run_on_after_a_review(films):
+    plain, longer = (find_task("imdb").load(padding=steps).test for steps in (0, 7))
+    one, other = plain.batch(), longer.batch()
+    assert other.lengths.tolist() == (one.lengths + 7).tolist()
+    assert other.x[:, : one.x.shape[1]].equal(one.x)
+    assert other.x.shape[1] == one.x.shape[1] + 7
+    assert not other.x[:, one.x.shape[1] :].any()
+    with pytest.raises(ValueError, match="padding must be at least 0"):
+        find_task("imdb").load(padding=-1)
+
+
 def test_reviews_of_a_film_are_in_one_part(films):
     for file in list((films / "train").glob("*/*.txt")):
         number, _, ending = file.name.partition("_")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
 from .._checks import flag, whole
-from ..data import Sequences, split
+from ..data import Batch, Sequences, split
 from ..data.sets._download import folder
 from ._publisher import located
 from ._task import Parts, Sizes, Task, add
@@ -40,7 +43,27 @@ def read_reviews(path: Path, numbering: Numbering, longest: int | None = None) -
     return encoded(reviews, numbering, CLASSES, "sentiment", longest)
 
 
-def _make(protocol: str, seed: int, *, words: int, longest: int | None, vectors: bool) -> Parts:
+@dataclass(frozen=True)
+class RunOn:
+    """Lets a network run on for some steps after each review, through padding of unknown words.
+
+    In the code of UnICORNN, networks run through the padding of a batch. With slow oscillators the last words of a
+    review count only if they do; a fixed number of steps makes the result independent of the batch.
+
+    Attributes:
+        steps: Steps after each review.
+    """
+
+    steps: int
+
+    def __call__(self, batch: Batch, ids: NDArray[Any]) -> Batch:
+        """Returns the batch with longer series."""
+        more = batch.x.new_zeros(batch.x.shape[0], self.steps, batch.x.shape[2])  # 0 is the unknown word
+        return batch._replace(x=torch.cat([batch.x, more], dim=1), lengths=batch.lengths + self.steps)
+
+
+def _make(protocol: str, seed: int, *, words: int, longest: int | None, vectors: bool, padding: int) -> Parts:
+    padding = whole("padding", padding, at_least=0)
     words, vectors = whole("words", words, at_least=1), flag("vectors", vectors)
     numbering, top = Numbering(), located(folder("imdb"), "train").parent
     given, test = (read_reviews(top / name, numbering, longest) for name in ("train", "test"))
@@ -51,6 +74,8 @@ def _make(protocol: str, seed: int, *, words: int, longest: int | None, vectors:
         train, valid = split(given, fractions, by="series", stratify=False, seed=seed)
     vocabulary = numbering.vocabulary(train.values[:, 0], words)
     train, valid, test = (as_symbols(part, numbering, vocabulary) for part in (train, valid, test))
+    if padding:
+        train, valid, test = (replace(part, finish=RunOn(padding)) for part in (train, valid, test))
     ready = word_vectors(located(folder("glove"), "glove.6B.100d.txt"), vocabulary) if vectors else None
     return Parts(train, valid, test, vectors=ready)
 
@@ -79,7 +104,7 @@ add(
             "protocol 87.7 and 87.9%)",
         },
         # The paper does not mention clipping of reviews, and batches by length make it unnecessary.
-        options={"words": 25_000, "longest": None, "vectors": True},
+        options={"words": 25_000, "longest": None, "vectors": True, "padding": 0},
         data="imdb",
     )
 )
