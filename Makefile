@@ -21,6 +21,9 @@ COMPILED := build/kernels.stamp
 READY := build/ready.stamp
 WITH_TRITON := $(VENV)/triton.stamp
 STARTED := $(shell date +%s)
+# The pinned versions without their hashes: with one hash among its constraints, pip wants one for torch as well, whose
+# build depends on the machine.
+UNHASHED = mkdir -p build && sed -n 's/ *\\$$//; /^[a-z]/p' requirements.lock > build/constraints.txt
 
 # One process per core; more threads in each would only wait for one another.
 WORKERS := 2
@@ -119,11 +122,12 @@ gallery: $(READY)
 # All instruction sets, as a release has them; tried outside the source tree, in an environment of its own.
 wheel: $(READY)
 	@rm -rf dist build/wheel-try
-	@$(PIP) wheel --no-deps --no-build-isolation -w dist .
+	@$(PIP) wheel --no-deps --no-build-isolation --config-settings=cmake.define.CHRONODE_ISAS=all -w dist .
 	@python3 -m venv build/wheel-try
-	@build/wheel-try/bin/python -m pip -qq --disable-pip-version-check install $(TORCH) -c requirements.lock
+	@$(UNHASHED)
+	@build/wheel-try/bin/python -m pip -qq --disable-pip-version-check install $(TORCH) -c build/constraints.txt
 	@build/wheel-try/bin/python -m pip -qq --disable-pip-version-check install dist/*.whl \
-	    'torchdiffeq>=0.2.4' -c requirements.lock
+	    'torchdiffeq>=0.2.4' -c build/constraints.txt
 	@cd build/wheel-try && bin/python $(CURDIR)/tests/smoke.py
 	@ls -lh dist/*.whl
 
@@ -144,7 +148,8 @@ $(PYTHON):
 $(INSTALLED): requirements.lock | $(PYTHON)
 	@echo 'set-up: $(TORCH), then the pinned packages (minutes the first time) ...'
 	@$(PIP) install 'pip>=22'
-	@$(PIP) install $(TORCH) -c requirements.lock
+	@$(UNHASHED)
+	@$(PIP) install $(TORCH) -c build/constraints.txt
 	@$(PIP) install -r requirements.lock
 	@touch $@
 
@@ -172,11 +177,11 @@ lock:
 	@build/lock/bin/python -m pip install -qq uv
 	@echo '$(TORCH)' > build/lock/torch.txt
 	@build/lock/bin/uv pip compile -q pyproject.toml --extra dev --constraint build/lock/torch.txt \
-	    --universal --python-version 3.10 --native-tls --no-annotate --no-header --upgrade \
+	    --universal --python-version 3.10 --native-tls --no-annotate --no-header --generate-hashes --upgrade \
 	    -o build/lock/resolved.txt
 	@echo '# Made by `make lock` from pyproject.toml; torch is installed before these, see the Makefile.' \
 	    > requirements.lock
-	@grep -vE '^(torch==|triton==|nvidia-|cuda-)' build/lock/resolved.txt >> requirements.lock
+	@awk '/^[^ ]/ { left_out = /^(torch==|triton==|nvidia-|cuda-)/ } !left_out' build/lock/resolved.txt >> requirements.lock
 
 clean:
 	@rm -rf build dist $(LIBRARIES) .pytest_cache .ruff_cache .hypothesis

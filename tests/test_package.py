@@ -3,6 +3,8 @@
 import importlib.metadata
 import importlib.util
 import os
+import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -114,7 +116,7 @@ def test_installs_without_a_compiler(tmp_path):
     """With only the Python tools in PATH the install succeeds, and the package says why it has no kernels."""
     sources = tmp_path / "sources"
     sources.mkdir()
-    for name in ("CMakeLists.txt", "LICENSE", "pyproject.toml"):
+    for name in ("CMakeLists.txt", "LICENSE", "README.md", "pyproject.toml"):
         shutil.copy(ROOT / name, sources)
     shutil.copytree(ROOT / "src", sources / "src", ignore=shutil.ignore_patterns("lib", "__pycache__"))
     target = tmp_path / "installed"
@@ -137,3 +139,47 @@ def test_installs_without_a_compiler(tmp_path):
     assert Path(file).is_relative_to(target)
     reason = "no C++ compiler was found when chronode was installed"
     assert status == f"native kernels: none ({reason}); the torch path runs"
+
+
+@pytest.mark.slow
+@needs_kernels
+def test_a_source_tree_builds_for_this_machine_and_wheels_for_all(loader, tmp_path):
+    """By the targets of CMake: compiling them takes minutes."""
+
+    def targets(*options):
+        folder = tmp_path / str(len(options))
+        tools = Path(sys.executable).parent
+        make = f"-DCMAKE_MAKE_PROGRAM={tools / 'ninja'}"
+        subprocess.run([tools / "cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", make, *options], check=True)
+        return set(re.findall(r"libchronode_(\w+)\.so", (folder / "build.ninja").read_text()))
+
+    best, *_ = loader.available_isas()
+    assert targets() == {best}
+    every = loader._ISAS if platform.machine() in ("x86_64", "AMD64") else ["baseline"]
+    assert targets("-DCHRONODE_ISAS=all") == set(every)
+    settings = re.findall(r"cmake\.define\.CHRONODE_ISAS\W+(\w+)", (ROOT / "pyproject.toml").read_text())
+    assert settings == re.findall(r"cmake\.define\.CHRONODE_ISAS\W+(\w+)", (ROOT / "Makefile").read_text()) == ["all"]
+
+
+def test_every_pinned_package_has_its_hashes_and_torch_is_not_pinned():
+    """pip refuses a file in which one lacks; torch is installed before, in a build that depends on the machine."""
+    text = (ROOT / "requirements.lock").read_text()
+    lines = [line for line in text.replace("\\\n", "").splitlines() if not line.startswith("#")]
+    assert len(lines) > 100
+    for line in lines:
+        requirement, *hashes = line.split(" --hash=")
+        assert re.match(r"[a-z0-9.-]+==\S+( ;|\s|$)", requirement), requirement
+        assert hashes and all(re.fullmatch(r"sha256:[0-9a-f]{64}\s*", found) for found in hashes), requirement
+        assert not re.match(r"(torch|triton)==|nvidia-|cuda-", requirement)
+
+
+def test_constraints_of_the_set_up_are_the_pinned_versions_without_hashes(tmp_path):
+    """pip wants a hash for torch as well if one of its constraints has one."""
+    makefile = (ROOT / "Makefile").read_text()
+    recipe = re.search(r"^UNHASHED = (.*)$", makefile, re.MULTILINE)
+    assert recipe is not None
+    shutil.copy(ROOT / "requirements.lock", tmp_path)
+    subprocess.run(recipe[1].replace("$$", "$"), shell=True, cwd=tmp_path, check=True)
+    lines = (tmp_path / "build" / "constraints.txt").read_text().splitlines()
+    pinned = [line.rstrip(" \\") for line in (ROOT / "requirements.lock").read_text().splitlines() if "==" in line]
+    assert lines == pinned and not any("hash" in line or "\\" in line for line in lines)
