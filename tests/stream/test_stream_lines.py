@@ -344,6 +344,15 @@ def test_the_rate_is_measured_both_ways():
     assert as_markdown(timings).count("1,000,000") == 2
 
 
+def test_costs_are_measured():
+    from chronode.stream._bench import bench_model
+    from chronode.stream._bench_costs import as_markdown, measure_costs
+
+    costs = measure_costs(bench_model(), ids=300, events=40)
+    assert len(costs) == 5 and all(cost.value > 0 and cost.goal > 0 for cost in costs)
+    assert as_markdown(costs).count("300 ids") == 3
+
+
 def test_wrong_options(home, tmp_path):
     _, err = run_stream(home, "", "--late", "maybe", code=2)
     assert "maybe" in err

@@ -84,14 +84,18 @@ def run_steps(*, pick: str, repeats: int, as_json: bool, output: Path | None) ->
 
 
 def run_stream(*, repeats: int, as_json: bool, output: Path | None) -> None:
-    """Times a stream and prints or writes the observations per minute."""
+    """Times a stream and prints or writes the observations per minute and other costs."""
     from ..stream import _bench as stream
+    from ..stream import _bench_costs as costs
 
     with Console(stderr=True).status("bench") as line:
         timings = stream.time_stream(repeats, line.update)
+        found = costs.measure_costs(stream.bench_model(), line.update)
     facts = bench.machine()
-    text_json = json.dumps({"stream": [vars(timing) for timing in timings], "machine": facts}, indent=2)
-    text = f"{stream.as_markdown(timings)}\n\n{facts['cpu']}, {facts['threads']} threads, torch {facts['torch']}."
+    measured = {"stream": [vars(timing) for timing in timings], "costs": [vars(cost) for cost in found]}
+    text_json = json.dumps({**measured, "machine": facts}, indent=2)
+    tables = f"{stream.as_markdown(timings)}\n\n{costs.as_markdown(found)}"
+    text = f"{tables}\n\n{facts['cpu']}, {facts['threads']} threads, torch {facts['torch']}."
     if output is not None:
         bench.write(output.with_suffix(".json"), text_json + "\n")
         bench.write(output.with_suffix(".md"), text + "\n")

@@ -56,7 +56,7 @@ def time_stream(
         ids: Number of ids.
         batch: Observations in a micro-batch.
     """
-    trained = _trained()
+    trained = bench_model()
     ways = {"observe_many": _arrays(trained, ids, batch), "lines": _lines(trained, ids, batch)}
     seconds: dict[str, list[float]] = {way: [] for way in ways}
     for number in range(repeats + 1):
@@ -109,7 +109,7 @@ def _lines(trained: Trained, ids: int, batch: int) -> Callable[[float], None]:
     return run
 
 
-def _trained() -> Trained:
+def bench_model() -> Trained:
     """Returns a model with random weights, as if it had been trained."""
     channels = tuple(f"x{i}" for i in range(CHANNELS))
     with torch.random.fork_rng(devices=[]):

@@ -20,6 +20,8 @@ Errors = dict[int, str]
 
 _NUMBER = re.compile(r"-?\d{1,300}(\.\d*)?([eE][+-]?\d{1,4})?", re.ASCII)
 """Texts of which `float` and Arrow make the same number; Arrow reads all others."""
+_LIKE_A_NUMBER = re.compile(r"[-+.0-9a-fityxpA-FITYXPnN]*", re.ASCII)
+"""Letters of numbers, NaN and infinity: other texts are not worth a call of Arrow."""
 _PLAIN = (float, int, type(None))
 _WIDEST = 60
 
@@ -168,7 +170,7 @@ def _number(cell: Any, missing: Any) -> float:
             return float(text)
         if not text or text in missing:
             return np.nan
-        found = numbers(arrow().array([_encodable(text)]))
+        found = numbers(arrow().array([text])) if _LIKE_A_NUMBER.fullmatch(text) else None
         if found is None:
             raise ValueError(f"{shown(cell)} is not a number")
         return float(found[0])
@@ -195,11 +197,6 @@ def _code(cell: Any, codes: dict[str, int], missing: Any) -> float:
 
 def _onehot(codes: NDArray[np.float64], width: int) -> NDArray[np.float64]:
     return np.where(np.isnan(codes), np.nan, codes == np.arange(width)[:, None])
-
-
-def _encodable(text: str) -> str:
-    """Returns a text without lone surrogates, which Arrow cannot hold."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def shown(cell: Any) -> str:
