@@ -13,38 +13,45 @@ import torchmetrics.functional.classification as by_class
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronode.training._metrics import CLASS_METRICS, VALUE_METRICS, Scores
+from chronode.training._metrics import CLASS_METRICS, TWO_CLASSES, VALUE_METRICS, Scores
 
 CASES = st.tuples(st.integers(0, 2**32 - 1), st.integers(2, 60), st.integers(2, 5), st.booleans())
 
 
-def scored(names, outputs, target, pieces):
-    scores = Scores(names, outputs.shape[1])
+def scored(names, outputs, target, pieces, positive=1):
+    scores = Scores(names, outputs.shape[1], positive)
     for rows in np.array_split(np.arange(len(outputs)), pieces):
         scores.update(outputs[rows], target[rows])
     return scores.compute()
 
 
 @settings(max_examples=60, deadline=None)
-@given(CASES, st.integers(1, 4))
-def test_class_metrics_are_those_of_the_libraries(case, pieces):
+@given(CASES, st.integers(1, 4), st.integers(0, 1))
+def test_class_metrics_are_those_of_the_libraries(case, pieces, positive):
     seed, count, classes, ties = case
     rng = torch.Generator().manual_seed(seed)
     logits = torch.randn(count, classes, generator=rng)
     if ties:
         logits = logits.round()
     target = torch.randint(classes, (count,), generator=rng)
-    names = tuple(name for name in CLASS_METRICS if name != "min_se_ppv" or classes == 2)
-    found = scored(names, logits, target, pieces)
+    names = tuple(name for name in CLASS_METRICS if name not in TWO_CLASSES or classes == 2)
+    found = scored(names, logits, target, pieces, positive)
     chances = logits.double().softmax(-1)
     assert found["accuracy"] == pytest.approx(float((logits.argmax(-1) == target).double().mean()))
-    f1 = by_class.binary_f1_score(logits.argmax(-1), target) if classes == 2 else None
+    called = logits.argmax(-1)
+    f1 = by_class.binary_f1_score((called == positive).int(), (target == positive).int()) if classes == 2 else None
     f1 = by_class.multiclass_f1_score(logits.argmax(-1), target, classes) if f1 is None else f1
     assert found["f1"] == pytest.approx(float(f1), abs=1e-6)
+    recalls = [float((called[target == k] == k).double().mean()) for k in range(classes) if (target == k).any()]
+    assert found["balanced_accuracy"] == pytest.approx(np.mean(recalls))
+    if classes == 2:
+        for name, one in (("sensitivity", positive), ("specificity", 1 - positive)):
+            wanted = float((called[target == one] == one).double().mean())
+            assert found[name] == pytest.approx(wanted, nan_ok=True)
     entropy = sklearn.metrics.log_loss(target, chances.numpy(), labels=list(range(classes)))
     assert found["cross_entropy"] == pytest.approx(entropy, rel=1e-5)
     assert found["perplexity"] == pytest.approx(math.exp(entropy), rel=1e-5)
-    present = [k for k in ([1] if classes == 2 else range(classes)) if 0 < int((target == k).sum()) < count]
+    present = [k for k in ([positive] if classes == 2 else range(classes)) if 0 < int((target == k).sum()) < count]
     for name, measure in (
         ("auroc", sklearn.metrics.roc_auc_score),
         ("auprc", sklearn.metrics.average_precision_score),
@@ -52,7 +59,7 @@ def test_class_metrics_are_those_of_the_libraries(case, pieces):
         wanted = [measure(target == k, chances[:, k].numpy()) for k in present]
         assert found[name] == pytest.approx(np.mean(wanted) if wanted else math.nan, nan_ok=True, abs=1e-9)
     if classes == 2 and present:
-        precision, recall, _ = sklearn.metrics.precision_recall_curve(target, chances[:, 1].numpy())
+        precision, recall, _ = sklearn.metrics.precision_recall_curve(target == positive, chances[:, positive].numpy())
         assert found["min_se_ppv"] == pytest.approx(np.minimum(precision, recall).max(), abs=1e-9)
 
 

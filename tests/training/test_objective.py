@@ -9,12 +9,12 @@ from sklearn.utils.class_weight import compute_class_weight
 from chronode.data import Scaler, from_list
 from chronode.tasks._task import METRICS, find_task
 from chronode.tasks.bitstream import bitstream
-from chronode.training._metrics import CLASS_METRICS, VALUE_METRICS, Scores
+from chronode.training._metrics import CLASS_METRICS, TWO_CLASSES, VALUE_METRICS, Scores
 from chronode.training._objective import Objective
 
 
 def class_objective(classes, **options):
-    metrics = CLASS_METRICS if classes == 2 else tuple(name for name in CLASS_METRICS if name != "min_se_ppv")
+    metrics = tuple(name for name in CLASS_METRICS if classes == 2 or name not in TWO_CLASSES)
     options = {"metric": "accuracy", "metrics": metrics, **options}
     return Objective("class", classes, True, loss="cross_entropy", **options)
 

@@ -46,6 +46,18 @@ def test_a_training_that_helps_nothing_gives_the_linear_model_back():
     torch.testing.assert_close(fitted.model(s.batch().x), linear.refitted(s).outputs(s).float())
 
 
+def test_training_goes_on_while_the_validation_loss_falls_although_chance_could_explain_it():
+    fitted, _ = trained(learning_rate=2e-3, early_stop=2, epochs=12)
+    losses = [fitted.start.valid_loss, *(epoch.valid_loss for epoch in fitted.history)]
+    gains = [1 - loss / losses[0] for loss in losses[1:]]
+    assert fitted.chance == pytest.approx(10**-0.5)  # 10 validation series
+    assert 0.01 < gains[1] < gains[5] < fitted.chance  # two epochs that fell, but do not beat the linear start
+    assert len(fitted.history) > 6
+    assert (fitted.best_epoch == 0) == (max(gains) <= fitted.chance)
+    idle, _ = trained(learning_rate=1e-12, early_stop=2, epochs=12)
+    assert (idle.stopped, len(idle.history)) == ("early", 2)
+
+
 @pytest.mark.parametrize("kind", ["summaries", "values"])
 def test_a_start_fitted_to_the_same_series_again_is_the_same(kind):
     s = waves()

@@ -238,8 +238,9 @@ class SequenceEstimator(Displayed):
         linear = None if self.race_ is None else self.race_.linear
         start = "none" if isinstance(model, SequenceModel) else linear or self._start(train)
         settings = self._completed(settings, train)
-        about = {"start": start, "scaler": scaler, "on_event": self._listener(settings)}
         parts = [scaler.transform(part, compact=not reading.horizon) for part in (train, valid)]
+        about: dict[str, Any] = {"start": start, "scaler": scaler, "on_event": self._listener(settings)}
+        about["objective"] = self._objective(parts[0], scaler)
         return fit(parts[0], model, settings, valid=parts[1], **about)
 
     def _completed(self, settings: Settings, train: Sequences) -> Settings:
@@ -268,8 +269,12 @@ class SequenceEstimator(Displayed):
         candidates = [only] if only else candidates_for(parts.train, network, small=bool(settings.refit))
         options = {"budget": self.budget, "start": self._start(train), "free": self._free(), "missing": reading.missing}
         pools = () if only else pools_for(network)
-        objective = Objective.for_data(parts.train, scaler=scaler)
-        return race(parts, objective, settings, candidates, pools=pools, **options)
+        goal = self._objective(parts.train, scaler)
+        return race(parts, goal, settings, candidates, pools=pools, **options)
+
+    def _objective(self, train: Sequences, scaler: Scaler | None) -> Objective:
+        """Returns what is learned from series that are scaled."""
+        return Objective.for_data(train, scaler=scaler)
 
     def _name(self) -> str | None:
         """Returns the model, if one is named."""

@@ -14,10 +14,10 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._checks import one_of
-from ..data import Sequences, Target
+from ..data import Scaler, Sequences, Target
 from ..data._defaults import VALIDATION
 from ..data._target import number_names
-from ..training import Event, predict
+from ..training import Event, Fitted, Objective, predict
 from ._base import SequenceEstimator
 from ._files import EstimatorFacts
 from ._inputs import series_weights
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 class _Facts(EstimatorFacts):
     classes: tuple[bool | int | float | str, ...]
     label_type: str
+    positive: bool | int | float | str | None = None
 
     def labels(self) -> NDArray[Any]:
         """Returns the classes as an array with the type of the labels."""
@@ -51,9 +52,12 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         model: As for `SequenceEstimator`, like all arguments that are not described here.
         class_weight: Weights of the classes in the loss: "balanced" (inversely proportional to their frequency), or a
             mapping label -> weight (1 for labels that it does not contain); None for equal weights.
+        positive: Positive one of two labels, to which f1, auprc, sensitivity and specificity in `validated_` and
+            `baselines_` refer; by default the rarer one.
 
     Attributes:
         classes_: The labels, sorted.
+        positive_: The positive one of two labels; None for more labels.
         model_: The trained SequenceModel.
         scaler_: Scaler of the channels, fitted on the training part.
         n_features_in_: Number of channels.
@@ -76,6 +80,7 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
     _facts_kind = _Facts
 
     classes_: NDArray[Any]
+    positive_: Any = None
 
     def __init__(
         self,
@@ -96,6 +101,7 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         budget: str | float = "1m",
         refit: bool | None = None,
         class_weight: str | dict[Any, float] | None = None,
+        positive: Any = None,
         categorical: str = "error",
         ignore: Sequence[str] | None = None,
         static: Sequence[str] | None = None,
@@ -137,6 +143,7 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
             random_state=random_state,
         )
         self.class_weight = class_weight
+        self.positive = positive
 
     def fit(
         self,
@@ -170,6 +177,16 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         s = _with_codes(s, labels, classes, series_weights(sample_weight, s))
         self._train(s, self._roles(X, id, time), weights, classes_=classes)
         return self
+
+    def _objective(self, train: Sequences, scaler: Scaler | None) -> Objective:
+        assert train.classes is not None
+        name = None if self.positive is None else number_names(np.asarray([self.positive]))[0]
+        return Objective.for_data(train, scaler=scaler, positive=name)
+
+    def _keep(self, fitted: Fitted) -> None:
+        goal = fitted.objective
+        self.positive_ = None if goal.positive is None else self.classes_[goal.positive_number].item()
+        super()._keep(fitted)
 
     def continue_fit(
         self,
@@ -261,11 +278,11 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         if isinstance(self.class_weight, dict):  # names of JSON are text
             facts["arguments"]["class_weight"] = {str(label): weight for label, weight in self.class_weight.items()}
         kind = self.classes_.dtype.str.lstrip("|")
-        return {**facts, "classes": self.classes_.tolist(), "label_type": kind}
+        return {**facts, "classes": self.classes_.tolist(), "label_type": kind, "positive": self.positive_}
 
     def _restore(self, facts: _Facts) -> None:
         super()._restore(facts)
-        self.classes_ = facts.labels()
+        self.classes_, self.positive_ = facts.labels(), facts.positive
         if isinstance(self.class_weight, dict):
             labels = {str(label): label for label in self.classes_.tolist()}
             self.class_weight = {labels.get(name, name): weight for name, weight in self.class_weight.items()}

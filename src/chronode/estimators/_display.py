@@ -25,13 +25,16 @@ class Displayed(Stored):
     def _scores_html(self) -> str:
         """Returns the table of this model and the baselines on held-out series; empty if none were measured."""
         from .._pages import table
+        from ..training._metrics import labelled
 
         names = list(self.validated_)
         if not names:
             return ""
         scores = {"this model": self.validated_, **self.baselines_}
         rows = [[name, *(own.get(key, "") for key in names)] for name, own in scores.items()]
-        return table(("held-out series", *names), rows, numeric=names)
+        positive = getattr(self, "positive_", None)
+        shown = [labelled(name, None if positive is None else str(positive)) for name in names]
+        return table(("held-out series", *shown), rows, numeric=shown)
 
     def _fitted_html(self) -> str:
         """Returns what a notebook shows below scikit-learn's diagram: size, baselines and learning curves."""

@@ -53,7 +53,9 @@ def facts_of(trained: Trained, estimator: str) -> dict[str, Any]:
         return facts | {"arguments": {**arguments, **names, **levels}}
     if objective.classes is None:
         return facts | {"flat": objective.num_outputs == 1}
-    return facts | _labels(objective.classes)
+    labels = _labels(objective.classes)
+    positive = None if objective.positive is None else labels["classes"][objective.positive_number]
+    return facts | labels | {"positive": positive}
 
 
 def _labels(classes: tuple[str, ...]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from ..runs import Config, Prepared
 from ..runs._summary import Summary
 from ..training import Objective, Predictions
 from ..training._calibration import USUAL_INTERVALS, intervals_of
-from ..training._intervals import bootstrap_intervals
+from ..training._intervals import metric_intervals
 from ._best_and_worst import best_and_worst
 from ._model_pictures import (
     MOST_CLASSES,
@@ -77,7 +77,8 @@ class TestPart:
         predicted, true = self.predicted, self.true
         if self.objective.classes is None and self.objective.scaler is None and self.scaler is not None:
             predicted, true = (self.scaler.scale_target(values) for values in (predicted, true))
-        return bootstrap_intervals(self.objective.metrics, predicted, true, self.groups)
+        positive = self.objective.positive_number
+        return metric_intervals(self.objective.metrics, predicted, true, self.groups, positive=positive)
 
     def pictures(self, config: Config) -> list[str]:
         """Returns plots of confusion and calibration, or of residuals, or of forecasts."""

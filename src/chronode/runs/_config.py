@@ -38,6 +38,8 @@ class DataConfig:
         categorical: What to do with text in value columns: "error", "codes" or "onehot".
         empty: What to do with a column without any value: "drop", "keep" or "error".
         kind: Kind of target: "class", "value" or "auto".
+        positive: Positive one of two classes, to which f1, auprc, sensitivity and specificity refer; by default the
+            rarer one in the training part.
         per_step: Whether every step has a target; by default if it changes within a series.
         channel: For files with one reading per row: column with the name of the channel.
         value: For files with one reading per row: column with the reading.
@@ -99,6 +101,7 @@ class DataConfig:
     categorical: str = option("error", "Data", "onehot")
     empty: str = option("drop", "Data", "keep")
     kind: str = option("auto", "Target", "value")
+    positive: str | None = option(None, "Target", "ill")
     per_step: bool | None = option(None, "Target", "--per-step")
     channel: str | None = option(None, "Data", "parameter")
     value: str | None = option(None, "Data", "reading")

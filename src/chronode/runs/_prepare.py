@@ -182,6 +182,7 @@ def _from_task(config: Config) -> Prepared:
     notes = dict.fromkeys(note for part in (parts.train, parts.valid, parts.test) for note in part.notes)
     sizes = f"{len(parts.train):,}/{len(parts.valid):,}/{len(parts.test):,} series"
     objective = Objective.for_task(task, parts.train, scaler=parts.scaler)
+    objective = replace(objective, positive=data.positive or objective.positive)
     return Prepared(
         parts, objective, None, source, parts.train.describe(), f"{data.protocol} protocol: {sizes}", tuple(notes)
     )
@@ -229,7 +230,7 @@ def _from_file(config: Config, divide: Divide) -> Prepared:
         divided, notes = f"{divided}; test: {Path(data.test).name} ({counted(len(test), 'series')})", [*notes, *about]
     return Prepared(
         parts=Parts(train, valid, test, scaler),
-        objective=Objective.for_data(train, scaler=scaler),
+        objective=Objective.for_data(train, scaler=scaler, positive=data.positive),
         reading=reading,
         source=source_of(data.source) | ({"test": source_of(data.test)} if data.test else {}),
         facts=series.describe(),

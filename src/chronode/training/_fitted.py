@@ -31,6 +31,7 @@ class Fitted:
         scaler: Scaler applied to the training values; None if they are not scaled.
         notes: Remarks about the data for the user.
         start: Results of the linear start alone, as epoch 0; None without a linear start.
+        chance: The gain on the linear start, as a share of what is left to gain, that an epoch has to exceed.
     """
 
     model: SequenceModel
@@ -45,6 +46,7 @@ class Fitted:
     scaler: Scaler | None = None
     notes: tuple[str, ...] = ()
     start: Epoch | None = None
+    chance: float | None = None
 
     @property
     def spec(self) -> ModelSpec | None:

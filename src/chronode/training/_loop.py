@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import cached_property
 from typing import cast
 
 import torch
@@ -16,6 +17,7 @@ from ..baselines._start import raw_outputs
 from ..data import UNKNOWN, Batch, Sequences
 from . import _faults as faults
 from ._events import BatchDone, Epoch, EpochDone, Event, Hooks, Interrupted
+from ._gain import chance_of, last_progress
 from ._loaders import TrainingBatches, batch_seed, pieces
 from ._objective import Loss, Objective
 from ._predict import evaluate
@@ -121,13 +123,13 @@ class Training:
         number, valid_loss = self.place.epoch + 1, found.pop("loss")
         rate = self._rate(self.place.batch - 1)
         epoch = Epoch(number, loss / weight if weight else float("nan"), valid_loss, found, rate, self.epoch_seconds)
-        value = valid_loss if self.objective.metric == "loss" else found[self.objective.metric]
+        value = self.objective.value_of(valid_loss, found)
         better = bool(s.refit) or self._is_better(value, valid_loss)
         if better or not self.best:
             self.best_epoch, self.best_value = number, value if better else None
             self.best = {name: tensor.clone() for name, tensor in self.candidate().state_dict().items()}
-        self.schedule.epoch_ended(better)
         self.history.append(epoch)
+        self.schedule.epoch_ended(better or self._last_progress() == number)
         self.place.epoch, self.place.batch = number, 0
         self.sums.zero_()
         over = self.decide() is not None
@@ -152,24 +154,28 @@ class Training:
             return
         loss = found.pop("loss")
         self.start = Epoch(0, float("nan"), loss, found, 0.0, 0.0)
-        value = loss if self.objective.metric == "loss" else found[self.objective.metric]
+        value = self.objective.value_of(loss, found)
         self.best_value = value if value == value else None
         self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
 
     def _is_better(self, value: float, valid_loss: float) -> bool:
         """Whether an epoch is the best so far; a linear start has to be beaten by more than chance allows."""
         if self.best_epoch == 0 and self.start is not None and self.best_value is not None:
-            return self.objective.gain(value, self.best_value) > self._independent() ** -0.5
+            return self.objective.gain(value, self.best_value) > self.chance
         if value == self.best_value:  # on small data many epochs have the same accuracy; the lower loss decides
             return valid_loss < self.history[self.best_epoch - 1].valid_loss
         return self.objective.better(value, self.best_value)
 
-    def _independent(self) -> float:
-        """How many validation targets do not overlap."""
-        if self.model.relative is None:
-            return max(1, self.objective.deciding(self.valid))
-        horizon = self.objective.num_outputs / len(self.model.relative.channels)
-        return max(1.0, len(self.valid) / horizon)
+    @cached_property
+    def chance(self) -> float:
+        """The gain on the linear start that chance allows."""
+        return chance_of(self.model, self.objective, self.valid)
+
+    def _last_progress(self) -> int:
+        """Returns the best epoch; before any beats the linear start clearly, the last that improved at all."""
+        if self.best_epoch or self.start is None:
+            return self.best_epoch
+        return last_progress(self.objective, self.start, self.history)
 
     def _given(self, batch: Batch) -> dict[str, Tensor]:
         """Returns the out-of-sample outputs of the linear start for these series, if there are any."""
@@ -242,7 +248,7 @@ class Training:
             self.stopped = "steps"
         elif place.epoch >= s.epochs:
             self.stopped = "epochs"
-        elif s.early_stop and place.epoch - self.best_epoch >= s.early_stop:
+        elif s.early_stop and place.epoch - self._last_progress() >= s.early_stop:
             self.stopped = "early"
         return self.stopped
 

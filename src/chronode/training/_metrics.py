@@ -9,10 +9,17 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-CLASS_METRICS = ("accuracy", "f1", "auroc", "auprc", "min_se_ppv", "cross_entropy", "perplexity")
+CLASS_METRICS = (
+    *("accuracy", "balanced_accuracy", "f1", "sensitivity", "specificity"),
+    *("auroc", "auprc", "min_se_ppv", "cross_entropy", "perplexity"),
+)
 VALUE_METRICS = ("mse", "rmse", "nrmse", "mae", "r2")
 RANKING = ("auroc", "auprc", "min_se_ppv")
 """Metrics of the ranking of examples by class probability."""
+TWO_CLASSES = ("sensitivity", "specificity", "min_se_ppv")
+"""Metrics that need two classes."""
+ONE_SIDED = ("f1", "auprc", *TWO_CLASSES)
+"""Metrics of two classes that depend on which of them is the positive one."""
 LOWER_IS_BETTER = frozenset({"loss", "cross_entropy", "perplexity", "mse", "rmse", "nrmse", "mae"})
 
 
@@ -26,6 +33,17 @@ def mean_and_std(values: Sequence[float]) -> tuple[float, float | None]:
     return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
 
 
+def labelled(metric: str, positive: str | None) -> str:
+    """Returns the heading of a metric: with the positive class of two, if the metric depends on it.
+
+    Example:
+        >>> labelled("f1", "ill"), labelled("accuracy", "ill"), labelled("balanced_accuracy", None)
+        ('f1 (ill)', 'accuracy', 'balanced accuracy')
+    """
+    name = metric.replace("balanced_", "balanced ")
+    return f"{name} ({positive})" if positive is not None and metric in ONE_SIDED else name
+
+
 class Scores:
     """Metrics accumulated over any number of batches.
 
@@ -34,6 +52,7 @@ class Scores:
     Args:
         names: Names from CLASS_METRICS (for logits and class numbers) or VALUE_METRICS (for values).
         num_outputs: Number of classes or target columns.
+        positive: Number of the positive class of two.
 
     Example:
         >>> scores = Scores(("accuracy",), 2)
@@ -42,15 +61,16 @@ class Scores:
         {'accuracy': 0.5}
     """
 
-    def __init__(self, names: tuple[str, ...], num_outputs: int):
-        if "min_se_ppv" in names and num_outputs != 2:
-            raise ValueError(f"the metric min_se_ppv needs two classes, got {num_outputs}.")
+    def __init__(self, names: tuple[str, ...], num_outputs: int, positive: int = 1):
+        for name in TWO_CLASSES if num_outputs != 2 else ():
+            if name in names:
+                raise ValueError(f"the metric {name} needs two classes, got {num_outputs}.")
         self.names, self.count = names, 0
         made: list[_Classes | _Ranking | _Values] = []
         if any(name in CLASS_METRICS and name not in RANKING for name in names):
-            made.append(_Classes(num_outputs))
+            made.append(_Classes(num_outputs, positive))
         if any(name in RANKING for name in names):
-            made.append(_Ranking())
+            made.append(_Ranking(positive))
         if any(name in VALUE_METRICS for name in names):
             made.append(_Values(num_outputs))
         self._made = made
@@ -77,7 +97,8 @@ class Scores:
 class _Classes:
     """Metrics of the predicted classes and of their log-probabilities."""
 
-    def __init__(self, num_classes: int):
+    def __init__(self, num_classes: int, positive: int):
+        self.positive = positive
         # Counts per class rather than a confusion matrix, which would take 800 MB for 10,000 words.
         self.right, self.predicted, self.true = (torch.zeros(num_classes, dtype=torch.int64) for _ in range(3))
         self.loss = 0.0
@@ -91,13 +112,16 @@ class _Classes:
 
     def compute(self, names: Sequence[str]) -> dict[str, float]:
         right, total = self.right.double(), float(self.true.sum())
-        # F1 = 2 TP / (2 TP + FP + FN): of the second of two classes, otherwise the mean over the classes that occur.
-        involved = (self.predicted + self.true).double()
-        f1 = (2 * right / involved)[1:2] if len(right) == 2 else (2 * right / involved)[involved > 0]
+        # F1 = 2 TP / (2 TP + FP + FN): of the positive of two classes, otherwise the mean over the classes that occur.
+        involved, recall = (self.predicted + self.true).double(), right / self.true
+        f1 = (2 * right / involved)[[self.positive]] if len(right) == 2 else (2 * right / involved)[involved > 0]
+        of_two = {} if len(right) != 2 else {"sensitivity": self.positive, "specificity": 1 - self.positive}
         loss = self.loss / total
         return {
             "accuracy": float(right.sum()) / total,
+            "balanced_accuracy": float(recall[self.true > 0].mean()),
             "f1": float(f1.nan_to_num(0.0).mean()),
+            **{name: float(recall[number]) for name, number in of_two.items()},
             "cross_entropy": loss,
             "perplexity": math.exp(min(loss, 700.0)),
         }
@@ -106,7 +130,8 @@ class _Classes:
 class _Ranking:
     """Metrics of the ranking of examples by class probability."""
 
-    def __init__(self) -> None:
+    def __init__(self, positive: int) -> None:
+        self.positive = positive
         self.chances: list[Tensor] = []
         self.targets: list[Tensor] = []
 
@@ -116,7 +141,7 @@ class _Ranking:
 
     def compute(self, names: Sequence[str]) -> dict[str, float]:
         chances, targets = torch.cat(self.chances), torch.cat(self.targets)
-        numbers = [1] if chances.shape[1] == 2 else range(chances.shape[1])
+        numbers = [self.positive] if chances.shape[1] == 2 else range(chances.shape[1])
         # An area needs positive and negative examples.
         curves = [_Curve(chances[:, k], targets == k) for k in numbers]
         curves = [curve for curve in curves if curve.defined]

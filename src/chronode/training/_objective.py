@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -38,14 +39,16 @@ class Objective:
         num_outputs: Number of classes or target columns.
         per_step: Whether there is a target at every step.
         metric: Metric that selects the best epoch; one of `metrics`, or "loss".
-        metrics: All metrics. Classes: accuracy, f1 (of the second of two classes; otherwise the mean over
-            classes), auroc and auprc (of more than two classes, each against the rest), min_se_ppv (two classes: the
-            largest value, over all thresholds, of the smaller of sensitivity and positive predictive value),
-            cross_entropy, perplexity. Values: mse, rmse, mae over all known entries, nrmse (rmse divided by the root
-            mean square of the target), r2 (mean over columns).
+        metrics: All metrics. Classes: accuracy, balanced_accuracy (the mean recall of the classes), f1 (of the positive
+            of two classes; otherwise the mean over classes), sensitivity and specificity (two classes: the recall of
+            the positive and of the other one), auroc and auprc (of more than two classes, each against the rest),
+            min_se_ppv (two classes: the largest value, over all thresholds, of the smaller of sensitivity and positive
+            predictive value), cross_entropy, perplexity. Values: mse, rmse, mae over all known entries, nrmse (rmse
+            divided by the root mean square of the target), r2 (mean over columns).
         loss: "cross_entropy" or "squared"; both are means over the known targets.
         class_weights: Class weights of the cross entropy; None for equal weights. Metrics are not weighted.
         classes: Names of the classes.
+        positive: Name of the positive of two classes; the second by default.
         scaler: If given, metrics of values are in the units of the target; otherwise in the units of the data.
 
     Example:
@@ -64,6 +67,7 @@ class Objective:
     class_weights: tuple[float, ...] | None = None
     classes: tuple[str, ...] | None = None
     scaler: Scaler | None = None
+    positive: str | None = None
 
     def __post_init__(self) -> None:
         one_of("kind", self.kind, ("class", "value"))
@@ -79,17 +83,36 @@ class Objective:
             raise ValueError(f"{len(self.classes)} classes were given for num_outputs={self.num_outputs}.")
         if self.class_weights is not None and len(self.class_weights) != self.num_outputs:
             raise ValueError(f"{len(self.class_weights)} class_weights were given for {self.num_outputs} classes.")
+        if self.positive is not None:
+            if self.num_outputs != 2 or self.classes is None:
+                found = "this target is a number" if self.kind == "value" else f"there are {self.num_outputs}"
+                raise ValueError(f"positive={self.positive!r} needs two classes, but {found}.")
+            one_of("positive", self.positive, self.classes)
+        elif self.classes is not None and self.num_outputs == 2:
+            object.__setattr__(self, "positive", self.classes[1])
 
     @classmethod
-    def for_data(cls, data: Sequences, *, scaler: Scaler | None = None) -> Objective:
-        """Returns the standard objective for the target of `data`, to which `scaler` was applied."""
+    def for_data(cls, data: Sequences, *, scaler: Scaler | None = None, positive: str | None = None) -> Objective:
+        """Returns the standard objective for the target of `data`.
+
+        Args:
+            data: Training series.
+            scaler: Scaler that was applied to them.
+            positive: Positive one of two classes; by default the rarer one, or the second if they are equally frequent.
+        """
         target = _target(data)
         if target.classes is None:
             columns = target.values.shape[1]
-            return cls("value", columns, target.per_step, "rmse", ("rmse", "mae", "r2"), "squared", scaler=scaler)
+            about: dict[str, Any] = {"scaler": scaler, "positive": positive}
+            return cls("value", columns, target.per_step, "rmse", ("rmse", "mae", "r2"), "squared", **about)
         # With very many classes (words), the areas would need all probabilities of all steps at once.
         metrics = ("accuracy", "f1", "auroc") if len(target.classes) <= _FEW else ("accuracy", "cross_entropy")
-        details = {"class_weights": None, "classes": target.classes}
+        if len(target.classes) == 2:
+            metrics += ("auprc", "balanced_accuracy", "sensitivity", "specificity")
+            positive = positive or target.classes[_rarer(data)]
+        elif len(target.classes) <= _FEW:
+            metrics += ("balanced_accuracy",)
+        details = {"class_weights": None, "classes": target.classes, "positive": positive}
         return cls("class", len(target.classes), target.per_step, "accuracy", metrics, "cross_entropy", **details)
 
     @classmethod
@@ -101,7 +124,9 @@ class Objective:
             data: Its training series.
             scaler: Scaler applied to them; needed for a task with `own_units`.
         """
-        usual = cls.for_data(data, scaler=scaler if task.own_units else None)
+        classes = _target(data).classes or ()
+        second = classes[1] if len(classes) == 2 else None  # whatever is rarer among the series that a seed draws
+        usual = cls.for_data(data, scaler=scaler if task.own_units else None, positive=second)
         metrics = (task.metric, *task.more_metrics)
         return replace(usual, loss=task.loss, metric=task.metric, metrics=metrics, class_weights=task.class_weights)
 
@@ -148,7 +173,12 @@ class Objective:
 
     def scores(self) -> Scores:
         """Returns empty metrics; add batches with `measure`."""
-        return Scores(self.metrics, self.num_outputs)
+        return Scores(self.metrics, self.num_outputs, self.positive_number)
+
+    @property
+    def positive_number(self) -> int:
+        """The number of the positive of two classes; 1 otherwise."""
+        return 1 if self.classes is None or self.positive is None else self.classes.index(self.positive)
 
     def measure(self, scores: Scores, output: Tensor, target: Tensor) -> None:
         """Adds the known targets of a batch to `scores`."""
@@ -191,6 +221,10 @@ class Objective:
         counts = class_counts(data)
         return int(min(counts[counts > 0], default=0))
 
+    def value_of(self, loss: float, metrics: Mapping[str, float]) -> float:
+        """Returns the selection metric of these results."""
+        return loss if self.metric == "loss" else metrics[self.metric]
+
     def better(self, value: float, than: float | None) -> bool:
         """Returns whether `value` of the selection metric is better; NaN never is."""
         if than is None or value != value:
@@ -217,6 +251,12 @@ def class_counts(data: Sequences) -> np.ndarray:
     assert target.classes is not None
     labels = target.values[data.steps] if target.per_step else target.values
     return np.bincount(labels[labels != UNKNOWN], minlength=len(target.classes))
+
+
+def _rarer(data: Sequences) -> int:
+    """Returns the number of the rarer of two classes; the second if they are equally frequent."""
+    first, second = class_counts(data)
+    return int(second <= first)
 
 
 def _balanced(train: Sequences, classes: int) -> tuple[float, ...]:

@@ -73,15 +73,12 @@ class Race:
 
 def entry_of(name: str, curve: list[Epoch], objective: Objective) -> RaceEntry:
     """Returns the best epoch of a curve."""
-    best, value = curve[0], _value(curve[0], objective)
+    best, value = curve[0], objective.value_of(curve[0].valid_loss, curve[0].metrics)
     for epoch in curve[1:]:
-        if objective.better(_value(epoch, objective), value):
-            best, value = epoch, _value(epoch, objective)
+        own = objective.value_of(epoch.valid_loss, epoch.metrics)
+        if objective.better(own, value):
+            best, value = epoch, own
     return RaceEntry(name, value, {"loss": best.valid_loss, **best.metrics}, best.number)
-
-
-def _value(epoch: Epoch, objective: Objective) -> float:
-    return epoch.valid_loss if objective.metric == "loss" else epoch.metrics[objective.metric]
 
 
 def best_of(found: list[tuple[RaceEntry, Candidate]], objective: Objective) -> tuple[RaceEntry, Candidate]:

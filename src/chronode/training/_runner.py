@@ -112,9 +112,8 @@ def _fitted(run: Training, parts: Parts, notes: tuple[str, ...]) -> Fitted:
         run.model.load_state_dict(run.best)
     run.model.zero_grad(set_to_none=True)
     ending = (run.best_epoch, run.stopped or "fault", run.seconds, run.cpu_seconds, run.place.step)
-    return Fitted(
-        run.model.eval(), run.settings, run.objective, tuple(run.history), *ending, parts.scaler, notes, run.start
-    )
+    about = (parts.scaler, notes, run.start, None if run.start is None else run.chance)
+    return Fitted(run.model.eval(), run.settings, run.objective, tuple(run.history), *ending, *about)
 
 
 # ---- compiling ---------------------------------------------------------------------------------------------
