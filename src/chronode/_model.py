@@ -39,6 +39,19 @@ def check_symbols(model: SequenceModel, data: Sequences) -> None:
         raise ValueError(f"the model has {known} symbols, 0 to {known - 1}; these data contain symbol {highest}.")
 
 
+LINEAR = "linear start alone"
+
+
+def linear_title(features: str = "") -> str:
+    """Returns the name of a linear start that no network adds to.
+
+    Example:
+        >>> linear_title("summaries")
+        'linear start alone (linear model on summaries)'
+    """
+    return f"{LINEAR} (linear model on {features})" if features else LINEAR
+
+
 class SequenceModel(nn.Module):
     """Layer with a linear head on its output: on the last step (`outputs="last"`), on every step, or on what `pool`
     makes of all of them.
@@ -120,6 +133,26 @@ class SequenceModel(nn.Module):
             nn.init.zeros_(model.head.bias)
         model.spec = spec
         return model
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the model is its linear start alone: a network with a head of zeros adds nothing."""
+        return self.start is not None and not any(part.count_nonzero() for part in self.head.parameters())
+
+    @property
+    def title(self) -> str:
+        """What the model is: the name of its network, the linear start with it, or that start alone."""
+        network = self.layer.cell_class.__name__ if self.spec is None else self.spec.model
+        if self.start is None:
+            return network
+        return linear_title(self.start.features.kind) if self.is_linear else f"linear start + {network}"
+
+    @property
+    def num_weights(self) -> int:
+        """The number of weights: all trained parameters, or those of the linear start alone."""
+        if self.start is not None and self.is_linear:
+            return sum(self.start.get_buffer(name).numel() for name in ("weight", "bias"))
+        return sum(part.numel() for part in self.parameters())
 
     @property
     def per_step(self) -> bool:

@@ -13,7 +13,7 @@ from chronode.cli.outcome import show_outcome
     ("epochs", "best", "row", "by"),
     [
         (0, 0, "linear start alone", "finished: the linear start alone, fitted to the training and validation series"),
-        (12, 0, "linear start alone", "finished: the linear start alone, which no epoch improved on"),
+        (12, 0, "linear start alone", "finished: the linear start alone: no epoch improved on it"),
         (12, 7, "lstm", "finished: best epoch 7 of 12 by loss"),
     ],
 )

@@ -132,7 +132,7 @@ def _show(console: Console, comparison: Comparison, summary: dict[str, Any], fol
 
 def _table(comparison: Comparison, source: str) -> Table:
     table = Table("model", title=f"Test part of {source}", caption="mean ± standard deviation over seeds")
-    for name in (*comparison.metrics, "parameters", "s/epoch", "seeds"):
+    for name in (*map(comparison.label, comparison.metrics), "parameters", "s/epoch", "seeds"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in comparison.rows:
         scores = [_mean_and_std(*row.score(name)) for name in comparison.metrics]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,16 @@ from ..data._names import counted
 from ..runs._config import Config
 from ..runs._prepare import Prepared
 from ..runs._train import Outcome
-from ..runs._verdict import is_linear
+from ..runs._verdict import gain_text, is_linear, model_name
+from ..training._metrics import labelled
 from ..training._race import LINEAR, Race
 from ..training._settings import AUTO
 from .flags import as_options
 from .tables import Table
 
 _FEW_STEPS = 4
+_MANY_METRICS = 4
+_NAME_WIDTH = 14
 
 
 def say(console: Console, line: str, **style: Any) -> None:
@@ -52,11 +56,13 @@ def show_race(console: Console, config: Config, prepared: Prepared, race: Race |
         why = f"default: {reason(prepared.parts.train)}; see `chronode models`"
         return say(console, f"model: {own.model} H={own.hidden} ({why})")
     shown_metrics = list(dict.fromkeys((race.metric, "loss", *prepared.objective.metrics[:1])))
-    rows = {
-        entry.name: {name: entry.metrics.get(name) for name in shown_metrics} | {"epochs": entry.epochs}
-        for entry in race.entries
-    }
-    console.print(scores_table(f"race, {race.judged}", rows))
+    rows = {}
+    for entry in race.entries:
+        rows[entry.name] = {name: entry.metrics.get(name) for name in shown_metrics}
+        if entry.spread is not None:
+            rows[entry.name][race.metric] = f"{shown(entry.value)} ± {entry.spread:.2g}"
+        rows[entry.name]["epochs"] = entry.epochs or None
+    console.print(scores_table(f"race, {race.judged}", rows, prepared.objective.positive))
     say(console, f"model: {race.reason}")
 
 
@@ -89,19 +95,28 @@ def reason(train: Sequences) -> str:
     return ", ".join(found) or "works for most data; the steps are regular, so lstm may work as well"
 
 
-def scores_table(title: str, scores: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Returns a table with a row per model or file and a column per metric."""
+def scores_table(title: str, scores: Mapping[str, Mapping[str, Any]], positive: str | None = None) -> Table:
+    """Returns a table of models or files and their metrics; `positive` is the positive one of two classes."""
     names = list(dict.fromkeys(name for found in scores.values() for name in found))
+    heads = {name: labelled(name, positive) for name in names}
     table = Table(title, title_justify="left")
+    if len(names) > _MANY_METRICS:  # a row per metric is easier to read than several tables
+        for row in scores:
+            table.add_column("\n".join(wrap(row, _NAME_WIDTH)), justify="right")
+        for name in names:
+            table.add_row(heads[name], *(shown(found.get(name)) for found in scores.values()))
+        return table
     for name in names:
-        table.add_column(name, justify="right")
+        table.add_column(heads[name], justify="right")
     for row, found in scores.items():
         table.add_row(row, *(shown(found.get(name)) for name in names))
     return table
 
 
-def shown(value: float | None) -> str:
+def shown(value: float | str | None) -> str:
     """Formats a metric with four digits; "" if there is none."""
+    if isinstance(value, str):
+        return value
     return "" if value is None or value != value else f"{value:.4g}"
 
 
@@ -109,18 +124,19 @@ def show_outcome(console: Console, outcome: Outcome) -> None:
     """Prints the test metrics with the baselines, the folder, and the next commands."""
     summary, folder = outcome.summary, outcome.run.path
     by = f"best epoch {summary['best_epoch']} of {summary['epochs']} by {summary['metric']}"
-    name = outcome.run.config["model"]["model"]
+    asked = outcome.run.config["model"]
+    name = model_name(summary, asked["model"], asked.get("start"))
     if outcome.run.config["training"].get("refit"):
         by = f"{counted(summary['epochs'], 'epoch')} on the training and validation series together"
-    if is_linear(summary, outcome.run.config["model"].get("start")):
-        fitted = "fitted to the training and validation series together"
-        name, by = LINEAR, f"the {LINEAR}, {'which no epoch improved on' if summary['epochs'] else fitted}"
+    if is_linear(summary, asked.get("start")):
+        by = f"the {LINEAR}, fitted to the training and validation series together"
+        by = f"the {LINEAR}: {gain_text(summary.get('start') or {})}" if summary["epochs"] else by
     say(console, f"{describe_end(summary)}: {by}")
     tested = bool(summary["test"])
     title, scores = ("test", summary["test"]) if tested else ("validation (no test part)", summary["valid"])
-    console.print(scores_table(title, {name: scores, **summary["baselines"]}))
+    console.print(scores_table(title, {name: scores, **summary["baselines"]}, summary.get("positive")))
     start, last = summary.get("start"), summary["notes"][-1:]
-    if start:
+    if start and summary["best_epoch"] and start["valid"] is not None:
         alone, whole = f"{start['valid']:.4g}", summary["valid"].get(start["metric"], float("nan"))
         about = f"validation {start['metric']} {alone} alone, {whole:.4g} with the network"
         say(console, f"linear start ({start['features']}): {about}")

@@ -52,7 +52,7 @@ def evaluate(
     Example: chronode evaluate runs/vitals-1 ward_b.csv
     """
     from ..runs._trained import Trained
-    from .outcome import say_note, scores_table
+    from .outcome import say, say_note, scores_table
 
     trained = Trained.load(run, anyway=anyway)
     series = trained.series(data, labelled=True, anyway=anyway)
@@ -66,10 +66,12 @@ def evaluate(
         plain = {
             row: {m: None if v != v else v for m, v in own.items()} for row, own in {name: scores, **simple}.items()
         }
-        about = {"run": str(run), "data": name, "series": len(series), "metrics": plain.pop(name), "baselines": plain}
+        about = {"run": str(run), "model": trained.model.title, "data": name, "series": len(series)}
+        about |= {"positive": trained.objective.positive, "metrics": plain.pop(name), "baselines": plain}
         print(jsonlib.dumps(about, indent=1))
     else:
-        console.print(scores_table(f"{len(series):,} series", {name: scores, **simple}))
+        say(console, f"{run}: {trained.model.title}")
+        console.print(scores_table(f"{len(series):,} series", {name: scores, **simple}, trained.objective.positive))
 
 
 def predict(
@@ -142,7 +144,8 @@ def predict(
     if escape_formulas and Path(output).suffix not in (".parquet", ".pq") and not json:
         columns = without_formulas(columns)
     if output != "-":
-        say(errors, f"{write_table(columns, output)}: {count:,} rows with {', '.join(columns)}")
+        about = {"model": trained.model.title, "run": str(run)}
+        say(errors, f"{write_table(columns, output, about)}: {count:,} rows with {', '.join(columns)}")
     if json:
         print(jsonlib.dumps(as_rows(columns), indent=1))
     elif output == "-":

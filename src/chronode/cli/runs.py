@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +33,8 @@ def list_runs(
     Example: chronode runs --json
     """
     from ..runs._folder import run_folders
+    from ..runs._verdict import headline
+    from ..training._metrics import labelled
     from .outcome import say, shown
 
     if not folder.is_dir() and folder != Path("runs"):  # without any run there is no folder "runs"
@@ -46,15 +48,16 @@ def list_runs(
     for column in ("run", "data", "model", "status", "epochs", "test"):
         table.add_column(column, overflow="fold", justify="right" if column == "epochs" else "left")
     for summary in found:
-        score = shown(summary["test"].get(summary["metric"]))
+        metric = headline(summary)
+        score = shown(summary["test"].get(metric))
         cells = (
             Path(summary["run"]).name,
             summary["data"],
             summary["model"],
             summary["status"],
-            str(summary["epochs"]),
+            str(summary["epochs"] or ""),
         )
-        table.add_row(*map(Text, cells), Text(f"{summary['metric']} {score}" if score else ""))
+        table.add_row(*map(Text, cells), Text(f"{labelled(metric, summary['positive'])} {score}" if score else ""))
     Console().print(table)
     for summary in found:
         if summary["status"] == "damaged":
@@ -70,7 +73,8 @@ def _listed(folder: Path) -> dict[str, Any]:
     except (ValueError, OSError) as error:
         nothing = dict.fromkeys(("epochs", "best_epoch", "parameters", "seconds"))
         summary = {"run": str(folder), "data": "", "model": "", "status": "damaged", "metric": "", "started": ""}
-        return {**summary, **nothing, "valid": {}, "test": {}, "baselines": {}, "notes": [], "fault": str(error)}
+        summary |= {**nothing, "network": "", "positive": None, "fault": str(error)}
+        return {**summary, "valid": {}, "test": {}, "baselines": {}, "notes": []}
 
 
 def show(
@@ -100,15 +104,16 @@ def show(
         whole = {**summary, "config": run.config, "environment": run.environment, "metrics": rows, "files": files}
         return print(jsonlib.dumps(whole, indent=1))
     console = Console()
-    epochs = counted(summary["epochs"], "epoch")
-    say(console, f"{run.path}: {summary['status']}, {summary['model']} on {summary['data']}, {epochs}", style="bold")
+    epochs = f", {counted(summary['epochs'], 'epoch')}" if summary["epochs"] else ""
+    say(console, f"{run.path}: {summary['status']}, {summary['model']} on {summary['data']}{epochs}", style="bold")
     if run.command:
         say(console, f"command: chronode {' '.join(run.command)}")
     if summary["fault"]:
         say(console, f"error: {summary['fault']}")
     parts = {"validation (best)": summary["valid"], "test": summary["test"], **summary["baselines"]}
     if scores := {name: found for name, found in parts.items() if found}:
-        console.print(scores_table(f"best epoch {summary['best_epoch']}", scores))
+        title = f"best epoch {summary['best_epoch']}" if summary["best_epoch"] else summary["model"]
+        console.print(scores_table(title, scores, summary["positive"]))
     if rows:
         console.print(_last_epochs(rows))
     for name in ("data", "model", "training"):
@@ -138,14 +143,17 @@ def facts(run: Run) -> dict[str, Any]:
     """Returns the entries of a run in a list."""
     from ..runs._summary import Summary
     from ..runs._train import config_of
+    from ..runs._verdict import model_name
 
     config, rows = config_of(run), run.metrics()
     summary = run.summary() or Summary("interrupted", epochs=len(rows))
+    about = asdict(replace(summary, race=None))  # which is in race.json
     return {
         "run": str(run.path),
         "data": config.data.source,
-        "model": config.model.model,
-        **asdict(summary),
+        **about,
+        "model": model_name(about, config.model.model, config.model.start),
+        "network": config.model.model,
         "status": run.status,
         "epochs": len(rows) if summary.epochs is None else summary.epochs,
         "started": str(run.environment.get("started") or ""),

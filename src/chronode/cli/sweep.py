@@ -219,7 +219,7 @@ def _report(search: Search, outcome: Outcome | None, console: Console, as_json: 
     console.print(_table(search, trials))
     if outcome is not None and outcome.summary["test"]:
         scores = {"best trial": outcome.summary["test"], **outcome.summary["baselines"]}
-        console.print(scores_table("test", scores))
+        console.print(scores_table("test", scores, outcome.summary.get("positive")))
     say(console, f"best: trial {best.number}, validation {search.metric} {best.value:.4g}: {_settings(best)}")
     say(console, f"settings: {file}   report: {report}" + ("" if outcome is None else f"   run: {outcome.run.path}"))
     say(console, f"next: chronode train --config {file}")

@@ -44,7 +44,7 @@ class Displayed(Stored):
         from ..training._pictures import learning_pictures
 
         rows = [epoch.as_row() for epoch in self.history_]
-        facts = {"channels": self.n_features_in_, "parameters": sum(p.numel() for p in self.model_.parameters())}
-        facts |= {"epochs": len(rows), "best epoch": self.best_epoch_}
+        facts = {"model": self.model_.title, "channels": self.n_features_in_, "parameters": self.model_.num_weights}
+        facts |= {"epochs": len(rows), "best epoch": self.best_epoch_} if self.best_epoch_ else {}
         listed = table(("fitted", ""), list(facts.items()), numeric=("",))
         return piece(listed, self._scores_html(), grid(*learning_pictures(rows, "", self.best_epoch_)))

@@ -125,7 +125,7 @@ class NoSteps(nn.Module):
 
 def network_of(model: SequenceModel) -> tuple[LayerSteps | NoSteps, nn.Linear]:
     """Returns the layers and the head; `NoSteps` if the head is 0, as for a linear start that no epoch improved on."""
-    if model.start is None or any(part.count_nonzero() for part in model.head.parameters()):
+    if not model.is_linear:
         return LayerSteps(model.layer), model.head
     head = nn.Linear(NoSteps.output_size, model.head.out_features)
     for part in head.parameters():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,11 @@ from .._pages import figure, grid, number, paragraph, table
 from ..data import UNKNOWN, Sequences
 from ..runs import Config, Prepared
 from ..runs._summary import Summary
+from ..runs._verdict import headline
 from ..training import Objective, Predictions
 from ..training._calibration import USUAL_INTERVALS, intervals_of
 from ..training._intervals import metric_intervals
+from ..training._metrics import labelled
 from ._best_and_worst import best_and_worst
 from ._model_pictures import (
     MOST_CLASSES,
@@ -37,8 +39,9 @@ def own_units(s: Sequences, scaler: Any) -> Sequences:
 
 
 def scores_table(summary: Summary, model: str, intervals: dict[str, tuple[float, float]]) -> str:
-    names = list(dict.fromkeys([summary.metric, *summary.test]))
-    names = [name for name in names if name in summary.test]
+    first = headline(asdict(summary))
+    names = [name for name in dict.fromkeys([first, *summary.test]) if name in summary.test]
+    heads = [labelled(name, summary.positive) for name in names]
 
     def cell(name: str, value: float | None) -> Any:
         if value is None or name not in intervals:
@@ -48,10 +51,12 @@ def scores_table(summary: Summary, model: str, intervals: dict[str, tuple[float,
 
     rows = [[model, *(cell(name, summary.test.get(name)) for name in names)]]
     rows += [[name, *(scores.get(metric) for metric in names)] for name, scores in summary.baselines.items()]
-    note = "In brackets: 95% bootstrap intervals; all series of a group are resampled together."
+    note = "In brackets: 95% intervals; all series of a group count together."
     if not intervals:
-        note = "No bootstrap intervals: they need a test part with at least two groups."
-    return table(["model", *names], rows, numeric=names, best=0) + paragraph(note, "small")
+        note = "No intervals: they need a test part with at least two groups."
+    if summary.positive is not None:
+        note += f" The positive class is {summary.positive}; --positive changes it."
+    return table(["model", *heads], rows, numeric=heads, best=0) + paragraph(note, "small")
 
 
 class TestPart:

@@ -38,7 +38,8 @@ def write_comparison(comparison: Comparison, path: str | Path, *, title: str, co
         facts = {"best model": best.model, f"test {comparison.metric}": best.score(comparison.metric)[0], **facts}
     if comparison.baseline is not None:
         facts[f"{comparison.baseline[0]} {comparison.metric}"] = comparison.baseline[1]
-    columns = ["model", "seed", *comparison.metrics, "epochs", "run"]
+    heads = [comparison.label(name) for name in comparison.metrics]
+    columns = ["model", "seed", *heads, "epochs", "run"]
     runs = [
         [one.model, one.seed, *((one.test or {}).get(name) for name in comparison.metrics), len(one.curve), one.run]
         for one in rows
@@ -50,7 +51,7 @@ def write_comparison(comparison: Comparison, path: str | Path, *, title: str, co
             grid(*comparison_pictures(comparison)),
         ],
         "Runs": [
-            table(columns, runs, numeric=["seed", *comparison.metrics, "epochs"], sortable=True),
+            table(columns, runs, numeric=["seed", *heads, "epochs"], sortable=True),
             paragraph("Every run folder has its own report: report.html.", "small"),
         ],
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,12 @@ from ..data._pictures import pictures_of
 from ..runs import Config, Prepared, Run, Trained
 from ..runs._folder import REPORT
 from ..runs._summary import Summary
-from ..runs._verdict import is_linear
+from ..runs._verdict import headline, is_linear, model_name
 from ..training import Objective, Predictions
-from ..training._metrics import LOWER_IS_BETTER
-from ..training._pictures import learning_pictures
-from ..training._race import LINEAR
+from ..training._baselines import best_baseline
+from ..training._metrics import labelled
 from ._test_part import TestPart, own_units, scores_table
+from ._training_part import training_section
 
 _PILLS = {"finished": "", "failed": " bad"}
 
@@ -60,22 +61,21 @@ def write_report(
     """Writes report.html from what is available; a run without a model has no test section."""
     summary = run.summary() or Summary(run.status if run.status in ("failed", "stopped") else "interrupted")
     config = Config.from_dict({name: part for name, part in run.config.items() if name != "baseline"})
+    name = model_name(asdict(summary), config.model.model, config.model.start)
     sections: dict[str, list[str]] = {}
     intervals: dict[str, tuple[float, float]] = {}
     if prepared is not None:
         sections["Data"] = _data_section(prepared)
-    sections["Training"] = _training_section(run, summary)
+    sections["Training"] = training_section(run, summary, config.model.start)
     if prepared is not None and model is not None and objective is not None and predictions is not None:
         test = TestPart(prepared, model, objective, predictions)
         intervals = test.intervals()
-        alone = is_linear(run.load_json("summary.json"), config.model.start)
-        name = LINEAR if alone else config.model.model
         sections["Test"] = [scores_table(summary, name, intervals), *test.pictures(config)]
         sections["Best and worst series"] = test.cases()
     sections["Settings"] = _settings_section(run, config)
     sections["How to repeat"] = _repeat_section(run, config, prepared)
     head = _head(run, summary, config, intervals)
-    title = f"{run.path.name}: {config.model.model} on {Path(config.data.source).name}"
+    title = f"{run.path.name}: {name} on {Path(config.data.source).name}"
     foot = f"chronode {run.environment.get('chronode', '')}; written into {run.path}"
     return write_page(run.path / REPORT, page(title, head, sections, foot=foot))
 
@@ -84,24 +84,26 @@ def _head(run: Run, summary: Summary, config: Config, intervals: dict[str, tuple
     status = Html(f'<span class="pill{_PILLS.get(summary.status, " off")}">{safe(summary.status)}</span>')
     started = str(run.environment.get("started") or "")[:16].replace("T", " ")
     facts: dict[str, Any] = {}
-    value = summary.test.get(summary.metric)
+    about = asdict(summary)
+    metric, linear = headline(about), is_linear(about, config.model.start)
+    value = summary.test.get(metric)
     if value is not None:
-        low, high = intervals.get(summary.metric, (None, None))
+        low, high = intervals.get(metric, (None, None))
         ends = "" if low is None or high is None else f"<small>{number(low)} to {number(high)}</small>"
-        facts[f"test {summary.metric}"] = Html(f"{number(value)}{ends}")
-    known = {name: other for name, one in summary.baselines.items() if (other := one.get(summary.metric)) is not None}
-    if known:
-        best = (min if summary.metric in LOWER_IS_BETTER else max)(known, key=lambda name: known[name])
-        facts[f"best baseline: {best}"] = known[best]
-    facts["best epoch"] = f"{summary.best_epoch or 0} of {summary.epochs or 0}"
+        facts[f"test {labelled(metric, summary.positive)}"] = Html(f"{number(value)}{ends}")
+    if (best := best_baseline(metric, about["baselines"])) is not None:
+        facts[f"best baseline: {best[0]}"] = best[1]
+    if summary.best_epoch:
+        facts["best epoch"] = f"{summary.best_epoch} of {summary.epochs}"
     if summary.parameters is not None:
         facts["parameters"] = summary.parameters
-    if summary.seconds is not None:
+    if summary.seconds is not None and summary.epochs:
         facts["training time"] = _duration(summary.seconds)
     size = f"{config.model.layers} × {config.model.hidden}" if config.model.layers > 1 else str(config.model.hidden)
     lead = Html(f"{status} {safe(started)} UTC") if started else status
     fault = paragraph(f"Training failed: {summary.fault}") if summary.fault else ""
-    text = paragraph(Html(f"{lead} · {size} units · seed {config.training.seed}"), "lead")
+    units = "" if linear else f" · {size} units"
+    text = paragraph(Html(f"{lead}{units} · seed {config.training.seed}"), "lead")
     return text + fault + cards(facts)
 
 
@@ -111,7 +113,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"
 
 
-# ---- data and training -------------------------------------------------------------------------------------
+# ---- data --------------------------------------------------------------------------------------------------
 
 
 def _data_section(prepared: Prepared) -> list[str]:
@@ -127,23 +129,6 @@ def _data_section(prepared: Prepared) -> list[str]:
     if prepared.notes:
         pieces += ["<h3>Notes</h3>", bullets(prepared.notes)]
     return pieces
-
-
-def _training_section(run: Run, summary: Summary) -> list[str]:
-    rows = run.metrics()
-    if not rows:
-        return [paragraph("No epoch was finished.")]
-    words = {
-        "early": "stopped early: no improvement",
-        "epochs": "all epochs were trained",
-        "steps": "all steps were taken",
-    }
-    end = words.get(summary.stopped, summary.stopped or summary.status)
-    pieces = [paragraph(f"{len(rows):,} epochs; {end}.")]
-    pieces.append(grid(*learning_pictures(rows, summary.metric, summary.best_epoch)))
-    names = list(rows[-1])
-    body = [[row.get(name) for name in names] for row in rows]
-    return [*pieces, details("All epochs", table(names, body, numeric=names))]
 
 
 # ---- settings ----------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from .._model import SequenceModel
 from .._version import __version__
 from ..data import Reading
+from ..training._metrics import labelled
 from ._config import Config
 from ._prepare import DataFacts
 from ._summary import Scores, Summary
@@ -21,9 +22,9 @@ def model_card(config: Config, model: SequenceModel, facts: DataFacts, summary: 
         facts: Facts about its data.
         summary: Metrics and baselines.
     """
-    name = config.model.model
+    name = "linear-model" if model.is_linear else config.model.model
     lines = ["---", "library_name: chronode", "tags:", "- time-series", f"- {name}", "---", ""]
-    lines += [f"# {name} trained on {config.data.source}", ""]
+    lines += [f"# {model.title} trained on {config.data.source}", ""]
     lines += [*_model(config, model, summary), *_data(config, facts), *_metrics(summary)]
     lines += [*_limits(config, facts.reading, summary), *_use()]
     return "\n".join(lines) + "\n"
@@ -32,10 +33,13 @@ def model_card(config: Config, model: SequenceModel, facts: DataFacts, summary: 
 def _model(config: Config, model: SequenceModel, summary: Summary) -> Iterator[str]:
     spec = model.spec
     assert spec is not None
-    weights = sum(p.numel() for p in model.parameters())
+    weights, by = model.num_weights, f"chronode {__version__}"
+    if model.is_linear:
+        yield f"A linear model with {weights:,} weights, fitted with {by}: the {model.title}, without a network."
+        return
     yield (
         f"A `{spec.model}` with {spec.num_layers} layer(s) of {spec.hidden_size} units and {weights:,} parameters, "
-        f"trained with chronode {__version__} for {summary.epochs or 0} epochs (seed {config.training.seed}); the "
+        f"trained with {by} for {summary.epochs or 0} epochs (seed {config.training.seed}); the "
         f"weights are those of epoch {summary.best_epoch or 0}, the best on the validation part by {summary.metric}."
     )
 
@@ -73,7 +77,7 @@ def _metrics(summary: Summary) -> Iterator[str]:
     if not names:
         yield "The model was not tested."
         return
-    yield "| | " + " | ".join(names) + " |"
+    yield "| | " + " | ".join(labelled(name, summary.positive) for name in names) + " |"
     yield "| --- |" + " ---: |" * len(names)
     for row, scores in rows.items():
         yield f"| {row} | " + " | ".join(_number(scores.get(name)) for name in names) + " |"

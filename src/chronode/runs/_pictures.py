@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from .._pages import grid, number, piece, table
+from ..training._metrics import labelled
 from ..training._pictures import learning_pictures
+from ._verdict import model_name
 
 if TYPE_CHECKING:
     from ._folder import Run
@@ -16,17 +19,20 @@ def run_html(run: Run) -> str:
     summary, rows = run.summary(), run.metrics()
     model, data = (run.config.get(name) or {} for name in ("model", "data"))
     facts: dict[str, Any] = {"folder": run.path, "status": run.status}
-    facts |= {"model": model.get("model"), "units": model.get("hidden"), "data": data.get("source")}
+    about = {} if summary is None else asdict(summary)
+    name = model_name(about, str(model.get("model")), model.get("start"))
+    facts |= {"model": name, "data": data.get("source")}
     pieces: list[str] = []
     metric, best = "", None
     if summary is not None:
         metric, best = summary.metric, summary.best_epoch
-        facts |= {"best epoch": best, "parameters": summary.parameters, "fault": summary.fault}
+        facts |= {"best epoch": best or None, "parameters": summary.parameters, "fault": summary.fault}
         if summary.test:
             names = list(summary.test)
-            scores = {str(model.get("model")): summary.test, **summary.baselines}
-            lines = [[name, *(_cell(found.get(one)) for one in names)] for name, found in scores.items()]
-            pieces.append(table(["test", *names], lines, numeric=names, best=0))
+            scores = {name: summary.test, **summary.baselines}
+            lines = [[row, *(_cell(found.get(one)) for one in names)] for row, found in scores.items()]
+            heads = [labelled(one, summary.positive) for one in names]
+            pieces.append(table(["test", *heads], lines, numeric=heads, best=0))
     entries = [[name, str(value)] for name, value in facts.items() if value not in (None, "")]
     return piece(table(["Run", ""], entries), *pieces, grid(*learning_pictures(rows, metric, best)))
 

@@ -14,7 +14,7 @@ from ..training._events import Listener, Note, TrainingStopped
 from ..training._fitted import Fitted
 from ..training._objective import Objective
 from ..training._predict import Predictions
-from ..training._race import LINEAR
+from ..training._race import LINEAR, entry_of
 from ._assemble import assemble_run, start_of
 from ._config import Config
 from ._folder import Run
@@ -31,12 +31,14 @@ def summary_of(fitted: Fitted, prepared: Prepared, status: str) -> dict[str, Any
     best = fitted.best
     return {
         "status": status,
+        "model": fitted.model.title,
+        "positive": fitted.objective.positive,
         "stopped": fitted.stopped,
         "epochs": len(fitted.history),
         "best_epoch": fitted.best_epoch,
         "metric": fitted.objective.metric,
         "valid": {} if best is None else {"loss": best.valid_loss, **best.metrics},
-        "parameters": sum(p.numel() for p in fitted.model.parameters()),
+        "parameters": fitted.model.num_weights,
         "seconds": round(fitted.seconds, 2),
         "notes": [*prepared.notes, *fitted.notes],
         "fault": "",
@@ -100,11 +102,15 @@ def _race_summary(run: Run, summary: Mapping[str, Any]) -> dict[str, Any]:
 
 def _start_summary(fitted: Fitted) -> dict[str, Any]:
     """What the linear start does alone on the validation part; its share of the result is the rest of "valid"."""
-    if fitted.start is None or fitted.model.start is None:
+    if fitted.model.start is None:
         return {}
-    metric, alone = fitted.objective.metric, fitted.start
-    value = alone.valid_loss if metric == "loss" else alone.metrics[metric]
-    return {"start": {"features": fitted.model.start.features.kind, "metric": metric, "valid": value}}
+    goal, alone = fitted.objective, fitted.start
+    value = None if alone is None else goal.value_of(alone.valid_loss, alone.metrics)
+    found = {"features": fitted.model.start.features.kind, "metric": goal.metric, "valid": value}
+    if not fitted.history or fitted.settings.refit:
+        return {"start": found}
+    best = entry_of("", list(fitted.history), goal)
+    return {"start": {**found, "network": best.value, "epoch": best.epochs, "chance": fitted.chance}}
 
 
 def _linear_summary(config: Config, prepared: Prepared, fitted: Fitted) -> dict[str, Any]:

@@ -11,11 +11,45 @@ Scores = dict[str, float | None]
 
 
 @dataclass(frozen=True)
+class StartSummary:
+    """What the linear start does alone on the validation part, and the best epoch of the network after it.
+
+    Attributes:
+        features: What the linear model sees.
+        metric: Metric that selects epochs.
+        valid: Its value for the linear start alone.
+        network: Its best value of all epochs; None if they were not validated.
+        epoch: That epoch.
+        chance: The gain, as a share, that an epoch has to exceed to replace the linear start.
+    """
+
+    features: str
+    metric: str
+    valid: float | None
+    network: float | None = None
+    epoch: int | None = None
+    chance: float | None = None
+
+
+@dataclass(frozen=True)
+class RaceSummary:
+    """The race that chose the model; see `chronode.training._race.Race.as_dict`."""
+
+    metric: str
+    judged: str
+    reason: str
+    chosen: Scores
+    entries: list[dict[str, str | float | None]]
+
+
+@dataclass(frozen=True)
 class Summary:
     """Fields of summary.json that chronode reads; a number is None if it is not finite.
 
     Attributes:
         status: One of OUTCOMES.
+        model: What the model is, such as "linear start + mmrnn"; empty in runs of earlier versions.
+        positive: Positive one of two classes.
         stopped: Reason for the end of training.
         epochs: Number of epochs.
         best_epoch: Epoch of the weights.
@@ -27,9 +61,13 @@ class Summary:
         seconds: Training time.
         notes: Remarks for the user.
         fault: Reason for a failure.
+        start: What the linear start does alone; None without one.
+        race: The race that chose the model; None if there was none.
     """
 
     status: str
+    model: str = ""
+    positive: str | None = None
     stopped: str = ""
     epochs: int | None = None
     best_epoch: int | None = None
@@ -41,6 +79,8 @@ class Summary:
     seconds: float | None = None
     notes: list[str] = field(default_factory=list)
     fault: str = ""
+    start: StartSummary | None = None
+    race: RaceSummary | None = None
 
     def __post_init__(self) -> None:
         one_of("status", self.status, OUTCOMES)

@@ -151,15 +151,16 @@ def without_formulas(columns: Columns) -> Columns:
     return {plain(name): [plain(cell) for cell in cells] for name, cells in columns.items()}
 
 
-def write_table(columns: Columns, path: str | Path) -> Path:
-    """Writes a .parquet or CSV file atomically."""
+def write_table(columns: Columns, path: str | Path, about: Mapping[str, str] | None = None) -> Path:
+    """Writes a .parquet or CSV file atomically; a .parquet file has `about` in its metadata."""
     path = Path(path)
     with replacing(path) as draft:
         if path.suffix in (".parquet", ".pq"):
             import pyarrow
             import pyarrow.parquet
 
-            pyarrow.parquet.write_table(pyarrow.table(columns), draft)
+            named = {f"chronode.{name}": text for name, text in (about or {}).items()}
+            pyarrow.parquet.write_table(pyarrow.table(columns).replace_schema_metadata(named or None), draft)
         else:
             draft.write_text(as_csv(columns), encoding="utf-8")
     return path

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from .._model import LINEAR
 from ..training._baselines import best_baseline
 from ..training._metrics import LOWER_IS_BETTER
 
@@ -52,8 +53,50 @@ def is_linear(summary: Mapping[str, Any], start: str | None) -> bool:
         >>> is_linear({"epochs": 0, "best_epoch": 0}, "linear"), is_linear({"epochs": 9, "best_epoch": 4}, "linear")
         (True, False)
     """
-    started = "start" in summary or start not in (None, "none")  # a forecast has a linear start without being asked
+    started = bool(summary.get("start")) or start not in (
+        None,
+        "none",
+    )  # a forecast has a linear start without being asked
     return started and summary.get("best_epoch") == 0
+
+
+def model_name(summary: Mapping[str, Any], model: str, start: str | None) -> str:
+    """Returns what the result of a run is; runs of earlier versions only tell whether it is the linear start alone.
+
+    Args:
+        summary: Content of summary.json; empty if the run has not ended.
+        model: Name of the network.
+        start: What it started from.
+
+    Example:
+        >>> model_name({"epochs": 9, "best_epoch": 0}, "mmrnn", "linear"), model_name({}, "mmrnn", "linear")
+        ('linear start alone', 'mmrnn')
+    """
+    return summary.get("model") or (LINEAR if is_linear(summary, start) else model)
+
+
+def gain_text(start: Mapping[str, Any]) -> str:
+    """Returns why no epoch counts as better than the linear start, with the numbers that decided.
+
+    Args:
+        start: Entry "start" of summary.json.
+
+    Example:
+        >>> found = {"metric": "loss", "valid": 0.4186, "network": 0.3653, "epoch": 9, "chance": 0.14}
+        >>> gain_text(found)
+        'no epoch beat it by more than chance allows (loss 0.4186 alone, 0.3653 in epoch 9: 13% better, but 14% needed)'
+        >>> gain_text({**found, "network": 0.43})
+        'no epoch improved on it (loss 0.4186 alone, 0.43 in epoch 9)'
+    """
+    alone, best, metric = start.get("valid"), start.get("network"), start.get("metric", "loss")
+    if alone is None or best is None:
+        return "no epoch improved on it"
+    values = f"{metric} {alone:.4g} alone, {best:.4g} in epoch {start['epoch']}"
+    left = (alone, best) if metric in LOWER_IS_BETTER else (1 - alone, 1 - best)
+    gain, chance = 1 - left[1] / left[0] if left[0] > 0 else 0.0, start.get("chance")
+    if gain <= 0 or chance is None:
+        return f"no epoch improved on it ({values})"
+    return f"no epoch beat it by more than chance allows ({values}: {gain:.0%} better, but {chance:.0%} needed)"
 
 
 def headline(summary: Mapping[str, Any]) -> str:
@@ -95,7 +138,9 @@ def verdict(summary: Mapping[str, Any], *, series: int, start: str, forecast: bo
     own = summary["test"][metric]
     if best[0].startswith("linear") and start != "none" and math.isclose(own, best[1], rel_tol=_ROUNDING):
         no_gain = "Training did not improve" if summary.get("epochs") else "No network of the race improved"
-        found = f'{no_gain} on the linear start ({metric} {own:.4g}), so the model is "{best[0]}".'
+        why = gain_text(summary.get("start") or {}) if summary.get("epochs") else ""
+        why = f": {why}" if "(" in why else ""
+        found = f'{no_gain} on the linear start ({metric} {own:.4g}), so the model is "{best[0]}"{why}.'
     else:
         found = f'The model does not beat the baseline "{best[0]}" ({metric} {own:.4g}, baseline {best[1]:.4g}).'
     remedies = "; ".join(_remedies(summary, series, start, forecast)[:3])

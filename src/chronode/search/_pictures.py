@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def comparison_table(comparison: Comparison) -> Html:
     """Returns a row per model with mean ± standard deviation of every metric; a click on a heading sorts."""
-    columns = ["model", *comparison.metrics, "parameters", "seconds per epoch", "runs"]
+    columns = ["model", *map(comparison.label, comparison.metrics), "parameters", "seconds per epoch", "runs"]
     columns += ["failed"] if comparison.failed else []
     rows = []
     for row in comparison.rows:

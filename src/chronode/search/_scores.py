@@ -11,7 +11,7 @@ from ..runs._folder import Run
 from ..runs._summary import Summary
 from ..runs._verdict import headline
 from ..training._baselines import best_baseline
-from ..training._metrics import LOWER_IS_BETTER, mean_and_std
+from ..training._metrics import LOWER_IS_BETTER, labelled, mean_and_std
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class RunResult:
         seconds: Seconds per epoch.
         baselines: Test metrics of baselines without training.
         fault: Reason for a failure.
+        positive: Positive one of two classes.
     """
 
     model: str
@@ -41,6 +42,7 @@ class RunResult:
     seconds: float = 0.0
     baselines: dict[str, dict[str, float | None]] | None = None
     fault: str = ""
+    positive: str | None = None
 
     @classmethod
     def of(cls, run: Run, model: str, seed: int) -> RunResult:
@@ -58,6 +60,7 @@ class RunResult:
             seconds=statistics.fmean(row.get("seconds") or 0.0 for row in rows) if rows else 0.0,
             baselines=summary.baselines,
             fault=fault,
+            positive=summary.positive,
         )
 
 
@@ -137,6 +140,11 @@ class Comparison:
         from ._pictures import comparison_html
 
         return comparison_html(self)
+
+    def label(self, metric: str) -> str:
+        """Returns the heading of a metric, with the positive class if it depends on it."""
+        found = (one.positive for row in self.rows for one in row.results)
+        return labelled(metric, next(found, None))
 
     @property
     def failed(self) -> list[RunResult]:

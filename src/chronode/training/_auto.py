@@ -16,6 +16,7 @@ from ._assembly import assemble
 from ._candidates import FOLDS, Candidate, affordable
 from ._events import Epoch, Note, TrainingStopped
 from ._inputs import spec_for, together
+from ._metrics import mean_and_std
 from ._objective import Objective, class_counts
 from ._race import LINEAR, Race, RaceEntry, beats, best_of, decide, deciding, entry_of
 from ._settings import Settings, seconds_of
@@ -121,7 +122,7 @@ def race(
     course = _Course(parts, objective, settings, judged, starts, epochs, free, missing, on_event)
     found = [course.run(candidate) for candidate in chosen]
     best, count = best_of(found, objective), deciding(judged, objective)
-    linear = None if starts[0] is None else entry_of(LINEAR, course.start_curve(), objective)
+    linear = None if starts[0] is None else course.linear_entry()
     if linear is None or beats(best[0], linear, objective, count):
         found += [course.run(replace(best[1], network={**best[1].network, "pool": pool})) for pool in pools]
     for entry, own in found[len(chosen) :]:
@@ -166,11 +167,19 @@ class _Course:
         except TrainingStopped as error:
             return RaceEntry(str(candidate), float("nan"), {}, 0, str(error)), candidate
         self.before = [fitted.start for fitted in curves if fitted.start is not None]
-        return entry_of(str(candidate), self._mean([fitted.history for fitted in curves]), self.objective), candidate
+        return self._entry(str(candidate), [fitted.history for fitted in curves]), candidate
 
-    def start_curve(self) -> list[Epoch]:
-        """Returns the linear start alone, as the only epoch of a curve."""
-        return self._mean([[epoch] for epoch in self.before])
+    def linear_entry(self) -> RaceEntry:
+        """Returns the result of the linear start alone."""
+        return self._entry(LINEAR, [[epoch] for epoch in self.before])
+
+    def _entry(self, name: str, curves: Sequence[Sequence[Epoch]]) -> RaceEntry:
+        """Returns the best epoch by its mean over the folds, with the spread over them."""
+        mean = self._mean(curves)
+        found = entry_of(name, mean, self.objective)
+        place = next(place for place, epoch in enumerate(mean) if epoch.number == found.epochs)
+        values = [self.objective.value_of(own[place].valid_loss, own[place].metrics) for own in curves]
+        return replace(found, spread=mean_and_std(values)[1])
 
     def _mean(self, curves: Sequence[Sequence[Epoch]]) -> list[Epoch]:
         """Returns the weighted mean over the folds of every epoch."""

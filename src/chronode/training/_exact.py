@@ -54,7 +54,7 @@ def area(value: float, positives: float, negatives: float) -> Score:
     Example:
         >>> low, high = area(1.0, 10, 20)[1:]
         >>> round(low, 2), high
-        (0.86, 1.0)
+        (0.85, 1.0)
     """
 
     def reached(true: float) -> bool:

@@ -60,8 +60,8 @@ def fit(
         >>> from chronode.tasks.bitstream import bitstream
         >>> spec = ModelSpec.for_data(bitstream(8, seed=0), "mmrnn", hidden_size=8)
         >>> fitted = fit(bitstream(256, seed=0, longest=4), spec, Settings(epochs=2))
-        >>> [epoch.number for epoch in fitted.history], sorted(fitted.evaluate(bitstream(64, seed=1)))
-        ([1, 2], ['accuracy', 'auroc', 'f1', 'loss'])
+        >>> [epoch.number for epoch in fitted.history], list(fitted.evaluate(bitstream(64, seed=1)))[:3]
+        ([1, 2], ['loss', 'accuracy', 'f1'])
     """
     about: dict[str, Any] = {"valid": valid, "objective": objective, "scaler": scaler}
     assembly = assemble(data, model, settings, start=start, protocol=protocol, options=options, **about)

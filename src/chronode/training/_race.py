@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .._model import LINEAR
 from ..baselines import StartFit
 from ..tasks._task import Parts
 from ._candidates import Candidate
@@ -13,7 +14,6 @@ from ._events import Epoch
 from ._objective import Objective
 from ._settings import Settings
 
-LINEAR = "linear start alone"
 _EARLY_STOP_WITHOUT_GAIN = 10
 
 
@@ -27,6 +27,7 @@ class RaceEntry:
         metrics: Loss and metrics in that epoch.
         epochs: That epoch; 0 for the linear start.
         fault: Why it could not be trained.
+        spread: Standard deviation of the value over the folds; None if there is only one.
     """
 
     name: str
@@ -34,6 +35,7 @@ class RaceEntry:
     metrics: dict[str, float]
     epochs: int
     fault: str = ""
+    spread: float | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,10 @@ class Race:
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the results as plain data for JSON."""
-        rows = [{**entry.metrics, "candidate": entry.name, "epochs": entry.epochs} for entry in self.entries]
+        rows = [
+            {**entry.metrics, "candidate": entry.name, "epochs": entry.epochs, "spread": entry.spread}
+            for entry in self.entries
+        ]
         about = {"metric": self.metric, "judged": self.judged, "reason": self.reason}
         return {**about, "chosen": self.chosen.metrics, "entries": rows}
 
@@ -104,7 +109,8 @@ def decide(
 ) -> Race:
     """Ranks the entries; a network has to beat the linear start by more than chance allows."""
     best, winner = chosen
-    wins = linear is None or beats(best, linear, objective, deciding(judged, objective))
+    count = deciding(judged, objective)
+    wins = linear is None or beats(best, linear, objective, count)
     made = replace(settings, metric=objective.metric)
     made = replace(made, **{name: value for name, value in winner.training.items() if name in free})
     if settings.refit:
@@ -114,7 +120,7 @@ def decide(
     on = f"{len(judged)}-fold cross-validation" if len(judged) > 1 else "validation"
     alone = [] if linear is None else [linear]
     entries = sorted([*alone, *(entry for entry, _ in found)], key=lambda entry: _rank(entry, objective))
-    reason = _reason(best, linear, wins, entries, objective.metric, on, bool(settings.refit))
+    reason = _reason(best, linear, wins, entries, objective, on, count, bool(settings.refit))
     return Race(winner, made, tuple(entries), objective.metric, on, reason)
 
 
@@ -130,7 +136,12 @@ def beats(best: RaceEntry, other: RaceEntry, objective: Objective, count: int) -
     """
     if objective.metric == "loss" and not _more_correct(best, other):
         return False
-    return objective.gain(best.value, other.value) > 0.5 * count**-0.5
+    return objective.gain(best.value, other.value) > _allowed(count)
+
+
+def _allowed(count: int) -> float:
+    """Returns the gain that chance allows on `count` series."""
+    return 0.5 * count**-0.5
 
 
 def _more_correct(best: RaceEntry, linear: RaceEntry) -> bool:
@@ -144,18 +155,27 @@ def _rank(entry: RaceEntry, objective: Objective) -> float:
 
 
 def _reason(
-    best: RaceEntry, linear: RaceEntry | None, wins: bool, entries: list[RaceEntry], metric: str, on: str, refit: bool
+    best: RaceEntry,
+    linear: RaceEntry | None,
+    wins: bool,
+    entries: list[RaceEntry],
+    objective: Objective,
+    on: str,
+    count: int,
+    refit: bool,
 ) -> str:
-    """Returns the choice in a sentence."""
+    """Returns the choice in a sentence, with the numbers that decided."""
+    metric = objective.metric
     others = [entry for entry in entries if entry.name not in (best.name, LINEAR) and entry.value == entry.value]
     next_best = f"; next: {others[0].name} {others[0].value:.4g}" if others else ""
     if linear is not None and not wins:
         what = "the linear start alone" if refit else f"{best.name} with a linear start"
-        same = (
-            ", but not more correct predictions"
-            if metric == "loss" and best.value < linear.value and not _more_correct(best, linear)
-            else ""
-        )
-        return f"{what} ({metric} {linear.value:.4g} by {on}; with {best.name}: {best.value:.4g}{same}{next_best})."
+        gain, allowed = objective.gain(best.value, linear.value), _allowed(count)
+        lacks = ""
+        if metric == "loss" and gain > 0 and not _more_correct(best, linear):
+            lacks = ", but not more correct predictions"
+        elif 0 < gain <= allowed:
+            lacks = f", {100 * gain:.2g}% better where chance allows {100 * allowed:.2g}% with {count:,} series"
+        return f"{what} ({metric} {linear.value:.4g} by {on}; with {best.name}: {best.value:.4g}{lacks}{next_best})."
     alone = "" if linear is None else f"; the linear start alone: {linear.value:.4g}"
     return f"{best.name} ({metric} {best.value:.4g} by {on}{next_best}{alone})."
