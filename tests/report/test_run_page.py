@@ -61,7 +61,7 @@ def test_the_page_has_every_part(classes):
         assert f"<h2>{part}</h2>" in text
     for words in (
         *("Gaps", "Missing values", "2 classes", "Loss", "Validation accuracy", "Confusion matrix", "Calibration"),
-        *("majority", "bootstrap intervals", "Contributions to p(", "Worst", "All settings", "Versions and machine"),
+        *("majority", "95% intervals", "Contributions to p(", "Worst", "All settings", "Versions and machine"),
     ):
         assert words in seen, words
     assert "chronode predict" in seen

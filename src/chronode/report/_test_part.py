@@ -39,24 +39,26 @@ def own_units(s: Sequences, scaler: Any) -> Sequences:
 
 
 def scores_table(summary: Summary, model: str, intervals: dict[str, tuple[float, float]]) -> str:
+    """Returns a row per metric, with the model and the baselines side by side."""
     first = headline(asdict(summary))
     names = [name for name in dict.fromkeys([first, *summary.test]) if name in summary.test]
-    heads = [labelled(name, summary.positive) for name in names]
 
-    def cell(name: str, value: float | None) -> Any:
-        if value is None or name not in intervals:
-            return value
-        low, high = intervals[name]
-        return f"{number(value)} ({number(low)} to {number(high)})", value
+    def own(name: str) -> str:
+        value = summary.test.get(name)
+        ends = "" if name not in intervals else " ({} to {})".format(*map(number, intervals[name]))
+        return "" if value is None else f"{number(value)}{ends}"
 
-    rows = [[model, *(cell(name, summary.test.get(name)) for name in names)]]
-    rows += [[name, *(scores.get(metric) for metric in names)] for name, scores in summary.baselines.items()]
+    columns = [model, *summary.baselines]
+    rows = [
+        [labelled(name, summary.positive), own(name), *(scores.get(name) for scores in summary.baselines.values())]
+        for name in names
+    ]
     note = "In brackets: 95% intervals; all series of a group count together."
     if not intervals:
         note = "No intervals: they need a test part with at least two groups."
     if summary.positive is not None:
         note += f" The positive class is {summary.positive}; --positive changes it."
-    return table(["model", *heads], rows, numeric=heads, best=0) + paragraph(note, "small")
+    return table(["metric", *columns], rows, numeric=columns, best=0) + paragraph(note, "small")
 
 
 class TestPart:

@@ -91,7 +91,10 @@ def _head(run: Run, summary: Summary, config: Config, intervals: dict[str, tuple
         low, high = intervals.get(metric, (None, None))
         ends = "" if low is None or high is None else f"<small>{number(low)} to {number(high)}</small>"
         facts[f"test {labelled(metric, summary.positive)}"] = Html(f"{number(value)}{ends}")
-    if (best := best_baseline(metric, about["baselines"])) is not None:
+    # A linear start alone is not compared with itself.
+    itself = f"linear ({summary.start.features})" if linear and summary.start is not None else ""
+    others = {name: scores for name, scores in about["baselines"].items() if name != itself}
+    if (best := best_baseline(metric, others)) is not None:
         facts[f"best baseline: {best[0]}"] = best[1]
     if summary.best_epoch:
         facts["best epoch"] = f"{summary.best_epoch} of {summary.epochs}"

@@ -53,10 +53,8 @@ def is_linear(summary: Mapping[str, Any], start: str | None) -> bool:
         >>> is_linear({"epochs": 0, "best_epoch": 0}, "linear"), is_linear({"epochs": 9, "best_epoch": 4}, "linear")
         (True, False)
     """
-    started = bool(summary.get("start")) or start not in (
-        None,
-        "none",
-    )  # a forecast has a linear start without being asked
+    # A forecast has a linear start without being asked.
+    started = bool(summary.get("start")) or start not in (None, "none")
     return started and summary.get("best_epoch") == 0
 
 
