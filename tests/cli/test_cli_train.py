@@ -97,7 +97,7 @@ def test_a_ts_file_needs_no_target(here):
 def test_baseline_also_trains_an_lstm(vitals):
     output = chronode("train", vitals, *VITALS, *QUICK, "--epochs", 1, "--baseline").out
     assert "lstm-dt  epoch 1/1" in output
-    assert "│ lstm-dt" in output
+    assert " lstm-dt ┃" in output
 
 
 def test_values_are_measured_beside_their_mean_and_residuals_are_drawn(here):

@@ -61,7 +61,7 @@ def test_runs(run, columns, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     names = ("accuracy", "auroc", "mmrnn")
     check(chronode("runs", run.parent, columns=columns).out, (run.name, "mmrnn", "finished"))
-    check(chronode("show", run, columns=columns).out, ("validation (best)", "majority", "valid_loss", *names[:2]))
+    check(chronode("show", run, columns=columns).out, ("validation", "majority", "valid_loss", *names[:2]))
     check(chronode("evaluate", run, columns=columns).out, names[:2])
 
 

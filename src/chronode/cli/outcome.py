@@ -56,7 +56,7 @@ def show_race(console: Console, config: Config, prepared: Prepared, race: Race |
         why = f"default: {reason(prepared.parts.train)}; see `chronode models`"
         return say(console, f"model: {own.model} H={own.hidden} ({why})")
     shown_metrics = list(dict.fromkeys((race.metric, "loss", *prepared.objective.metrics[:1])))
-    rows = {}
+    rows: dict[str, dict[str, Any]] = {}
     for entry in race.entries:
         rows[entry.name] = {name: entry.metrics.get(name) for name in shown_metrics}
         if entry.spread is not None:
@@ -136,9 +136,10 @@ def show_outcome(console: Console, outcome: Outcome) -> None:
     title, scores = ("test", summary["test"]) if tested else ("validation (no test part)", summary["valid"])
     console.print(scores_table(title, {name: scores, **summary["baselines"]}, summary.get("positive")))
     start, last = summary.get("start"), summary["notes"][-1:]
-    if start and summary["best_epoch"] and start["valid"] is not None:
-        alone, whole = f"{start['valid']:.4g}", summary["valid"].get(start["metric"], float("nan"))
-        about = f"validation {start['metric']} {alone} alone, {whole:.4g} with the network"
+    if start and start["valid"] is not None:
+        whole = summary["valid"].get(start["metric"], float("nan"))
+        about = f"validation {start['metric']} {start['valid']:.4g} alone"
+        about += f", {whole:.4g} with the network" if summary["best_epoch"] else ""
         say(console, f"linear start ({start['features']}): {about}")
     if linear := summary.get("linear"):
         own = summary["valid"].get(linear["metric"], float("nan"))

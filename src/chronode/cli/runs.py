@@ -110,7 +110,7 @@ def show(
         say(console, f"command: chronode {' '.join(run.command)}")
     if summary["fault"]:
         say(console, f"error: {summary['fault']}")
-    parts = {"validation (best)": summary["valid"], "test": summary["test"], **summary["baselines"]}
+    parts = {"validation": summary["valid"], "test": summary["test"], **summary["baselines"]}
     if scores := {name: found for name, found in parts.items() if found}:
         title = f"best epoch {summary['best_epoch']}" if summary["best_epoch"] else summary["model"]
         console.print(scores_table(title, scores, summary["positive"]))

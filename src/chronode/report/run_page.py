@@ -93,7 +93,7 @@ def _head(run: Run, summary: Summary, config: Config, intervals: dict[str, tuple
         facts[f"test {labelled(metric, summary.positive)}"] = Html(f"{number(value)}{ends}")
     # A linear start alone is not compared with itself.
     itself = f"linear ({summary.start.features})" if linear and summary.start is not None else ""
-    others = {name: scores for name, scores in about["baselines"].items() if name != itself}
+    others: dict[str, Any] = {name: scores for name, scores in about["baselines"].items() if name != itself}
     if (best := best_baseline(metric, others)) is not None:
         facts[f"best baseline: {best[0]}"] = best[1]
     if summary.best_epoch:
