@@ -60,3 +60,20 @@ def test_without_held_out_series_there_is_nothing_to_compare():
     model = bad(SequenceRegressor, validation=0).fit(X, y)
     assert model.baselines_ == {} and model.validated_ == {}
     assert "held-out series" not in model._repr_mimebundle_()["text/html"]
+
+
+def test_metrics_of_two_labels_are_those_of_the_rarer_one_or_of_the_one_asked_for(tmp_path):
+    X, level = levels()
+    y = np.where(level > 0.7, 3, 8)  # the rarer label comes first
+    found = {}
+    for positive in (None, 3, 8):
+        model = bad(SequenceClassifier, positive=positive).fit(X, y)
+        assert model.positive_ == (positive or 3)
+        found[positive] = {"positive": model.positive_, **model.validated_}
+        assert f"f1 ({model.positive_})" in model._repr_html_inner()
+    assert found[None] == found[3]
+    assert (found[3]["sensitivity"], found[3]["specificity"]) == (found[8]["specificity"], found[8]["sensitivity"])
+    assert found[3]["auprc"] != found[8]["auprc"]
+    assert SequenceClassifier.load(model.save(tmp_path / "saved")).positive_ == 8
+    with pytest.raises(ValueError, match="positive='5'"):
+        bad(SequenceClassifier, positive=5).fit(X, y)

@@ -185,7 +185,7 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
 
     def _keep(self, fitted: Fitted) -> None:
         goal = fitted.objective
-        self.positive_ = None if goal.positive is None else self.classes_[goal.positive_number].item()
+        self.positive_ = None if goal.positive is None else self.classes_.tolist()[goal.positive_number]
         super()._keep(fitted)
 
     def continue_fit(
