@@ -13,7 +13,7 @@ import torch
 import chronode
 from chronode import compiler
 from chronode.compiler import _build as build
-from chronode.compiler import _choice, _compiled
+from chronode.compiler import _choice, _run
 
 SOURCE = 'extern "C" __attribute__((visibility("default"))) int answer() { return 42; }\n'
 CHILD = """
@@ -29,7 +29,7 @@ print(float(y.sum()))
 def cache(tmp_path, monkeypatch):
     """An empty cache, and nothing compiled in this process."""
     monkeypatch.setenv("CHRONODE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(_compiled, "_kernels", {})
+    monkeypatch.setattr(_run, "_kernels", {})
     monkeypatch.setattr(_choice, "_noted", set())
     return tmp_path / "cache" / "compiled"
 

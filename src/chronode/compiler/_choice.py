@@ -180,7 +180,7 @@ def find(cell: Any, x: Tensor, why_not: str | None = None) -> Compiled | None:
         from ._recorded import Unsupported
 
         try:
-            return kernel_of(cell)
+            return kernel_of(cell, x.dtype)
         except Unsupported as error:
             reason = str(error)
     if backend == "native":

@@ -1,92 +1,152 @@
-"""Turns a cell into a loaded kernel, once per kind of cell and process."""
+"""Turns a cell into a loaded kernel: traced once per cell object, shared by cells whose traced sources are equal."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
+import weakref
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, fx, nn
 
 from . import _build as build
-from ._emit_cpu import emit
-from ._fingerprint import fingerprint
+from ._emit_cpu import Source, emit
+from ._fingerprint import Fingerprint
 from ._lower import Step, lower
 from ._recorded import Unsupported
-from ._run import Compiled
-from ._trace import keeping_buffers, trace
+from ._run import Compiled, loaded
+from ._trace import dtype_of, keeping_buffers, trace
 from ._verify import check
 
+_FORMS = 4  # in training and in evaluation, in two precisions
+_OWN = "_compiled_forms"
 _lock = threading.RLock()
-_steps: dict[Any, Step | Unsupported] = {}
-_kernels: dict[Any, Compiled | Unsupported] = {}
 
 
-def step_of(cell: nn.Module) -> Step:
+@dataclass
+class _Form:
+    """A cell as it was when it was traced.
+
+    Attributes:
+        circumstances: Dtype of the input and torch's default dtype.
+        fingerprint: Notices changes of the cell.
+        step: The graph of its step, or why there is none.
+        source: The C++ source, once it was needed.
+        kernel: The kernel, once it was needed, or why there is none.
+    """
+
+    circumstances: tuple[torch.dtype, torch.dtype]
+    fingerprint: Fingerprint
+    step: Step | Unsupported
+    source: Source | None = None
+    kernel: Compiled | Unsupported | None = None
+
+
+class _Forms:
+    """The forms that one cell object had, the last one used first; a copy of the cell starts without any."""
+
+    def __init__(self, cell: nn.Module | None = None):
+        self.owner = None if cell is None else weakref.ref(cell)
+        self.known: tuple[_Form, ...] = ()
+
+    def __reduce__(self):
+        return _Forms, ()
+
+
+def step_of(cell: nn.Module, dtype: torch.dtype | None = None) -> Step:
     """Returns the graph of a cell's step.
+
+    Args:
+        cell: The cell.
+        dtype: Dtype of its input; by default that of its parameters.
 
     Raises:
         Unsupported: It cannot be compiled; the message gives the reason.
     """
-    return _step(cell, fingerprint(cell))
+    return _known(_form(cell, dtype).step)
 
 
-def kernel_of(cell: nn.Module) -> Compiled:
-    """Returns the kernel that runs exactly this cell, built now unless it is in the cache.
+def kernel_of(cell: nn.Module, dtype: torch.dtype | None = None) -> Compiled:
+    """Returns the kernel that runs exactly this cell on inputs of `dtype`, built now unless it is in the cache.
 
     Raises:
         Unsupported: It cannot be compiled or built; the message gives the reason.
     """
-    mark = fingerprint(cell)
-    found = _kernels.get(mark)
-    if found is None:
+    form = _form(cell, dtype)
+    if form.kernel is None:
         with _lock:
-            found = _kernels.get(mark) or _made(cell, mark)
-            _kernels[mark] = found
+            form.kernel = form.kernel or _made(cell, form)
+    return _known(form.kernel)
+
+
+def is_built(cell: nn.Module, dtype: torch.dtype | None = None) -> bool:
+    """Returns whether the cell's kernel is already built.
+
+    Raises:
+        BuildError: It cannot be: there is no compiler or no cache.
+    """
+    form = _form(cell, dtype)
+    return isinstance(form.kernel, Compiled) or build.is_built(_source(form).text)
+
+
+def key_of(cell: nn.Module, dtype: torch.dtype | None = None) -> str:
+    """Returns the hash of all that was traced of a cell: cells with the same hash share a kernel."""
+    form = _form(cell, dtype)
+    return _key(_known(form.step), _source(form))
+
+
+def _known(found: Any) -> Any:
     if isinstance(found, Unsupported):
-        raise found
+        raise found.with_traceback(None)
     return found
 
 
-def is_built(cell: nn.Module) -> bool:
-    """Returns whether the cell's kernel is already built."""
-    mark = fingerprint(cell)
-    return isinstance(_kernels.get(mark), Compiled) or build.is_built(emit(_step(cell, mark), _dtype(cell)).text)
-
-
-def _step(cell: nn.Module, mark: Any) -> Step:
+def _form(cell: nn.Module, dtype: torch.dtype | None) -> _Form:
+    """Returns the cell as it is now, traced unless it was already."""
+    circumstances = (dtype or dtype_of(cell), torch.get_default_dtype())
+    forms = vars(cell).get(_OWN)
+    if forms is None or forms.owner is None or forms.owner() is not cell:  # also of a shallow copy
+        forms = vars(cell)[_OWN] = _Forms(cell)
+    for form in forms.known:
+        if form.circumstances == circumstances and form.fingerprint.holds():
+            if form is not forms.known[0]:
+                forms.known = (form, *(other for other in forms.known if other is not form))
+            return form
     with _lock:
-        if mark not in _steps:
-            try:
-                with keeping_buffers(cell):
-                    _steps[mark] = lower(_traced(cell))
-            except Unsupported as reason:
-                _steps[mark] = reason
-        found = _steps[mark]
-    if isinstance(found, Unsupported):
-        raise found
-    return found
+        fingerprint = Fingerprint(cell)  # before tracing: what changes meanwhile counts as changed
+        form = _Form(circumstances, fingerprint, _traced(cell, circumstances[0]))
+        forms.known = (form, *forms.known[: _FORMS - 1])
+    return form
 
 
-def _traced(cell: Any) -> Any:
-    if _dtype(cell) not in ("float32", "float64"):
-        raise Unsupported(f"has parameters of {_dtype(cell)}, not float32 or float64")
-    example = next(cell.parameters(), torch.empty(0)).new_zeros(2, 2, cell.input_size)
-    with torch.no_grad():
-        projected = cell.project_sequence(example, None)
-    if projected is None:
-        return trace(cell, cell.input_size)
-    # A projection in which steps or sequences depend on each other is not part of the step.
-    return trace(cell, projected.shape[-1], with_project=False)
-
-
-def _made(cell: nn.Module, mark: Any) -> Compiled | Unsupported:
+def _traced(cell: Any, dtype: torch.dtype) -> Step | Unsupported:
     try:
-        step = _step(cell, mark)
-        source = emit(step, _dtype(cell))
-        key = hashlib.sha256(f"{source.text}{step.traced.captured}{step.traced.prefix.code}".encode()).hexdigest()[:16]
-        kernel = Compiled(key, step, source, build.load(source.text))
+        if dtype not in (torch.float32, torch.float64):
+            raise Unsupported(f"has parameters of {dtype}, not float32 or float64")
+        with keeping_buffers(cell):
+            with torch.no_grad():
+                projected = cell.project_sequence(torch.zeros(2, 2, cell.input_size, dtype=dtype), None)
+            if projected is None:
+                return lower(trace(cell, cell.input_size, dtype))
+            # A projection in which steps or sequences depend on each other is not part of the step.
+            return lower(trace(cell, projected.shape[-1], dtype, with_project=False))
+    except Unsupported as reason:
+        return reason
+
+
+def _source(form: _Form) -> Source:
+    if form.source is None:
+        form.source = emit(_known(form.step), str(form.circumstances[0]).removeprefix("torch."))
+    return form.source
+
+
+def _made(cell: nn.Module, form: _Form) -> Compiled | Unsupported:
+    try:
+        step, source = _known(form.step), _source(form)
+        key = _key(step, source)
+        kernel = loaded(key) or Compiled(key, step, source, form.circumstances[0], build.load(source.text))
         with keeping_buffers(cell):
             check(cell, kernel)
         return kernel
@@ -96,5 +156,20 @@ def _made(cell: nn.Module, mark: Any) -> Compiled | Unsupported:
         return Unsupported(f"the step {reason}")
 
 
-def _dtype(cell: nn.Module) -> str:
-    return str(next(cell.parameters(), torch.empty(0)).dtype).removeprefix("torch.")
+def _key(step: Step, source: Source) -> str:
+    """Returns a hash of everything that was traced: the source, and what torch runs before and after it."""
+    text = hashlib.sha256(f"{source.text}{step.traced.captured}{step.traced.with_project}{step.traced.reach}".encode())
+    for draw in step.draws:
+        text.update(f"{draw.function.__name__}{draw.shape}".encode())
+    for graph in (step.traced.prefix, step.derived, step.finish):
+        text.update(graph.code.encode())
+        for name, tensor in _constants(graph).items():
+            text.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
+            text.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+    return text.hexdigest()[:16]
+
+
+def _constants(graph: fx.GraphModule) -> dict[str, Tensor]:
+    """Returns the tensors that a graph reads besides its arguments, such as `torch.tensor(0.5)` in a step."""
+    named = [node.target for node in graph.graph.nodes if node.op == "get_attr"]
+    return {name: getattr(graph, name) for name in named}

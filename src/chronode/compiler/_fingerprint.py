@@ -1,69 +1,70 @@
-"""What a cell's step depends on besides the values of tensors: if any of it changes, the step is traced again."""
+"""Notices whether a cell's step may have changed since it was traced.
+
+A fingerprint belongs to one cell object. It is a list of places, each with the object that was found there: attributes,
+slots, class members, closures, default arguments, globals, items of containers. As long as every place holds the same
+object, Python takes the same path through the step. Two cells are never compared by their fingerprints.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import CodeType, FunctionType
+from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
-_PLAIN = (int, float, str, bool, bytes, complex, type(None), torch.dtype)
-_DEPTH = 6
+from ._places import PLAIN, Places
+
+Described = tuple[Any, ...]
 
 
-def fingerprint(cell: nn.Module) -> tuple[Any, ...]:
-    """Returns classes and their methods, settings, hooks, parametrizations, and shapes of parameters and buffers.
+class Fingerprint:
+    """What the step of a cell depends on besides the values of tensors.
 
-    Two equal fingerprints mean that the cell's Python code takes the same path. Functions are compared by
-    identity, so replacing a method after tracing changes the fingerprint.
+    Attributes:
+        unknown: What the step may read and nobody can look into, such as the state of a random generator. It counts
+            as changed whenever it is asked for.
     """
-    return tuple(_of_module(module) for module in cell.modules())
+
+    def __init__(self, cell: nn.Module):
+        found = Places(cell)
+        self.unknown = found.unknown
+        self._places: list[tuple[Callable[[Any], Any], Any, Any]] = found.places
+        self._tensors = [(read, name, describe(read(name))) for read, name in found.tensors]
+        self._shared = _shared([read(name) for read, name in found.tensors])
+
+    def holds(self) -> bool:
+        """Returns whether nothing has changed."""
+        if self.unknown:
+            return False
+        try:
+            for read, name, value in self._places:
+                found = read(name)
+                if found is not value and not _same(found, value):
+                    return False
+            tensors = []
+            for read, name, described in self._tensors:
+                tensor = read(name)
+                if describe(tensor) != described:
+                    return False
+                tensors.append(tensor)
+        except Exception:  # a place that is gone
+            return False
+        return _shared(tensors) == self._shared
 
 
-def _of_module(module: nn.Module) -> tuple[Any, ...]:
-    own: list[Any] = []
-    for name, value in vars(module).items():
-        if name in ("_parameters", "_buffers"):
-            own.append(tuple((key, _of_tensor(tensor)) for key, tensor in value.items()))
-        elif name == "_modules":
-            own.append(tuple(value))
-        elif value.__class__ in _PLAIN:
-            own.append((name, value))
-        elif isinstance(value, Tensor) or value:
-            own.append((name, _described(value, _DEPTH)))
-    return (type(module), _methods(type(module)), *own)
+def describe(tensor: Tensor | None) -> Described | None:
+    """Returns everything about a tensor but its values."""
+    if tensor is None:
+        return None
+    return type(tensor), tensor.shape, tensor.dtype, tensor.device.type, tensor.requires_grad
 
 
-def _of_tensor(tensor: Tensor | None) -> Any:
-    return None if tensor is None else (tensor.shape, tensor.dtype, tensor.device.type)
+def _shared(tensors: list[Tensor | None]) -> tuple[int, ...]:
+    """Returns which of these are the same object: a step that reads a tied weight is traced with one weight."""
+    first: dict[int, int] = {}
+    return tuple(first.setdefault(id(tensor), place) for place, tensor in enumerate(tensors))
 
 
-def _methods(kind: type) -> tuple[CodeType, ...]:
-    """Returns the code of all methods that are not torch's or Python's own."""
-    found = []
-    for base in kind.__mro__:
-        if base is nn.Module or base is object:
-            break
-        found.extend(value.__code__ for value in vars(base).values() if value.__class__ is FunctionType)
-    return tuple(found)
-
-
-def _described(value: Any, depth: int) -> Any:
-    if value.__class__ in _PLAIN:
-        return value
-    if depth == 0:
-        return id(value)
-    if isinstance(value, Tensor):
-        return _of_tensor(value)
-    if isinstance(value, Mapping):
-        return tuple((key, _described(one, depth - 1)) for key, one in value.items())
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return (type(value), *(_described(one, depth - 1) for one in value))
-    if isinstance(value, FunctionType):
-        return value.__code__
-    if isinstance(value, (type, nn.Module)):
-        return value
-    attributes = getattr(value, "__dict__", None)
-    return (type(value), _described(attributes, depth - 1)) if attributes is not None else (type(value), id(value))
+def _same(found: Any, value: Any) -> bool:
+    """Returns whether two plain values are equal, in type and sign too: -0.0 is not 0.0."""
+    return found.__class__ is value.__class__ and found.__class__ in PLAIN and repr(found) == repr(value)

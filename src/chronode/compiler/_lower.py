@@ -134,6 +134,8 @@ class _Lowering:
     def _new_param(self, tensor: torch.Tensor) -> Array:
         if tensor.dtype not in (torch.float32, torch.float64, torch.int64, torch.bool):
             raise Unsupported(f"reads a parameter or buffer of {tensor.dtype}")
+        if tensor.dtype.is_floating_point and self.traced.dtype not in (None, tensor.dtype):
+            raise Unsupported(f"reads a parameter or buffer of {tensor.dtype} for inputs of {self.traced.dtype}")
         kind = "int" if tensor.dtype == torch.int64 else "float"
         self.params.append((tuple(tensor.shape), kind))
         array = Array(self.builder.param(len(self.params) - 1, tuple(tensor.shape), kind))

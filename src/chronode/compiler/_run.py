@@ -27,12 +27,14 @@ class Compiled:
         key: Its unique name.
         step: The graph that it was compiled from.
         source: The C++ source and its sizes.
+        dtype: The dtype of all its arrays.
         library: The loaded code.
     """
 
     key: str
     step: Step
     source: Source
+    dtype: torch.dtype
     library: ctypes.CDLL
 
     def __post_init__(self) -> None:
@@ -69,11 +71,40 @@ class Compiled:
         drawn = [[draw.function(batch, *draw.shape, dtype=x.dtype) for draw in draws] for _ in range(steps)]
         return [torch.stack(one) for one in zip(*drawn, strict=True)]
 
+    def reached(self, steps: int, last: bool, padded: bool, of_y: bool, of_ends: Sequence[bool]) -> set[int]:
+        """Returns which of x, dt, the states, the draws and the tensors of `prefix` have a gradient, be it 0.
+
+        The loop of torch gives none to what its outputs do not depend on, and an optimizer treats none and 0
+        differently.
+
+        Args:
+            steps: Number of time steps.
+            last: Whether y is only that of the last steps.
+            padded: Whether sequences end at different steps, so that states are handed on.
+            of_y, of_ends: Whether there is a gradient of y and of each last state.
+        """
+        reach = self.step.traced.reach
+        live, found = {part for part, wanted in enumerate(of_ends) if wanted}, set[int]()
+        for step in range(steps):
+            outputs = [1 + part for part in live] + [0] * (of_y and (step == 0 or not last or padded))
+            now = {place for output in outputs for place in reach[output]}
+            before = {part for part in range(len(of_ends)) if 2 + part in now or (padded and part in live)}
+            found |= now
+            if before == live and step > 0:
+                break
+            live = before
+        return {place for place in found if not 2 <= place < 2 + len(of_ends)} | {2 + part for part in live}
+
     def gradients_of_tensors(self, tensors: Sequence[Tensor], sums: Tensor) -> list[Tensor | None]:
         """Returns the gradients of the tensors of `prefix`, from the sums over rows and time."""
         pieces = [sums[start : start + math.prod(shape)].view(shape) for start, shape in self.source.sums]
         order = [n.meta["sum"] for n in self.step.finish.graph.nodes if n.op == "placeholder" and "sum" in n.meta]
         return list(self.step.finish(*tensors, *(pieces[i] for i in order)))
+
+
+def loaded(key: str) -> Compiled | None:
+    """Returns the kernel of that name if this process has loaded it."""
+    return _kernels.get(key)
 
 
 def named(cell: Any, name: str) -> Tensor:
@@ -133,6 +164,7 @@ def compiled_forward(
         interval: Steps between two checkpoints of the low-memory backward pass; 0 keeps everything.
     """
     states = [state.contiguous() for state in states]
+    _check_dtypes(_kernels[key], params, lengths, *rows, *states)
     results = _forward_results(key, rows, states, lengths, last, keep, interval)
     call = _Call(rows, states, params, lengths, last, interval, results[1 + len(states) :])
     call.add(results[0], *results[1 : 1 + len(states)])
@@ -162,6 +194,7 @@ def compiled_backward(
 ) -> list[Tensor]:
     """Returns the gradients of x and dt (empty if not needed) and of the states, and the sums for `finish`."""
     states = [state.contiguous() for state in states]
+    _check_dtypes(_kernels[key], params, lengths, *rows, *states, *kept, grad_y, *grad_ends)
     dx, ddt, *rest = results = _backward_results(key, rows, states, want_x, want_dt)
     call = _Call(rows, states, params, lengths, last, interval, kept)
     call.add_strided(None if grad_y is None else _last_dense(grad_y), last)
@@ -182,6 +215,17 @@ def _backward_results(
     x, dt = rows[:2]
     dx, ddt = (tensor.new_empty(tensor.shape if wanted else (0,)) for tensor, wanted in ((x, want_x), (dt, want_dt)))
     return [dx, ddt, *(torch.empty_like(s) for s in states), x.new_empty(_kernels[key].source.sums_size)]
+
+
+def _check_dtypes(
+    kernel: Compiled, params: Sequence[Tensor], lengths: Tensor | None, *arrays: Tensor | None
+) -> None:
+    """Refuses arrays of another dtype than the one that the kernel was written for."""
+    kinds = (torch.int64 if kind == "int" else kernel.dtype for _, kind in kernel.step.params)
+    pairs = [*zip(params, kinds, strict=False), (lengths, torch.int64), *((array, kernel.dtype) for array in arrays)]
+    for array, dtype in pairs:
+        if array is not None and array.dtype != dtype:
+            raise ValueError(f"this compiled kernel is for {kernel.dtype}: an array must be {dtype}, not {array.dtype}.")
 
 
 class _Call:
@@ -219,9 +263,8 @@ class _Call:
 
     def run(self, name: str, kernel: Compiled) -> None:
         """Calls the runtime."""
-        x = self.arrays[0]
-        assert x is not None
-        ops.call(f"compiled_{name}", x.dtype, kernel.table, self.arrays, len(self.arrays), torch.tensor(self.numbers))
+        numbers = torch.tensor(self.numbers)
+        ops.call(f"compiled_{name}", kernel.dtype, kernel.table, self.arrays, len(self.arrays), numbers)
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
@@ -238,17 +281,21 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> tuple[Any, ...]:
     rows, states, params = (saved[sum(counts[:i]) : sum(counts[: i + 1])] for i in range(3))
     lengths, *kept = saved[sum(counts) :]
     kernel = _kernels[key]
-    # Which of x and dt need a gradient; torch reports this only for the whole list.
-    want_x, want_dt = (bool(tensor.requires_grad) for tensor in rows[:2])
     of_ends = list(grads[1 : 1 + len(states)])
+    given = grads[0] is not None, [grad is not None for grad in of_ends]
+    reached = kernel.reached(len(rows[0]), last, lengths is not None, *given)
+    # Which of x and dt need a gradient; torch reports this only for the whole list.
+    want_x, want_dt = (bool(tensor.requires_grad) and place in reached for place, tensor in enumerate(rows[:2]))
     dx, ddt, *rest = compiled_backward(
         key, rows, states, params, lengths, last, interval, kept, grads[0], of_ends, want_x, want_dt
     )
     tensors = params[: len(kernel.step.traced.tensors)]
-    of_params = kernel.gradients_of_tensors(tensors, rest[-1])
+    of_tensors = kernel.gradients_of_tensors(tensors, rest[-1])
+    of_params = [grad if len(rows) + len(states) + i in reached else None for i, grad in enumerate(of_tensors)]
     of_params += [None] * (len(params) - len(tensors))
+    of_states = [grad if 2 + part in reached else None for part, grad in enumerate(rest[:-1])]
     of_rows = [dx if want_x else None, ddt if want_dt else None, *[None] * (len(rows) - 2)]
-    return None, of_rows, rest[:-1], of_params, None, None, None, None
+    return None, of_rows, of_states, of_params, None, None, None, None
 
 
 compiled_forward.register_autograd(_backward, setup_context=_setup)

@@ -18,6 +18,8 @@ from torch import Tensor, fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from ..kernels import backend
+from ..kernels._modes import weight_of
+from ._guard import refuse_own_gradients
 from ._prefix import divide
 from ._recorded import Draw, Unsupported
 
@@ -39,6 +41,9 @@ class Traced:
         with_project: Whether `project` is part of the step.
         tensors: The tensors of `prefix` at the time of tracing.
         backward: Whether `joint` contains the gradients.
+        dtype: The only dtype of all values, if `backward`.
+        reach: For y and each part of the new state, which of x, dt, state, draws and prefix's tensors it has a gradient
+            for; empty if `backward` is False.
     """
 
     batch: int
@@ -52,6 +57,8 @@ class Traced:
     tensors: list[Tensor]
     with_project: bool
     backward: bool = True
+    dtype: torch.dtype | None = None
+    reach: tuple[tuple[int, ...], ...] = ()
 
 
 @contextmanager
@@ -63,38 +70,55 @@ def keeping_buffers(cell: Any) -> Iterator[None]:
     finally:
         with torch.no_grad():
             for buffer, old in before:
-                buffer.copy_(old)
+                # Writing the same values again would still break the backward pass of an earlier call.
+                if not torch.equal(buffer, old):
+                    buffer.copy_(old)
 
 
-def trace(cell: Any, features: int, with_project: bool = True, backward: bool = True) -> Traced:
+def dtype_of(cell: Any) -> torch.dtype:
+    """Returns the dtype of a cell's weights, torch's default if it has none."""
+    weight = weight_of(cell)
+    return torch.get_default_dtype() if weight is None else weight.dtype
+
+
+def trace(
+    cell: Any, features: int, dtype: torch.dtype | None = None, *, with_project: bool = True, backward: bool = True
+) -> Traced:
     """Records one step of a cell whose input has `features` features.
 
     Args:
-        cell: The cell, with float32 or float64 parameters on the CPU.
+        cell: The cell, on the CPU.
         features: Features of the input, or of the output of `project` if that is not part of the step.
+        dtype: Dtype of the input, float32 or float64; by default that of the parameters.
         with_project: Whether `project` is part of the step.
         backward: Whether to trace the gradients too.
     """
-    batch = _batch_size(cell)
+    batch, dtype = _batch_size(cell), dtype or dtype_of(cell)
     # The compiler has rules for torch's products, not for those of chronode's kernels.
     with torch.random.fork_rng(devices=[]), torch.enable_grad(), backend("torch"):
-        like = next((p for p in cell.parameters()), torch.empty(0))
-        x, dt = like.new_empty(batch, features).normal_(), like.new_empty(batch, 1).uniform_(0.1, 1)
+        x = torch.empty(batch, features, dtype=dtype).normal_()
+        dt = torch.empty(batch, 1, dtype=dtype).uniform_(0.1, 1)
         state = tuple(part.detach().clone() for part in cell.initial_state(batch, x))
-        _check_state(state, batch)
+        _check_state(state, batch, dtype if backward else None)
 
         def step(x: Tensor, dt: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
             y, new = cell.prepare()(cell.project(x) if with_project else x, state, dt)
             return (y, *new)
 
+        if backward:
+            with _reasons():
+                refuse_own_gradients(step, x, dt, *state)
         recorded = _recorded(step, x, dt, *state)
         _name_captured(recorded, cell)
         captured, prefix, rest, draws = divide(recorded, 2 + len(state), batch)
         tensors = [tensor.detach() for tensor in prefix(*(_named(cell, name) for name in captured))]
         samples = [draw.function(*(batch, *draw.shape), dtype=x.dtype) for draw in draws]
-        joint, y = _joint(rest, [x, dt, *state, *samples], tensors, backward)
+        rows = [x, dt, *state, *samples]
+        joint, y = _joint(rest, rows, tensors, backward)
+        reach = _reach(rest, [*rows, *tensors]) if backward else ()
     sizes = [part.shape[1] for part in state]
-    return Traced(batch, captured, prefix, joint, features, y, sizes, draws, tensors, with_project, backward)
+    recorded_as = (with_project, backward, dtype if backward else None, reach)
+    return Traced(batch, captured, prefix, joint, features, y, sizes, draws, tensors, *recorded_as)
 
 
 def _batch_size(cell: Any) -> int:
@@ -107,10 +131,12 @@ def _batch_size(cell: Any) -> int:
     return prime
 
 
-def _check_state(state: tuple[Tensor, ...], batch: int) -> None:
+def _check_state(state: tuple[Tensor, ...], batch: int, dtype: torch.dtype | None) -> None:
     for part in state:
         if part.dim() != 2 or part.shape[0] != batch or not part.dtype.is_floating_point:
             raise Unsupported(f"has a state of shape {tuple(part.shape)} and {part.dtype}, not (batch, size) of floats")
+        if dtype is not None and part.dtype != dtype:
+            raise Unsupported(f"has a state of {part.dtype} for inputs of {dtype}")
 
 
 @functools.cache
@@ -128,8 +154,15 @@ def _decompositions() -> dict[Any, Callable[..., Any]]:
 
 
 def _recorded(function: Callable[..., Any], *args: Any, decomposed: bool = False) -> fx.GraphModule:
-    try:
+    with _reasons():
         return make_fx(function, decomposition_table=_decompositions() if decomposed else None)(*args)
+
+
+@contextmanager
+def _reasons() -> Iterator[None]:
+    """Turns the errors of a step that is run for recording into reasons."""
+    try:
+        yield
     except Unsupported:
         raise
     except Exception as error:
@@ -183,6 +216,20 @@ def _joint(
     grads = [torch.randn_like(out) for out in example]
     # Only here, because the operators that decompositions consist of have no gradients.
     return _recorded(joint, rows, tensors, grads, decomposed=True), example[0].shape[1]
+
+
+def _reach(rest: fx.GraphModule, inputs: list[Tensor]) -> tuple[tuple[int, ...], ...]:
+    """Returns for each output the inputs that it has a gradient for, be it 0."""
+    leaves = [tensor.detach().requires_grad_(tensor.dtype.is_floating_point) for tensor in inputs]
+    wanted = [place for place, leaf in enumerate(leaves) if leaf.requires_grad]
+    found = []
+    for out in rest(*leaves):
+        grads: tuple[Tensor | None, ...] = (None,) * len(wanted)
+        if out.requires_grad:
+            asked, ones = [leaves[place] for place in wanted], torch.ones_like(out)
+            grads = torch.autograd.grad(out, asked, ones, retain_graph=True, allow_unused=True)
+        found.append(tuple(place for place, grad in zip(wanted, grads, strict=True) if grad is not None))
+    return tuple(found)
 
 
 def _named(cell: Any, name: str) -> Tensor:

@@ -24,19 +24,28 @@ class _Plan(NamedTuple):
 
 
 def check(cell: Any, kernel: Compiled) -> None:
-    """Raises `Unsupported` if outputs or gradients of two steps differ by more than rounding."""
+    """Raises `Unsupported` if outputs or gradients of two steps differ by more than rounding.
+
+    They are compared from the initial state and from states far from it, and with small and large gradients: a rule that
+    clips either would be missed by one comparison.
+    """
+    for far, scale in ((0.0, 1.0), (0.0, 1e3), (4.0, 1.0), (4.0, 1e3)):
+        _compare(cell, kernel, far, scale)
+
+
+def _compare(cell: Any, kernel: Compiled, far: float, scale: float) -> None:
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
         torch.manual_seed(0)
-        like = next(cell.parameters(), torch.empty(0))
-        x = like.new_empty(2, _BATCH, cell.input_size).normal_().requires_grad_()
-        dt = like.new_empty(2, _BATCH, 1).uniform_(0.1, 1).requires_grad_()
-        state = tuple(part.detach().clone().requires_grad_() for part in cell.initial_state(_BATCH, x[0]))
+        x = torch.empty(2, _BATCH, cell.input_size, dtype=kernel.dtype).normal_().requires_grad_()
+        dt = torch.empty(2, _BATCH, 1, dtype=kernel.dtype).uniform_(0.1, 1).requires_grad_()
+        start = (part.detach().clone() for part in cell.initial_state(_BATCH, x[0]))
+        state = tuple((part + far * torch.randn_like(part)).requires_grad_() for part in start)
         inputs = [x, dt, *state, *(p for p in cell.parameters() if p.requires_grad)]
         torch.manual_seed(1)
-        expected = _with_gradients(_steps(cell, x, state, dt), inputs)
+        expected = _with_gradients(_steps(cell, x, state, dt), inputs, scale)
         torch.manual_seed(1)
         y, new = kernel.run(cell, x, state, dt, _Plan())
-        found = _with_gradients([y, *new], inputs)
+        found = _with_gradients([y, *new], inputs, scale)
     if not all(map(_agree, expected, found)):
         raise Unsupported("gives different outputs or gradients when compiled (does it disable gradients?)")
 
@@ -47,7 +56,8 @@ def _agree(want: Tensor | None, got: Tensor | None) -> bool:
         one = got if want is None else want
         return one is None or not bool(one.any())
     want, got = want.detach(), got.detach()
-    limit = _TOLERANCE[want.dtype] * max(1.0, float(want.abs().max()) if want.numel() else 1.0)
+    largest = want[want.isfinite()].abs()
+    limit = _TOLERANCE[want.dtype] * max(1.0, float(largest.max()) if largest.numel() else 1.0)
     return torch.allclose(want, got, rtol=0, atol=limit, equal_nan=True)
 
 
@@ -60,8 +70,8 @@ def _steps(cell: Any, x: Tensor, state: tuple[Tensor, ...], dt: Tensor) -> list[
     return [torch.stack(outputs), *state]
 
 
-def _with_gradients(outputs: list[Tensor], inputs: list[Tensor]) -> list[Tensor | None]:
-    weights = [torch.linspace(-1, 1, out.numel(), dtype=out.dtype).view_as(out) for out in outputs]
+def _with_gradients(outputs: list[Tensor], inputs: list[Tensor], scale: float) -> list[Tensor | None]:
+    weights = [torch.linspace(-scale, scale, out.numel(), dtype=out.dtype).view_as(out) for out in outputs]
     pairs = [(out, weight) for out, weight in zip(outputs, weights, strict=True) if out.requires_grad]
     if not pairs:
         return list(outputs)

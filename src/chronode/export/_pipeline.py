@@ -84,7 +84,7 @@ class LayerSteps(nn.Module):
         super().__init__()
         self.layer = layer
         self.cells: list[Cell] = layer.all_cells()
-        self.counts = [len(cell.initial_state(1, next(layer.parameters()).detach())) for cell in self.cells]
+        self.counts = [len(cell.initial_state(1, layer.like().detach())) for cell in self.cells]
         self.output_size = layer.output_size
 
     def initial_state(self, batch: int, like: Tensor) -> State:

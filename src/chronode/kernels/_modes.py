@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch._C import _functorch
 from torch.autograd import forward_ad
 
@@ -28,6 +28,12 @@ def under_vmap() -> bool:
     """Returns whether this is inside torch.vmap, where the values of a tensor cannot be read."""
     stack = _functorch.get_interpreter_stack() or ()
     return any(level.key() == _functorch.TransformType.Vmap for level in stack)
+
+
+def weight_of(module: nn.Module) -> Tensor | None:
+    """Returns a weight of a module, whose dtype and device are those of its results; None if it has no weights."""
+    weights = (tensor for tensor in (*module.parameters(), *module.buffers()) if tensor.dtype.is_floating_point)
+    return next(weights, None)
 
 
 def has_values(x: Tensor) -> bool:

@@ -28,11 +28,11 @@ class LayerInput(NamedTuple):
 
 
 class Call(NamedTuple):
-    """Properties of a layer that the checks need."""
+    """Properties of a layer that the checks need; without a `dtype`, because it has no weights, x may have any."""
 
     input_size: int
     batch_first: bool
-    dtype: torch.dtype
+    dtype: torch.dtype | None
     takes_missing: bool
     one_step: bool = False
     max_gap: float | None = None
@@ -100,6 +100,10 @@ def _check_x(call: Call, x: Tensor) -> None:
         )
     if 0 in x.shape:
         raise ValueError(f"x is empty: shape {tuple(x.shape)}; it needs at least one sequence and one step.")
+    if call.dtype is None:
+        if not x.dtype.is_floating_point:
+            raise TypeError(f"x is {x.dtype}, but a layer takes floating-point numbers; use x.float().")
+        return
     # autocast converts between floating-point types, except float64.
     cast = autocasts(x) and x.dtype.is_floating_point
     if x.dtype != call.dtype and not (cast and torch.float64 not in (x.dtype, call.dtype)):

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from .. import kernels
 from .._checks import flag, number, one_of, whole
+from ..kernels._modes import weight_of
 from . import _changes as changes
 from . import _divergence as divergence
 from . import _driver as driver
@@ -192,7 +193,7 @@ class Layer(nn.Module):
 
     def initial_state(self, batch: int) -> State:
         """Returns the state before the first step, in the form that `forward` takes."""
-        like = next(self.parameters())
+        like = self.like()
         cells = [cell.initial_state(batch, like) for cell in self.all_cells()]
         return self.pack(cells, unbatched=False)
 
@@ -301,8 +302,14 @@ class Layer(nn.Module):
 
     def call(self) -> Call:
         """Returns the properties of this layer that the argument checks need."""
-        dtype = next(self.parameters()).dtype
+        weight = weight_of(self)
+        dtype = None if weight is None else weight.dtype
         return Call(self.input_size, self.batch_first, dtype, self.missing, max_gap=self.max_gap)
+
+    def like(self) -> Tensor:
+        """Returns a tensor with the dtype and device of the weights, torch's default ones if there are none."""
+        weight = weight_of(self)
+        return torch.empty(0) if weight is None else weight
 
     def extra_repr(self) -> str:
         """Returns the sizes and every setting that differs from its default."""

@@ -72,7 +72,7 @@ class Stepper:
         self.layer = layer
         self._unbatched = batch is None
         size = 1 if batch is None else whole("batch", batch, at_least=1)
-        like = next(layer.parameters()).detach()
+        like = layer.like().detach()
         self._shape = (layer.input_size,) if batch is None else (size, layer.input_size)
         self._dtype, self._on_cpu = like.dtype, like.device.type == "cpu"
         with torch.inference_mode(False), torch.no_grad():

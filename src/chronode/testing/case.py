@@ -63,7 +63,7 @@ class Case:
 
     def state(self, layer: Layer, batch: int) -> State:
         """Returns a realistic state of the layer: its state after two steps."""
-        before = self.data(batch, steps=2, dtype=next(layer.parameters()).dtype, seed=1)
+        before = self.data(batch, steps=2, dtype=layer.like().dtype, seed=1)
         with torch.no_grad():
             return layer(before.x, dt=before.dt)[1]
 

@@ -87,7 +87,7 @@ def float32_is_float64(case: Case) -> None:
     double = copy.deepcopy(single).to(torch.float64)
     results = []
     for layer in (single, double):
-        dtype = next(layer.parameters()).dtype
+        dtype = layer.like().dtype
         x, dt, _ = case.data(dtype=dtype)
         results.append(evaluate(layer, calling(layer), x=x, dt=dt))
         wrong = [name for name, result in results[-1].items() if result.dtype != dtype]
