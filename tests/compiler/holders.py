@@ -141,7 +141,9 @@ def edited_helper(number):
 def edited_code(number):
     helper = "def helper(z): return {} * torch.tanh(z)"
     scope = notebook(f"def scaled(z): return [helper(z) for _ in range(1)][0]\n{helper.format(number)}")
-    return scope["scaled"], lambda new: setattr(scope["helper"], "__code__", notebook(helper.format(new))["helper"].__code__)
+    return scope["scaled"], lambda new: setattr(
+        scope["helper"], "__code__", notebook(helper.format(new))["helper"].__code__
+    )
 
 
 @way
@@ -154,8 +156,8 @@ def attribute_of_a_module(number):
 
 @way
 def nested_containers(number):
-    held = {"a": [0.0, ({"b": [number]}, 2)]}
-    return (lambda z: held["a"][1][0]["b"][0] * torch.tanh(z)), lambda new: held["a"][1][0]["b"].__setitem__(0, new)
+    held = {"a": [({"b": [number]}, 2)]}
+    return (lambda z: held["a"][0][0]["b"][0] * torch.tanh(z)), lambda new: held["a"][0][0]["b"].__setitem__(0, new)
 
 
 @way
@@ -312,7 +314,7 @@ def decorated(number):
 
 @way
 def cached(number):
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def factor():
         return held[0]
 

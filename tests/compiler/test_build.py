@@ -5,8 +5,10 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -31,6 +33,7 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("CHRONODE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(_run, "_kernels", {})
     monkeypatch.setattr(_choice, "_noted", set())
+    monkeypatch.setattr(build, "_hung", set())
     return tmp_path / "cache" / "compiled"
 
 
@@ -118,6 +121,130 @@ def test_without_a_home_folder_the_cure_is_named(monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
     with pytest.raises(build.BuildError, match="no home folder for compiled kernels: set CHRONODE_CACHE"):
+        build.load(SOURCE)
+
+
+UNUSABLE = {
+    "no compiler": {"CXX": "/nowhere/g++"},
+    "a file that cannot run": {"CXX": "{tmp}/no-program"},
+    "a compiler that fails": {"CXX": "false"},
+    "an unbalanced quote": {"CXX": "g++ 'x"},
+    "an unbalanced quote in the flags": {"CHRONODE_CXXFLAGS": '-DX="'},
+    "a limit that is no number": {"CHRONODE_COMPILE_TIMEOUT": "soon"},
+    "a compiler that hangs": {"CXX": "{tmp}/hanging", "CHRONODE_COMPILE_TIMEOUT": "0.5"},
+    "no home": {"CHRONODE_CACHE": "", "XDG_CACHE_HOME": "", "HOME": ""},
+    "another's home": {"CHRONODE_CACHE": "~nobody-of-that-name/cache"},
+    "a cache for all": {"CHRONODE_CACHE": "{tmp}/open"},
+    "a cache that is a file": {"CHRONODE_CACHE": "{tmp}/no-program"},
+}
+NAMED = {"an unbalanced quote": "CXX", "an unbalanced quote in the flags": "CHRONODE_CXXFLAGS"}
+NAMED |= {"a limit that is no number": "CHRONODE_COMPILE_TIMEOUT", "a compiler that hangs": "CHRONODE_COMPILE_TIMEOUT"}
+
+
+@pytest.fixture
+def unusable(tmp_path, monkeypatch):
+    """Sets an environment in which nothing can be built."""
+    (tmp_path / "no-program").write_bytes(b"\x7fELF, not really")
+    (tmp_path / "no-program").chmod(0o700)
+    (tmp_path / "hanging").write_text("#!/bin/sh\nsleep 600\n")
+    (tmp_path / "hanging").chmod(0o700)
+    (tmp_path / "open" / "compiled").mkdir(parents=True)
+    (tmp_path / "open").chmod(0o777)
+
+    def put(case):
+        monkeypatch.setattr(Path, "home", no_home)
+        for name, value in UNUSABLE[case].items():
+            monkeypatch.setenv(name, value.format(tmp=tmp_path))
+
+    return put
+
+
+def no_home():
+    raise RuntimeError("no home")
+
+
+@pytest.mark.parametrize("case", UNUSABLE)
+def test_where_nothing_can_be_built_the_plan_is_the_loop_with_the_reason(cache, unusable, case):
+    layer = chronode.create("rnn-decay", 3, 5)
+    unusable(case)
+    decision = compiler.plan(layer, steps=10_000_000)
+    assert (decision.compiled, decision.failed) == (False, True)
+    assert NAMED.get(case, "") in decision.text
+    assert compiler.explain(layer.cells[0]).name == "loop"
+    compiler.use(layer)
+    with pytest.warns(UserWarning, match="runs as a loop"):
+        layer(torch.ones(2, 4, 3))
+
+
+def test_a_training_goes_on_without_a_compiler(cache, unusable):
+    unusable("an unbalanced quote")
+    x = np.random.default_rng(0).normal(size=(8, 50, 2)).astype("float32")
+    model = chronode.SequenceClassifier("rnn-decay", hidden_size=3, epochs=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_choice, "_BUILD_SECONDS", 0.0)
+        model.fit(x, [0, 1] * 4)
+    assert model.predict(x).shape == (8,)
+
+
+def running(group):
+    """The processes of a group that are neither gone nor killed; state and group follow the name in brackets."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, own = file.read_text().rpartition(")")[2].split()[:3]
+            found += [file.parent.name] * (int(own) == group and state != "Z")
+    return found
+
+
+def test_a_compiler_that_hangs_is_waited_for_once(cache, tmp_path, monkeypatch):
+    """Also if it hangs only when it compiles, and with the processes that it started."""
+    script = 'case "$*" in *--version*) echo 1; exit;; esac\necho $$ > "$0.started"\nsleep 600 & sleep 600\n'
+    slow = tmp_path / "slow"
+    slow.write_text(f"#!/bin/sh\n{script}")
+    slow.chmod(0o700)
+    monkeypatch.setenv("CXX", str(slow))
+    monkeypatch.setenv("CHRONODE_COMPILE_TIMEOUT", "1")
+    for text in ("did not finish within 1 s", "did not finish before"):
+        with pytest.raises(build.BuildError, match=text):
+            build.load(SOURCE)
+    assert not running(group=int(Path(f"{slow}.started").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner", "fine"),
+    [
+        (0o755, 0, True),
+        (0o1777, 0, True),
+        (0o777, 0, False),
+        (0o775, 0, True),
+        (0o700, 65534, False),
+        (0o755, 1, False),
+    ],
+)
+def test_folders_above_the_cache_are_checked_too(tmp_path, monkeypatch, mode, owner, fine):
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a folder to another user")
+    above = tmp_path / "above"
+    (above / "cache").mkdir(parents=True, mode=0o700)
+    above.chmod(mode)
+    os.chown(above, owner, 0)
+    monkeypatch.setenv("CHRONODE_CACHE", str(above / "cache"))
+    if fine:
+        assert build.load(SOURCE).answer() == 42
+    else:
+        with pytest.raises(build.BuildError, match=f"another user.*{above}"):
+            build.load(SOURCE)
+
+
+def test_a_link_of_another_user_above_the_cache_is_refused(tmp_path, monkeypatch):
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a link of another user")
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    monkeypatch.setenv("CHRONODE_CACHE", str(tmp_path / "link"))
+    build.load(SOURCE)
+    os.lchown(tmp_path / "link", 65534, 65534)
+    with pytest.raises(build.BuildError, match="another user"):
         build.load(SOURCE)
 
 

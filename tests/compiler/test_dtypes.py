@@ -133,7 +133,7 @@ print("end")
 
 
 def test_states_and_buffers_of_another_dtype_are_a_reason():
-    class Clock(Decay):
+    class Clock(chronode.nn.Cell):
         def initial_state(self, batch, like):
             return like.new_zeros(batch, 3), torch.zeros(batch, 1, dtype=torch.float64)
 

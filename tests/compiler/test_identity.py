@@ -71,7 +71,9 @@ def test_another_number_is_another_kernel(name):
 
 
 @settings(max_examples=10, derandomize=True)
-@given(st.lists(st.tuples(st.sampled_from(sorted(WAYS)), st.sampled_from(NUMBERS), st.booleans()), min_size=1, max_size=4))
+@given(
+    st.lists(st.tuples(st.sampled_from(sorted(WAYS)), st.sampled_from(NUMBERS), st.booleans()), min_size=1, max_size=4)
+)
 def test_numbers_held_one_inside_the_other(held):
     """Activations in a chain, each with a number of its own, some of which change."""
     parts = [(*WAYS[name](number), number, changes) for name, number, changes in held]
@@ -92,7 +94,9 @@ def test_numbers_held_one_inside_the_other(held):
             change(NUMBERS[0] if number == NUMBERS[1] else NUMBERS[1])
     fresh = cell_of(cell.activation)  # traced now, whatever was known before
     assert key_of(cell) == key_of(fresh)
-    really = any(changes for (name, *_), (*_, changes) in zip(held, parts, strict=True) if name != "partial_of_a_partial")
+    really = any(
+        changes for (name, *_), (*_, changes) in zip(held, parts, strict=True) if name != "partial_of_a_partial"
+    )
     assert (key_of(cell) != before) == really
 
 

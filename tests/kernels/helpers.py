@@ -26,8 +26,9 @@ def batch(layer, size, steps, dtype, seed=0, ragged=True):
 def results(layer, backend, x, dt, lengths, state):
     """Everything a call gives, by name: the output, the final state, and the gradients of a loss that sees both."""
     torch.manual_seed(4)  # the dropout masks
+    observed = torch.rand(x.shape, generator=torch.Generator().manual_seed(7)) < 0.6 if layer.missing else None
     with chronode.backend(backend):
-        y, final = layer(x, state, dt=dt, lengths=lengths)
+        y, final = layer(x, state, dt=dt, lengths=lengths, observed=observed)
     rng = torch.Generator().manual_seed(9)  # in float64, so that the loss is the same in every precision
     weights = (torch.randn(part.shape, dtype=torch.float64, generator=rng).to(part) for part in (y, *final))
     loss = sum((part * weight).sum() for part, weight in zip((y, *final), weights, strict=True))

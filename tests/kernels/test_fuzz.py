@@ -1,14 +1,15 @@
 """Random calls of every kernel, with weights up to 50 times their usual size and states up to 1e30.
 
 In float32 a kernel may be as far from the float64 result as the torch path in float32, times a small factor, and it is
-finite wherever the torch path is; in outputs, final states and all gradients.
+finite wherever the torch path is; in outputs, final states and all gradients. In float64, both paths agree to 1e-9.
+Some calls have missing values.
 """
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from kernel_cases import CASES
-from stress import EPS, FACTOR, FLOOR, TINY, errors, stressed, stressful_calls
+from stress import FACTOR, FLOORS, errors, stressed, stressful_calls
 
 from chronode.kernels import _library as library
 
@@ -35,10 +36,11 @@ def assert_as_exact_as_torch(name, drawn):
 def too_far(name, drawn, nudges):
     """The results whose error is larger than allowed, in words."""
     found = errors(*stressed(name, drawn), nudges=nudges)
+    floor = FLOORS[drawn[0]["dtype"]]
     return [
         f"{part}: error {native:.3g}, of torch {plain:.3g}"
         for part, (native, plain, largest) in found.items()
-        if not native <= FACTOR * plain + FLOOR * EPS * largest + TINY
+        if not native <= FACTOR * plain + floor(largest)
     ]
 
 

@@ -37,6 +37,7 @@ def run_doctor(model: str) -> None:
 
 def _compiler() -> str:
     try:
+        build.check()
         return f"{shlex.join(build.compiler())}, cache {build.cache_folder()}"
     except build.BuildError as error:
         return f"none ({error})"

@@ -78,6 +78,7 @@ def _paths_file() -> Path | None:
         for path in sorted((package / folder).rglob("*.py"))
     ]
     try:
+        build.check()
         compiler = " ".join(build.compiler())
     except build.BuildError as error:
         compiler = str(error)

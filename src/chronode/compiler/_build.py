@@ -2,17 +2,20 @@
 
 A library's name is a hash of everything it depends on: source, headers, compiler, flags, CPU. It is written under a
 temporary name and renamed, so a killed build leaves nothing that could be loaded, and two processes may build
-at once. Nothing is loaded from a folder or file that another user owns or may write to.
+at once. Nothing is loaded from a folder or file that another user owns, may write to or could replace.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import grp
 import hashlib
 import os
+import pwd
 import shlex
 import shutil
+import signal
 import stat
 import subprocess
 import tempfile
@@ -26,6 +29,10 @@ NATIVE = Path(__file__).parent.parent / "kernels" / "native"
 _FLAGS = "-std=c++17 -O3 -fPIC -shared -ffp-contract=fast -fno-math-errno -fno-trapping-math -fvisibility=hidden"
 _SEAL = b"chronode compiled kernel, sha256 "
 _STALE_SECONDS = 3600
+_TIMEOUT = "CHRONODE_COMPILE_TIMEOUT"
+_TIMEOUT_SECONDS = 300.0
+_VERSION_SECONDS = 60.0
+_hung: set[str] = set()  # compilers that did not finish: nobody waits for them twice
 _HEADERS = ("compiled_step.h", "compiled_math.h", "vmath.h", "simd.h")  # what a generated source includes
 
 
@@ -56,19 +63,27 @@ def is_built(source: str) -> bool:
 def compiler() -> list[str]:
     """Returns the command of the C++ compiler: $CXX, g++ or clang++."""
     chosen = os.environ.get("CXX")
-    for command in [shlex.split(chosen)] if chosen else [["g++"], ["clang++"], ["c++"]]:
+    for command in [_words("CXX")] if chosen else [["g++"], ["clang++"], ["c++"]]:
         if command and shutil.which(command[0]):
             return command
     raise BuildError(f"the C++ compiler CXX={chosen!r} was not found" if chosen else "no C++ compiler was found")
 
 
+def check() -> None:
+    """Raises `BuildError` if nothing could be built: no compiler that runs, or no cache that is safe."""
+    _version()
+    _flags()
+    _timeout()
+    _folder(create=False)
+
+
 def cache_folder() -> Path:
     """Returns the folder of compiled kernels: $CHRONODE_CACHE, or chronode in the user's cache folder."""
     chosen = os.environ.get("CHRONODE_CACHE")
-    if chosen:
-        return Path(chosen).expanduser() / "compiled"
     base = os.environ.get("XDG_CACHE_HOME")
     try:
+        if chosen:
+            return Path(chosen).expanduser() / "compiled"
         return (Path(base) if base else Path.home() / ".cache") / "chronode" / "compiled"
     except RuntimeError as error:
         raise BuildError("there is no home folder for compiled kernels: set CHRONODE_CACHE") from error
@@ -93,17 +108,51 @@ def _is_private(found: os.stat_result) -> bool:
 
 def _folder(create: bool = True) -> Path:
     folder = cache_folder()
+    _check_parents(folder)
     try:
         if create:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.lstat()
     except OSError as error:
-        if not create:
+        if not create and isinstance(error, FileNotFoundError):
             return folder
         raise BuildError(f"the cache {folder} cannot be used ({error.strerror}): set CHRONODE_CACHE") from error
     if not stat.S_ISDIR(found.st_mode) or not _is_private(found):
-        raise BuildError(f"the cache {folder} belongs to, or can be written by, another user: set CHRONODE_CACHE")
+        raise BuildError(_not_private(folder))
     return folder
+
+
+def _not_private(folder: Path) -> str:
+    return f"the cache {folder} belongs to, or can be written by, another user: set CHRONODE_CACHE"
+
+
+def _check_parents(folder: Path) -> None:
+    """Refuses a cache that another user could replace as a whole, because a folder or link above it is theirs."""
+    try:
+        above = dict.fromkeys([*folder.absolute().parents, *folder.resolve().parents])
+        found = {parent: parent.lstat() for parent in above if os.path.lexists(parent)}
+    except (OSError, RuntimeError) as error:
+        raise BuildError(f"the cache {folder} cannot be used ({error}): set CHRONODE_CACHE") from error
+    for parent, entry in found.items():
+        if entry.st_uid not in (0, os.geteuid()) or (stat.S_ISDIR(entry.st_mode) and _others_may_replace(entry)):
+            raise BuildError(f"{_not_private(folder)} ({parent} does or can)")
+
+
+def _others_may_replace(found: os.stat_result) -> bool:
+    """Returns whether another user may rename what is in a folder; in one like /tmp, only the owner of a file may."""
+    if found.st_mode & stat.S_ISVTX:
+        return False
+    by_group = found.st_mode & stat.S_IWGRP and not _is_own_group(found.st_gid)
+    return bool(found.st_mode & stat.S_IWOTH or by_group)
+
+
+def _is_own_group(group: int) -> bool:
+    """Returns whether a group is the private one that many systems create for each user."""
+    try:
+        user, found = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(group)
+    except KeyError:
+        return False
+    return found.gr_name == user and set(found.gr_mem) <= {user}
 
 
 def _key(source: str) -> str:
@@ -122,15 +171,14 @@ def _version() -> str:
 
 @functools.cache
 def _version_of(command: tuple[str, ...]) -> str:
-    try:
-        completed = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.SubprocessError) as error:
-        raise BuildError(f"the C++ compiler {shlex.join(command)} does not run ({error})") from error
-    return f"{shlex.join(command)} {completed.stdout}"
+    code, output, _ = _run([*command, "--version"], min(_timeout(), _VERSION_SECONDS))
+    if code != 0:
+        raise BuildError(f"the C++ compiler failed ({shlex.join(command)} --version: exit code {code})")
+    return f"{shlex.join(command)} {output}"
 
 
 def _flags() -> list[str]:
-    return [*_FLAGS.split(), *march(), *shlex.split(os.environ.get("CHRONODE_CXXFLAGS", ""))]
+    return [*_FLAGS.split(), *march(), *_words("CHRONODE_CXXFLAGS")]
 
 
 def _build(source: str, path: Path) -> None:
@@ -140,7 +188,7 @@ def _build(source: str, path: Path) -> None:
             text, library = Path(folder) / "kernel.cpp", Path(folder) / "kernel.so"
             text.write_text(source, encoding="utf-8")
             command = [*compiler(), *_flags(), f"-I{NATIVE}", str(text), "-o", str(library), "-lpthread", "-ldl"]
-            _run(command)
+            _compile(command)
             body = library.read_bytes()
             with library.open("ab") as file:
                 file.write(_SEAL + hashlib.sha256(body).hexdigest().encode())
@@ -152,14 +200,54 @@ def _build(source: str, path: Path) -> None:
         raise BuildError(f"the cache {path.parent} cannot be written ({error.strerror}): set CHRONODE_CACHE") from error
 
 
-def _run(command: list[str]) -> None:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError as error:
-        raise BuildError(f"the C++ compiler does not run ({error})") from error
-    if done.returncode != 0:
-        first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[:200])
+def _compile(command: list[str]) -> None:
+    code, _, errors = _run(command, _timeout())
+    if code != 0:
+        first = next((line for line in errors.splitlines() if "error" in line), errors.strip()[:200])
         raise BuildError(f"the C++ compiler failed ({first.strip()[:300]})")
+
+
+def _run(command: list[str], seconds: float) -> tuple[int, str, str]:
+    """Runs the compiler, for at most that long; returns its exit code, output and error messages."""
+    if command[0] in _hung:
+        raise BuildError(f"the C++ compiler {command[0]} did not finish before")
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    try:
+        process = subprocess.Popen(command, **pipes, text=True, errors="replace", start_new_session=True)
+    except (OSError, ValueError) as error:
+        raise BuildError(f"the C++ compiler {command[0]} does not run ({error})") from error
+    try:
+        output, errors = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired as error:
+        _hung.add(command[0])
+        raise BuildError(
+            f"the C++ compiler {command[0]} did not finish within {seconds:g} s; {_TIMEOUT} sets another limit"
+        ) from error
+    finally:
+        if process.poll() is None:  # it hangs, or this was interrupted
+            os.killpg(process.pid, signal.SIGKILL)  # with the processes that it started
+            process.communicate()
+    return process.returncode, output, errors
+
+
+def _timeout() -> float:
+    text = os.environ.get(_TIMEOUT, "")
+    try:
+        seconds = float(text) if text else _TIMEOUT_SECONDS
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise BuildError(f"{_TIMEOUT}={text!r} is not a number of seconds above 0")
+    return seconds
+
+
+def _words(variable: str) -> list[str]:
+    """Returns the value of an environment variable as a shell splits it."""
+    text = os.environ.get(variable, "")
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise BuildError(f"{variable}={text!r} cannot be split into words ({error})") from error
 
 
 def _remove_stale(folder: Path) -> None:

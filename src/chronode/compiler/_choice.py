@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ..kernels._backend import chosen
 from ..kernels._library import library
-from ..kernels._modes import TRANSFORMED, transformed
+from ..kernels._modes import TRANSFORMED, transformed, weight_of
 
 if TYPE_CHECKING:
     from ._run import Compiled
@@ -31,10 +31,12 @@ class Decision:
     Attributes:
         compiled: Whether to compile; the argument of `use`.
         text: The reason, in one line.
+        failed: Whether the work is worth compiling, but the compiler or its cache cannot be used.
     """
 
     compiled: bool
     text: str
+    failed: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,21 +102,28 @@ def plan(model: nn.Module, steps: int) -> Decision:
     most = steps * len(cells) * _MOST_OPERATIONS * _OPERATION_SECONDS
     if chosen() != "native" and most < _GAIN * _BUILD_SECONDS:
         return Decision(False, "the work ahead is shorter than compiling")
-    paths = {cell: explain(cell) for cell in cells}
+    from . import _build as build
+
+    try:
+        build.check()
+    except build.BuildError as error:
+        return Decision(False, f"the step runs as a loop: {error}", failed=True)
+    weight = weight_of(model)
+    dtype = None if weight is None else weight.dtype
+    paths = {cell: explain(cell, dtype) for cell in cells}
     loops = [path for path in paths.values() if path.name == "loop"]
     if len(loops) == len(cells):
         return Decision(False, loops[0].reason)
-    return _worth(cells, paths, steps)
+    return _worth([cell for cell in cells if paths[cell].name == "compiled"], dtype, steps)
 
 
-def _worth(cells: list[Any], paths: dict[Any, Path], steps: int) -> Decision:
-    from ._compiled import is_built, step_of
+def _worth(cells: list[Any], dtype: torch.dtype | None, steps: int) -> Decision:
+    from ._compiled import is_built, key_of, step_of
 
-    able = [cell for cell in cells if paths[cell].name == "compiled"]
-    kinds = {id(step_of(cell)): cell for cell in able}
-    to_build = [cell for cell in kinds.values() if not is_built(cell)]
+    kinds = {key_of(cell, dtype): cell for cell in cells}
+    to_build = [cell for cell in kinds.values() if not is_built(cell, dtype)]
     building = _BUILD_SECONDS * len(to_build)
-    looping = steps * sum(_step_seconds(cell, len(step_of(cell).nodes)) for cell in able)
+    looping = steps * sum(_step_seconds(cell, len(step_of(cell, dtype).nodes)) for cell in cells)
     if chosen() != "native" and looping < _GAIN * building:
         return Decision(False, f"compiling would take about {building:.0f} s, the loop about {looping:.0f} s")
     what = f"compiled ({building:.0f} s to build)" if to_build else "compiled, from the cache"
@@ -131,8 +140,12 @@ def _has_kernel(cell: Any) -> bool:
     return kernel is not None and kernel.native
 
 
-def explain(cell: Any) -> Path:
+def explain(cell: Any, dtype: torch.dtype | None = None) -> Path:
     """Returns how a cell runs if compiling is enabled.
+
+    Args:
+        cell: The cell.
+        dtype: Dtype of its input; by default that of its weights.
 
     Example:
         >>> import chronode
@@ -150,8 +163,8 @@ def explain(cell: Any) -> Path:
     from ._recorded import Unsupported
 
     try:
-        step_of(cell)
-        build.compiler()
+        step_of(cell, dtype)
+        build.check()
     except Unsupported as reason:
         return Path("loop", f"the step {reason}")
     except build.BuildError as error:

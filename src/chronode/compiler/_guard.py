@@ -16,7 +16,8 @@ from torch.overrides import TorchFunctionMode
 
 from ._recorded import Unsupported
 
-_HOOKS = {Tensor.register_hook, Tensor.register_post_accumulate_grad_hook, Tensor.grad_fn.__get__}
+_GRAD_FN = vars(torch._C.TensorBase)["grad_fn"].__get__  # nodes of the backward pass have hooks too
+_HOOKS = {Tensor.register_hook, Tensor.register_post_accumulate_grad_hook, _GRAD_FN}
 _BRANCHES = {Tensor.__bool__, Tensor.is_nonzero, Tensor.equal, Tensor.allclose, torch.equal, torch.allclose}
 _READS = {
     *(Tensor.item, Tensor.tolist, Tensor.numpy, Tensor.__array__, Tensor.__float__, Tensor.__int__, Tensor.__index__),

@@ -1,8 +1,8 @@
 """Finds the places from which the step of a cell reads anything but the values of tensors.
 
 The search follows the code: from the methods of the cell to the attributes, closures, defaults and globals that they
-name, and on into what is found there. Functions of Python's library, torch and NumPy are taken as they are; closures and
-arguments bound to them are followed. Attributes that no code names are compared but not searched.
+name, and on into what is found there. Functions of Python's library, torch and NumPy are taken as they are; closures
+and arguments bound to them are followed. Attributes that no code names are compared but not searched.
 """
 
 from __future__ import annotations
@@ -16,8 +16,19 @@ import sys
 import threading
 from collections import deque, namedtuple
 from collections.abc import Callable, Iterator
-from types import BuiltinMethodType, CellType, CodeType, FunctionType, MethodType, MethodWrapperType, ModuleType
-from types import GetSetDescriptorType, MemberDescriptorType, MethodDescriptorType, WrapperDescriptorType
+from types import (
+    BuiltinMethodType,
+    CellType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 import torch
@@ -49,8 +60,10 @@ _PARTS: dict[type, tuple[str, ...]] = {
 _STEP = ("forward", "prepare", "project", "project_sequence", "initial_state")
 _LOOKS_ANYWHERE = frozenset({"getattr", "vars", "eval", "exec", "globals", "locals", "__dict__", "__import__"})
 _NOT_IN_A_STEP = frozenset(
-    f"__{name}__"
-    for name in "init new init_subclass class_getitem del repr str reduce reduce_ex getstate setstate copy deepcopy".split()
+    {
+        *("__init__", "__new__", "__init_subclass__", "__class_getitem__", "__del__", "__repr__", "__str__"),
+        *("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__copy__", "__deepcopy__"),
+    }
 )
 _LIBRARIES = sys.stdlib_module_names | {"torch", "numpy"}
 _OF_EVERY_MODULE = vars(nn.Module()).keys() - {"training", "_parameters", "_buffers", "_modules", "_forward_pre_hooks"}
@@ -167,7 +180,10 @@ class Places:
             for name, value in () if library else members.items():
                 if not (name.startswith("__") and name.endswith("__")):
                     self._search_if_named(name, value)
-                elif isinstance(value, (FunctionType, staticmethod, classmethod, property)) and name not in _NOT_IN_A_STEP:
+                elif (
+                    isinstance(value, (FunctionType, staticmethod, classmethod, property))
+                    and name not in _NOT_IN_A_STEP
+                ):
                     self._todo.append(value)
 
     def _search_object(self, value: Any, kind: type) -> None:

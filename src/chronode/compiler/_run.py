@@ -81,7 +81,8 @@ class Compiled:
             steps: Number of time steps.
             last: Whether y is only that of the last steps.
             padded: Whether sequences end at different steps, so that states are handed on.
-            of_y, of_ends: Whether there is a gradient of y and of each last state.
+            of_y: Whether there is a gradient of y.
+            of_ends: Whether there is a gradient of each last state.
         """
         reach = self.step.traced.reach
         live, found = {part for part, wanted in enumerate(of_ends) if wanted}, set[int]()
@@ -217,15 +218,15 @@ def _backward_results(
     return [dx, ddt, *(torch.empty_like(s) for s in states), x.new_empty(_kernels[key].source.sums_size)]
 
 
-def _check_dtypes(
-    kernel: Compiled, params: Sequence[Tensor], lengths: Tensor | None, *arrays: Tensor | None
-) -> None:
+def _check_dtypes(kernel: Compiled, params: Sequence[Tensor], lengths: Tensor | None, *arrays: Tensor | None) -> None:
     """Refuses arrays of another dtype than the one that the kernel was written for."""
     kinds = (torch.int64 if kind == "int" else kernel.dtype for _, kind in kernel.step.params)
     pairs = [*zip(params, kinds, strict=False), (lengths, torch.int64), *((array, kernel.dtype) for array in arrays)]
     for array, dtype in pairs:
         if array is not None and array.dtype != dtype:
-            raise ValueError(f"this compiled kernel is for {kernel.dtype}: an array must be {dtype}, not {array.dtype}.")
+            raise ValueError(
+                f"this compiled kernel is for {kernel.dtype}: an array must be {dtype}, not {array.dtype}."
+            )
 
 
 class _Call:

@@ -106,7 +106,7 @@ def trace(
             return (y, *new)
 
         if backward:
-            with _reasons():
+            with reasons():
                 refuse_own_gradients(step, x, dt, *state)
         recorded = _recorded(step, x, dt, *state)
         _name_captured(recorded, cell)
@@ -154,13 +154,13 @@ def _decompositions() -> dict[Any, Callable[..., Any]]:
 
 
 def _recorded(function: Callable[..., Any], *args: Any, decomposed: bool = False) -> fx.GraphModule:
-    with _reasons():
+    with reasons():
         return make_fx(function, decomposition_table=_decompositions() if decomposed else None)(*args)
 
 
 @contextmanager
-def _reasons() -> Iterator[None]:
-    """Turns the errors of a step that is run for recording into reasons."""
+def reasons() -> Iterator[None]:
+    """Turns the errors of a step that the compiler runs into reasons."""
     try:
         yield
     except Unsupported:

@@ -126,7 +126,7 @@ def _compiles(network: SequenceModel, settings: Settings, train: Sequences, hook
     batches = -(-len(train) // settings.batch_size) * settings.epochs
     batches = batches if settings.steps is None else min(batches, settings.steps)
     decision = compiler.plan(network, steps=int(batches * float(train.lengths.mean())))
-    if decision.compiled and hooks.on_event is not None:
+    if (decision.compiled or decision.failed) and hooks.on_event is not None:
         hooks.on_event(Note(f"{network.layer.cell_class.__name__}: {decision.text}."))
     return decision.compiled
 
