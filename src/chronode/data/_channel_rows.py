@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from .._limits import check_grown
 from ._build import cast, look_at_channels, value_type
-from ._columns import Column, absent, as_columns, codes, first_text, numbers
+from ._columns import Column, absent, as_columns, codes, first_text, forget, numbers
 from ._moments import moments_of
 from ._names import counted, known_column, known_columns, listed, one_or_more
 from ._rows import DUPLICATES, StepRows, make_plan
@@ -83,15 +83,21 @@ def from_channel_rows(
     roles = {*goals, *(known_column(name, list(cells), role) for role, name in named.items() if name is not None)}
     which, channels, notes, own, read = _channels(cells, channel, columns, one_or_more(static), roles)
     cells |= {name: absent(cells[name], missing_values) for name in (value, *goals, *own)}
+    notes += _unused(cells, {*roles, *own, *known_columns(ignore, cells, "ignore")})
+    readings, later = _readings(cells[value], value, type_), {id, time, group, *own, *goals}
+    forget(cells, (channel, value), later)
     series, ids = (None, np.array([0])) if id is None else codes(cells[id], id)
+    later -= {id, time} - {group, *own, *goals}
+    forget(cells, (id,), {*later, time})
     for name, found in ((channel, which), (id, series)):
         if found is not None and (found == -1).any():
             raise ValueError(f"{name} of row {int((found == -1).argmax()) + 1:,} is missing.")
     moments = moments_of(time, cells[time], time_format, unit)
     plan = make_plan(series, ids, moments.ticks, "merge")
+    forget(cells, (time,), later)
     ticks = plan.first(moments.ticks)
     times, clock = to_clock(moments._replace(ticks=ticks), median_gap(ticks, plan.lengths), unit)
-    values, more = _grid(plan, which, _readings(cells[value], value, type_), len(channels), duplicates, channels)
+    values, more = _grid(plan, which, readings, len(channels), duplicates, channels)
     values, channels, constant, names = split_static(values, channels, plan.lengths, ids, read, ())
     values, channels, seen = look_at_channels(values, channels, empty)
     rows = plan.unmerged(len(which))
@@ -99,7 +105,7 @@ def from_channel_rows(
     if own:
         fixed = one_per_series(fixed, more_names, rows.lengths, ids, used)
         constant, names = fixed if constant is None else np.hstack([constant, fixed]), (*names, *more_names)
-    notes += [*more, *seen, *coded, *_unused(cells, {*roles, *own, *known_columns(ignore, cells, "ignore")})]
+    notes += [*more, *seen, *coded]
     goal = None
     if isinstance(target, Mapping):
         goal = mapped_target(target, ids, kind, classes, type_)
@@ -186,10 +192,13 @@ def _grid(
     rows = len(which)
     check_grown(steps * width * readings.itemsize, readings.nbytes, f"{steps:,} steps of {width:,} channels")
     sizes = np.ones(rows, np.int64) if plan.firsts is None else np.diff(plan.firsts, append=rows)
-    cell = np.repeat(np.arange(steps), sizes) * width + plan.ordered(which)
-    readings = plan.ordered(readings)
-    inside = (plan.ordered(which) >= 0) & ~np.isnan(readings)
-    cell, readings = cell[inside], readings[inside]
+    which, readings = plan.ordered(which), plan.ordered(readings)
+    narrow = np.int32 if steps * width < 2**31 else np.int64
+    cell = np.repeat(np.arange(steps, dtype=narrow) * narrow(width), sizes)
+    cell += which
+    inside = (which >= 0) & ~np.isnan(readings)
+    if not inside.all():
+        cell, readings = cell[inside], readings[inside]
     values = np.full(steps * width, np.nan, dtype=readings.dtype)
     values[cell] = readings
     again = len(cell) - int((~np.isnan(values)).sum())

@@ -6,7 +6,7 @@ import datetime
 import functools
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +50,18 @@ def frame_names(frame: Any) -> list[str]:
     return [*map(str, names), *(str(name) for name in levels if name is not None)]
 
 
+class OwnColumns(dict[str, Column]):
+    """Columns that nobody else uses: `as_columns` takes them out, so that each can be freed once it is read."""
+
+
+def forget(cells: dict[str, Column], names: Iterable[str | None], kept: Collection[str]) -> None:
+    """Frees columns that were read: text takes more memory than all numbers of a row."""
+    for name in names:
+        if name is not None and name not in kept:
+            cells.pop(name, None)
+    arrow().default_memory_pool().release_unused()
+
+
 def as_columns(table: Any) -> dict[str, Column]:
     """Returns name -> Arrow column of a frame (pandas, polars, DuckDB), an Arrow table or a mapping of columns."""
     pa = arrow()
@@ -59,6 +71,8 @@ def as_columns(table: Any) -> dict[str, Column]:
         names, raw = [str(name) for name in table.columns], [table.iloc[:, i] for i in range(table.shape[1])]
     elif isinstance(table, Mapping):
         names, raw = [str(name) for name in table], list(table.values())
+        if isinstance(table, OwnColumns):
+            table.clear()
     elif hasattr(table, "column_names") or hasattr(table, "__arrow_c_stream__"):
         table = table if hasattr(table, "column_names") else pa.table(table)
         names, raw = [str(name) for name in table.column_names], table.columns
@@ -194,19 +208,19 @@ def codes(column: Column, name: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
 
 
 def trimmed(column: Column, nulls: bool = True) -> Column:
-    """Strips whitespace around texts; empty text is missing."""
-    compute = arrow().compute
-    column = compute.utf8_trim_whitespace(column)
-    if not nulls:
-        return column
-    return compute.if_else(compute.equal(column, ""), arrow().scalar(None, column.type), column)
+    """Strips whitespace around texts; empty text is missing. A column without either is returned as it is."""
+    pa = arrow()
+    if pa.compute.any(pa.compute.match_substring_regex(column, r"^\s|\s$")).as_py():
+        column = pa.compute.utf8_trim_whitespace(column)
+    return without(column, [""]) if nulls else column
 
 
 def without(column: Column, texts: Sequence[str]) -> Column:
     """Marks these texts of a text column as missing."""
     pa = arrow()
     gone = pa.compute.is_in(column, value_set=pa.array(texts, column.type))
-    return pa.compute.if_else(gone, pa.scalar(None, column.type), column)
+    # A copy of a column of text takes more memory than most of what is done with it.
+    return pa.compute.if_else(gone, pa.scalar(None, column.type), column) if pa.compute.any(gone).as_py() else column
 
 
 def absent(column: Column, markers: Sequence[Any]) -> Column:

@@ -69,11 +69,12 @@ def read_csv(
         if decimal != ".":
             table, notes = _without_symbols(file.read(decimal), roles or {}, markers)
             notes.append("numbers are written with a decimal comma.")
-    columns = [
-        _typed(column, (roles or {}).get(name, ""), markers, decimal, thousands) if is_text(column) else column
-        for name, column in zip(table.column_names, table.columns, strict=True)
-    ]
-    return arrow().table(columns, names=table.column_names), (*file.dialect.notes, *notes)
+    named, columns = table.column_names, table.columns
+    del table  # so that each text is freed once it is converted
+    for place, name in enumerate(named):
+        if is_text(columns[place]):
+            columns[place] = _typed(columns[place], (roles or {}).get(name, ""), markers, decimal, thousands)
+    return arrow().table(columns, names=named), (*file.dialect.notes, *notes)
 
 
 class _CsvFile:
@@ -113,6 +114,7 @@ class _CsvFile:
                     continue
                 with self._open() as file:
                     table = pyarrow.csv.read_csv(file, **options)
+                pa.default_memory_pool().release_unused()
                 return _stripped(table)
             except (pa.ArrowException, UnicodeError, EOFError, OSError, lzma.LZMAError) as error:
                 column = re.search(r"In CSV column #(\d+)", str(error))

@@ -14,6 +14,7 @@ import numpy as np
 
 from ._arrays import from_list, from_numpy
 from ._channel_rows import from_channel_rows
+from ._columns import OwnColumns, arrow
 from ._dates import NUMBER
 from ._names import known_column, listed, related
 from ._npz import read_arrays, restored
@@ -235,6 +236,9 @@ def read_frame(table: Any, **options: Any) -> Sequences:
 
 def _table(path: Path, options: dict[str, Any]) -> Sequences:
     table, notes = load_table(path, options)
+    if hasattr(table, "column_names") and len(set(table.column_names)) == len(table.column_names):
+        table = OwnColumns(zip(table.column_names, table.columns, strict=True))
+    arrow().default_memory_pool().release_unused()  # what reading the text took, before the series take theirs
     with _naming(path):
         made = read_frame(table, **options)
     return replace(made, notes=(*notes, *made.notes))

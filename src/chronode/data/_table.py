@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ._build import look_at_channels, value_type
-from ._columns import Column, absent, as_columns, codes
+from ._columns import Column, absent, as_columns, codes, forget
 from ._frame_index import is_row_numbers, with_index
 from ._moments import moments_of
 from ._names import counted, known_column, known_columns, listed, one_or_more
@@ -97,7 +97,9 @@ def from_long(
     if both := roles & set(fixed):
         raise ValueError(f"a column can have only one role: {listed(both)}.")
     cells |= {name: absent(cells[name], missing_values) for name in (*inputs, *goals)}
+    rows = len(next(iter(cells.values())))
     ids, plan, times, clock = _steps(cells, id, time, unit, time_format, duplicates)
+    forget(cells, (id, time), {group, *inputs, *goals})
     values, channels, used, notes = column_values(cells, inputs, plan, type_, categorical, categories, fixed)
     values, channels, constant, names = split_static(values, channels, plan.lengths, ids, fixed, used)
     values, channels, more = look_at_channels(values, channels, empty)
@@ -122,7 +124,7 @@ def from_long(
         categories=used,
         static=constant,
         static_names=names,
-        rows=len(next(iter(cells.values()))),
+        rows=rows,
         notes=(*plan.notes, *notes, *_hint(plan.lengths, inputs, one_by_one=id is None and time is None)),
     )
 
