@@ -54,7 +54,7 @@ class OwnColumns(dict[str, Column]):
     """Columns that nobody else uses: `as_columns` takes them out, so that each can be freed once it is read."""
 
 
-def forget(cells: dict[str, Column], names: Iterable[str | None], kept: Collection[str]) -> None:
+def forget(cells: dict[str, Column], names: Iterable[str | None], kept: Collection[str | None]) -> None:
     """Frees columns that were read: text takes more memory than all numbers of a row."""
     for name in names:
         if name is not None and name not in kept:
