@@ -14,6 +14,7 @@ from ._checks import one_of
 from ._documents import read_json, write_json
 from ._files import replacing
 from ._spec import POOLS, ModelSpec, count_symbols
+from ._weight_files import safetensors
 from .baselines._margins import Margins
 from .baselines._relative import Relative
 from .baselines._start import LinearStart
@@ -254,8 +255,6 @@ class SequenceModel(nn.Module):
 
     def save(self, path: str | Path) -> Path:
         """Writes the weights (`.safetensors`) and the spec (`.json`) next to them; returns the path of the weights."""
-        from safetensors.torch import save
-
         if self.spec is None:
             raise ValueError(
                 "this model was assembled by hand; only models made by SequenceModel.build(spec) can be saved."
@@ -263,15 +262,15 @@ class SequenceModel(nn.Module):
         path = Path(path).with_suffix(".safetensors")
         with replacing(path) as draft:
             # Written by Python: an error from safetensors would not mention a full disk.
-            draft.write_bytes(save({name: tensor.contiguous() for name, tensor in self.state_dict().items()}))
+            weights = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
+            draft.write_bytes(safetensors().torch.save(weights))
         write_json(path.with_suffix(".json"), self.spec.as_dict())
         return path
 
     @classmethod
     def load(cls, path: str | Path) -> SequenceModel:
         """Reads what `save` wrote and returns the model in evaluation mode."""
-        from safetensors.torch import load_file
-
+        load_file = safetensors().torch.load_file
         path = Path(path).with_suffix(".safetensors")
         spec: ModelSpec = read_json(path.with_suffix(".json"), ModelSpec)
         try:

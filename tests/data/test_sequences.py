@@ -275,4 +275,4 @@ def test_arrays_need_no_table_library_and_load_none():
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown.splitlines()[0] == "so far"
-    assert "pip install 'chronode[train]'" in shown
+    assert "pip install 'chronode[predict]'" in shown

@@ -2,6 +2,11 @@
 
 import json
 import pickle
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,7 +15,9 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import chronode as package
-from chronode.runs import Trained, pack, read_card
+from chronode.runs import Run, Trained, pack, read_card
+from chronode.runs._card import model_card
+from chronode.runs._prepare import DataFacts
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +74,106 @@ def test_the_card_says_what_the_model_is(home):
     assert all(name in card for name in summary["baselines"])
     assert f"{summary['test']['accuracy']:.4g}" in card
     assert "Split: " in card and "SHA-256" in card
+
+
+def test_the_card_has_classes_versions_and_date(home):
+    card, about = read_card(home / "vitals.chronode"), json.loads((home / "run/environment.json").read_text())
+    assert "- Classes: `ill`, `well`" in card
+    assert f" on {about['started'][:10]} with " in card
+    assert all(f"{name} {about[name]}" in card for name in ("chronode", "torch", "numpy", "python"))
+
+
+HOSTILE = "x\n# Title\n| a `b` ``c <img src=x onerror=alert(1)> [link](http://e) **bold** &amp; \\ \u202e\r\n---"
+
+
+def test_names_of_users_are_never_markdown(home):
+    """Whatever a user calls a class, a channel or a file, the card has the same lines and elements."""
+    from markdown import markdown
+
+    trained, summary = Trained.load(home / "run"), Run.open(home / "run").summary()
+    facts, config = DataFacts.load(home / "run"), trained.config
+    assert summary is not None and facts.reading is not None
+    reading = replace(facts.reading, scaler=None)
+
+    def card(name):
+        own = replace(config, data=replace(config.data, source=name))
+        data = replace(facts, reading=replace(reading, channels=(name, "hr"), target=(name,), unit=name))
+        result = replace(summary, notes=[f"about {name}"], baselines={name: {"accuracy": 0.5}})
+        return model_card(own, trained.model, data, result, [name, "b"], {"started": name, "torch": name})
+
+    usual, hostile = card("plain"), card(HOSTILE)
+    assert len(usual.splitlines()) == len(hostile.splitlines())
+    pages = [markdown(text, extensions=["tables", "fenced_code"]) for text in (usual, hostile)]
+    elements = [re.findall(r"<(/?\w+)", page) for page in pages]
+    assert elements[0] == elements[1]
+    assert "&lt;img src=x onerror=alert(1)&gt;" in pages[1]
+
+
+def test_a_missing_safetensors_is_named_with_its_cure(home, monkeypatch):
+    for name in [own for own in sys.modules if own.split(".")[0] == "safetensors"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    for path in ("run", "vitals.chronode"):
+        with pytest.raises(ImportError, match=r"need safetensors: pip install 'chronode\[predict\]'"):
+            package.load(home / path)
+    assert "pip install 'chronode[predict]'" in chronode("predict", home / "vitals.chronode", "x.csv", code=2).err
+
+
+ONLY = """
+import importlib.metadata as metadata, json, re, sys
+
+def plain(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+found, pending = set(), json.loads(sys.argv[1])
+while pending:
+    own = plain(re.match(r"[A-Za-z0-9_.-]+", pending.pop())[0])
+    if own in found:
+        continue
+    found.add(own)
+    try:
+        pending += [need for need in metadata.requires(own) or [] if "extra ==" not in need]
+    except metadata.PackageNotFoundError:
+        pass
+homes = metadata.packages_distributions()
+absent = {top for top, owners in homes.items() if not found & set(map(plain, owners))} - {"chronode"}
+assert {"pandas", "scipy", "typer", "rich", "yaml", "sklearn"} <= absent, "installed here, but not by the extra"
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in absent:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+import chronode
+from chronode.stream import Stream
+
+model = chronode.load(sys.argv[2])
+predictions = model.predict(model.series(sys.argv[3], labelled=False))
+stream = Stream(sys.argv[2])
+times = ("2024-01-31 12:00", "2024-01-31 13:30")
+answers = [stream.observe("p1", time, {"hr": 80.0, "temp": 36.6}) for time in times]
+print(json.dumps([[float(value) for row in predictions.values for value in row], [a["p_ill"] for a in answers]]))
+"""
+
+
+def test_the_extra_for_predictions_is_enough_to_predict_and_to_stream(home, tmp_path):
+    """In a process that has only torch, numpy and what chronode[predict] installs."""
+    project = Path(__file__).parents[2] / "pyproject.toml"
+    needs = re.search(r"^predict = (\[.*?\])", project.read_text(), re.MULTILINE)
+    assert needs is not None
+    new = write_vitals(tmp_path / "new.csv", patients=5, seed=5, outcome=None)
+    wanted = json.dumps(["torch", "numpy", *json.loads(needs[1])])
+    command = [sys.executable, "-c", ONLY, wanted, home / "vitals.chronode", new]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    values, answers = json.loads(done.stdout)
+    trained = Trained.load(home / "run")
+    expected = trained.predict(trained.series(str(new), labelled=False)).values
+    assert values == pytest.approx([float(value) for row in expected for value in row], abs=1e-6)
+    rows = {"patient": ["p1"] * 2, "charted_at": ["2024-01-31 12:00", "2024-01-31 13:30"]}
+    both = trained.predict(trained.series({**rows, "hr": [80.0] * 2, "temp": [36.6] * 2}, labelled=False, anyway=True))
+    assert answers[1] == pytest.approx(float(both.values[0][0]), abs=1e-5)
 
 
 def test_a_packed_model_has_no_data(home):

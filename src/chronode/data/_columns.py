@@ -31,7 +31,7 @@ def arrow() -> Any:
         import pyarrow
         import pyarrow.compute
     except ModuleNotFoundError:
-        raise ImportError("tables and times given as text need pyarrow: pip install 'chronode[train]'") from None
+        raise ImportError("tables and times given as text need pyarrow: pip install 'chronode[predict]'") from None
     if not _process.has_frames and "pandas" not in sys.modules:
         _process.import_without("pandas", lambda: pyarrow.scalar(None))
     return pyarrow

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from .._model import SequenceModel
 from .._version import __version__
@@ -12,54 +14,105 @@ from ._config import Config
 from ._prepare import DataFacts
 from ._summary import Scores, Summary
 
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>&|~#])")
 
-def model_card(config: Config, model: SequenceModel, facts: DataFacts, summary: Summary) -> str:
+
+def model_card(
+    config: Config,
+    model: SequenceModel,
+    facts: DataFacts,
+    summary: Summary,
+    classes: Iterable[str] | None = None,
+    environment: Mapping[str, Any] | None = None,
+) -> str:
     """Returns a model card in Markdown, with the header that the Hugging Face Hub reads.
+
+    Names that users chose are shown as they are and never read as Markdown.
 
     Args:
         config: Configuration of the run.
         model: The trained model.
         facts: Facts about its data.
         summary: Metrics and baselines.
+        classes: Names of the classes; None for values.
+        environment: Contents of environment.json: versions and date of the training.
     """
     name = "linear-model" if model.is_linear else config.model.model
-    lines = ["---", "library_name: chronode", "tags:", "- time-series", f"- {name}", "---", ""]
-    lines += [f"# {model.title} trained on {config.data.source}", ""]
-    lines += [*_model(config, model, summary), *_data(config, facts), *_metrics(summary)]
+    tag = name if re.fullmatch(r"[A-Za-z][\w.-]*", name) else "chronode"
+    lines = ["---", "library_name: chronode", "tags:", "- time-series", f"- {tag}", "---", ""]
+    lines += [f"# {_plain(model.title)} trained on {_plain(config.data.source)}", ""]
+    lines += [*_model(config, model, summary, environment or {}), *_data(config, facts, classes), *_metrics(summary)]
     lines += [*_limits(config, facts.reading, summary), *_use()]
     return "\n".join(lines) + "\n"
 
 
-def _model(config: Config, model: SequenceModel, summary: Summary) -> Iterator[str]:
+def _one_line(text: object) -> str:
+    """Returns text without line breaks and characters that are not shown."""
+    return " ".join("".join(char if char.isprintable() else " " for char in str(text)).split())
+
+
+def _plain(text: object) -> str:
+    """Returns text that Markdown shows as it is."""
+    return _SPECIAL.sub(r"\\\1", _one_line(text))
+
+
+def _names(names: Iterable[object]) -> str:
+    """Returns names as code, one after the other."""
+    return ", ".join(map(_code, names))
+
+
+def _code(text: object) -> str:
+    """Returns text as a code span, whose ends are longer than any run of backticks in it."""
+    own = _one_line(text) or " "
+    ends = "`" * (1 + max((len(run) for run in re.findall("`+", own)), default=0))
+    space = " " if "`" in own else ""
+    return f"{ends}{space}{own}{space}{ends}"
+
+
+def _model(config: Config, model: SequenceModel, summary: Summary, environment: Mapping[str, Any]) -> Iterator[str]:
     spec = model.spec
     assert spec is not None
-    weights, by = model.num_weights, f"chronode {__version__}"
+    weights, when = model.num_weights, _when(environment)
     if model.is_linear:
-        yield f"A linear model with {weights:,} weights, fitted with {by}: the {model.title}, without a network."
+        title = _plain(model.title)
+        yield f"A linear model with {weights:,} weights, fitted{when}: the {title}, without a network."
         return
+    size = f"{spec.num_layers} layer(s) of {spec.hidden_size} units and {weights:,} parameters"
+    epochs = f"{summary.epochs or 0} epochs (seed {config.training.seed})"
     yield (
-        f"A `{spec.model}` with {spec.num_layers} layer(s) of {spec.hidden_size} units and {weights:,} parameters, "
-        f"trained with {by} for {summary.epochs or 0} epochs (seed {config.training.seed}); the "
-        f"weights are those of epoch {summary.best_epoch or 0}, the best on the validation part by {summary.metric}."
+        f"A {_code(spec.model)} with {size}, trained{when} for {epochs}; the weights are those of epoch "
+        f"{summary.best_epoch or 0}, the best on the validation part by {_plain(summary.metric)}."
     )
 
 
-def _data(config: Config, facts: DataFacts) -> Iterator[str]:
+def _when(environment: Mapping[str, Any]) -> str:
+    """Returns the date and the versions of a training."""
+    date = re.match(r"\d{4}-\d\d-\d\d", str(environment.get("started", "")))
+    versions = {"chronode": __version__, **environment}
+    found = [
+        f"{name} {_plain(versions[name])}" for name in ("chronode", "torch", "numpy", "python") if name in versions
+    ]
+    return f"{f' on {date[0]}' if date else ''} with {', '.join(found)}"
+
+
+def _data(config: Config, facts: DataFacts, classes: Iterable[str] | None) -> Iterator[str]:
     reading = facts.reading
     yield from ("", "## Data", "")
-    yield f"- Source: {config.data.source}"
+    yield f"- Source: {_code(config.data.source)}"
     if "sha256" in facts.source:
-        yield f"- SHA-256 of the file: {facts.source['sha256']}"
+        yield f"- SHA-256 of the file: {_plain(facts.source['sha256'])}"
     yield "- Series: " + ", ".join(f"{count:,} {part}" for part, count in facts.series.items())
     shares = ", ".join(f"{share:g}" for share in config.data.shares)
-    yield f"- Split: {shares} (training, validation, test), by {config.data.split_by}"
+    if classes is not None:
+        yield f"- Classes: {_names(classes)}"
+    yield f"- Split: {shares} (training, validation, test), by {_plain(config.data.split_by)}"
     if reading is not None:
-        yield f"- Channels: {', '.join(reading.channels)}"
+        yield f"- Channels: {_names(reading.channels)}"
         if reading.horizon:
-            yield f"- Target: the next {reading.horizon} steps of {', '.join(reading.forecast_channels)}"
+            yield f"- Target: the next {reading.horizon} steps of {_names(reading.forecast_channels)}"
         else:
-            yield f"- Target: {', '.join(reading.target)}"
-        yield f"- Time: {_time(reading)}"
+            yield f"- Target: {_names(reading.target)}"
+        yield f"- Time: {_plain(_time(reading))}"
         yield f"- Missing values: {'allowed' if reading.missing else 'not allowed'}"
 
 
@@ -77,10 +130,10 @@ def _metrics(summary: Summary) -> Iterator[str]:
     if not names:
         yield "The model was not tested."
         return
-    yield "| | " + " | ".join(labelled(name, summary.positive) for name in names) + " |"
+    yield "| | " + " | ".join(_plain(labelled(name, summary.positive)) for name in names) + " |"
     yield "| --- |" + " ---: |" * len(names)
     for row, scores in rows.items():
-        yield f"| {row} | " + " | ".join(_number(scores.get(name)) for name in names) + " |"
+        yield f"| {_plain(row)} | " + " | ".join(_number(scores.get(name)) for name in names) + " |"
 
 
 def _number(value: float | None) -> str:
@@ -95,8 +148,20 @@ def _limits(config: Config, reading: Reading | None, summary: Summary) -> Iterat
     if reading is not None:
         yield "- Files with other columns or other units are refused."
     for note in summary.notes:
-        yield f"- Note from training: {' '.join(note.split())}"
+        yield f"- Note from training: {_plain(note)}"
 
 
 def _use() -> Iterator[str]:
-    yield from ("", "## Use", "", "```sh", "pip install chronode", "chronode predict model.chronode new.csv", "```")
+    yield from (
+        "",
+        "## Use",
+        "",
+        "In Python, after `pip install 'chronode[predict]'`:",
+        "",
+        "```python",
+        "import chronode",
+    )
+    yield from ("", 'model = chronode.load("model.chronode")')
+    yield from ('print(model.predict(model.series("new.csv", labelled=False)).values)', "```", "")
+    yield from ("On the command line, after `pip install 'chronode[train]'`:", "", "```sh")
+    yield from ("chronode predict model.chronode new.csv", "```")

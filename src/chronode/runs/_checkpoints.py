@@ -14,6 +14,7 @@ from torch import Tensor
 from .._checks import whole
 from .._documents import parse_json
 from .._files import DiskFull, replacing, sweep
+from .._weight_files import safetensors
 
 # The hash of the content is part of the name: one rename sets both, and the file remains plain safetensors.
 _NAME = re.compile(r"checkpoint-(\d{6,})-([0-9a-f]{32})\.safetensors")
@@ -123,23 +124,19 @@ def _hash(content: bytes) -> str:
 
 
 def _packed(tensors: dict[str, Tensor], facts: dict[str, Any]) -> bytes:
-    from safetensors.torch import save
-
     _check_fact(facts, "facts")
     for name, tensor in tensors.items():
         if tensor.dtype == torch.complex128:
             raise TypeError(f"tensors[{name!r}] is complex128, which safetensors cannot hold: use torch.view_as_real.")
     plain = {name: _own(tensor) for name, tensor in tensors.items()}
-    return save(plain, metadata={"facts": json.dumps(facts)})
+    return safetensors().torch.save(plain, metadata={"facts": json.dumps(facts)})
 
 
 def _unpacked(content: bytes, path: Path) -> Checkpoint:
-    from safetensors import SafetensorError
-    from safetensors.torch import load
-
+    library = safetensors()
     try:
-        tensors = {name: _own(tensor) for name, tensor in load(content).items()}
-    except SafetensorError as error:
+        tensors = {name: _own(tensor) for name, tensor in library.torch.load(content).items()}
+    except library.SafetensorError as error:
         raise ValueError(f"{path}: this is not a safetensors file ({error}).") from error
     # The header is JSON with its length in the first eight bytes; `load` does not return the metadata.
     header = parse_json(content[8 : 8 + int.from_bytes(content[:8], "little")], Any, str(path))

@@ -15,6 +15,7 @@ from .._limits import JSON_BYTES
 from .._model import SequenceModel
 from .._spec import ModelSpec
 from .._version import __version__
+from .._weight_files import safetensors
 from ._card import model_card
 from ._config import Config
 from ._folder import Run
@@ -54,8 +55,6 @@ def pack(folder: str | Path, output: str | Path) -> Path:
         folder: The run folder.
         output: The file to write, usually named `*.chronode`.
     """
-    from safetensors.torch import save
-
     from ._trained import Trained  # which reads what is packed here
 
     output = Path(output)
@@ -70,6 +69,7 @@ def pack(folder: str | Path, output: str | Path) -> Path:
     if "file" in data["source"]:
         data["source"] |= {"file": Path(data["source"]["file"]).name}
     config = replace(trained.config, data=replace(trained.config.data, source=Path(trained.config.data.source).name))
+    facts, environment = DataFacts.load(run.path), run.load_json("environment.json", dict[str, Any])
     assert trained.model.spec is not None
     metadata = {
         "format": FORMAT,
@@ -80,11 +80,11 @@ def pack(folder: str | Path, output: str | Path) -> Path:
         "objective": _json(run.load_json("objective.json")),
         "data": _json(data),
         "summary": _json(asdict(summary)),
-        "card": model_card(config, trained.model, DataFacts.load(run.path), summary),
+        "card": model_card(config, trained.model, facts, summary, trained.objective.classes, environment),
     }
     weights = {name: tensor.contiguous() for name, tensor in trained.model.state_dict().items()}
     with replacing(output) as draft:
-        draft.write_bytes(save(weights, metadata=metadata))
+        draft.write_bytes(safetensors().torch.save(weights, metadata=metadata))
     return output
 
 
@@ -124,16 +124,15 @@ def read_card(path: str | Path) -> str:
 
 def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Returns (tensors, metadata) of a safetensors file."""
-    from safetensors import SafetensorError, safe_open
-
+    library = safetensors()
     with path.open("rb") as file:
         length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
     if JSON_BYTES.value < length <= path.stat().st_size:
         raise ValueError(f"{path}: its header has more than {JSON_BYTES.value:,} bytes. {JSON_BYTES.cure}")
     try:
-        with safe_open(path, "pt") as opened:
+        with library.safe_open(path, "pt") as opened:
             return {name: opened.get_tensor(name) for name in opened.keys()}, opened.metadata() or {}  # noqa: SIM118
-    except (SafetensorError, ValueError, RuntimeError, OSError) as error:
+    except (library.SafetensorError, ValueError, RuntimeError, OSError) as error:
         raise ValueError(
             f"{path}: this is neither a run folder nor a packed model (not a safetensors file: "
             f"{' '.join(str(error).split())})."
