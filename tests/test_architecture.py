@@ -8,7 +8,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "chronode"
 # A package may import from the packages of earlier lines, and from itself. Beside each other on one line: neither
 # imports the other.
 ORDER = """
-_version _checks _colours _lazy _plugins _process
+_version _checks _colours _lazy _plugins _process _weight_files
 _schema _files _limits _options _machine _deprecation _budget _optimizers _denormals _threads
 _documents _pages
 kernels data papers engine
