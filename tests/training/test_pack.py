@@ -98,7 +98,7 @@ def test_names_of_users_are_never_markdown(home):
     def card(name):
         own = replace(config, data=replace(config.data, source=name))
         data = replace(facts, reading=replace(reading, channels=(name, "hr"), target=(name,), unit=name))
-        result = replace(summary, notes=[f"about {name}"], baselines={name: {"accuracy": 0.5}})
+        result = replace(summary, notes=[f"about {name}"], baselines={name: {"accuracy": 0.5}}, positive=name)
         return model_card(own, trained.model, data, result, [name, "b"], {"started": name, "torch": name})
 
     usual, hostile = card("plain"), card(HOSTILE)
