@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from chronode.baselines import drift, find_season, fit_forecast, last_value, seasonal_naive
-from chronode.baselines._naive import possible_seasons
+from chronode.baselines._season import possible_seasons
 from chronode.data import forecast_windows, from_list
 
 

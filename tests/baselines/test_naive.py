@@ -15,7 +15,7 @@ from chronode.baselines import (
     seasonal_naive,
     warping_distances,
 )
-from chronode.baselines._naive import possible_seasons
+from chronode.baselines._season import calendar_seasons, possible_seasons, season_of
 from chronode.data import from_list
 
 
@@ -49,6 +49,73 @@ def test_noise_and_short_series_have_no_season():
     assert find_season(np.random.default_rng(0).normal(size=400)) == 1
     assert find_season(np.array([1.0, 2.0, 1.0])) == 1
     assert find_season(np.full(50, 3.0)) == 1
+
+
+def _without_season(rng, kind, steps):
+    noise = rng.normal(size=steps)
+    if kind.startswith("autoregression"):
+        one, two = {"autoregression": (0.8, 0.0), "autoregression of a cycle": (1.4, -0.7)}[kind]
+        values = np.zeros(steps + 50)
+        for i, shock in enumerate(rng.normal(size=steps + 48), 2):
+            values[i] = one * values[i - 1] + two * values[i - 2] + shock
+        return values[50:]
+    line = np.arange(steps) / steps
+    plain = {"noise": noise, "walk": noise.cumsum(), "line": 5 * line + noise, "bend": 20 * line**2 + noise}
+    return {**plain, "drift": (noise + 0.3).cumsum()}[kind]
+
+
+def test_at_most_5_percent_of_series_without_a_season_have_one():
+    kinds = ("noise", "walk", "line", "bend", "drift", "autoregression", "autoregression of a cycle")
+    shares = {}
+    for kind in kinds:
+        series = [_without_season(np.random.default_rng(seed), kind, (40, 75, 120)[seed % 3]) for seed in range(60)]
+        shares[kind] = np.mean([find_season(values) > 1 for values in series])
+    assert np.mean(list(shares.values())) <= 0.05, shares
+    assert max(shares.values()) <= 0.1, shares  # 60 series each
+
+
+@pytest.mark.parametrize(("season", "steps"), [(4, 80), (7, 140), (12, 120), (24, 240)])
+@pytest.mark.parametrize("rest", ["noise", "walk", "line"])
+def test_a_season_as_large_as_the_noise_is_found(season, steps, rest):
+    found = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        pattern = rng.normal(size=season)
+        pattern = (pattern - pattern.mean()) / pattern.std()
+        noise = _without_season(rng, rest, steps) * (0.5 if rest == "walk" else 1.0)
+        found.append(find_season(np.resize(pattern, steps) + noise))
+    assert np.mean([own == season for own in found]) >= 0.8, found
+
+
+def _dated(values, gap, start="2024-01-01T00:00"):
+    times = np.datetime64(start, "m") + np.arange(len(values)) * np.timedelta64(gap, "m")
+    return from_list([values], times=[times], channels=["x"])
+
+
+@pytest.mark.parametrize(
+    ("minutes", "seasons"),
+    [(60, (24, 168)), (30, (48, 336)), (15, (96,)), (1440, (7,)), (10080, (52,)), (43829, (12,))],
+)
+def test_the_seasons_of_the_calendar_are_those_of_the_steps(minutes, seasons):
+    assert calendar_seasons(_dated(np.zeros(50), minutes)) == seasons
+    assert calendar_seasons(from_list([np.zeros(50)])) == ()
+
+
+def test_months_and_quarters_have_their_seasons():
+    months = np.arange("2010-01", "2014-01", dtype="M8[M]").astype("M8[D]")
+    assert calendar_seasons(from_list([np.zeros(48)], times=[months])) == (12,)
+    assert calendar_seasons(from_list([np.zeros(16)], times=[months[::3]])) == (4,)
+
+
+def test_a_weak_day_is_found_by_the_calendar_across_an_outage_and_missing_rows():
+    rng = np.random.default_rng(0)
+    steps = np.arange(1000)
+    values = 100 + 0.4 * np.sin(2 * np.pi * steps / 24) + 0.3 * rng.normal(size=1000).cumsum() * 0.2
+    values[400:516] = 24.0  # 116 hours
+    s = _dated(values, 60)
+    gone = np.r_[0:300, 345:1000]
+    s = from_list([values[gone]], times=[s.times[gone] * 3600 * np.timedelta64(1, "s") + np.datetime64("2024-01-01")])
+    assert season_of(s, [0]) == 24
 
 
 def warped(a, b, reach):

@@ -5,8 +5,9 @@ from ._forecast_start import fit_forecast
 from ._grid import on_grid
 from ._linear import Choice, Linear, fit_linear
 from ._margins import Margins
-from ._naive import drift, find_season, last_value, seasonal_naive
+from ._naive import drift, last_value, seasonal_naive
 from ._neighbours import nearest_by_warping, warping_distances
+from ._season import find_season
 from ._start import LinearStart, StartFit, fit_start
 from ._summaries import summaries, summary_names
 

@@ -18,8 +18,8 @@ from ..data._split import folds_of
 from ._continuations import Map, Member, average, choose
 from ._families import Family, families, joint_family
 from ._linear import Linear
-from ._naive import possible_seasons
 from ._relative import Relative
+from ._season import calendar_seasons, possible_seasons, regular_steps
 from ._start import LinearStart, StartFit, fit_features
 from ._window_rows import Fold, Rows, all_windows, by_group, in_place, rolling, rows_of, some
 
@@ -184,15 +184,16 @@ def _rows(parts: Sequence[Sequences], description: dict[str, Any], relative: Rel
 def _families(parts: Sequence[Sequences], steps: int, channel: int, relative: Relative) -> list[Family]:
     """Returns all families that continue a channel of these windows."""
     horizon = relative.horizon
-    found = families(steps, horizon, possible_seasons(_stretch(parts, channel, relative.channels, horizon)), channel)
+    seasons = possible_seasons(stretch_of(parts, channel, relative.channels, horizon), calendar_seasons(parts[0]))
+    found = families(steps, horizon, seasons, channel)
     channels = parts[0].num_channels
     if channels > 1 and steps * channels <= _MOST_COLUMNS:
         found.append(joint_family(steps, channels, channel, horizon))
     return found
 
 
-def _stretch(parts: Sequence[Sequences], channel: int, relative: Sequence[int], horizon: int) -> np.ndarray:
-    """Returns the values of the longest series, from its first window to the last target."""
+def stretch_of(parts: Sequence[Sequences], channel: int, relative: Sequence[int], horizon: int) -> np.ndarray:
+    """Returns the values of the longest series on a regular grid, from its first window to the last target."""
     # Parts by time look back into the same values; parts with series of their own do not.
     shared = in_place(parts, relative) and len(np.intersect1d(parts[0].groups, parts[-1].groups))
     parts, horizon = (parts, horizon) if shared else (parts[:1], 0)
@@ -203,5 +204,7 @@ def _stretch(parts: Sequence[Sequences], channel: int, relative: Sequence[int], 
     high = np.zeros(len(groups), dtype=after.dtype)
     np.minimum.at(low, member, first)
     np.maximum.at(high, member, after)
-    at = int((high - low).argmax())
-    return parts[0].base_values[low[at] : high[at], channel].astype(np.float64)
+    at, first_part = int((high - low).argmax()), parts[0]
+    rows = slice(low[at], high[at])
+    times = None if first_part.base_times is None else first_part.base_times[rows]
+    return regular_steps(first_part.base_values[rows, [channel]], times, step_gap(first_part))[:, 0]

@@ -18,8 +18,9 @@ from sklearn.base import clone
 from .._checks import whole
 from .._documents import parse_json, write_json
 from .._plugins import load_plugin, plugins
-from ..baselines import autoregression, drift, find_season, last_value, seasonal_naive
+from ..baselines import autoregression, drift, last_value, seasonal_naive
 from ..baselines._naive import histories
+from ..baselines._season import season_of
 from ..baselines._start import outputs_of
 from ..data import Sequences
 from ..data._future import followed
@@ -204,7 +205,7 @@ def backtest(
     found = list(_results(jobs, engine or Engine(), folder, progress))
     forecasts = {name: np.concatenate([np.asarray(one[name], dtype=np.float64) for one in found]) for name in found[0]}
     at = [s.channels.index(name) for name in channels]
-    season = _season(_shortened(s, ends[0]), at) if season is None else season
+    season = season_of(_shortened(s, ends[0]), at) if season is None else season
     naive = [_naive(_shortened(s, end), at, horizon, season) for end in ends]
     forecasts |= {name: np.stack([one[name] for one in naive]) for name in naive[0]}
     true = np.stack([_following(s, at, end, horizon) for end in ends])
@@ -263,11 +264,6 @@ def _naive(past: Sequences, at: list[int], horizon: int, season: int) -> dict[st
     if season > 1:
         found["seasonal naive"] = seasonal_naive(history, lengths, horizon, season)
     return {name: values.numpy() for name, values in found.items()}
-
-
-def _season(past: Sequences, at: Sequence[int]) -> int:
-    longest = past[int(past.lengths.argmax())].values
-    return max(find_season(longest[:, channel]) for channel in at)
 
 
 def _error(gaps: NDArray[np.float64], metric: str) -> float:

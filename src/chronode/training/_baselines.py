@@ -13,14 +13,15 @@ from .._model import SequenceModel
 from ..baselines import (
     StartFit,
     drift,
-    find_season,
     fit_forecast,
     fit_start,
     last_value,
     nearest_by_warping,
     seasonal_naive,
 )
+from ..baselines._forecast_start import stretch_of
 from ..baselines._naive import histories
+from ..baselines._season import calendar_seasons, find_season
 from ..baselines._start import outputs_of
 from ..data import Sequences
 from ..data._gaps import step_gap
@@ -145,7 +146,7 @@ def _forecasts(parts: Parts, channels: Sequence[str], objective: Objective) -> d
     if target.per_step:
         return {"last value": torch.tensor(_last_values(test, objective, at))}
     horizon = objective.num_outputs // len(at)
-    season, gap = _season(parts.train, at), step_gap(parts.train)
+    season, gap = training_season(parts.train, at, horizon), step_gap(parts.train)
     found: dict[str, list[Tensor]] = {}
     for first in range(0, len(test), 256):
         history, lengths = histories(test[first : first + 256], at, gap)
@@ -157,14 +158,10 @@ def _forecasts(parts: Parts, channels: Sequence[str], objective: Objective) -> d
     return {name: torch.cat(values) for name, values in found.items()}
 
 
-def _season(train: Sequences, at: Sequence[int]) -> int:
+def training_season(train: Sequences, at: Sequence[int], horizon: int) -> int:
     """Returns the season of the longest stretch of training that there is, if a window holds a whole one."""
-    first, last = int(train.starts.min()), int((train.starts + train.lengths).max())
-    if len(np.unique(train.groups)) > 1:
-        longest = int(train.lengths.argmax())
-        first, last = int(train.starts[longest]), int((train.starts + train.lengths)[longest])
-    seasons = [find_season(train.base_values[first:last, channel]) for channel in at]
-    longest = int(train.lengths.max())
+    calendar, longest = calendar_seasons(train), int(train.lengths.max())
+    seasons = [find_season(stretch_of([train], channel, at, horizon), calendar) for channel in at]
     return max((season for season in seasons if season <= longest), default=1)
 
 

@@ -10,20 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..baselines import find_season
+from ..baselines._season import season_of
 from ..data import Scaler, Sequences, forecast_windows, split
 from ..data._future_times import future_times
 from ..data._names import counted
 from ._settings import Settings
 
 _MOST_WINDOWS = 20_000
-_LEAST_WINDOW, _USUAL_WINDOW, _MOST_WINDOW = 8, 32, 400
+_LEAST_WINDOW, _USUAL_WINDOW, _LONG_WINDOW, _MOST_WINDOW = 8, 32, 156, 400
 
 
 def default_window(s: Sequences, horizon: int, channels: Sequence[str]) -> int:
     """Returns how many steps a forecast looks back: three seasons, twice the horizon, or 32 steps, whichever is more.
 
-    Half of the median length of the series is the most, so that enough windows remain to learn from.
+    Of long seasons, such as the 168 hours of a week, it is one with a seventh of the next. Half of the median
+    length of the series is the most, so that enough windows remain to learn from.
 
     Example:
         >>> from chronode.data import from_list
@@ -31,10 +32,9 @@ def default_window(s: Sequences, horizon: int, channels: Sequence[str]) -> int:
         >>> default_window(from_list([year], channels=["x"]), 4, ["x"])
         156
     """
-    longest = s[int(s.lengths.argmax())].values
-    seasons = [find_season(longest[:, s.channels.index(name)]) for name in channels]
-    season = max((season for season in seasons if season > 1), default=0)
-    wanted = min(max(3 * season, 2 * horizon, _USUAL_WINDOW), _MOST_WINDOW)
+    season = season_of(s, [s.channels.index(name) for name in channels])
+    seasonal = min(3 * season, max(_LONG_WINDOW, 8 * season // 7))
+    wanted = min(max(seasonal, 2 * horizon, _USUAL_WINDOW), _MOST_WINDOW)
     most = float(np.median(s.lengths)) // 2
     return int(max(min(wanted, most), _LEAST_WINDOW))
 
