@@ -20,6 +20,7 @@ PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 _LAGS = (1, 2, 4, 8, 12, 24, 48, 96)
 _FEWEST_ROWS = 3
 _EXPLODES = 2.0
+_OUTLYING = 8.0
 # Maximum number of maps in an average, the power p in the share of a map, (lowest loss / its loss)^p, and the share of
 # the best of the three simplest forecasts if no map has a lower loss. Chosen on other series than those of
 # benchmarks/defaults.py.
@@ -165,6 +166,7 @@ class Regression:
 
     def __init__(self, family: Family, far: Windows, near: Windows):
         self.family = family
+        far, near = _without_outliers(far), _without_outliers(near)
         self.rows = {
             "direct": (family.seen(far.x, far.counts), far.y, far.counts),
             "recursive": (family.seen(near.x, near.counts), near.y[:, :1], near.counts),
@@ -209,6 +211,18 @@ class Regression:
         x, y, _ = self.rows["direct"]
         errors = (x @ weight - y).abs().mean((1, 2))
         return ~(errors <= _EXPLODES * (x @ self.family.base - y).abs().mean())
+
+
+def _without_outliers(windows: Windows) -> Windows:
+    """Returns windows on a smaller scale where what follows is far beyond the usual, so that none decides alone."""
+    sizes = windows.y.abs().amax(1)
+    usual = sizes.nanmedian() if len(sizes) else 0.0
+    shrink = _OUTLYING * usual / sizes
+    outlying = shrink < 1
+    if not usual > 0 or not bool(outlying.any()):
+        return windows
+    shrink = torch.where(outlying, shrink, torch.ones_like(shrink))[:, None]
+    return windows._replace(x=windows.x * shrink[..., None], y=windows.y * shrink)
 
 
 def _ridge(inputs: Tensor, goal: Tensor, penalties: Sequence[float]) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -100,9 +101,8 @@ def choose_maps(train: Sequences, valid: Sequences, relative: Sequence[int], see
     assert train.target is not None
     horizon = train.target.values.shape[1] // len(relative)
     view = Relative(relative, known_channels(train), horizon)
-    batch = train.batch(slice(0, None, max(1, len(train) // 5_000)))
-    view.fit_effects(batch)
-    view.fit(batch.x, batch.lengths, batch.observed)
+    view.fit_effects(train)
+    view.fit_floor(train)
     parts = [train] if valid is train or not len(valid) else [train, valid]
     if len(np.intersect1d(train.groups, valid.groups)):
         whole = _rows(parts, description, view)
@@ -144,6 +144,43 @@ def fit_forecast(train: Sequences, valid: Sequences, relative: Sequence[int], *,
     return replace(best, losses=losses)
 
 
+def naive_forecasts(train: Sequences, relative: Relative, season: int) -> dict[str, StartFit]:
+    """Returns the forecasts that repeat the last value, and the last season if there is one, as linear starts.
+
+    Args:
+        train: Windows with the following values as target.
+        relative: Brings windows to their own level and scale; the effects of known inputs are left out.
+        season: Number of steps; 1 for no season.
+
+    Example:
+        >>> from chronode.data import forecast_windows, from_list
+        >>> w = forecast_windows(from_list([np.arange(30.0) % 5]), 3, window=12)
+        >>> found = naive_forecasts(w, Relative([0], horizon=3), 5)
+        >>> {name: own.outputs(w)[0].round().tolist() for name, own in found.items()}
+        {'last value': [1.0, 1.0, 1.0], 'last season (5)': [2.0, 3.0, 4.0]}
+    """
+    view, channels = copy.deepcopy(relative), relative.channels
+    if view.known:
+        view.get_buffer("effects").zero_()
+    gap, steps = step_gap(train), int(train.lengths.max())
+    description = {"kind": "values", "channels": train.num_channels, "steps": steps, "gap": gap}
+    assert train.target is not None
+    horizon = train.target.values.shape[1] // len(channels)
+    known = [tuple(families(steps, horizon, [season] if season > 1 else [], channel)) for channel in channels]
+    names = {"last value": "last value", f"last season ({season})": f"season of {season}"}
+    found = {}
+    for name, family in names.items():
+        if all(family in [own.name for own in families_of] for families_of in known):
+            maps = ForecastMaps(description, view, ((Member(family, "naive"),),) * len(channels), tuple(known))
+            found[name] = MapsFit(*_start_of(maps, train), {}, 0.0, view, maps)
+    return found
+
+
+def _start_of(maps: ForecastMaps, train: Sequences) -> tuple[LinearStart, dict[str, Any], Tensor]:
+    start, held_out = fit_maps(maps, train)
+    return start, maps.description, held_out
+
+
 def _reading_kinds(s: Sequences) -> list[dict[str, Any]]:
     """Returns the last k readings with the gaps between them, for several k up to the longest window."""
     longest, gap = int(s.lengths.max()), step_gap(s)
@@ -156,9 +193,16 @@ def _reading_kinds(s: Sequences) -> list[dict[str, Any]]:
 
 
 def _error(fitted: StartFit, s: Sequences) -> float:
-    """Returns the mean absolute error over known targets."""
-    assert s.target is not None
-    return float((fitted.outputs(s) - torch.tensor(s.target.values)).abs().nanmean())
+    """Returns the mean absolute error over known targets, in units of the spread of each window: otherwise the largest
+    of many series would decide.
+    """
+    assert s.target is not None and fitted.relative is not None
+    gaps = (fitted.outputs(s) - torch.tensor(s.target.values)).abs()
+    for first in range(0, len(s), 512):
+        batch = s.batch(slice(first, first + 512))
+        scale = fitted.relative.view(batch.x, batch.lengths, batch.observed, batch.static).scale.double()
+        gaps[first : first + 512] /= scale.repeat(1, gaps.shape[1] // scale.shape[1])
+    return float(gaps.nanmean())
 
 
 def fit_maps(maps: ForecastMaps, train: Sequences) -> tuple[LinearStart, Tensor]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..data import Batch
+from ..data import Sequences
 
 _PENALTY = 1e-3
+_FLOOR = 0.25
+_MOST_SERIES = 1_000
 
 
 class View(NamedTuple):
@@ -38,7 +41,7 @@ class Relative(nn.Module):
 
     Attributes:
         effects: `(K, C)` what a known input adds to each channel, set by `fit_effects`; only with `known`.
-        floor: `(C,)` the smallest scale, set by `fit`: nearly constant windows would make errors look huge.
+        floor: `(C,)` the smallest scale, set by `fit_floor`: nearly constant windows would make errors look huge.
 
     Example:
         >>> relative = Relative([0])
@@ -120,14 +123,23 @@ class Relative(nn.Module):
         target = target if view.shift is None else target - view.shift.to(target)
         return (target - view.level.to(target).repeat(1, ahead)) / view.scale.to(target).repeat(1, ahead)
 
-    def fit(self, x: Tensor, lengths: Tensor | None = None, observed: Tensor | None = None) -> None:
-        """Sets the smallest scale from these windows: a third of the 10% quantile, but at least 5% of the median."""
-        scale = self.view(x, lengths, observed).scale
-        scale = scale[:: max(1, len(scale) // 10_000)].double()
-        tenth, median = torch.quantile(scale, torch.tensor([0.1, 0.5], dtype=torch.float64), dim=0)
-        self.get_buffer("floor").copy_(torch.maximum(tenth / 3, median / 20).clamp(min=1e-6))
+    def fit_floor(self, windows: Sequences) -> None:
+        """Sets the smallest scale from these windows.
 
-    def fit_effects(self, batch: Batch) -> None:
+        It is a third of the 10% quantile of all scales, but at least 5% of the median, and at least a quarter
+        of the usual scale of a series, its median (of many series, of those with a small one).
+        """
+        rows = _some(windows)
+        batch = windows.batch(rows)
+        scale = self.view(batch.x, batch.lengths, batch.observed).scale.double()
+        tenth, median = _quantiles(scale, 0.1, 0.5)
+        series = torch.tensor(np.unique(windows.groups[rows], return_inverse=True)[1])
+        each = [scale[series == one] for one in series.unique().tolist()[:_MOST_SERIES]]
+        usual = torch.cat([_quantiles(own, 0.5) for own in each])
+        small = _quantiles(usual, 0.1)[0] * _FLOOR
+        self.get_buffer("floor").copy_(torch.stack([tenth / 3, median / 20, small]).amax(0).clamp(min=1e-6))
+
+    def fit_effects(self, windows: Sequences) -> None:
         """Sets the effects of known inputs, by ridge regression of how far values move on how far these inputs move.
 
         Both are differences from the last step of a window, and their means at each step ahead are subtracted, so that
@@ -135,6 +147,7 @@ class Relative(nn.Module):
         """
         if not self.known:
             return
+        batch = windows.batch(_some(windows))
         assert batch.target is not None and batch.static is not None
         self.get_buffer("effects").zero_()
         view = self.view(batch.x, batch.lengths, batch.observed)
@@ -149,3 +162,13 @@ class Relative(nn.Module):
             squares = inputs.T @ inputs
             squares += _PENALTY * squares.diagonal().mean().clamp(min=1e-12) * torch.eye(len(squares)).to(squares)
             self.get_buffer("effects")[:, place] = torch.linalg.solve(squares, inputs.T @ target[known, place])
+
+
+def _some(windows: Sequences) -> slice:
+    """Returns at most about 5,000 windows, evenly spaced."""
+    return slice(0, None, max(1, len(windows) // 5_000))
+
+
+def _quantiles(values: Tensor, *levels: float) -> Tensor:
+    """Returns quantiles `(levels, C)` of values `(N, C)`."""
+    return torch.quantile(values, values.new_tensor(levels), dim=0)

@@ -76,9 +76,10 @@ def calendar_seasons(s: Sequences) -> tuple[int, ...]:
 
     Example:
         >>> from chronode.data import from_list
-        >>> days = np.datetime64("2024-01-01") + np.arange(60)
-        >>> hours = np.datetime64("2024-01-01T00") + np.arange(60)
-        >>> [calendar_seasons(from_list([np.zeros(60)], times=[times])) for times in (hours, days, days[::7])]
+        >>> days = np.datetime64("2024-01-01") + np.arange(9)
+        >>> hours = np.datetime64("2024-01-01T00") + np.arange(9)
+        >>> weeks = np.datetime64("2024-01-01") + 7 * np.arange(9)
+        >>> [calendar_seasons(from_list([np.zeros(9)], times=[times])) for times in (hours, days, weeks)]
         [(24, 168), (7,), (52,)]
     """
     if not s.clock.dates or s.base_times is None:

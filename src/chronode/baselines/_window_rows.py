@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ..data import Batch, Sequences, forecast_windows
 from ..data._split import folds_of
+from ..data._usable_windows import usable_windows
 from ._features import build_features
 from ._relative import Relative
 
@@ -103,7 +104,8 @@ def all_windows(parts: Sequence[Sequences], channels: Sequence[int], steps: int)
     owner = by_start[np.searchsorted(first.starts[by_start], low[inside])]
     series = replace(first[owner], starts=low[inside], lengths=(high - low)[inside], target=None)
     names = [first.channels[channel] for channel in channels]
-    return forecast_windows(series, horizon, names, window=steps, least=max(1, steps // 2))
+    every = forecast_windows(series, horizon, names, window=steps, least=max(1, steps // 2))
+    return usable_windows([every], channels)[0]
 
 
 def rows_of(parts: Sequence[Sequences], description: dict[str, Any], relative: Relative) -> Rows:

@@ -205,7 +205,16 @@ class SequenceEstimator(Displayed):
         fitted = self._run(train, valid, ModelSpec.for_data(train, chosen.model, **fields_of_spec), reading, settings)
         found = () if self.race_ is None else (f"model: {self.race_.reason}",)
         found += self._compare(fitted, train, valid, reading)
-        self.notes_ = (*s.notes, *remarks(s), *note_on_gaps(s, self.gaps), *scaler.notes(), *fitted.notes, *found)
+        about = (
+            *s.notes,
+            *remarks(s),
+            *note_on_gaps(s, self.gaps),
+            *scaler.notes(),
+            *train.notes,
+            *fitted.notes,
+            *found,
+        )
+        self.notes_ = tuple(dict.fromkeys(about))
         for name, value in known.items():
             setattr(self, name, value)
         self.history_ = ()

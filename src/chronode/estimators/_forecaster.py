@@ -15,6 +15,7 @@ from .._checks import flag, number, percents, whole
 from ..data import Reading, Scaler, Sequences, forecast_windows
 from ..data._defaults import VALIDATION
 from ..data._future import calendar_periods, followed, forecast_channels, without_future
+from ..data._usable_windows import usable_windows
 from ..training import Event, Settings, predict
 from ..training._calibration import USUAL_INTERVALS, intervals_of
 from ..training._forecasting import default_window, forecast_parts, forecast_scaler, forecast_settings
@@ -309,7 +310,8 @@ class SequenceForecaster(SequenceEstimator):
             by_time = len(np.unique(s.groups)) < 2
             train, valid = forecast_parts(s, horizon, names, (1 - share, share), by_time=by_time, **options)
             return train, valid
-        train = forecast_windows(s, horizon, names, window=reading.window, stride=reading.stride or 1)
+        every = forecast_windows(s, horizon, names, window=reading.window, stride=reading.stride or 1)
+        train = usable_windows([every], reading.relative or ())[0]
         return train, train
 
     def _completed(self, settings: Settings, train: Sequences) -> Settings:

@@ -19,6 +19,7 @@ from ..data import Scaler, Sequences
 from ..tasks._task import Parts, Task
 from ._calibration import calibrate
 from ._events import Event, Hooks, Note, Saves
+from ._fallback import not_worse_than_naive
 from ._fitted import Fitted
 from ._inputs import check_fits, network_for, notes_on, parts_of, together
 from ._objective import Objective
@@ -71,10 +72,15 @@ class Assembly:
             held_out = None if self.linear is None or self.parts.fresh is not None else self.linear.held_out
             about = {"resume": resume, "notes": self.notes, "started": held_out}
             fitted = train(self.network, self.objective, self.settings, self.parts, hooks, **about)
+        fitted, linear = not_worse_than_naive(fitted, self.parts, self.linear)
+        if on_event is not None:
+            for note in fitted.notes[len(self.notes) :]:
+                on_event(Note(note))
         if fitted.model.margins is not None and len(self.parts.valid):
-            calibrate(fitted.model, self.parts, None if fitted.best_epoch else held_out)
-        if self.linear is not None and self._refits_start(fitted):
-            refit_start(fitted.model, self.linear, self.parts)
+            alone = None if linear is None or fitted.best_epoch or self.parts.fresh is not None else linear.held_out
+            calibrate(fitted.model, self.parts, alone)
+        if linear is not None and self._refits_start(fitted):
+            refit_start(fitted.model, linear, self.parts)
         return fitted
 
     def _refits_start(self, fitted: Fitted) -> bool:
@@ -121,6 +127,8 @@ def assemble(
     with _own_random_numbers(settings.seed):
         built = network_for(model, parts, network or {})
         linear = None if start == "none" else add_start(built, parts, settings, start)
+        if linear is None and built.relative is not None and not isinstance(model, SequenceModel):
+            built.relative.fit_floor(parts.train)
         check_fits(built, goal, parts, settings)
         notes = notes_on(goal, parts, settings)
         return Assembly(parts, goal, built, settings, notes, linear, torch.get_rng_state())

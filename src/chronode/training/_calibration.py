@@ -34,7 +34,9 @@ def calibrate(model: SequenceModel, parts: Parts, held_out: Tensor | None = None
         batch = parts.train.batch()
         assert batch.target is not None
         view = model.relative.view(batch.x, batch.lengths, batch.observed, batch.static)
-        residuals.append(held_out.double() - model.relative.there(batch.target, view).double())
+        ahead = held_out.shape[1] // view.scale.shape[1]
+        found = model.relative.back(held_out.double(), view) - batch.target
+        residuals.append(found / view.scale.repeat(1, ahead).double())
         traits.append(traits_of(view, model.relative.channels, batch))
     for batch, output in outputs(model, parts.valid):
         assert batch.target is not None

@@ -32,6 +32,8 @@ class Fitted:
         notes: Remarks about the data for the user.
         start: Results of the linear start alone, as epoch 0; None without a linear start.
         chance: The gain on the linear start, as a share of what is left to gain, that an epoch has to exceed.
+        baseline: Baseline whose forecasts these are, because it was better on the validation part: "last value" or
+            "last season (12)"; empty for the model itself.
     """
 
     model: SequenceModel
@@ -47,6 +49,7 @@ class Fitted:
     notes: tuple[str, ...] = ()
     start: Epoch | None = None
     chance: float | None = None
+    baseline: str = ""
 
     @property
     def spec(self) -> ModelSpec | None:

@@ -14,6 +14,7 @@ from ..baselines._season import season_of
 from ..data import Scaler, Sequences, forecast_windows, split
 from ..data._future_times import future_times
 from ..data._names import counted
+from ..data._usable_windows import usable_windows
 from ._settings import Settings
 
 _MOST_WINDOWS = 20_000
@@ -78,7 +79,9 @@ def forecast_parts(
     else:
         parts = [forecast_windows(part, horizon, channels, **options) for part in split(s, given, seed=seed)]
     found = iter(parts)
-    return [next(found) if share > 0 else parts[0][:0] for share in shares]
+    parts = [next(found) if share > 0 else parts[0][:0] for share in shares]
+    # The test part is left as it is: nothing is learnt from it.
+    return [*usable_windows(parts[:2], [s.channels.index(name) for name in channels]), *parts[2:]]
 
 
 def forecast_settings(settings: Settings, free: Collection[str], windows: int) -> Settings:

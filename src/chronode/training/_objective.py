@@ -16,6 +16,7 @@ from ..tasks._task import LOSSES, Task
 from ._metrics import CLASS_METRICS, LOWER_IS_BETTER, RANKING, VALUE_METRICS, Scores
 
 _FEW = 50
+_LARGE_ERROR = 2.0
 
 
 class Loss(NamedTuple):
@@ -151,7 +152,8 @@ class Objective:
         Args:
             output: Logits or values.
             target: True classes or values.
-            unit: Unit in which errors of values are measured; None: 1 everywhere.
+            unit: Unit in which errors of values are measured, the spread of a window; errors beyond two units then
+                count linearly (Huber 1964), so that no outage decides. None: 1 everywhere, and all errors are squared.
             weights: Weight of each series, `(B,)`; None: 1.
         """
         if weights is not None:  # the same weight for every step and every target of a series
@@ -161,6 +163,7 @@ class Objective:
             gap = torch.where(known, output - target.to(output.dtype), torch.zeros_like(output))
             if unit is not None:
                 gap = gap / unit.to(gap)
+                return _weighted(_bounded(gap), known, weights)
             return _weighted(gap.square(), known, weights)
         output, target = output.reshape(-1, self.num_outputs), target.reshape(-1)
         by_class = None if self.class_weights is None else output.new_tensor(self.class_weights)
@@ -230,6 +233,12 @@ class Objective:
         if than is None or value != value:
             return value == value
         return value < than if self.metric in LOWER_IS_BETTER else value > than
+
+
+def _bounded(gap: Tensor) -> Tensor:
+    """Returns squares of errors, of large ones the line that continues the square."""
+    size = gap.abs()
+    return torch.where(size <= _LARGE_ERROR, gap.square(), _LARGE_ERROR * (2 * size - _LARGE_ERROR))
 
 
 def _weighted(losses: Tensor, counts: Tensor, weights: Tensor | None) -> Loss:
