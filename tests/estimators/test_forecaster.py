@@ -10,7 +10,7 @@ from sklearn.model_selection import cross_val_score
 from chronode.data import from_list, from_numpy
 from chronode.estimators import SequenceForecaster
 from chronode.runs import Run
-from chronode.training._forecasting import default_window
+from chronode.training._forecasting import default_window, forecast_parts
 
 QUICK = {"hidden_size": 6, "epochs": 2, "random_state": 0}
 
@@ -185,6 +185,19 @@ def test_command_line_and_estimator_give_the_same_forecasts(tmp_path, options):
     np.testing.assert_allclose(stored.predict(frame, time="t"), expected, rtol=1e-5, atol=1e-6)
     ours, theirs = (own.predict_intervals(frame, time="t")[80] for own in (stored, model))
     np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_the_command_line_takes_the_short_series_that_the_estimator_takes(tmp_path):
+    values = 100 + 10 * np.sin(np.arange(36) / 2) + np.random.default_rng(0).normal(size=36)
+    frame = pd.DataFrame({"t": np.arange(36), "x": values})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    quick = ("--epochs", 1, "--hidden", 4, "-o", tmp_path / "run")
+    chronode("train", tmp_path / "a.csv", "--time", "t", "--forecast", 8, *quick)
+    stored = SequenceForecaster.load(tmp_path / "run")
+    assert np.isfinite(stored.predict(frame, time="t")).all()
+    s = from_list([values], channels=["x"])
+    parts = forecast_parts(s, 8, ["x"], (0.7, 0.15, 0.15), window=18, by_time=True)
+    assert [int(part.target.values.shape[0]) for part in parts] == [7, 1, 1]
 
 
 def test_steps_without_times_are_in_order():

@@ -136,3 +136,31 @@ def test_windows_with_unknown_targets_count_where_they_are_known():
     fitted = fit(w[:120], spec, Settings(epochs=1), valid=w[120:], start="linear")
     scores = interval_scores(fitted.model, w[120:], [80])
     assert all(math.isfinite(value) for value in scores.values()) and 0.5 < scores["coverage 80%"] <= 1
+
+
+def test_intervals_reach_no_further_than_the_series_has_ever_moved():
+    rng = np.random.default_rng(0)
+    values = np.concatenate([0.01 * rng.normal(size=30), rng.normal(size=30).cumsum()])
+    options = {"epochs": 1, "hidden_size": 4, "random_state": 0, "intervals": [50, 99]}
+    forecaster = SequenceForecaster(horizon=6, **options).fit(values[None])
+    moves = max(np.abs(values[ahead:] - values[:-ahead]).max() for ahead in range(1, 7))
+    wide = np.diff(forecaster.predict_intervals(values[None])[99], axis=-1).max() / 2
+    assert 0.3 * moves < wide < 3 * moves
+    margins = forecaster.model_.margins
+    assert bool((margins.most < 1e6).all()) and bool((margins.most.diff() >= 0).all())
+    spread = torch.full((1, 6), 1e9, dtype=torch.float64)
+    torch.testing.assert_close(margins.widths([99], spread)[0, 0], margins.most)
+
+
+def test_the_scaled_interval_score_is_that_of_its_definition(walk):
+    fitted, test = walk
+    some = test[:40]
+    found = interval_scores(fitted.model, some, [90])["msis 90%"]
+    half = margins_of(fitted.model, some, [90])[0]
+    middle = np.stack(fitted.predict(some).values).astype(np.float64)
+    scores = []
+    for row, series in enumerate(some):
+        unit = np.abs(np.diff(series.values[:, 0])).mean()
+        for center, wide, true in zip(middle[row], half[row], some.target.values[row], strict=True):
+            scores.append((2 * wide + 20 * max(abs(true - center) - wide, 0)) / unit)
+    assert found == pytest.approx(np.mean(scores), rel=1e-4)

@@ -18,6 +18,7 @@ _JUDGED = (0.5, 0.8, 0.95)
 # With fewer windows, or a smaller gain, the same margins for all are safer.
 _FEWEST_WINDOWS = 60
 _ENOUGH = 0.98
+_NO_LIMIT = 1e30
 
 
 class Margins(nn.Module):
@@ -32,6 +33,7 @@ class Margins(nn.Module):
 
     Attributes:
         spread: How much larger the errors of a window are than usual.
+        most: `(outputs,)` the largest margins: how far the series have ever moved in as many steps, in the same units.
 
     Example:
         >>> margins = Margins(1)
@@ -44,6 +46,7 @@ class Margins(nn.Module):
         super().__init__()
         self.spread = Spread(channels)
         self.register_buffer("table", torch.full((len(LEVELS), outputs), torch.nan, dtype=torch.float64))
+        self.register_buffer("most", torch.full((outputs,), _NO_LIMIT, dtype=torch.float64))
         self.register_load_state_dict_pre_hook(_allow_none)
 
     @property
@@ -79,6 +82,10 @@ class Margins(nn.Module):
             learnt += _interval_score(_table(sizes[one] / there), sizes[other], here)
         return learnt < _ENOUGH * plain
 
+    def widths(self, levels: Sequence[float], spread: Tensor) -> Tensor:
+        """Returns margins `(levels, n, outputs)` of windows with this spread `(n, outputs)`, up to the largest ones."""
+        return torch.minimum(self.at(levels)[:, None] * spread, self.get_buffer("most"))
+
     def at(self, levels: Sequence[float]) -> Tensor:
         """Returns margins `(levels, outputs)` of levels from 1 to 99 percent; fractions are interpolated linearly."""
         table, found = self.get_buffer("table"), []
@@ -92,6 +99,7 @@ class Margins(nn.Module):
 def _allow_none(module: nn.Module, tensors: dict[str, Any], prefix: str, *rest: Any) -> None:
     """Accepts models of earlier versions, which have no margins, or none with a spread."""
     tensors.setdefault(f"{prefix}table", torch.full_like(module.get_buffer("table"), torch.nan))
+    tensors.setdefault(f"{prefix}most", torch.full_like(module.get_buffer("most"), _NO_LIMIT))
     for name in BUFFERS:
         tensors.setdefault(f"{prefix}spread.{name}", module.get_buffer(f"spread.{name}"))
 

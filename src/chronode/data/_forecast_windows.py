@@ -106,10 +106,12 @@ def _ends(
 ) -> NDArray[np.int64]:
     """Numbers of steps after which the windows of a series end."""
     length = int(s.lengths[row])
-    fewest = max(1, min(window, (length - horizon) // 2)) if least is None else least
+    own = s[row].times
+    # At least half of what is known is left for targets: of a part by time, that is what comes before its end.
+    known = length if between is None else int((own < between[1]).sum())
+    fewest = max(1, min(window, (known - horizon) // 2)) if least is None else least
     ends = np.arange(length - horizon, fewest - 1, -stride)[::-1]
     if between is None:
         return ends
-    own = s[row].times
     inside = (own[ends] >= between[0]) & (own[ends + horizon - 1] < between[1])
     return ends[inside]

@@ -11,12 +11,14 @@ from torch import Tensor
 
 from .._model import SequenceModel
 from ..baselines._margins import LEVELS
+from ..baselines._relative import Relative
 from ..baselines._spread import traits_of
 from ..data import Scaler, Sequences
 from ..tasks._task import Parts
 from ._predict import outputs
 
 USUAL_INTERVALS = (80.0, 95.0)
+_MOST_WINDOWS = 5_000
 
 
 def calibrate(model: SequenceModel, parts: Parts, held_out: Tensor | None = None) -> None:
@@ -45,6 +47,30 @@ def calibrate(model: SequenceModel, parts: Parts, held_out: Tensor | None = None
         residuals.append(((output.cpu() - batch.target) / view.scale.repeat(1, ahead)).double())
         traits.append(traits_of(view, model.relative.channels, batch))
     model.margins.fit(torch.cat(residuals), torch.cat(traits))
+    model.margins.get_buffer("most").copy_(_largest_moves(model.relative, parts))
+
+
+def _largest_moves(relative: Relative, parts: Parts) -> Tensor:
+    """Returns how far the series have ever moved from the last value of a window, `(K,)`, in units of its scale.
+
+    The unit of a window with less than the usual scale of its series (the root mean square) is the usual one.
+    """
+    scales, moves, groups = [], [], []
+    for part in (parts.train, parts.valid):
+        batch = part.batch(slice(0, None, max(1, len(part) // _MOST_WINDOWS)))
+        assert batch.target is not None
+        view = relative.view(batch.x, batch.lengths, batch.observed, batch.static)
+        scales.append(view.scale.double())
+        moves.append(relative.there(batch.target, view).double().abs().nan_to_num(nan=0.0))
+        groups.append(part.groups[batch.rows.numpy()])
+    scale, moved = torch.cat(scales), torch.cat(moves)
+    series = torch.tensor(np.unique(np.concatenate(groups), return_inverse=True)[1])
+    usual = torch.empty_like(scale)
+    for one in series.unique().tolist():
+        usual[series == one] = scale[series == one].square().mean(0).sqrt()
+    share = (scale / usual).clamp(max=1).repeat(1, moved.shape[1] // scale.shape[1])
+    steps = (moved * share).amax(0).reshape(-1, len(relative.channels))
+    return steps.cummax(0).values.flatten()
 
 
 def margins_of(model: SequenceModel, data: Sequences, levels: Sequence[float]) -> NDArray[np.float64]:
@@ -60,7 +86,7 @@ def margins_of(model: SequenceModel, data: Sequences, levels: Sequence[float]) -
             "this model has no prediction intervals: they belong to forecasts from windows (--forecast without "
             "--per-step) that were trained with a validation part. Train again."
         )
-    return model.margins.at(levels).cpu().numpy()[:, None] * _units(model, data)
+    return _widths(model, data, levels)
 
 
 def intervals_of(
@@ -77,9 +103,11 @@ def intervals_of(
 def interval_scores(
     model: SequenceModel, data: Sequences, levels: Sequence[float], scaler: Scaler | None = None
 ) -> dict[str, float]:
-    """Returns the coverage of the intervals, the pinball loss of their ends, and the CRPS of all quantiles.
+    """Returns the coverage of the intervals, their scaled score (MSIS), the pinball loss of their ends, and the CRPS.
 
-    The continuous ranked probability score is twice the mean pinball loss over 199 evenly spaced quantiles.
+    The interval score is the width plus 2 / (1 - level) times what lies beyond; it is divided by the mean absolute
+    change from step to step in the window. The continuous ranked probability score is twice the mean pinball loss over
+    199 evenly spaced quantiles.
     """
     assert data.target is not None
     true, found, of_ends = np.asarray(data.target.given, dtype=np.float64), {}, []
@@ -87,26 +115,44 @@ def interval_scores(
         found[f"coverage {level:g}%"] = float(
             np.nanmean(np.where(np.isnan(true), np.nan, (low <= true) & (true <= high)))
         )
+        beyond = np.maximum(low - true, 0) + np.maximum(true - high, 0)
+        score = (high - low + 2 / (1 - level / 100) * beyond) / _changes(model, data, scaler)
+        found[f"msis {level:g}%"] = float(np.nanmean(score)) if np.isfinite(score).any() else float("nan")
         of_ends += _pinballs(true, (low, high), level / 100)
-    middle, unit = _middle(model, data), _units(model, data)
+    middle = _middle(model, data)
     curve = [_pinball(true, _in_own_units(middle, scaler), 0.5)]
-    assert model.margins is not None
-    for level, wide in zip(LEVELS, model.margins.at([100 * level for level in LEVELS]).cpu().numpy(), strict=True):
-        ends = (_in_own_units(middle + sign * wide * unit, scaler) for sign in (-1, 1))
+    for level, wide in zip(LEVELS, _widths(model, data, [100 * level for level in LEVELS]), strict=True):
+        ends = (_in_own_units(middle + sign * wide, scaler) for sign in (-1, 1))
         curve += _pinballs(true, ends, level)
     return found | {"pinball": float(np.mean(of_ends)), "crps": 2 * float(np.mean(curve))}
 
 
-def _units(model: SequenceModel, data: Sequences) -> NDArray[np.float64]:
-    """Returns the scale of each window times the spread of its errors, `(N, K)`, in the units of the model."""
+def _widths(model: SequenceModel, data: Sequences, levels: Sequence[float]) -> NDArray[np.float64]:
+    """Returns half widths `(levels, N, K)` in the units of the model."""
     assert model.relative is not None and model.margins is not None
-    found = np.empty((len(data), model.head.out_features))
+    outputs = model.head.out_features
+    found = np.empty((len(levels), len(data), outputs))
     for first in range(0, len(data), 512):
         rows = slice(first, first + 512)
         batch = data.batch(rows)
         view = model.relative.view(batch.x, batch.lengths, batch.observed, batch.static)
-        spread = model.margins.spread(traits_of(view, model.relative.channels, batch), found.shape[1])
-        found[rows] = spread * view.scale.double().repeat(1, found.shape[1] // view.scale.shape[1])
+        spread = model.margins.spread(traits_of(view, model.relative.channels, batch), outputs)
+        scale = view.scale.double().repeat(1, outputs // view.scale.shape[1])
+        found[:, rows] = (model.margins.widths(levels, spread) * scale).numpy(force=True)
+    return found
+
+
+def _changes(model: SequenceModel, data: Sequences, scaler: Scaler | None) -> NDArray[np.float64]:
+    """Returns the mean absolute change from step to step in each window, `(N, K)`, NaN where nothing changes."""
+    assert model.relative is not None
+    channels, found = model.relative.channels, np.empty((len(data), model.head.out_features))
+    for row, series in enumerate(data):
+        values = series.values[:, channels].astype(np.float64)
+        values = values if scaler is None else scaler.inverse_values(values, channels)
+        gaps = np.abs(np.diff(values, axis=0))
+        many = (~np.isnan(gaps)).sum(0)
+        mean = np.nansum(gaps, axis=0) / np.maximum(many, 1)
+        found[row] = np.tile(np.where(mean > 0, mean, np.nan), found.shape[1] // len(channels))
     return found
 
 
