@@ -168,7 +168,7 @@ def naive_forecasts(train: Sequences, relative: Relative, season: int) -> dict[s
     horizon = train.target.values.shape[1] // len(channels)
     known = [tuple(families(steps, horizon, [season] if season > 1 else [], channel)) for channel in channels]
     names = {"last value": "last value", f"last season ({season})": f"season of {season}"}
-    found = {}
+    found: dict[str, StartFit] = {}
     for name, family in names.items():
         if all(family in [own.name for own in families_of] for families_of in known):
             maps = ForecastMaps(description, view, ((Member(family, "naive"),),) * len(channels), tuple(known))

@@ -186,7 +186,7 @@ def _autoregression(rest: Floats) -> Floats:
     columns = np.stack([rest[_LAGS - lag : len(rest) - lag] for lag in range(1, _LAGS + 1)], axis=1)
     if float(rest @ rest) <= 1e-16 * len(rest):
         return np.zeros(_LAGS)
-    return np.linalg.lstsq(columns, rest[_LAGS:], rcond=None)[0]
+    return np.asarray(np.linalg.lstsq(columns, rest[_LAGS:], rcond=None)[0], dtype=np.float64)
 
 
 def _normal_score(ratio: float, more: int, rows: int) -> float:
