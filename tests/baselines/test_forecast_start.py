@@ -117,3 +117,17 @@ def test_related_series_of_different_size_are_better_together():
     naive = (last_value, drift, lambda *past: seasonal_naive(*past, 12))
     others = [(forecast(batch.x, batch.lengths, 6)[..., 0] - batch.target).abs() / size for forecast in naive]
     assert error < 0.9 * min(float(own.mean()) for own in others)
+
+
+def test_missing_values_of_regular_series_are_interpolated_if_other_series_judge():
+    rng, steps = np.random.default_rng(0), np.arange(72)
+    shared = rng.normal(size=72).cumsum()  # what all series have in common in these years
+    series = [shared + np.sin(steps / 2) + 0.1 * rng.normal(size=72) for _ in range(8)]
+    for own in series:
+        own[rng.random(72) < 0.1] = np.nan
+    w = forecast_windows(from_list(series), 3, window=12)
+    held_out = np.isin(w.groups, np.unique(w.groups)[-2:])
+    by_series = fit_forecast(w[~held_out], w[held_out], [0])
+    assert by_series.description["kind"] == "values" and set(by_series.losses) == {"values"}
+    one = forecast_windows(from_list(series[:1]), 3, window=12)
+    assert set(fit_forecast(one[:40], one[40:], [0]).losses) == {"values", "readings"}

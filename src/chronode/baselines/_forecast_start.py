@@ -136,7 +136,9 @@ def fit_forecast(train: Sequences, valid: Sequences, relative: Sequence[int], *,
         maps = choose_maps(train, valid, relative, seed)
         start, held_out = fit_maps(maps, train)
     found = MapsFit(start, maps.description, held_out, {}, 0.0, maps.relative, maps)
-    if not (is_irregular(train) or train.has_missing):
+    # Other series of the same years do not tell which of both goes on into the next year.
+    by_time = len(np.intersect1d(train.groups, valid.groups)) > 0
+    if not is_irregular(train) and not (train.has_missing and by_time):
         return replace(found, losses={"values": _error(found, valid)})
     readings = fit_features(train, valid, _reading_kinds(train), view=maps.relative, seed=seed)
     losses = {"values": _error(found, valid), "readings": _error(readings, valid)}
