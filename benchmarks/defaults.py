@@ -34,9 +34,9 @@ from pathlib import Path
 
 import numpy as np
 
-from chronode.baselines import find_season, summaries
 from chronode.data import from_list
 from chronode.estimators import SequenceClassifier, SequenceForecaster, SequenceRegressor
+from chronode.judge import find_season, summaries
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "choosing.md"

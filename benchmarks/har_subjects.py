@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chronode.tasks import find_task
+from chronode.lab.tasks import find_task
 from chronode.training import Settings
 from chronode.training._assembly import assemble
 from chronode.training._inputs import together

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import torch
 
-from chronode._model import SequenceModel
-from chronode._spec import ModelSpec
 from chronode.data import LengthBatches
-from chronode.tasks.bitstream import bitstream
+from chronode.lab.tasks.bitstream import bitstream
+from chronode.model._model import SequenceModel
+from chronode.model._spec import ModelSpec
 from chronode.training import BatchDone, Settings, fit
 
 BATCHES, ROUNDS = 60, 7

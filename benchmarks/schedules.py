@@ -16,9 +16,9 @@ from defaults import parts
 from sklearn.model_selection import StratifiedKFold
 
 from chronode import ModelSpec
-from chronode.cli.demo import HIDDEN, LONGEST, TEST, TRAIN, VALID
 from chronode.estimators import SequenceClassifier
-from chronode.tasks.bitstream import bitstream
+from chronode.lab.cli.demo import HIDDEN, LONGEST, TEST, TRAIN, VALID
+from chronode.lab.tasks.bitstream import bitstream
 from chronode.training import Settings, fit
 
 DEMO = "## The task of `chronode demo`"

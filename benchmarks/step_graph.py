@@ -7,9 +7,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 from matplotlib.patches import FancyBboxPatch
 
-from chronode.bench.compiled import Leaky
 from chronode.compiler._compiled import step_of
 from chronode.compiler._partition import kept
+from chronode.lab.bench.compiled import Leaky
 
 SIGNS = {"add": "+", "mul": "×", "neg": "−", "product": "product"}
 COLOURS = {"input": "#dbe9f6", "param": "#e8e2f4", "product": "#fbe3c8"}

@@ -3,10 +3,10 @@
 import numpy as np
 import torch
 
-from chronode._model import SequenceModel
-from chronode._spec import ModelSpec
 from chronode.data import LengthBatches, from_list
-from chronode.tasks.bitstream import bitstream
+from chronode.lab.tasks.bitstream import bitstream
+from chronode.model._model import SequenceModel
+from chronode.model._spec import ModelSpec
 
 
 def small(count=48, seed=0):

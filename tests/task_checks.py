@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import chronode
-from chronode.tasks import Parts, Task
+from chronode.lab.tasks import Parts, Task
 
 
 def mirrored(name: str) -> pytest.MarkDecorator:

@@ -18,7 +18,7 @@ from chronode.cli.runs import facts
 from chronode.cli.train import effective
 from chronode.data import from_list, load
 from chronode.estimators import SequenceClassifier
-from chronode.experiments.ledger import Entry, Ledger, run_hash
+from chronode.lab.experiments.ledger import Entry, Ledger, run_hash
 from chronode.runs._folder import Run
 from chronode.runs._trained import Trained
 

@@ -32,7 +32,7 @@ SLOW = {
 }
 ELSEWHERE = {
     "README.md": "tests/test_readme.py runs its commands on less data, and its Python below",
-    "data.md": "tests/data/test_data_examples.py",
+    "data.md": "tests/lab/datasets/test_data_examples.py",
     "files.md": "tests/data/test_files_guide.py",
 }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from commands import chronode
 
-from chronode.cli.demo import run_demo
+from chronode.lab.cli.demo import run_demo
 
 README = Path(__file__).parents[1] / "README.md"
 

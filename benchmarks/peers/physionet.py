@@ -24,9 +24,9 @@ from pages import mean
 from run import CACHE, HERE, ONE_THREAD, digest, interpreter
 
 from chronode.data import Sequences
-from chronode.experiments.summary import run_summary
-from chronode.tasks import Parts, find_task
-from chronode.tasks.physionet2012 import HOURS, UNIT
+from chronode.lab.experiments.summary import run_summary
+from chronode.lab.tasks import Parts, find_task
+from chronode.lab.tasks.physionet2012 import HOURS, UNIT
 from chronode.training import Objective
 
 PLAN = {"GRUD": (3, 6), "SAITS": (3, 6)}

@@ -7,7 +7,7 @@ derivative; `chronode analyze flow` does the same on the command line.
 import matplotlib.pyplot as plt
 import torch
 
-from chronode.analysis import gradient_flow
+from chronode.lab.analysis import gradient_flow
 
 torch.manual_seed(0)
 x, dt = torch.randn(4, 100, 1), torch.rand(4, 100)

@@ -10,30 +10,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._lazy import lazy
 from ._version import __version__
+from .system._lazy import lazy
 
 if TYPE_CHECKING:
-    from . import (
-        analysis,
-        baselines,
-        compiler,
-        data,
-        estimators,
-        hub,
-        nn,
-        runs,
-        search,
-        stream,
-        tasks,
-        testing,
-        training,
-    )
-    from ._model import SequenceModel
-    from ._spec import ModelSpec
+    from . import compiler, data, estimators, hub, nn, runs, search, stream, testing, training
+    from . import judge as baselines
     from .estimators import SequenceClassifier, SequenceForecaster, SequenceRegressor
     from .export import export
     from .kernels import backend
+    from .lab import analysis, tasks
+    from .model._model import SequenceModel
+    from .model._spec import ModelSpec
     from .nn._registry import Model, create, models, register
     from .runs._trained import load
     from .stream import Stream

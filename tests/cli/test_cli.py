@@ -4,8 +4,8 @@ import pytest
 from commands import run
 
 import chronode
-from chronode.cli.demo import drawn_examples
-from chronode.tasks.bitstream import bitstream
+from chronode.lab.cli.demo import drawn_examples
+from chronode.lab.tasks.bitstream import bitstream
 
 
 def test_models_as_json_lists_every_model_with_its_facts():

@@ -9,9 +9,9 @@ import torch
 from commands import QUICK, VITALS, chronode, write_vitals
 from work_folder import vitals_file, work_folder
 
-from chronode._files import DiskFull
-from chronode._model import SequenceModel
+from chronode.model._model import SequenceModel
 from chronode.runs import Run
+from chronode.storage._files import DiskFull
 
 here = pytest.fixture(work_folder)
 vitals = pytest.fixture(vitals_file)

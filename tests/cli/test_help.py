@@ -10,9 +10,9 @@ import typer
 from commands import chronode
 from typer.core import TyperOption
 
-from chronode._options import PANELS
 from chronode.cli.app import app
 from chronode.cli.flags import SECTIONS
+from chronode.settings._options import PANELS
 
 
 def help_of(command):

@@ -9,9 +9,9 @@ from commands import chronode as command
 from commands import run
 
 import chronode
-from chronode import _plugins
 from chronode.nn import _registry
 from chronode.runs import Trained
+from chronode.system import _plugins
 
 PLUGIN = """
 import torch

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from chronode import models
 from chronode.cli.tables import Table
-from chronode.data.sets._catalogue import data_sets
-from chronode.tasks import tasks
+from chronode.lab.datasets._catalogue import data_sets
+from chronode.lab.tasks import tasks
 
 CLI = Path(__file__).parents[2] / "src" / "chronode" / "cli"
 LONG = ("unicornn", "antisymmetric-gated", "lipschitz-rnn-with-a-long-name")
@@ -50,7 +50,7 @@ def test_lists(command, columns, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     names = {"models": models(), "tasks": tasks(), "data list": data_sets()}.get(command)
     if names is None:
-        from chronode.experiments.recipe import recipes
+        from chronode.lab.experiments.recipe import recipes
 
         names = recipes()
     check(chronode(*command.split(), columns=columns).out, names)
@@ -93,10 +93,10 @@ def test_searches():
 
 
 def test_reproduced_tables():
-    from chronode.cli.reproduce import _table
-    from chronode.experiments.compare import compare
-    from chronode.experiments.ledger import Ledger
-    from chronode.experiments.recipe import find_recipe
+    from chronode.lab.cli.reproduce import _table
+    from chronode.lab.experiments.compare import compare
+    from chronode.lab.experiments.ledger import Ledger
+    from chronode.lab.experiments.recipe import find_recipe
 
     for name in ("mmrnn/table3", "unicornn/table1"):
         recipe = find_recipe(name)
@@ -105,7 +105,7 @@ def test_reproduced_tables():
 
 
 def test_demo():
-    from chronode.cli.demo import DemoResult, _table
+    from chronode.lab.cli.demo import DemoResult, _table
     from chronode.training import Epoch
 
     found = {name: DemoResult(1_234_567, 0.98765, 12345.6, (Epoch(1, 0.5, 0.4),)) for name in LONG}

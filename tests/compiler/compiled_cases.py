@@ -9,7 +9,7 @@ from torch import Tensor
 
 import chronode
 from chronode.compiler._compiled import kernel_of
-from chronode.nn import _driver as driver
+from chronode.nn import driver
 
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 

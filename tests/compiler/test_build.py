@@ -14,8 +14,7 @@ import torch
 
 import chronode
 from chronode import compiler
-from chronode.compiler import _build as build
-from chronode.compiler import _choice, _run
+from chronode.compiler import _choice, _run, build
 
 SOURCE = 'extern "C" __attribute__((visibility("default"))) int answer() { return 42; }\n'
 CHILD = """

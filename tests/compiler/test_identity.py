@@ -15,7 +15,7 @@ from torch import nn
 import chronode
 from chronode.compiler import _compiled
 from chronode.compiler._compiled import kernel_of, key_of
-from chronode.nn import _driver as driver
+from chronode.nn import driver
 
 NUMBERS = (0.5, -1.5)
 

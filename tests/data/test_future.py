@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from series_checks import some
 
-from chronode.baselines import fit_forecast
 from chronode.data import Reading, Scaler, forecast_windows, from_list, from_long, options_like
 from chronode.data._future import calendar_names, calendar_periods, known_channels, with_calendar, with_future
+from chronode.judge import fit_forecast
 
 nan = float("nan")
 

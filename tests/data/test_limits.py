@@ -18,9 +18,9 @@ import pyarrow.parquet
 import pytest
 from remote_files import member, tarred, zipped
 
-from chronode._limits import ARCHIVE_BYTES, COLUMNS, UNPACKED_BYTES
 from chronode.data import from_list, load, read
-from chronode.data.sets import _unpack as unpack
+from chronode.lab.datasets import _unpack as unpack
+from chronode.storage._limits import ARCHIVE_BYTES, COLUMNS, UNPACKED_BYTES
 
 PACKERS = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
 

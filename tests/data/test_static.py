@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from series_checks import some
 
 from chronode import ModelSpec, SequenceModel
-from chronode.baselines import fit_start
 from chronode.data import (
     Reading,
     Scaler,
@@ -21,6 +20,7 @@ from chronode.data import (
     split,
     windows,
 )
+from chronode.judge import fit_start
 
 nan = float("nan")
 TABLE = {

@@ -9,9 +9,9 @@ from commands import QUICK, chronode
 
 from chronode.cli.backtest import forecaster_for
 from chronode.cli.train import effective
-from chronode.engine import Engine
 from chronode.estimators import SequenceForecaster
 from chronode.estimators import _backtest as module
+from chronode.search.engine import Engine
 
 SMALL = {"hidden_size": 4, "epochs": 1, "random_state": 0}
 

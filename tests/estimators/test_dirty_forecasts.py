@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from chronode import ModelSpec
-from chronode.baselines import fit_forecast
-from chronode.baselines._forecast_start import naive_forecasts
-from chronode.baselines._relative import Relative
 from chronode.data import forecast_windows, from_list
 from chronode.data._usable_windows import usable_windows
 from chronode.estimators import SequenceForecaster
-from chronode.tasks._task import Parts
+from chronode.judge import fit_forecast
+from chronode.model._relative import Relative
+from chronode.model.start._forecast_start import naive_forecasts
 from chronode.training import Settings, fit
 from chronode.training._fallback import not_worse_than_naive
 from chronode.training._objective import Objective
+from chronode.training._task import Parts
 
 SMALL = {"hidden_size": 4, "random_state": 0}
 

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from chronode import kernels
-from chronode.kernels import _elementwise, _unicornn
+from chronode.kernels import elementwise as _elementwise
 from chronode.kernels import triton as gpu
+from chronode.kernels import unicornn as _unicornn
 
 needs_triton = pytest.mark.skipif(not gpu.installed(), reason="triton is not installed: use `make test-gpu`")
 """Beside the mark `gpu`, which leaves a test out of `make test`."""

@@ -16,24 +16,7 @@ from hypothesis.strategies import SearchStrategy
 from torch.utils._pytree import tree_map_only
 
 import chronode
-from chronode.kernels import (
-    _elementwise as elementwise,
-)
-from chronode.kernels import (
-    _equilibrium as equilibrium,
-)
-from chronode.kernels import (
-    _ltc as ltc,
-)
-from chronode.kernels import (
-    _mixed_memory as mixed_memory,
-)
-from chronode.kernels import (
-    _ops as ops,
-)
-from chronode.kernels import (
-    _unicornn as unicornn,
-)
+from chronode.kernels import elementwise, equilibrium, ltc, mixed_memory, ops, unicornn
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from kernel_cases import CASES, make, native_calls
 
 import chronode
 from chronode.kernels import _library as library
-from chronode.kernels import _ops as ops
+from chronode.kernels import ops
 
 pytestmark = pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built")
 

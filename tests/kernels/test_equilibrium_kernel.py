@@ -9,7 +9,7 @@ from kernel_cases import called, calls, make
 
 import chronode
 from chronode.kernels import _library as library
-from chronode.kernels import _ops as ops
+from chronode.kernels import ops
 from chronode.nn.cells.irnn import EquilibriumCell
 
 pytestmark = pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built")

@@ -10,10 +10,10 @@ from kernel_cases import CASES, assert_sound_operator, called, calls, make, watc
 from layer_checks import assert_same_when_checkpointed
 
 import chronode
-from chronode._denormals import are_flushed
-from chronode._threads import threads
 from chronode.kernels import _library as library
-from chronode.kernels import _ops as ops
+from chronode.kernels import ops
+from chronode.system._denormals import are_flushed
+from chronode.system._threads import threads
 
 pytestmark = pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built")
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from kernel_cases import CASES, assert_sound_operator, called, calls, make
 
 import chronode
-from chronode.kernels import _elementwise, _unicornn
+from chronode.kernels import elementwise as _elementwise
 from chronode.kernels import triton as gpu
+from chronode.kernels import unicornn as _unicornn
 
 pytestmark = [
     pytest.mark.gpu,

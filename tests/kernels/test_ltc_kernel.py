@@ -6,7 +6,7 @@ from helpers import assert_same_as_torch, assert_same_where_not_finite, batch
 from kernel_cases import make
 
 from chronode.kernels import _library as library
-from chronode.kernels import _ltc as ltc
+from chronode.kernels import ltc
 
 pytestmark = pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built")
 

@@ -12,9 +12,8 @@ from children import UNDER_ASAN, in_child
 from helpers import batch
 from kernel_cases import CASES, make, native_calls
 
-from chronode.kernels import _elementwise as elementwise
 from chronode.kernels import _library as library
-from chronode.kernels import _ops as ops
+from chronode.kernels import elementwise, ops
 
 pytestmark = [
     pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built"),
@@ -105,8 +104,8 @@ def test_a_kernel_without_threads_works_alone():
 
 def advice():
     """What a training says that runs out of memory inside a kernel."""
-    from chronode._spec import ModelSpec
     from chronode.data import from_numpy
+    from chronode.model._spec import ModelSpec
     from chronode.training import Settings, TrainingStopped, fit
 
     data = from_numpy(torch.randn(64, 20, 4).numpy(), order="NTD", target=(torch.arange(64) % 2).numpy())

@@ -13,7 +13,7 @@ from kernel_cases import CASES, assert_sound_operator, called, calls, make
 
 import chronode
 from chronode.kernels import _library as library
-from chronode.kernels import _unicornn as unicornn
+from chronode.kernels import unicornn
 
 pytestmark = pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built")
 

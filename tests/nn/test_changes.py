@@ -9,7 +9,7 @@ from torch.nn.modules import module as torch_module
 from torch.nn.utils import parametrizations, parametrize, prune
 
 import chronode
-from chronode.nn import _driver as driver
+from chronode.nn import driver
 from chronode.nn._flows import MLPFlow
 from chronode.nn._solvers import Solver
 from chronode.nn.cells.ltc import Synapses

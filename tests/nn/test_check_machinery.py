@@ -5,8 +5,7 @@ import torch
 from leaky_cell import Leaky, check_only, register_mine
 from torch import nn
 
-from chronode.nn import Layer, _inputs
-from chronode.nn import _driver as driver
+from chronode.nn import Layer, _inputs, driver
 
 register = pytest.fixture(register_mine)
 

@@ -12,7 +12,7 @@ from oracles import array
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import chronode
-from chronode.nn import _driver as driver
+from chronode.nn import driver
 
 GATES = {"rnn": "h", "lstm": "ifgo", "gru": "rzn", "ugrnn": "cg"}
 TORCH = {"rnn": torch.nn.RNN, "lstm": torch.nn.LSTM, "gru": torch.nn.GRU}

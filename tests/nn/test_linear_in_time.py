@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import chronode
-from chronode.nn import _driver as driver
+from chronode.nn import driver
 
 T = 4
 

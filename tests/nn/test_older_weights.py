@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import load_file
 
 import chronode
-from chronode._model import SequenceModel
-from chronode._spec import ModelSpec
+from chronode.model._model import SequenceModel
+from chronode.model._spec import ModelSpec
 from chronode.training import Settings, fit
 
 # Written by version 0.1.0 at commit b7e7a99, with `SequenceModel.save`.

@@ -7,7 +7,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from chronode import _pages as pages
+from chronode.report import pages
 from chronode.report.run_page import draw_run
 from chronode.runs import Config, train_run
 

@@ -8,7 +8,7 @@ from html_checks import ATTACK, check_html
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronode import _pages as pages
+from chronode.report import pages
 
 ANY = st.floats(allow_nan=True, allow_infinity=True)
 TEXT = st.one_of(

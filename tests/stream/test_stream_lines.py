@@ -336,7 +336,7 @@ def test_the_commands_of_the_readme_run_as_they_stand(home, tmp_path):
 
 
 def test_the_rate_is_measured_both_ways():
-    from chronode.stream._bench import as_markdown, time_stream
+    from chronode.lab.bench.stream import as_markdown, time_stream
 
     timings = time_stream(1, ids=200, batch=64)
     assert [one.way for one in timings] == ["observe_many", "lines"]
@@ -345,8 +345,8 @@ def test_the_rate_is_measured_both_ways():
 
 
 def test_costs_are_measured():
-    from chronode.stream._bench import bench_model
-    from chronode.stream._bench_costs import as_markdown, measure_costs
+    from chronode.lab.bench.stream import bench_model
+    from chronode.lab.bench.stream_costs import as_markdown, measure_costs
 
     costs = measure_costs(bench_model(), ids=300, events=40)
     assert len(costs) == 5 and all(cost.value > 0 and cost.goal > 0 for cost in costs)

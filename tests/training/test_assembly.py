@@ -5,10 +5,10 @@ from commands import run
 
 from chronode import ModelSpec, SequenceModel
 from chronode.data import from_list
-from chronode.experiments.jobs import TableJob
-from chronode.experiments.recipe import find_recipe
+from chronode.lab.experiments.jobs import TableJob
+from chronode.lab.experiments.recipe import find_recipe
+from chronode.lab.tasks import Task
 from chronode.runs import Config, resume_run, train_run
-from chronode.tasks import Task
 from chronode.training import Settings, _assembly, fit
 from chronode.training._assembly import assemble
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from chronode import compiler
-from chronode._spec import ModelSpec
+from chronode.lab.tasks.bitstream import bitstream
+from chronode.model._spec import ModelSpec
 from chronode.runs._checkpoints import Store
-from chronode.tasks.bitstream import bitstream
 from chronode.training import Settings, fit
 
 

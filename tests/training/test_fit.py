@@ -11,14 +11,14 @@ import torch
 from fit_checks import regression, small, spec_for, weights
 
 import chronode
-from chronode._denormals import are_flushed
-from chronode._model import SequenceModel
 from chronode.data import LengthBatches, Scaler, from_list, from_numpy
-from chronode.tasks._task import Parts, Sizes, Task
-from chronode.tasks.bitstream import bitstream
+from chronode.lab.tasks.bitstream import bitstream
+from chronode.model._model import SequenceModel
+from chronode.system._denormals import are_flushed
 from chronode.training import BatchDone, EpochDone, Note, Settings, fit
 from chronode.training._inputs import notes_on
 from chronode.training._objective import Objective
+from chronode.training._task import Parts, Sizes, Task
 
 
 def test_regression_is_learnt_in_the_units_of_the_target():
@@ -220,7 +220,7 @@ def run_python(*arguments):
 def test_training_prints_nothing_and_imports_neither_lightning_nor_torchmetrics():
     script = (
         "import sys, chronode.training as t\n"
-        "from chronode.tasks.bitstream import bitstream\n"
+        "from chronode.lab.tasks.bitstream import bitstream\n"
         "t.fit(bitstream(32, 0), settings=t.Settings(epochs=2))\n"
         "assert not {'pytorch_lightning', 'torchmetrics', 'matplotlib', 'scipy'} & sys.modules.keys()"
     )
@@ -232,8 +232,8 @@ SHARED = """
 import os, sys
 import torch
 torch.set_num_threads(1)
-from chronode._spec import ModelSpec
-from chronode.tasks.bitstream import bitstream
+from chronode.model._spec import ModelSpec
+from chronode.lab.tasks.bitstream import bitstream
 from chronode.training import Settings, fit
 data = bitstream(70, seed=0, longest=6)
 spec = ModelSpec.for_data(data, "mmrnn", hidden_size=4)

@@ -7,8 +7,8 @@ import pytest
 import torch
 from fit_checks import BY_HAND, by_hand, regression, small, spec_for, weights
 
-from chronode._model import SequenceModel
 from chronode.data import LengthBatches, from_numpy
+from chronode.model._model import SequenceModel
 from chronode.training import Settings, fit
 
 OPTIONS = {

@@ -7,9 +7,9 @@ import pytest
 import torch
 from fit_checks import BY_HAND, by_hand, regression, small, spec_for, weights
 
-from chronode._model import SequenceModel
-from chronode._spec import ModelSpec
 from chronode.data import LengthBatches, from_list
+from chronode.model._model import SequenceModel
+from chronode.model._spec import ModelSpec
 from chronode.training import EpochDone, Note, Settings, TrainingStopped, fit
 from chronode.training._events import Diverged
 from chronode.training._faults import exploded

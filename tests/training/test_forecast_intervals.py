@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronode import ModelSpec, SequenceModel
-from chronode.baselines import Margins
 from chronode.data import forecast_windows, from_list
 from chronode.estimators import SequenceForecaster
+from chronode.judge import Margins
 from chronode.training import Settings, fit
 from chronode.training._calibration import interval_scores, margins_of
 from chronode.training._forecasting import forecast_parts

@@ -7,10 +7,10 @@ from sklearn import metrics as sk
 from sklearn.utils.class_weight import compute_class_weight
 
 from chronode.data import Scaler, from_list
-from chronode.tasks._task import METRICS, find_task
-from chronode.tasks.bitstream import bitstream
+from chronode.lab.tasks.bitstream import bitstream
 from chronode.training._metrics import CLASS_METRICS, TWO_CLASSES, VALUE_METRICS, Scores
 from chronode.training._objective import Objective
+from chronode.training._task import METRICS, find_task
 
 
 def class_objective(classes, **options):

@@ -11,8 +11,8 @@ import torch
 from device_checks import Looks, as_on_a_gpu  # noqa: F401
 from fit_checks import regression, small, spec_for
 
-from chronode._model import SequenceModel
-from chronode._spec import ModelSpec
+from chronode.model._model import SequenceModel
+from chronode.model._spec import ModelSpec
 from chronode.runs._checkpoints import Store
 from chronode.runs._folder import Run
 from chronode.runs._ranks import followed, leading

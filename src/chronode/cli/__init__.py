@@ -8,8 +8,8 @@ import signal
 import sys
 import threading
 
-from .. import _process
 from .._version import __version__
+from ..system import _process
 
 NOT_DONE = 1
 """Exit code of commands that started but did not finish: an error, a full disk, no memory, Ctrl-C."""
@@ -84,6 +84,6 @@ def _import_app() -> None:
 
 
 def _code(error: Exception) -> int:
-    from .._files import DiskFull
+    from ..storage._files import DiskFull
 
     return NOT_DONE if isinstance(error, (DiskFull, MemoryError)) else MISTAKE

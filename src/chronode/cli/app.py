@@ -10,12 +10,12 @@ import typer
 from rich.console import Console
 
 from .._version import __version__
+from ..lab.cli.analyze import analyze_app
+from ..lab.cli.data import data_app
+from ..lab.cli.tasks import tasks_app
 from . import backtest, compare, export, predict, runs, share, stream, sweep, train
-from .analyze import analyze_app
-from .data import data_app
 from .flags import words
 from .plugins import with_plugins
-from .tasks import tasks_app
 from .workers import Address, EngineName, Workers, engine_for
 
 app = typer.Typer(
@@ -83,7 +83,7 @@ def demo(
 
     Example: chronode demo --models mmrnn,ltc,gru --epochs 10
     """
-    from .demo import run_demo
+    from ..lab.cli.demo import run_demo
 
     run_demo(words(models), epochs, seed, output)
 
@@ -154,7 +154,7 @@ def bench(
 
     Example: chronode bench --case mmrnn --repeats 3
     """
-    from .bench import run_bench, run_compiled, run_steps, run_stream
+    from ..lab.cli.bench import run_bench, run_compiled, run_steps, run_stream
 
     if stream:
         run_stream(repeats=repeats, as_json=json, output=output)
@@ -206,8 +206,8 @@ def reproduce(
 
     Example: chronode reproduce mmrnn/table3 --budget laptop --only event
     """
-    from ..experiments.ledger import Ledger
-    from .reproduce import chosen_recipes, draw, run_reproduce, show_plan, show_recipes, wanted_cells
+    from ..lab.cli.reproduce import chosen_recipes, draw, run_reproduce, show_plan, show_recipes, wanted_cells
+    from ..lab.experiments.ledger import Ledger
 
     # Without a worker's own process, the memory that a run took would be that of all runs before it too.
     place = engine_for(engine, workers if engine == "ray" else max(workers, 1), address, fresh=True)
@@ -240,9 +240,9 @@ def results(
 
     Example: chronode results
     """
-    from ..experiments.ledger import Ledger
-    from ..experiments.page import render
-    from ..experiments.recipe import current_hashes
+    from ..lab.experiments.ledger import Ledger
+    from ..lab.experiments.page import render
+    from ..lab.experiments.recipe import current_hashes
 
     if archive:
         current, changed = current_hashes(), set(words(stale))

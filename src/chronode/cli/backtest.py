@@ -83,10 +83,10 @@ def backtest(
 
     Example: chronode backtest sales.csv --forecast 4 --id shop --time week --origins 5
     """
-    from .._documents import json_text, write_json
     from ..report.backtest_page import write_backtest
     from ..runs._source import read_source
     from ..runs._tables import write_table
+    from ..storage._documents import json_text, write_json
     from .many import RunsBar, folder_for, this_command
     from .outcome import say, say_note
     from .train import effective

@@ -14,9 +14,9 @@ from .tables import Table
 from .workers import Address, ConfigFile, EngineName, Workers, engine_for
 
 if TYPE_CHECKING:
-    from ..engine import Engine
     from ..search._plan import PlannedRun
     from ..search._scores import Comparison, RunResult
+    from ..search.engine import Engine
 
 
 def attach(app: typer.Typer) -> None:
@@ -53,11 +53,11 @@ def compare(
 
     Example: chronode compare bitstream --models mmrnn,unicornn,lstm --seeds 3 --epochs 5 --set unicornn.delta_t=0.2
     """
-    from .._documents import json_text, write_json
     from ..report.many_pages import write_comparison
     from ..runs._choose import with_forecast_defaults
     from ..search._plan import plan
     from ..search._scores import Comparison
+    from ..storage._documents import json_text, write_json
     from .many import folder_for, this_command
     from .train import effective
 

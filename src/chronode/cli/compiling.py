@@ -7,10 +7,10 @@ import time
 import torch
 
 from .. import compiler
-from .._documents import parse_yaml
 from ..compiler._compiled import kernel_of
 from ..compiler._recorded import Unsupported
 from ..nn._registry import create
+from ..storage._documents import parse_yaml
 
 
 def run_compile(

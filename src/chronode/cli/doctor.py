@@ -10,7 +10,7 @@ import torch
 from rich.console import Console
 
 from .. import __version__, compiler
-from ..compiler import _build as build
+from ..compiler import build
 from ..kernels._backend import chosen
 from ..kernels._library import available_isas, status
 from ..nn._registry import create, find_model, models

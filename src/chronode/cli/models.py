@@ -7,11 +7,11 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from .._documents import read_json
-from .._files import replacing
-from ..compiler import _build as build
+from ..compiler import build
 from ..kernels._library import status
 from ..nn._registry import Model, models
+from ..storage._documents import read_json
+from ..storage._files import replacing
 from .tables import Table
 
 CAPTION = (

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from .._files import check_new
+from ..storage._files import check_new
 from .flags import words
 from .plugins import with_plugins
 

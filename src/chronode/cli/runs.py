@@ -32,8 +32,8 @@ def list_runs(
 
     Example: chronode runs --json
     """
+    from ..judge._verdict import headline
     from ..runs._folder import run_folders
-    from ..runs._verdict import headline
     from ..training._metrics import labelled
     from .outcome import say, shown
 
@@ -141,9 +141,9 @@ def _open_report(run: Run) -> None:
 
 def facts(run: Run) -> dict[str, Any]:
     """Returns the entries of a run in a list."""
+    from ..judge._verdict import model_name
     from ..runs._summary import Summary
     from ..runs._train import config_of
-    from ..runs._verdict import model_name
 
     config, rows = config_of(run), run.metrics()
     summary = run.summary() or Summary("interrupted", epochs=len(rows))

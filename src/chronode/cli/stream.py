@@ -203,7 +203,7 @@ def _opened(events: str) -> Iterator[int]:
 
 def _write(text: str) -> None:
     """Writes to standard output in UTF-8, whatever the locale; returns when everything is written."""
-    from .._files import naming_errors
+    from ..storage._files import naming_errors
 
     try:
         handle = sys.stdout.fileno()

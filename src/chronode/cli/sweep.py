@@ -16,12 +16,12 @@ from .tables import Table
 from .workers import Address, ConfigFile, EngineName, Workers, engine_for
 
 if TYPE_CHECKING:
-    from ..engine import Engine
     from ..runs._config import Config
     from ..runs._train import Outcome
     from ..search._ranges import Range
     from ..search._study import Trial
     from ..search._sweep import Search
+    from ..search.engine import Engine
     from ..training import Event
 
 
@@ -189,8 +189,8 @@ def _settings(trial: Trial) -> str:
 
 def _report(search: Search, outcome: Outcome | None, console: Console, as_json: bool) -> None:
     """Prints the best settings, their file, the test result and the report."""
-    from .._files import replacing
     from ..report.many_pages import write_search
+    from ..storage._files import replacing
     from .many import this_command
     from .outcome import say, scores_table
     from .train import as_yaml

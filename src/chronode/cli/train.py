@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from .._files import check_text
 from ..data._pipe import is_pipe, keep
 from ..runs._config import Config
+from ..storage._files import check_text
 from ..training._settings import Settings
 from . import flags
 from .plugins import with_plugins
@@ -121,15 +121,15 @@ def _follow() -> None:
 
 
 def _task_options(source: str, given: list[str]) -> dict[str, Any]:
-    from ..tasks import find_task
-    from .tasks import read_options
+    from ..lab.cli.tasks import read_options
+    from ..lab.tasks import find_task
 
     return read_options(find_task(source), given)
 
 
 def read_config(path: Path) -> dict[str, Any]:
     """Reads a config file as plain data."""
-    from .._documents import read_yaml
+    from ..storage._documents import read_yaml
 
     content = read_yaml(path)
     if content is not None and not isinstance(content, dict):
@@ -218,7 +218,7 @@ def _resume(
 
 def _run(work: Callable[[], Outcome], bars: Bars, folder: Path, as_json: bool) -> None:
     """Trains; an error or Ctrl-C prints how to resume and exits with code 1."""
-    from .._files import DiskFull
+    from ..storage._files import DiskFull
     from ..training import TrainingStopped
     from .outcome import show_outcome
 

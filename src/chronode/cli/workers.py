@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .._checks import one_of
+from ..settings._checks import one_of
 
 if TYPE_CHECKING:
-    from ..engine import Engine
+    from ..search.engine import Engine
 
 ConfigFile = Annotated[Path | None, typer.Option(help="YAML file with settings, as for `train`. [example: small.yaml]")]
 Workers = Annotated[
@@ -32,7 +32,7 @@ Address = Annotated[
 
 def engine_for(name: str, workers: int, address: str | None, *, fresh: bool = False) -> Engine:
     """Returns the engine that --engine, --workers and --address describe."""
-    from ..engine import ENGINES, Engine
+    from ..search.engine import ENGINES, Engine
 
     one_of("--engine", name, ENGINES)
     if address is not None and name != "ray":

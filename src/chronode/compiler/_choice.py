@@ -102,7 +102,7 @@ def plan(model: nn.Module, steps: int) -> Decision:
     most = steps * len(cells) * _MOST_OPERATIONS * _OPERATION_SECONDS
     if chosen() != "native" and most < _GAIN * _BUILD_SECONDS:
         return Decision(False, "the work ahead is shorter than compiling")
-    from . import _build as build
+    from . import build
 
     try:
         build.check()
@@ -158,7 +158,7 @@ def explain(cell: Any, dtype: torch.dtype | None = None) -> Path:
         return Path("loop", status())
     if _has_kernel(cell):
         return Path("hand-written")
-    from . import _build as build
+    from . import build
     from ._compiled import step_of
     from ._recorded import Unsupported
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from . import _build as build
+from . import build
 from ._emit_cpu import Source, emit
 from ._fingerprint import Fingerprint
 from ._lower import Step, lower

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..kernels import _ops as ops
+from ..kernels import ops
 from ..kernels._operator import operator
 from ._emit_cpu import Source
 from ._lower import Step

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _process
+from ..system import _process
 from ._build import plain
 from ._names import listed
 from ._times import is_number

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._documents import read_json
-from .._files import replacing
-from .._schema import parse
+from ..storage._documents import read_json
+from ..storage._files import replacing
+from ..storage._schema import parse
 from ._future import future_place
 from ._gaps import Gaps
 from ._names import known_column, listed

@@ -278,7 +278,7 @@ class Sequences:
         )
 
     def _repr_html_(self) -> str:
-        from ._pictures import as_html
+        from ..report._data_pictures import as_html
 
         return as_html(self)
 

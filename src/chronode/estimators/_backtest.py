@@ -15,18 +15,18 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from .._checks import whole
-from .._documents import parse_json, write_json
-from .._plugins import load_plugin, plugins
-from ..baselines import autoregression, drift, last_value, seasonal_naive
-from ..baselines._naive import histories
-from ..baselines._season import season_of
-from ..baselines._start import outputs_of
 from ..data import Sequences
 from ..data._future import followed
 from ..data._gaps import step_gap
 from ..data._names import counted
-from ..engine import Engine, carry_out
+from ..judge import autoregression, drift, last_value, seasonal_naive
+from ..model.start._naive import histories
+from ..model.start._season import season_of
+from ..model.start._start import outputs_of
+from ..search.engine import Engine, carry_out
+from ..settings._checks import whole
+from ..storage._documents import parse_json, write_json
+from ..system._plugins import load_plugin, plugins
 from ..training import Event
 from ..training._events import paced
 

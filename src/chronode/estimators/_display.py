@@ -24,7 +24,7 @@ class Displayed(Stored):
 
     def _scores_html(self) -> str:
         """Returns the table of this model and the baselines on held-out series; empty if none were measured."""
-        from .._pages import table
+        from ..report.pages import table
         from ..training._metrics import labelled
 
         names = list(self.validated_)
@@ -40,8 +40,8 @@ class Displayed(Stored):
         """Returns what a notebook shows below scikit-learn's diagram: size, baselines and learning curves."""
         if not hasattr(self, "model_"):
             return ""
-        from .._pages import grid, piece, table
-        from ..training._pictures import learning_pictures
+        from ..report._training_pictures import learning_pictures
+        from ..report.pages import grid, piece, table
 
         rows = [epoch.as_row() for epoch in self.history_]
         facts = {"model": self.model_.title, "channels": self.n_features_in_, "parameters": self.model_.num_weights}

@@ -13,14 +13,14 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import near
-from .._documents import read_json
-from .._files import replacing
-from .._model import SequenceModel
-from .._schema import parse
 from .._version import __version__
 from ..data import Clock, Reading, Scaler
+from ..model._model import SequenceModel
 from ..runs import Trained
+from ..settings._checks import near
+from ..storage._documents import read_json
+from ..storage._files import replacing
+from ..storage._schema import parse
 from ..training import Epoch
 from ._of_run import facts_of, is_run
 from ._older_files import upgraded

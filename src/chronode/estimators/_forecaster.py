@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import r2_score
 
-from .._checks import flag, number, percents, whole
 from ..data import Reading, Scaler, Sequences, forecast_windows
 from ..data._defaults import VALIDATION
 from ..data._future import calendar_periods, followed, forecast_channels, without_future
 from ..data._usable_windows import usable_windows
+from ..settings._checks import flag, number, percents, whole
 from ..training import Event, Settings, predict
 from ..training._calibration import USUAL_INTERVALS, intervals_of
 from ..training._forecasting import default_window, forecast_parts, forecast_scaler, forecast_settings
@@ -25,7 +25,7 @@ from ._base import SequenceEstimator
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from ..engine import Engine
+    from ..search.engine import Engine
 
 
 class SequenceForecaster(SequenceEstimator):

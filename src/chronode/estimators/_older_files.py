@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from .._model import SequenceModel
-from .._schema import parse
 from ..data import Clock, Reading, Scaler
 from ..data._files import LikeOptions
+from ..model._model import SequenceModel
+from ..storage._schema import parse
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._model import SequenceModel
 from ..data import Reading, Scaler
+from ..model._model import SequenceModel
 from ..nn._changes import remake_weights
 from ..nn._solvers import ADAPTIVE, Solver
 from ..runs import Trained

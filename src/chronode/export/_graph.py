@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..baselines._relative import Relative
-from ..baselines._start import LinearStart
 from ..compiler._lower import Step, lower
 from ..compiler._recorded import Unsupported
 from ..compiler._trace import Traced, trace
 from ..kernels import backend
+from ..model._relative import Relative
+from ..model.start._start import LinearStart
 from ..nn._cell import Cell
 from ._deployment import Deployment
 from ._pipeline import ObservationCell, Scaling

@@ -8,8 +8,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from .._model import SequenceModel
 from ..data._shaping import invert_columns, logarithms
+from ..model._model import SequenceModel
 from ..nn._cell import Cell, State
 from ..nn._layer import Layer
 from ._deployment import Deployment

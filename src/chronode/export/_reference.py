@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._model import SequenceModel
-from ..baselines._features import Summaries
+from ..model._model import SequenceModel
+from ..model.start._features import Summaries
 from ._deployment import Deployment
 
 

@@ -17,8 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..baselines._features import Readings, Values
-from ..baselines._recent import Recent
+from ..model.start._features import Readings, Values
+from ..model.start._recent import Recent
 from ..nn._cell import Cell, State
 from ._deployment import Deployment
 from ._graph import StepGraph, facts

@@ -10,7 +10,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from . import _ops as ops
+from . import ops
 from ._library import library
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from . import _ops as ops
+from . import ops
 
 
 def dense(x: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import _ops as ops
+from . import ops
 from ._modes import autocasts, why_not
 from ._operator import operator
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from .._checks import whole
 from ..kernels import Kernel
 from ..kernels._backend import constant_to_compilers
+from ..settings._checks import whole
 from . import _changes as changes
 
 State = tuple[Tensor, ...]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..kernels._modes import autocasts, has_values, may_look
-from ._driver import valid_steps
+from .driver import valid_steps
 
 Times = Tensor | float | int
 

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from .. import kernels
-from .._checks import flag, number, one_of, whole
 from ..kernels._modes import weight_of
+from ..settings._checks import flag, number, one_of, whole
 from . import _changes as changes
 from . import _divergence as divergence
-from . import _driver as driver
+from . import driver
 from ._cell import Cell, State
 from ._inputs import Call, LayerInput, check_inputs
 from ._missing import ForwardFill

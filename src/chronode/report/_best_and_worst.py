@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._model import SequenceModel
-from .._pages import Html, bar_chart, figure, heading, heat_map, number, paragraph
-from ..analysis import Attribution, integrated_gradients
 from ..data import UNKNOWN, Sequences
-from ..data._pictures import binned, series_picture
+from ..lab.analysis import Attribution, integrated_gradients
+from ..model._model import SequenceModel
 from ..training import Objective, Predictions
+from ._data_pictures import binned, series_picture
+from .pages import Html, bar_chart, figure, heading, heat_map, number, paragraph
 
 _MOST_CHANNELS = 12
 _FEW_TARGETS = 4

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._colours import COLOURS
-from .._pages import GREY, Plot, figure, heat_map, number, span
+from .pages import GREY, Plot, figure, heat_map, number, span
+from .pages._colours import COLOURS
 
 # With more classes their names are unreadable.
 MOST_CLASSES = 40

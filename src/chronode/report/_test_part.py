@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._model import SequenceModel
-from .._pages import figure, grid, number, paragraph, table
 from ..data import UNKNOWN, Sequences
+from ..judge._intervals import metric_intervals
+from ..judge._verdict import headline
+from ..model._model import SequenceModel
 from ..runs import Config, Prepared
 from ..runs._summary import Summary
-from ..runs._verdict import headline
 from ..training import Objective, Predictions
 from ..training._calibration import USUAL_INTERVALS, intervals_of
-from ..training._intervals import metric_intervals
 from ..training._metrics import labelled
 from ._best_and_worst import best_and_worst
 from ._model_pictures import (
@@ -29,6 +28,7 @@ from ._model_pictures import (
     residual_pictures,
     steps_picture,
 )
+from .pages import figure, grid, number, paragraph, table
 
 _MOST_TARGETS = 3
 

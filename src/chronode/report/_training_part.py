@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from .._model import LINEAR
-from .._pages import details, grid, heading, paragraph, table
+from ..judge._verdict import gain_text, is_linear
+from ..model._model import LINEAR
 from ..runs import Run
 from ..runs._summary import RaceSummary, Summary
-from ..runs._verdict import gain_text, is_linear
 from ..training._metrics import labelled
-from ..training._pictures import learning_pictures
+from ._training_pictures import learning_pictures
+from .pages import details, grid, heading, paragraph, table
 
 _ENDS = {
     "early": "stopped early: no improvement",

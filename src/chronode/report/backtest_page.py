@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._colours import COLOURS
-from .._pages import GREY, Plot, cards, code, figure, grid, number, page, paragraph, span, table, write_page
 from .._version import __version__
+from .pages import GREY, Plot, cards, code, figure, grid, number, page, paragraph, span, table, write_page
+from .pages._colours import COLOURS
 
 if TYPE_CHECKING:
     from ..estimators import Backtest

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from .._colours import COLOURS
-from .._files import replacing
+from ..storage._files import replacing
+from .pages._colours import COLOURS
 
 
 def plot_curves(

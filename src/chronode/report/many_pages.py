@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._pages import bullets, cards, code, details, grid, number, page, paragraph, table, write_page
 from .._version import __version__
-from ..search._pictures import comparison_pictures, comparison_table, search_pictures, trial_table
+from ._search_pictures import comparison_pictures, comparison_table, search_pictures, trial_table
+from .pages import bullets, cards, code, details, grid, number, page, paragraph, table, write_page
 
 if TYPE_CHECKING:
     from ..search._scores import Comparison

@@ -8,18 +8,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from .._model import SequenceModel
-from .._pages import Html, bullets, cards, code, details, grid, number, page, paragraph, safe, table, write_page
-from ..data._pictures import pictures_of
+from ..judge._baselines import best_baseline
+from ..judge._verdict import headline, is_linear, model_name
+from ..model._model import SequenceModel
 from ..runs import Config, Prepared, Run, Trained
 from ..runs._folder import REPORT
 from ..runs._summary import Summary
-from ..runs._verdict import headline, is_linear, model_name
 from ..training import Objective, Predictions
-from ..training._baselines import best_baseline
 from ..training._metrics import labelled
+from ._data_pictures import pictures_of
 from ._test_part import TestPart, own_units, scores_table
 from ._training_part import training_section
+from .pages import Html, bullets, cards, code, details, grid, number, page, paragraph, safe, table, write_page
 
 _PILLS = {"finished": "", "failed": " bad"}
 

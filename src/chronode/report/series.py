@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._colours import COLOURS
-from .._files import replacing
 from ..data import Sequences
-from ..data._pictures import FEW_CHANNELS, different_rows, target_text
+from ..storage._files import replacing
+from ._data_pictures import FEW_CHANNELS, different_rows, target_text
+from .pages._colours import COLOURS
 
 
 def plot_series(s: Sequences, path: Path, *, title: str, count: int = 3) -> Path:

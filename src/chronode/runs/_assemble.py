@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._spec import ModelSpec
+from ..judge._race import Race
+from ..model._spec import ModelSpec
 from ..training._assembly import Assembly, assemble
 from ..training._inputs import spec_for
-from ..training._race import Race
 from ._config import Config
 from ._prepare import Prepared
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .._model import SequenceModel
 from .._version import __version__
 from ..data import Reading
+from ..model._model import SequenceModel
 from ..training._metrics import labelled
 from ._config import Config
 from ._prepare import DataFacts

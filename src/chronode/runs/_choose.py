@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection
 from dataclasses import fields, replace
 from typing import Any
 
-from ..training._auto import auto_settings, can_race, race
-from ..training._candidates import Candidate, candidates_for, pools_for
+from ..judge._auto import auto_settings, can_race, race
+from ..judge._candidates import Candidate, candidates_for, pools_for
+from ..judge._race import Race
 from ..training._events import Event
 from ..training._forecasting import forecast_settings
-from ..training._race import Race
 from ..training._settings import AUTO, Settings
 from ._config import Config, ModelConfig
 from ._prepare import Prepared, prepared_for

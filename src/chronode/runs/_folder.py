@@ -11,10 +11,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from .._checks import one_of
-from .._documents import json_text, read_json, read_json_lines, write_json
-from .._files import check_text, naming_errors, replacing, sweep, sync
-from .._schema import parse
+from ..settings._checks import one_of
+from ..storage._documents import json_text, read_json, read_json_lines, write_json
+from ..storage._files import check_text, naming_errors, replacing, sweep, sync
+from ..storage._schema import parse
 from ._checkpoints import Store
 from ._environment import environment
 from ._lock import FolderLock
@@ -215,11 +215,11 @@ class Run:
         write_json(self.path / name, value)
 
     def load_json(self, name: str, kind: Any = Any) -> Any:
-        """Reads a file written by `save_json` as the type `kind` (see `chronode._schema.parse`)."""
+        """Reads a file written by `save_json` as the type `kind` (see `chronode.storage._schema.parse`)."""
         return read_json(self.path / name, kind)
 
     def _repr_html_(self) -> str:
-        from ._pictures import run_html
+        from ..report._run_pictures import run_html
 
         return run_html(self)
 

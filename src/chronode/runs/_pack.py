@@ -9,13 +9,13 @@ from typing import Any
 
 from torch import Tensor
 
-from .._documents import parse_json
-from .._files import replacing
-from .._limits import JSON_BYTES
-from .._model import SequenceModel
-from .._spec import ModelSpec
 from .._version import __version__
-from .._weight_files import safetensors
+from ..model._model import SequenceModel
+from ..model._spec import ModelSpec
+from ..storage._documents import parse_json
+from ..storage._files import replacing
+from ..storage._limits import JSON_BYTES
+from ..storage._weight_files import safetensors
 from ._card import model_card
 from ._config import Config
 from ._folder import Run

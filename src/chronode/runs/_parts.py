@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from .._checks import near
 from ..data import Reading, Sequences, forecast, split_by_time, windows
 from ..data._future import forecast_channels
 from ..data._names import counted, listed
 from ..data._pipe import is_pipe
 from ..data._remarks import canonical
+from ..settings._checks import near
 from ..training._forecasting import forecast_parts
 from ._config import DataConfig
 

@@ -9,9 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .._checks import near
-from .._documents import read_json
-from .._schema import parse
 from ..data import Facts, Reading, Scaler, Sequences
 from ..data._future import calendar_periods, with_calendar, with_future
 from ..data._gaps import note_on_gaps
@@ -19,14 +16,17 @@ from ..data._names import counted
 from ..data._remarks import ranges_of, remarks
 from ..data._shaping import shaping
 from ..data._split import split_for_training
-from ..data.sets._copies import hash_of
-from ..tasks import find_task, tasks
-from ..tasks._task import Parts
-from ..training._auto import SMALL, can_race
+from ..judge._auto import SMALL, can_race
+from ..lab.datasets._copies import hash_of
+from ..lab.tasks import find_task, tasks
+from ..settings._checks import near
+from ..storage._documents import read_json
+from ..storage._schema import parse
 from ..training._forecasting import default_window, forecast_scaler
 from ..training._inputs import together
 from ..training._objective import Objective
 from ..training._settings import AUTO
+from ..training._task import Parts
 from ._config import Config, DataConfig
 from ._parts import (
     Divide,

@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from .._model import SequenceModel
 from ..data import Scaler, Sequences
-from ..training._baselines import baselines, linear_validation
+from ..judge._baselines import baselines, linear_validation
+from ..judge._race import LINEAR, entry_of
+from ..judge._verdict import verdict
+from ..model._model import SequenceModel
 from ..training._events import Listener, Note, TrainingStopped
 from ..training._fitted import Fitted
 from ..training._objective import Objective
 from ..training._predict import Predictions
-from ..training._race import LINEAR, entry_of
 from ._assemble import assemble_run, start_of
 from ._config import Config
 from ._folder import Run
 from ._prepare import Prepared
 from ._tables import columns_of, write_table
-from ._verdict import verdict
 
 STRONG_BASELINE = "lstm-dt"
 _measured: dict[Any, dict[str, dict[str, float]]] = {}  # the baselines of the last data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .._checks import one_of
+from ..settings._checks import one_of
 
 OUTCOMES = ("finished", "stopped", "interrupted", "failed")
 Scores = dict[str, float | None]
@@ -33,7 +33,7 @@ class StartSummary:
 
 @dataclass(frozen=True)
 class RaceSummary:
-    """The race that chose the model; see `chronode.training._race.Race.as_dict`."""
+    """The race that chose the model; see `chronode.judge._race.Race.as_dict`."""
 
     metric: str
     judged: str

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._files import replacing
 from ..data import UNKNOWN, Sequences
 from ..data._future_times import future_times
+from ..storage._files import replacing
 from ..training._forecasting import forecast_at
 from ..training._predict import Predictions
 

@@ -8,15 +8,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from .._checks import one_of
-from .._model import SequenceModel
-from .._schema import parse
+from ..judge._race import Race
+from ..model._model import SequenceModel
 from ..nn._registry import models
+from ..settings._checks import one_of
+from ..storage._schema import parse
 from ..training._assembly import Assembly
 from ..training._events import Epoch, EpochDone, Event, Listener, Note, TrainingStopped
 from ..training._objective import Objective
 from ..training._predict import Predictions
-from ..training._race import Race
 from ._again import check_same_file, check_unchanged, prepare_again
 from ._assemble import assemble_run
 from ._choose import choose, leaves_choice

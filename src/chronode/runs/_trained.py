@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import percents
-from .._model import SequenceModel
-from ..baselines._relative import Relative
 from ..data import Reading, Scaler, Sequences
-from ..training._baselines import baselines as measure_baselines
+from ..judge._baselines import baselines as measure_baselines
+from ..model._model import SequenceModel
+from ..model._relative import Relative
+from ..settings._checks import percents
 from ..training._calibration import USUAL_INTERVALS, interval_scores, intervals_of
 from ..training._objective import Objective
 from ..training._predict import Predictions, evaluate, predict

@@ -2,16 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from .._lazy import lazy
+from ..system._lazy import lazy
 
 if TYPE_CHECKING:
-    from ..engine import Engine
     from ._compare import compare
     from ._plan import plan
     from ._ranges import Between, OneOf, ranges_for
     from ._scores import Comparison, RunResult
     from ._study import Trial
     from ._sweep import Search
+    from .engine import Engine
 
 __all__ = ["Between", "Comparison", "Engine", "OneOf", "RunResult", "Search", "Trial", "compare", "plan", "ranges_for"]
 

@@ -8,16 +8,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from .._plugins import load_plugin, plugins
-from ..engine import Done, Engine, carry_out
 from ..runs._assemble import assemble_run
 from ..runs._folder import Run
 from ..runs._prepare import prepared_for
 from ..runs._train import Draw, resume_run, train_run
 from ..runs._transfer import pack, unpack
+from ..system._plugins import load_plugin, plugins
 from ..training._events import Event, Listener, TrainingStopped, paced
 from ._plan import PlannedRun
 from ._scores import RunResult
+from .engine import Done, Engine, carry_out
 
 
 def compare(

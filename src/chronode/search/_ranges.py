@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from .._checks import near
 from ..nn._layer import Layer
 from ..nn._registry import find_model
 from ..runs._config import Config, ModelConfig
+from ..settings._checks import near
 from ..training._settings import Settings
 
 SAME_FOR_ALL = ("epochs", "steps", "seed", "metric")

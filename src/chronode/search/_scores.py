@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..judge._baselines import best_baseline
+from ..judge._verdict import headline
 from ..runs._folder import Run
 from ..runs._summary import Summary
-from ..runs._verdict import headline
-from ..training._baselines import best_baseline
 from ..training._metrics import LOWER_IS_BETTER, labelled, mean_and_std
 
 
@@ -137,7 +137,7 @@ class Comparison:
         return cls(metric, tuple(dict.fromkeys([metric, *measured])), tuple(rows), _baseline(results, metric))
 
     def _repr_html_(self) -> str:
-        from ._pictures import comparison_html
+        from ..report._search_pictures import comparison_html
 
         return comparison_html(self)
 

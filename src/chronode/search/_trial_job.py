@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from .._plugins import load_plugin
 from ..runs._assemble import assemble_run
 from ..runs._config import Config
 from ..runs._prepare import prepared_for
+from ..system._plugins import load_plugin
 from ..training._events import Epoch, Listener, TrainingStopped, paced
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from .._lazy import lazy
+from ..system._lazy import lazy
 
 if TYPE_CHECKING:
     from ._stream import Counts, Stream

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from .._model import SequenceModel
 from ..data import Reading
+from ..model._model import SequenceModel
 from ..nn import Layer
 from ..nn._divergence import TOO_LARGE
 from ..runs import Trained

@@ -10,10 +10,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._documents import parse_json
-from .._files import replacing
-from .._limits import MIB
 from ..runs import Trained
+from ..storage._documents import parse_json
+from ..storage._files import replacing
+from ..storage._limits import MIB
 from ._states import Content, Records, fingerprint
 
 FORMAT, VERSION = "chronode-stream", "2"

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import number, one_of
-from .._schema import parse
 from ..runs import Trained
+from ..settings._checks import number, one_of
+from ..storage._schema import parse
 from ..training import Predictions
 from ._decoder import Decoder
 from ._followed import follow

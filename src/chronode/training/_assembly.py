@@ -11,12 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._checks import number, one_of
-from .._model import SequenceModel
-from .._spec import ModelSpec
-from ..baselines import StartFit
 from ..data import Scaler, Sequences
-from ..tasks._task import Parts, Task
+from ..judge import StartFit
+from ..model._model import SequenceModel
+from ..model._spec import ModelSpec
+from ..settings._checks import number, one_of
 from ._calibration import calibrate
 from ._events import Event, Hooks, Note, Saves
 from ._fallback import not_worse_than_naive
@@ -25,6 +24,7 @@ from ._inputs import check_fits, network_for, notes_on, parts_of, together
 from ._objective import Objective
 from ._settings import STARTS, Settings
 from ._start import add_start, refit_start
+from ._task import Parts, Task
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._model import SequenceModel
-from ..baselines._margins import LEVELS
-from ..baselines._relative import Relative
-from ..baselines._spread import traits_of
 from ..data import Scaler, Sequences
-from ..tasks._task import Parts
+from ..model._margins import LEVELS
+from ..model._model import SequenceModel
+from ..model._relative import Relative
+from ..model._spread import traits_of
 from ._predict import outputs
+from ._task import Parts
 
 USUAL_INTERVALS = (80.0, 95.0)
 _MOST_WINDOWS = 5_000

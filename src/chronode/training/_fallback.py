@@ -8,16 +8,16 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from .._model import SequenceModel
-from ..baselines import StartFit
-from ..baselines._forecast_start import naive_forecasts
-from ..tasks._task import Parts
-from ._baselines import training_season
+from ..judge import StartFit
+from ..judge._baselines import training_season
+from ..model._model import SequenceModel
+from ..model.start._forecast_start import naive_forecasts
 from ._events import Epoch
 from ._fitted import Fitted
 from ._objective import Objective
 from ._predict import evaluate, outputs
 from ._start import put_start
+from ._task import Parts
 
 
 def not_worse_than_naive(fitted: Fitted, parts: Parts, linear: StartFit | None) -> tuple[Fitted, StartFit | None]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .._model import SequenceModel
-from .._spec import ModelSpec
-from ..baselines import StartFit
 from ..data import Scaler, Sequences
-from ..tasks._task import Parts, Task
+from ..judge import StartFit
+from ..model._model import SequenceModel
+from ..model._spec import ModelSpec
 from ._assembly import assemble
 from ._events import Event, Saves
 from ._fitted import Fitted
 from ._objective import Objective
 from ._settings import Settings
+from ._task import Parts, Task
 
 
 def fit(
@@ -57,7 +57,7 @@ def fit(
             model.
 
     Example:
-        >>> from chronode.tasks.bitstream import bitstream
+        >>> from chronode.lab.tasks.bitstream import bitstream
         >>> spec = ModelSpec.for_data(bitstream(8, seed=0), "mmrnn", hidden_size=8)
         >>> fitted = fit(bitstream(256, seed=0, longest=4), spec, Settings(epochs=2))
         >>> [epoch.number for epoch in fitted.history], list(fitted.evaluate(bitstream(64, seed=1)))[:3]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._model import SequenceModel
-from .._spec import ModelSpec
 from ..data import Scaler, Sequences
+from ..model._model import SequenceModel
+from ..model._spec import ModelSpec
 from ._events import Epoch
 from ._objective import Objective
 from ._predict import Predictions, evaluate, predict

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .._model import SequenceModel
 from ..data import Sequences
+from ..model._model import SequenceModel
 from ._events import Epoch
 from ._objective import Objective
 

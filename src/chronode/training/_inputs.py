@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from .._machine import device_for
-from .._model import SequenceModel, check_symbols
-from .._spec import ModelSpec, count_symbols
 from ..data import Scaler, Sequences, concat
 from ..data._split import hold_out
-from ..tasks import find_task
-from ..tasks._task import Parts, Task
+from ..lab.tasks import find_task
+from ..model._model import SequenceModel, check_symbols
+from ..model._spec import ModelSpec, count_symbols
+from ..system._machine import device_for
 from ._objective import Objective, class_counts
 from ._settings import Settings
+from ._task import Parts, Task
 
 FEW_STEPS = 300
 """A note is shown for fewer optimizer steps, which are rarely enough."""
@@ -91,7 +91,7 @@ def spec_for(parts: Parts, model: str, **settings: Any) -> ModelSpec:
     """Returns the spec of a model that fits all parts of the data; `settings` are those of `ModelSpec.for_data`.
 
     Example:
-        >>> from chronode.tasks import tasks
+        >>> from chronode.lab.tasks import tasks
         >>> parts = tasks()["bitstream"].load(train=4, valid=4, test=4)
         >>> spec_for(parts, "gru", hidden_size=8).num_outputs
         2
@@ -149,7 +149,7 @@ def optimizer_steps(parts: Parts, settings: Settings) -> int:
     """Returns the number of optimizer steps of a run that does not stop early.
 
     Example:
-        >>> from chronode.tasks import tasks
+        >>> from chronode.lab.tasks import tasks
         >>> parts = tasks()["bitstream"].load(train=130, valid=4, test=4)
         >>> optimizer_steps(parts, Settings(epochs=10, batch_size=64)), optimizer_steps(parts, Settings(steps=7))
         (30, 7)

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from ..data import UNKNOWN, Batch, LengthBatches, Sequences
-from ..tasks._task import Parts
 from ._settings import Settings
+from ._task import Parts
 
 
 @dataclass

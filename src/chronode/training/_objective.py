@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .._checks import one_of, whole
 from ..data import UNKNOWN, Scaler, Sequences, Target
-from ..tasks._task import LOSSES, Task
+from ..settings._checks import one_of, whole
 from ._metrics import CLASS_METRICS, LOWER_IS_BETTER, RANKING, VALUE_METRICS, Scores
+from ._task import LOSSES, Task
 
 _FEW = 50
 _LARGE_ERROR = 2.0

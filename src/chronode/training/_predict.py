@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._model import SequenceModel, check_symbols
 from ..data import Batch, Scaler, Sequences
+from ..model._model import SequenceModel, check_symbols
 from ._loaders import evaluation_batches
 from ._objective import Objective
 

@@ -6,9 +6,9 @@ import sys
 import time
 from typing import Any, TextIO
 
-from .._pages import grid, piece, safe
+from ..report._training_pictures import learning_pictures
+from ..report.pages import grid, piece, safe
 from ._events import BatchDone, EpochDone, Event, Note
-from ._pictures import learning_pictures
 
 _SECONDS_BETWEEN = 0.2
 

@@ -14,14 +14,13 @@ import torch
 from torch import Tensor
 
 from .. import compiler
-from .._denormals import flushed
-from .._machine import device_for
-from .._model import SequenceModel
-from .._schema import parse
-from .._spec import ModelSpec
-from .._threads import patient, threads
 from ..data import Sequences
-from ..tasks._task import Parts
+from ..model._model import SequenceModel
+from ..model._spec import ModelSpec
+from ..storage._schema import parse
+from ..system._denormals import flushed
+from ..system._machine import device_for
+from ..system._threads import patient, threads
 from ._events import Hooks, Interrupted, Note, SavedFacts, TrainingStopped
 from ._faults import out_of_memory
 from ._fitted import Fitted
@@ -31,6 +30,7 @@ from ._objective import Objective
 from ._optimizer import make_optimizer
 from ._saved import restore, under
 from ._settings import Settings
+from ._task import Parts
 
 # Settings that a resumed run may change: they affect when or where it trains, not the result up to that point.
 _MAY_CHANGE = ("epochs", "steps", "early_stop", "threads", "accelerator", "devices", "strategy")

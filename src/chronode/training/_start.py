@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from torch import nn
 
-from .._model import SequenceModel
-from ..baselines import StartFit, fit_forecast, fit_start
-from ..tasks._task import Parts
+from ..judge import StartFit, fit_forecast, fit_start
+from ..model._model import SequenceModel
 from ._settings import Settings
+from ._task import Parts
 
 
 def add_start(network: SequenceModel, parts: Parts, settings: Settings, start: str | StartFit = "linear") -> StartFit:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import _ops as ops
+from .. import ops
 from ._elementwise_kernels import backward_kernel, forward_kernel
 from ._steps import TYPES, given, tiles
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import _ops as ops
+from .. import ops
 from .. import triton as sizes
 from ._steps import TYPES, given, tiles
 from ._unicornn_kernels import adjoint_kernel, advance_kernel

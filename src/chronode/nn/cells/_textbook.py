@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..._checks import flag
 from ...kernels._modes import autocasts
+from ...settings._checks import flag
 from .._cell import Cell, State
 
 if TYPE_CHECKING:
-    from .._driver import Plan
+    from ..driver import Plan
 
 
 ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu}

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ..._checks import whole
+from ...settings._checks import whole
 from .._cell import Cell, State
 from .._registry import register
 

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..._checks import one_of
 from ...kernels import Kernel
+from ...settings._checks import one_of
 from .._cell import State
 from .._registry import register
 from ._textbook import ACTIVATIONS, TextbookCell, run_fused

@@ -7,9 +7,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from ..._checks import flag, number, one_of
-from ...kernels import Kernel
-from ...kernels import _elementwise as elementwise
+from ...kernels import Kernel, elementwise
+from ...settings._checks import flag, number, one_of
 from .._cell import Cell, State
 from .._registry import register
 from ._input_product import Product

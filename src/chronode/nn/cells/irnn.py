@@ -6,10 +6,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import jacfwd, vmap
 
-from ..._checks import number, one_of, whole
-from ...kernels import Kernel
-from ...kernels import _equilibrium as equilibrium
+from ...kernels import Kernel, equilibrium
 from ...kernels._modes import need_values
+from ...settings._checks import number, one_of, whole
 from .._cell import Cell, State, counter
 from .._registry import register
 

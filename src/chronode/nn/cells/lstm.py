@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..._checks import number
 from ...kernels import Kernel
+from ...settings._checks import number
 from .._cell import State
 from .._registry import register
 from ._textbook import TextbookCell, run_fused

@@ -6,9 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..._checks import flag, one_of, whole
-from ...kernels import Kernel
-from ...kernels import _ltc as ltc
+from ...kernels import Kernel, ltc
+from ...settings._checks import flag, one_of, whole
 from .._cell import Cell, State
 from .._flows import inverse_softplus
 from .._registry import register

@@ -7,9 +7,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from ..._checks import number, one_of
-from ...kernels import Kernel
-from ...kernels import _mixed_memory as mixed_memory
+from ...kernels import Kernel, mixed_memory
+from ...settings._checks import number, one_of
 from .._cell import Cell, State
 from .._flows import CTRNNFlow, MLPFlow, make_flow
 from .._registry import register

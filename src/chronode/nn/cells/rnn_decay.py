@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..._checks import number
+from ...settings._checks import number
 from .._cell import Cell, State
 from .._flows import inverse_softplus
 from .._registry import register

@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ..._checks import number
-from ...kernels import Kernel
-from ...kernels import _elementwise as elementwise
+from ...kernels import Kernel, elementwise
+from ...settings._checks import number
 from .._cell import Cell, State
 from .._registry import register
 from ._input_product import Product

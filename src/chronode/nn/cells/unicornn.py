@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ..._checks import flag, number
-from ...kernels import Kernel
-from ...kernels import _unicornn as unicornn
+from ...kernels import Kernel, unicornn
+from ...settings._checks import flag, number
 from .._cell import Cell, State
 from .._registry import register
 

@@ -1,0 +1,203 @@
+"""What a model has to beat, measured on the same test part as the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..data import Sequences
+from ..data._gaps import step_gap
+from ..model._model import SequenceModel
+from ..model.start._forecast_start import stretch_of
+from ..model.start._naive import histories
+from ..model.start._season import calendar_seasons, find_season
+from ..model.start._start import outputs_of
+from ..training._metrics import LOWER_IS_BETTER
+from ..training._objective import Objective, class_counts
+from ..training._task import Parts
+from . import StartFit, drift, fit_forecast, fit_start, last_value, nearest_by_warping, seasonal_naive
+
+Metrics = dict[str, float]
+
+_MOST_NUMBERS = 20_000_000
+_MOST_CLASSES = 50
+_last: list[tuple[Sequences, Sequences, StartFit]] = []  # the linear model of the last data, which takes seconds
+
+
+def baselines(
+    objective: Objective,
+    parts: Parts,
+    *,
+    channels: Sequence[str] = (),
+    model: SequenceModel | None = None,
+    linear: bool = True,
+) -> dict[str, Metrics]:
+    """Measures simple baselines on the test part.
+
+    Classes: the most frequent one, a linear model, the nearest training series by dynamic time warping. Numbers: the
+    mean and a linear model. Forecasts: the last value, the last season, the line through the window, a linear model.
+
+    Args:
+        objective: Metrics to compute.
+        parts: Series, scaled as for the model.
+        channels: Channels that the target continues, for a forecast.
+        model: The trained model; if it has a linear start, that is the linear model to compare with.
+        linear: Whether to fit a linear model.
+
+    Returns:
+        Metrics by name of the baseline.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> s = from_list([[1.0, 2.0], [1.0, 3.0], [3.0, 1.0], [5.0, 2.0]] * 5, target=["a", "a", "a", "b"] * 5)
+        >>> found = baselines(Objective.for_data(s), Parts(s, s, s))
+        >>> list(found), found["majority"]["accuracy"]
+        (['majority', 'linear (summaries)', 'nearest by DTW'], 0.75)
+    """
+    target, test = parts.test.target, parts.test
+    assert target is not None
+    if channels:
+        found = _forecasts(parts, channels, objective)
+    elif objective.kind == "class":
+        logits = np.log(np.maximum(class_counts(parts.train), 0.5))
+        found = {"majority": torch.tensor(np.broadcast_to(logits, (_rows(test), objective.num_outputs)))}
+    else:
+        found = {"mean": torch.tensor(np.broadcast_to(_means(parts.train), (_rows(test), objective.num_outputs)))}
+    if linear:
+        found |= _linear(parts, objective, channels, model)
+    if objective.kind == "class" and not target.per_step and test.base_values.dtype.kind == "f":
+        nearest = nearest_by_warping(parts.train, test)
+        if nearest is not None:
+            found["nearest by DTW"] = _votes(parts.train, nearest, objective.num_outputs)
+    return {name: _measured(objective, output, test) for name, output in found.items()}
+
+
+def best_baseline(metric: str, found: dict[str, Metrics]) -> tuple[str, float] | None:
+    """Returns the name and value of the best baseline by a metric; None if none has it.
+
+    Example:
+        >>> best_baseline("accuracy", {"majority": {"accuracy": 0.5}, "linear": {"accuracy": 0.9}})
+        ('linear', 0.9)
+    """
+    known = [(name, own[metric]) for name, own in found.items() if own.get(metric) is not None]
+    known = [(name, value) for name, value in known if value == value]
+    if not known:
+        return None
+    pick = min if metric in LOWER_IS_BETTER else max
+    return pick(known, key=lambda pair: pair[1])
+
+
+def linear_validation(objective: Objective, parts: Parts) -> Metrics:
+    """Returns the validation metrics of the linear model that a network could start from; empty if there is none.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> s = from_list([[1.0, 2.0], [3.0, 1.0]] * 20, target=["up", "down"] * 20)
+        >>> linear_validation(Objective.for_data(s), Parts(s[:30], s[30:], s[30:]))["accuracy"]
+        1.0
+    """
+    fitted = _fitted_linear(parts, objective, ())
+    return {} if fitted is None else _measured(objective, fitted.outputs(parts.valid), parts.valid)
+
+
+def _linear(
+    parts: Parts, objective: Objective, channels: Sequence[str], model: SequenceModel | None
+) -> dict[str, Tensor]:
+    """Outputs of the linear start, or of the one that there could be."""
+    if model is not None and model.start is not None:
+        outputs = outputs_of(model.start, parts.test, model.relative)
+        return {f"linear ({model.start.features.kind})": outputs}
+    fitted = _fitted_linear(parts, objective, channels)
+    return {} if fitted is None else {f"linear ({fitted.description['kind']})": fitted.outputs(parts.test)}
+
+
+def _fitted_linear(parts: Parts, objective: Objective, channels: Sequence[str]) -> StartFit | None:
+    """Returns the linear model of the training part; None if there are too many numbers or classes."""
+    train = parts.train
+    large = int(train.lengths.sum()) * train.num_channels > _MOST_NUMBERS or objective.num_outputs > _MOST_CLASSES
+    if train.base_values.dtype.kind != "f" or large:
+        return None
+    if _last and _last[0][0] is train and _last[0][1] is parts.valid:
+        return _last[0][2]
+    if channels and train.target is not None and not train.target.per_step:
+        fitted = fit_forecast(train, parts.valid, [train.channels.index(name) for name in channels])
+    else:
+        fitted = fit_start(train, parts.valid.with_classes(train.classes))
+    _last[:] = [(train, parts.valid, fitted)]
+    return fitted
+
+
+def _forecasts(parts: Parts, channels: Sequence[str], objective: Objective) -> dict[str, Tensor]:
+    test, target = parts.test, parts.test.target
+    assert target is not None
+    at = [test.channels.index(name) for name in channels]
+    if target.per_step:
+        return {"last value": torch.tensor(_last_values(test, objective, at))}
+    horizon = objective.num_outputs // len(at)
+    season, gap = training_season(parts.train, at, horizon), step_gap(parts.train)
+    found: dict[str, list[Tensor]] = {}
+    for first in range(0, len(test), 256):
+        history, lengths = histories(test[first : first + 256], at, gap)
+        own = {"last value": last_value(history, lengths, horizon), "drift": drift(history, lengths, horizon)}
+        if season > 1:
+            own[f"seasonal naive ({season})"] = seasonal_naive(history, lengths, horizon, season)
+        for name, values in own.items():
+            found.setdefault(name, []).append(values.flatten(1))
+    return {name: torch.cat(values) for name, values in found.items()}
+
+
+def training_season(train: Sequences, at: Sequence[int], horizon: int) -> int:
+    """Returns the season of the longest stretch of training that there is, if a window holds a whole one."""
+    calendar, longest = calendar_seasons(train), int(train.lengths.max())
+    seasons = [find_season(stretch_of([train], channel, at, horizon), calendar) for channel in at]
+    return max((season for season in seasons if season <= longest), default=1)
+
+
+def _votes(train: Sequences, nearest: Tensor, classes: int) -> Tensor:
+    assert train.target is not None
+    labels = torch.tensor(train.target.values).long()[nearest]
+    return torch.nn.functional.one_hot(labels.clamp(min=0), classes).double() * 10
+
+
+def _measured(objective: Objective, output: Tensor, test: Sequences) -> Metrics:
+    target = test.target
+    assert target is not None
+    truth = target.values[test.steps] if target.per_step else target.values
+    scores = objective.scores()
+    known = torch.tensor(truth.astype(np.int64) if objective.kind == "class" else truth)
+    objective.measure(scores, output.double(), known)
+    return scores.compute()
+
+
+def _rows(s: Sequences) -> int:
+    assert s.target is not None
+    return int(s.lengths.sum()) if s.target.per_step else len(s)
+
+
+def _means(train: Sequences) -> NDArray[np.float64]:
+    target = train.target
+    assert target is not None
+    values = target.values[train.steps] if target.per_step else target.values
+    return np.asarray(np.nanmean(values, axis=0, dtype=np.float64))
+
+
+def _last_values(test: Sequences, objective: Objective, at: list[int]) -> NDArray[np.float64]:
+    """For every step and horizon the value last seen; the channel's mean before the first one."""
+    seen = _filled(test.values[:, at].astype(np.float64), test.lengths)
+    scaler = objective.scaler
+    if scaler is not None:
+        seen = scaler.inverse_values(seen, at)
+    ahead = np.tile(seen, (1, objective.num_outputs // len(at)))
+    return ahead if scaler is None else scaler.scale_target(ahead)
+
+
+def _filled(values: NDArray[np.float64], lengths: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Holes filled with the value before them in the same series; 0 if there is none."""
+    first = np.repeat(np.cumsum(lengths) - lengths, lengths)[:, None]
+    place = np.where(np.isnan(values), 0, np.arange(len(values))[:, None])
+    place = np.maximum(np.maximum.accumulate(place, axis=0), first)
+    return np.nan_to_num(np.take_along_axis(values, place, axis=0))

@@ -1,0 +1,181 @@
+"""The result of a race of candidates, and which of them wins."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..model._model import LINEAR
+from ..training._events import Epoch
+from ..training._objective import Objective
+from ..training._settings import Settings
+from ..training._task import Parts
+from . import StartFit
+from ._candidates import Candidate
+
+_EARLY_STOP_WITHOUT_GAIN = 10
+
+
+@dataclass(frozen=True)
+class RaceEntry:
+    """Result of a candidate.
+
+    Attributes:
+        name: The candidate, or the linear start alone.
+        value: Selection metric on held-out series, in the best epoch.
+        metrics: Loss and metrics in that epoch.
+        epochs: That epoch; 0 for the linear start.
+        fault: Why it could not be trained.
+        spread: Standard deviation of the value over the folds; None if there is only one.
+    """
+
+    name: str
+    value: float
+    metrics: dict[str, float]
+    epochs: int
+    fault: str = ""
+    spread: float | None = None
+
+
+@dataclass(frozen=True)
+class Race:
+    """Result of a race.
+
+    Attributes:
+        winner: What to train in full.
+        settings: How to train it.
+        entries: All candidates, best first.
+        metric: Metric that decided.
+        judged: How it was measured: "3-fold cross-validation" or "validation".
+        reason: The choice in a sentence, with the numbers that decided.
+        linear: The linear start of all candidates on the training part; None with a refit, which fits another one.
+    """
+
+    winner: Candidate
+    settings: Settings
+    entries: tuple[RaceEntry, ...]
+    metric: str
+    judged: str
+    reason: str
+    linear: StartFit | None = field(default=None, compare=False)
+
+    @property
+    def chosen(self) -> RaceEntry:
+        """The entry of what will be trained."""
+        name = LINEAR if self.settings.epochs == 0 else str(self.winner)
+        return next(entry for entry in self.entries if entry.name == name)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the results as plain data for JSON."""
+        rows = [
+            {**entry.metrics, "candidate": entry.name, "epochs": entry.epochs, "spread": entry.spread}
+            for entry in self.entries
+        ]
+        about = {"metric": self.metric, "judged": self.judged, "reason": self.reason}
+        return {**about, "chosen": self.chosen.metrics, "entries": rows}
+
+
+def entry_of(name: str, curve: list[Epoch], objective: Objective) -> RaceEntry:
+    """Returns the best epoch of a curve."""
+    best, value = curve[0], objective.value_of(curve[0].valid_loss, curve[0].metrics)
+    for epoch in curve[1:]:
+        own = objective.value_of(epoch.valid_loss, epoch.metrics)
+        if objective.better(own, value):
+            best, value = epoch, own
+    return RaceEntry(name, value, {"loss": best.valid_loss, **best.metrics}, best.number)
+
+
+def best_of(found: list[tuple[RaceEntry, Candidate]], objective: Objective) -> tuple[RaceEntry, Candidate]:
+    """Returns the best candidate that could be trained."""
+    trained = [(entry, own) for entry, own in found if not entry.fault]
+    if not trained:
+        raise ValueError(f"no candidate could be trained: {'; '.join(entry.fault for entry, _ in found)}")
+    best = trained[0]
+    for one in trained[1:]:
+        if objective.better(one[0].value, best[0].value):
+            best = one
+    return best
+
+
+def decide(
+    found: list[tuple[RaceEntry, Candidate]],
+    chosen: tuple[RaceEntry, Candidate],
+    linear: RaceEntry | None,
+    objective: Objective,
+    settings: Settings,
+    free: Collection[str],
+    judged: list[Parts],
+) -> Race:
+    """Ranks the entries; a network has to beat the linear start by more than chance allows."""
+    best, winner = chosen
+    count = deciding(judged, objective)
+    wins = linear is None or beats(best, linear, objective, count)
+    made = replace(settings, metric=objective.metric)
+    made = replace(made, **{name: value for name, value in winner.training.items() if name in free})
+    if settings.refit:
+        made = replace(made, epochs=best.epochs if wins else 0, early_stop=0)
+    elif not wins and "early_stop" in free:
+        made = replace(made, early_stop=_EARLY_STOP_WITHOUT_GAIN)
+    on = f"{len(judged)}-fold cross-validation" if len(judged) > 1 else "validation"
+    alone = [] if linear is None else [linear]
+    entries = sorted([*alone, *(entry for entry, _ in found)], key=lambda entry: _rank(entry, objective))
+    reason = _reason(best, linear, wins, entries, objective, on, count, bool(settings.refit))
+    return Race(winner, made, tuple(entries), objective.metric, on, reason)
+
+
+def deciding(judged: list[Parts], objective: Objective) -> int:
+    """Returns how many held-out series decide."""
+    return max(1, sum(objective.deciding(pair.valid) for pair in judged))
+
+
+def beats(best: RaceEntry, other: RaceEntry, objective: Objective, count: int) -> bool:
+    """Returns whether an entry beats another, simpler one by more than chance allows on `count` series.
+
+    A lower loss alone may mean nothing but more extreme probabilities: of classes, more have to be correct as well.
+    """
+    if objective.metric == "loss" and not _more_correct(best, other):
+        return False
+    return objective.gain(best.value, other.value) > _allowed(count)
+
+
+def _allowed(count: int) -> float:
+    """Returns the gain that chance allows on `count` series."""
+    return 0.5 * count**-0.5
+
+
+def _more_correct(best: RaceEntry, linear: RaceEntry) -> bool:
+    return best.metrics.get("accuracy", 1.0) > linear.metrics.get("accuracy", 0.0)
+
+
+def _rank(entry: RaceEntry, objective: Objective) -> float:
+    if entry.value != entry.value:
+        return float("inf")
+    return entry.value if objective.better(0.0, 1.0) else -entry.value
+
+
+def _reason(
+    best: RaceEntry,
+    linear: RaceEntry | None,
+    wins: bool,
+    entries: list[RaceEntry],
+    objective: Objective,
+    on: str,
+    count: int,
+    refit: bool,
+) -> str:
+    """Returns the choice in a sentence, with the numbers that decided."""
+    metric = objective.metric
+    others = [entry for entry in entries if entry.name not in (best.name, LINEAR) and entry.value == entry.value]
+    next_best = f"; next: {others[0].name} {others[0].value:.4g}" if others else ""
+    if linear is not None and not wins:
+        what = "the linear start alone" if refit else f"{best.name} with a linear start"
+        gain, allowed = objective.gain(best.value, linear.value), _allowed(count)
+        lacks = ""
+        if metric == "loss" and gain > 0 and not _more_correct(best, linear):
+            lacks = ", but not more correct predictions"
+        elif 0 < gain <= allowed:
+            lacks = f", {100 * gain:.2g}% better where chance allows {100 * allowed:.2g}% with {count:,} series"
+        return f"{what} ({metric} {linear.value:.4g} by {on}; with {best.name}: {best.value:.4g}{lacks}{next_best})."
+    alone = "" if linear is None else f"; the linear start alone: {linear.value:.4g}"
+    return f"{best.name} ({metric} {best.value:.4g} by {on}{next_best}{alone})."

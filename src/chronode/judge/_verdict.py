@@ -1,0 +1,170 @@
+"""Whether a trained model beats the baselines beside it, and what to try if it does not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ..model._model import LINEAR
+from ..training._metrics import LOWER_IS_BETTER
+from ._baselines import best_baseline
+
+_SMALL = 500
+_ROUNDING = 1e-4
+
+
+_ARGUMENTS = {
+    "--start linear": 'start="linear"',
+    "--budget 5m": 'budget="5m"',
+    "--hidden 16": "hidden_size=16",
+    "--lr 0.001": "learning_rate=0.001",
+    "chronode compare": "the argument model",
+    "--set dropout=0.2 --weight-decay 0.01": 'settings={"dropout": 0.2}, training={"weight_decay": 0.01}',
+    "chronode sweep": "GridSearchCV",
+}
+
+
+def unbeaten(summary: Mapping[str, Any]) -> tuple[str, float] | None:
+    """Returns the best baseline of a finished run if the model does not beat it on the test part, else None.
+
+    A model without any error does not need to beat anything.
+
+    Example:
+        >>> summary = {"metric": "accuracy", "test": {"accuracy": 0.7}, "baselines": {"linear": {"accuracy": 0.8}}}
+        >>> unbeaten(summary), unbeaten({**summary, "test": {"accuracy": 0.9}})
+        (('linear', 0.8), None)
+    """
+    tests, metric = summary.get("test") or {}, headline(summary)
+    own, best = tests.get(metric), best_baseline(metric, summary.get("baselines") or {})
+    if own is None or best is None:
+        return None
+    lower = metric in LOWER_IS_BETTER
+    perfect = own <= 0 if lower else own >= 1
+    alike = math.isclose(own, best[1], rel_tol=_ROUNDING)
+    beats = not alike and (own < best[1] if lower else own > best[1])
+    return None if beats or perfect else best
+
+
+def is_linear(summary: Mapping[str, Any], start: str | None) -> bool:
+    """Returns whether the result is the linear start alone, because no epoch improved on it or none was trained.
+
+    Example:
+        >>> is_linear({"epochs": 0, "best_epoch": 0}, "linear"), is_linear({"epochs": 9, "best_epoch": 4}, "linear")
+        (True, False)
+    """
+    # A forecast has a linear start without being asked.
+    started = bool(summary.get("start")) or start not in (None, "none")
+    return started and summary.get("best_epoch") == 0
+
+
+def model_name(summary: Mapping[str, Any], model: str, start: str | None) -> str:
+    """Returns what the result of a run is; runs of earlier versions only tell whether it is the linear start alone.
+
+    Args:
+        summary: Content of summary.json; empty if the run has not ended.
+        model: Name of the network.
+        start: What it started from.
+
+    Example:
+        >>> model_name({"epochs": 9, "best_epoch": 0}, "mmrnn", "linear"), model_name({}, "mmrnn", "linear")
+        ('linear start alone', 'mmrnn')
+    """
+    return summary.get("model") or (LINEAR if is_linear(summary, start) else model)
+
+
+def gain_text(start: Mapping[str, Any]) -> str:
+    """Returns why no epoch counts as better than the linear start, with the numbers that decided.
+
+    Args:
+        start: Entry "start" of summary.json.
+
+    Example:
+        >>> found = {"metric": "loss", "valid": 0.4186, "network": 0.3653, "epoch": 9, "chance": 0.14}
+        >>> gain_text(found)
+        'no epoch beat it by more than chance allows (loss 0.4186 alone, 0.3653 in epoch 9: 13% better, but 14% needed)'
+        >>> gain_text({**found, "network": 0.43})
+        'no epoch improved on it (loss 0.4186 alone, 0.43 in epoch 9)'
+    """
+    alone, best, metric = start.get("valid"), start.get("network"), start.get("metric", "loss")
+    if alone is None or best is None:
+        return "no epoch improved on it"
+    values = f"{metric} {alone:.4g} alone, {best:.4g} in epoch {start['epoch']}"
+    left = (alone, best) if metric in LOWER_IS_BETTER else (1 - alone, 1 - best)
+    gain, chance = 1 - left[1] / left[0] if left[0] > 0 else 0.0, start.get("chance")
+    if gain <= 0 or chance is None:
+        return f"no epoch improved on it ({values})"
+    return f"no epoch beat it by more than chance allows ({values}: {gain:.0%} better, but {chance:.0%} needed)"
+
+
+def headline(summary: Mapping[str, Any]) -> str:
+    """Returns the metric by which results are compared: the selection metric, or the first one if that is the loss,
+    which baselines do not have.
+
+    Example:
+        >>> headline({"metric": "loss", "test": {"loss": 0.4, "accuracy": 0.8}})
+        'accuracy'
+    """
+    tests = summary.get("test") or {}
+    if summary["metric"] in tests and summary["metric"] != "loss":
+        return summary["metric"]
+    return next((name for name in tests if name != "loss"), "loss")
+
+
+def verdict(summary: Mapping[str, Any], *, series: int, start: str, forecast: bool, python: bool = False) -> str | None:
+    """Returns a sentence on a model that does not beat the best baseline, with the three most likely remedies.
+
+    Args:
+        summary: Content of summary.json.
+        series: Number of training series or windows.
+        start: What the network started from.
+        forecast: Whether it forecasts.
+        python: Whether to name arguments of the estimators in place of options of the command line.
+
+    Example:
+        >>> summary = {"metric": "accuracy", "test": {"accuracy": 0.7}, "baselines": {"linear": {"accuracy": 0.8}}}
+        >>> text = verdict({**summary, "epochs": 20, "best_epoch": 20}, series=90, start="none", forecast=False)
+        >>> text.partition(" Most")[0]
+        'The model does not beat the baseline "linear" (accuracy 0.7, baseline 0.8).'
+        >>> text.partition("help: ")[2].split("; ")[0]
+        'a linear start (--start linear)'
+    """
+    best = unbeaten(summary)
+    if best is None:
+        return None
+    metric = headline(summary)
+    own = summary["test"][metric]
+    if best[0].startswith("linear") and start != "none" and math.isclose(own, best[1], rel_tol=_ROUNDING):
+        no_gain = "Training did not improve" if summary.get("epochs") else "No network of the race improved"
+        why = gain_text(summary.get("start") or {}) if summary.get("epochs") else ""
+        why = f": {why}" if "(" in why else ""
+        found = f'{no_gain} on the linear start ({metric} {own:.4g}), so the model is "{best[0]}"{why}.'
+    else:
+        found = f'The model does not beat the baseline "{best[0]}" ({metric} {own:.4g}, baseline {best[1]:.4g}).'
+    remedies = "; ".join(_remedies(summary, series, start, forecast)[:3])
+    for option, argument in _ARGUMENTS.items() if python else ():
+        remedies = remedies.replace(option, argument)
+    return f"{found} Most likely to help: {remedies}."
+
+
+def _remedies(summary: Mapping[str, Any], series: int, start: str, forecast: bool) -> list[str]:
+    """Remedies, the most likely first; at least three."""
+    epochs, best = summary.get("epochs") or 0, summary.get("best_epoch") or 0
+    if is_linear(summary, start):  # there is no network whose size or dropout could matter
+        found = ["more training series"] if series < _SMALL else []
+        found += ["a longer history (--window)"] if forecast else []
+        found += ["a longer race (--budget 5m)"] if not epochs else ["a lower learning rate (--lr 0.001)"]
+        return [*found, "another model (chronode compare)", "a sweep over learning rate and size (chronode sweep)"]
+    found = []
+    if start == "none":
+        found.append("a linear start (--start linear)")
+    if epochs and best == epochs:
+        found.append("more epochs (the last one was the best)")
+    if series < _SMALL:
+        found.append("more training series, or a smaller model (--hidden 16)")
+    if epochs and best <= epochs // 4:
+        found.append("a lower learning rate (--lr 0.001), since an early epoch was the best")
+    if forecast:
+        found.append("a longer history (--window)")
+    found += ["another model (chronode compare)", "regularization (--set dropout=0.2 --weight-decay 0.01)"]
+    return [*found, "a sweep over learning rate and size (chronode sweep)"]

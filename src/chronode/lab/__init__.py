@@ -1,0 +1,1 @@
+"""The five papers: their numbers and settings, tasks, data sets, experiments, analyses and benchmarks."""

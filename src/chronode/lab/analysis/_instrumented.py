@@ -1,0 +1,199 @@
+"""Instrumented layers: the state after every step can be read and perturbed."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor
+
+from ...model._model import SequenceModel
+from ...nn import driver
+from ...nn._cell import Cell, State, Step
+from ...nn._inputs import Call, check_inputs
+from ...nn._layer import Layer
+from ...nn._registry import create
+from ...settings._checks import whole
+
+
+class Inputs(NamedTuple):
+    """Inputs of the first cell: `x (T, B, D)`, `dt (T, B, 1)`, `lengths (B,)` or None if all are full."""
+
+    x: Tensor
+    dt: Tensor
+    lengths: Tensor | None
+
+
+class Inside(NamedTuple):
+    """A cell of a stack, its inputs `(T, B, D)`, and its states after every step `(T, B, all parts)`."""
+
+    cell: Cell
+    seen: Tensor
+    states: Tensor
+
+
+class InstrumentedCell(Cell):
+    """Cell that adds a perturbation to its new state and also outputs it.
+
+    Input: the result of `project` of the cell, then the perturbations of its state. Output: y, then the new state. The
+    gradient with respect to the perturbation of a step is the gradient with respect to the state after that step.
+    """
+
+    def __init__(self, cell: Cell, parts: list[int]):
+        super().__init__(cell.input_size, cell.hidden_size)
+        self.cell = cell
+        self.parts = parts
+
+    def prepare(self) -> Step:
+        """Returns the instrumented step of the cell."""
+        inner = self.cell.prepare()
+
+        def step(x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
+            seen, nudge = x.split([x.shape[-1] - sum(self.parts), sum(self.parts)], dim=-1)
+            y, new = inner(seen, state, dt)
+            moved = tuple(part + move for part, move in zip(new, nudge.split(self.parts, dim=-1), strict=True))
+            # Most cells output a part of their state as y, which must be perturbed too.
+            y = next((after for before, after in zip(new, moved, strict=True) if before is y), y)
+            return torch.cat([y, *moved], dim=-1), moved
+
+        return step
+
+
+class Instrumented:
+    """Frozen copy of a layer in double precision that records the state after every step.
+
+    The state is one flat vector: the parts of the first cell, then those of the next cell.
+
+    Attributes:
+        layer: The copy, in evaluation mode.
+        parts: Sizes of the parts of the state, by cell.
+        size: Size of the whole state.
+    """
+
+    def __init__(self, layer: Layer):
+        if layer.bidirectional:
+            raise ValueError(
+                "a bidirectional layer has no single flow of time, so ∂h_T/∂h_t is not defined: analyze the same "
+                "model with bidirectional=False."
+            )
+        self.layer = copy.deepcopy(layer).double().eval().requires_grad_(False)
+        self.cells = cast(list[Cell], list(self.layer.cells))
+        like = torch.zeros(1, dtype=torch.float64)
+        self.parts = [[part.shape[1] for part in cell.initial_state(1, like)] for cell in self.cells]
+        self.size = sum(map(sum, self.parts))
+
+    def columns(self, part: int | None) -> Tensor:
+        """Returns the indices of a part of the state of every cell; all indices if None."""
+        if part is None:
+            return torch.arange(self.size)
+        count = min(map(len, self.parts))
+        if whole("part", part, at_least=0) >= count:
+            sizes = ", ".join(f"{i}: {size} numbers" for i, size in enumerate(self.parts[0]))
+            raise ValueError(f"part={part}: the state of {self.cells[0].__class__.__name__} has the parts {sizes}.")
+        picked, start = [], 0
+        for sizes in self.parts:
+            begin = start + sum(sizes[:part])
+            picked.append(torch.arange(begin, begin + sizes[part]))
+            start += sum(sizes)
+        return torch.cat(picked)
+
+    def enter(
+        self,
+        x: Tensor,
+        dt: Tensor | float | None = None,
+        t: Tensor | None = None,
+        lengths: Tensor | Sequence[int] | None = None,
+        observed: Tensor | None = None,
+    ) -> Inputs:
+        """Checks the arguments of a layer; missing values are filled in by its encoder."""
+        layer = self.layer
+        call = Call(layer.input_size, layer.batch_first, torch.float64, layer.missing)
+        x = x.double() if isinstance(x, Tensor) and x.dtype.is_floating_point else x
+        batch = check_inputs(call, x, dt, t, lengths, observed, has_state=False)
+        values = batch.x
+        for encoder in cast(list[Cell], list(layer.encoders)):
+            start = encoder.initial_state(values.shape[1], values)
+            values, _ = driver.run(encoder, values, start, batch.dt, driver.Plan(batch.lengths))
+        return Inputs(values.detach(), batch.dt, batch.lengths)
+
+    def start(self, batch: int) -> Tensor:
+        """Returns the state before the first step, `(batch, size)`."""
+        like = torch.zeros(1, dtype=torch.float64)
+        return torch.cat([part for cell in self.cells for part in cell.initial_state(batch, like)], dim=-1)
+
+    def run(self, inputs: Inputs, start: Tensor, perturbations: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Returns the outputs `(T, B, output_size)` and the states after every step `(T, B, size)`."""
+        y, inside = self._pass(inputs, start, perturbations)
+        return y, torch.cat([one.states for one in inside], dim=-1)
+
+    @torch.no_grad()
+    def inside(self, inputs: Inputs) -> list[Inside]:
+        """Returns the inputs and states of every cell."""
+        return self._pass(inputs, self.start(inputs.x.shape[1]), None)[1]
+
+    def _pass(self, inputs: Inputs, start: Tensor, perturbations: Tensor | None) -> tuple[Tensor, list[Inside]]:
+        steps, batch = inputs.x.shape[:2]
+        perturbations = start.new_zeros(steps, batch, self.size) if perturbations is None else perturbations
+        sizes = [sum(parts) for parts in self.parts]
+        levels, inside = [inputs.x], []
+        pieces = zip(self.cells, self.parts, start.split(sizes, -1), perturbations.split(sizes, -1), strict=True)
+        for index, (cell, parts, state, nudge) in enumerate(pieces):
+            seen = levels[index]
+            if 0 < self.layer.residual <= index:
+                seen = torch.cat([seen, levels[index - self.layer.residual]], dim=-1)
+            x = torch.cat([cell.project(seen), nudge], dim=-1)
+            first = tuple(state.split(parts, dim=-1))
+            out, _ = driver.run(InstrumentedCell(cell, parts), x, first, inputs.dt, driver.Plan(inputs.lengths))
+            _check_finite(out, cell)
+            levels.append(out[..., : -sum(parts)])
+            inside.append(Inside(cell, seen, out[..., -sum(parts) :]))
+        return levels[-1], inside
+
+
+def _check_finite(states: Tensor, cell: Cell) -> None:
+    finite = states.isfinite().all(-1).all(-1)
+    if not finite.all():
+        step = int(finite.int().argmin()) + 1
+        raise ValueError(
+            f"the state of {type(cell).__name__} is not finite after step {step}: the gaps are too long for its "
+            f"solver, "
+            "or inputs or weights are too large. Try a larger time unit, more solver steps or scaled inputs."
+        )
+
+
+def as_layer(
+    model: str | Layer | SequenceModel, input_size: int, hidden_size: int, seed: int, **settings: Any
+) -> Layer:
+    """Returns the layer to analyze: of a model, itself, or created from a registered name with a seed."""
+    if isinstance(model, str):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return create(model, input_size, hidden_size, **settings)
+    if settings:
+        raise ValueError(f"settings ({', '.join(settings)}) need the name of a model, not a model object.")
+    layer = model.layer if isinstance(model, SequenceModel) else model
+    if not isinstance(layer, Layer):
+        raise TypeError(f"model must be a registered name, a chronode layer or model, got {type(model).__name__}.")
+    return layer
+
+
+def name_of(layer: Layer) -> str:
+    """Returns the name of a layer for tables and plots: its registered name if unambiguous, else the class of its
+    cell.
+    """
+    from ...nn._registry import models
+
+    fitting = [
+        name
+        for name, model in models().items()
+        if model.cell is layer.cell_class and model.settings.items() <= layer.settings.items()
+    ]
+    # Of several names, the one with the most presets is the most specific.
+    return max(fitting, key=lambda name: len(models()[name].settings), default=layer.cell_class.__name__)
+
+
+def frozen(model: SequenceModel) -> SequenceModel:
+    """Returns a copy in double precision and evaluation mode."""
+    return copy.deepcopy(model).double().eval()

@@ -1,0 +1,158 @@
+"""Trajectories of registered models on the circle, and the time constants of a running LTC."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ...model._model import SequenceModel
+from ...nn._layer import Layer
+from ...nn.cells.ltc import LTCCell, SynapticBody
+from ...settings._checks import whole
+from ...storage._result import Result
+from ._circle import TURN, Array
+from ._expressivity import arc_length, principal
+from ._instrumented import Instrumented, as_layer, name_of
+
+
+@dataclass(frozen=True)
+class LayerTrajectory(Result):
+    """Trajectory of the outputs of a layer that reads the circle.
+
+    Attributes:
+        model: Name of the model.
+        latent: `(samples, 2)` trajectory of the outputs in their first two principal components.
+        length: Length of the trajectory.
+        explained: Explained variance of each component.
+    """
+
+    model: str
+    latent: Array
+    length: float
+    explained: Array
+
+
+@torch.no_grad()
+def layer_trajectory(
+    model: str | Layer | SequenceModel,
+    *,
+    samples: int = 500,
+    turns: int = 1,
+    hidden_size: int = 64,
+    seed: int = 0,
+    **settings: Any,
+) -> LayerTrajectory:
+    """Computes the trajectory of any registered model that reads a circle; time is the angle.
+
+    Args:
+        model: A registered name, or a layer or `SequenceModel` with two input channels.
+        samples: Input samples per turn.
+        turns: Number of turns around the circle.
+        hidden_size: Units of a model given by name.
+        seed: Random seed of a model given by name.
+        settings: Settings of a model given by name.
+
+    Example:
+        >>> layer_trajectory("lstm", hidden_size=8, samples=100).latent.shape
+        (100, 2)
+    """
+    layer = as_layer(model, 2, hidden_size, seed, **settings)
+    if layer.input_size != 2 or layer.outputs != "all":
+        raise ValueError(
+            "the circle has two channels, and the trajectory needs the output of every step: build the layer with "
+            "input_size=2, outputs='all'."
+        )
+    whole("turns", turns, at_least=1)
+    angle = torch.linspace(0, turns * TURN, turns * whole("samples", samples, at_least=3), dtype=torch.float64)
+    like = next(layer.parameters())
+    x = torch.stack([angle.sin(), angle.cos()], dim=1).to(like)
+    training = layer.training
+    observed = torch.ones_like(x, dtype=torch.bool) if layer.missing else None
+    y, _ = layer.eval()(x, dt=float(angle[1]), observed=observed)
+    layer.train(training)
+    latent, explained = principal(y.double().numpy())
+    return LayerTrajectory(name_of(layer), latent, arc_length(latent), explained)
+
+
+# ---- time constants --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TimeConstants(Result):
+    """τ_sys of every neuron while an LTC runs.
+
+    Attributes:
+        time: `(T,)` the sum of dt (of the first sequence).
+        values: `(B, T, H)` τ_sys after each step, in the unit of dt.
+        lower: `(H,)` lower bound of theorem 1; NaN if there is none (tanh and hardtanh can be negative).
+        upper: `(H,)` upper bound of theorem 1, likewise.
+    """
+
+    time: Array
+    values: Array
+    lower: Array
+    upper: Array
+
+
+@torch.no_grad()
+def time_constants(
+    model: str | Layer | SequenceModel,
+    x: Tensor,
+    *,
+    dt: Tensor | float | None = None,
+    index: int = 0,
+    hidden_size: int = 16,
+    seed: int = 0,
+    **settings: Any,
+) -> TimeConstants:
+    """Computes τ_sys = 1 / (1/τ + f) of an LTC while it reads `x`, and its range according to theorem 1.
+
+    Args:
+        model: "ltc", an LTC layer, or a `SequenceModel` with one; other models have no such time constants.
+        x: `(B, T, D)` or `(T, D)`.
+        dt: As for the layer.
+        index: Index of the layer in a stack.
+        hidden_size: Units of a model given by name.
+        seed: Random seed of a model given by name.
+        settings: Settings of a model given by name.
+
+    Example:
+        >>> found = time_constants("ltc", torch.randn(1, 50, 2, generator=torch.Generator().manual_seed(0)))
+        >>> bool((found.lower <= found.values).all() and (found.values <= found.upper).all())
+        True
+    """
+    layer = as_layer(model, x.shape[-1], hidden_size, seed, **settings)
+    if layer.cell_class is not LTCCell:
+        raise ValueError(
+            f"only LTC has time constants that depend on state and input; {name_of(layer)!r} has none. "
+            "Use model='ltc' or an LTC layer."
+        )
+    if whole("index", index, at_least=0) >= layer.num_layers:
+        raise ValueError(f"index={index} is out of range: the layers are 0 to {layer.num_layers - 1}.")
+    instrumented = Instrumented(layer)
+    inputs = instrumented.enter(x, dt)
+    cell, seen, states = instrumented.inside(inputs)[index]
+    assert isinstance(cell, LTCCell)
+    steps, batch = inputs.x.shape[:2]
+    tau = cell.time_constants(seen.flatten(0, 1), (states.flatten(0, 1),))
+    values = tau.unflatten(0, (steps, batch)).transpose(0, 1).numpy()
+    return TimeConstants(inputs.dt[:, 0, 0].cumsum(0).numpy(), values, *_range_of(cell))
+
+
+def _range_of(cell: LTCCell) -> tuple[Array, Array]:
+    """Returns the range of theorem 1: from all gates fully open to all gates closed."""
+    body: Any = cell.body
+    if isinstance(body, SynapticBody):
+        capacity, leak = body.capacity(), body.g_leak()
+        opening = body.recurrent.w().sum(0) + body.sensory.w().sum(0)
+        return (capacity / (leak + opening)).numpy(), (capacity / leak).numpy()
+    tau = F.softplus(body.raw_tau)
+    most = {"sigmoid": 1.0, "relu": np.inf}.get(cell.activation)
+    if most is None:
+        return np.full(len(tau), np.nan), np.full(len(tau), np.nan)
+    return (1 / (1 / tau + most)).numpy(), tau.numpy()

@@ -1,0 +1,126 @@
+"""BIDMC (Pimentel et al. 2016): respiratory and heart rate from a pulse oximeter and an electrocardiogram."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...data import Sequences, Target, from_list, split, windows
+from ...data._csv_file import read_csv
+from ...settings._checks import one_of
+from ...training._task import Parts, Sizes, Task, add
+from ..datasets._download import folder
+from ._protocols import scaled
+from ._publisher import located
+from .eigenworms import joined
+
+RATE = 125  # samples per second
+LENGTH = 32 * RATE
+STRIDE = 3 * RATE
+CHANNELS = ("PLETH", "II")
+SOURCES = ("recordings", "archive")
+
+
+def read_columns(path: Path, names: tuple[str, ...]) -> NDArray[np.float64]:
+    """Reads `(rows, names)` from a file of a recording; NaN where a cell is empty or NaN."""
+    table, _ = read_csv(path)
+    for name in names:
+        if name not in table.column_names:
+            raise ValueError(
+                f"{path}, line 1: column {name!r} is missing; the columns are {', '.join(table.column_names)}."
+            )
+        if not str(table.schema.field(name).type) == "double":
+            raise ValueError(f"{path}: column {name!r} contains values that are not numbers.")
+    return np.stack([table[name].to_numpy() for name in names], axis=1)
+
+
+def read_recordings(top: Path, numeric: str) -> Sequences:
+    """Reads windows of 32 s, every 3 s, of each recording in `top`; the group of a window is its recording.
+
+    The target is the mean of the monitor readings (one per second) over the window; windows without any reading are
+    dropped.
+
+    Args:
+        top: Folder with bidmc_01_Signals.csv, bidmc_01_Numerics.csv, ...
+        numeric: The reading: "RESP" (breaths per minute) or "HR" (beats per minute).
+    """
+    files = sorted(top.glob("bidmc_*_Signals.csv"))
+    if not files:
+        raise ValueError(f"{top}: no bidmc_*_Signals.csv found.")
+    recordings, readings = [], []
+    for file in files:
+        signals = read_columns(file, CHANNELS)
+        per_second = read_columns(file.with_name(file.name.replace("Signals", "Numerics")), (numeric,))[:, 0]
+        if len(signals) < LENGTH or len(per_second) < len(signals) // RATE:
+            seconds = f"{len(signals) / RATE:g} s of signals and {len(per_second)} readings"
+            raise ValueError(f"{file}: {seconds}; expected at least 32 s, and one reading per second.")
+        recordings.append(signals)
+        readings.append(per_second)
+    names = [file.name.split("_")[1] for file in files]
+    cut = windows(from_list(recordings, ids=np.array(names), channels=CHANNELS), LENGTH, STRIDE)
+    rates = np.concatenate(
+        [_means(per_second, len(signals)) for per_second, signals in zip(readings, recordings, strict=True)]
+    )
+    rates = rates.astype(np.float32)[:, None]
+    known = replace(cut, target=Target(rates, names=(numeric,))).labelled()
+    left_out = len(cut) - len(known)
+    return known.with_notes(*([f"{left_out} windows without a reading of {numeric} dropped."] if left_out else []))
+
+
+def _means(readings: NDArray[np.float64], samples: int) -> NDArray[np.float64]:
+    """Returns the mean reading of each window of a recording; NaN where there is none."""
+    seconds, every = LENGTH // RATE, STRIDE // RATE
+    views = np.lib.stride_tricks.sliding_window_view(readings, seconds)[: (samples - LENGTH) // RATE + 1 : every]
+    there = np.isfinite(views)
+    sums, counts = np.where(there, views, 0).sum(1), there.sum(1)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def _make(protocol: str, seed: int, *, source: str, numeric: str, archive: str) -> Parts:
+    one_of("source", source, SOURCES)
+    if source == "recordings":
+        series = read_recordings(located(folder("bidmc"), "bidmc_01_Signals.csv").parent, numeric)
+    elif protocol == "clean":
+        raise ValueError("the archive does not identify recordings: use protocol='paper', or source='recordings'.")
+    else:
+        series = joined(folder("bidmc_tser"), archive)
+    train, valid, test = split(series, by="group" if protocol == "clean" else "series", seed=seed)
+    return scaled(train, valid, test)
+
+
+_PROTOCOLS = {
+    "clean": "windows of the recordings; no recording is in two parts (37, 8 and 8 of the 53)",
+    "paper": "windows split at random. Leaks: test windows overlap training windows by up to 29 of 32 s, "
+    "and every patient is in all parts. source='archive' uses the 7,949 windows of the TSER archive",
+}
+
+
+def _add(name: str, what: str, numeric: str, archive: str, sizes: Sizes) -> None:
+    add(
+        Task(
+            name=name,
+            what=f"BIDMC: {what} from 32 s of PPG and ECG",
+            make=partial(_make, numeric=numeric, archive=archive),
+            sizes=sizes,
+            loss="squared",
+            metric="rmse",
+            own_units=True,
+            protocols=_PROTOCOLS,
+            options={"source": "recordings"},
+            data="bidmc",
+        )
+    )
+
+
+_add(
+    "bidmc-rr", "respiratory rate", "RESP", "BIDMC32RR",
+    Sizes(train=5_550, valid=1_200, test=1_200, steps=LENGTH, channels=2),
+)  # fmt: skip
+_add(
+    "bidmc-hr", "heart rate", "HR", "BIDMC32HR",
+    Sizes(train=5_550, valid=1_200, test=1_200, steps=LENGTH, channels=2),
+)  # fmt: skip

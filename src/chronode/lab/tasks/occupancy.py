@@ -1,0 +1,75 @@
+"""Room occupancy from air and light, minute by minute: a task of the LTC paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ...data import Scaler, Sequences, concat, from_list, windows
+from ...settings._checks import one_of
+from ...training._task import Parts, Sizes, Task, add
+from ..datasets._download import folder
+from ._protocols import blocks, range_windows, scaled, shuffled
+from ._publisher import located
+from ._text_files import Kind, read_table
+
+FEATURES = ("Temperature", "Humidity", "Light", "CO2", "HumidityRatio")
+TESTS = {"both": ("datatest", "datatest2"), "datatest": ("datatest",), "datatest2": ("datatest2",)}
+LENGTH, TEST_STRIDE = 16, 8
+
+
+def read(path: Path, name: str, *, timed: bool = True) -> Sequences:
+    """Reads one of the three files (datatraining, datatest, datatest2) as one series.
+
+    Args:
+        path: The folder.
+        name: Name of the file without .txt; its header has no name for the column of row numbers.
+        timed: Whether to use times in minutes; otherwise there are no times.
+    """
+    columns: dict[str, Kind] = {"row": "text", "date": "date", **dict.fromkeys(FEATURES, "number")}
+    table = read_table(located(path, f"{name}.txt"), {**columns, "Occupancy": ("0", "1")})
+    return from_list(
+        [np.stack([table[feature] for feature in FEATURES], axis=1)],
+        times=[table["date"]] if timed else None,
+        unit="minutes" if timed else None,
+        target=[table["Occupancy"]],
+        classes=["empty", "occupied"],
+        target_names=["Occupancy"],
+        channels=FEATURES,
+        ids=[name],
+    )
+
+
+def _make(protocol: str, seed: int, *, test: str) -> Parts:
+    path, files = folder("occupancy"), TESTS[one_of("test", test, TESTS)]
+    timed = protocol == "clean"
+    room = read(path, "datatraining", timed=timed)
+    rooms = concat([read(path, name, timed=timed) for name in files])
+    if protocol == "clean":
+        train, valid = blocks(room, LENGTH, (1, TEST_STRIDE), (0.85, 0.15))
+        return scaled(train, valid, windows(rooms, LENGTH, TEST_STRIDE, lead="gap"))
+    train, valid, _ = shuffled(range_windows(room, LENGTH, 1), 893429, test=0.0)
+    return scaled(train, valid, range_windows(rooms, LENGTH, TEST_STRIDE), Scaler.fit(room))
+
+
+add(
+    Task(
+        name="occupancy",
+        what="Occupancy detection: room occupancy from temperature, humidity, light and CO2",
+        make=_make,
+        sizes=Sizes(train=6907, valid=151, test=1550, steps=LENGTH, channels=len(FEATURES), classes=2),
+        loss="cross_entropy",
+        metric="accuracy",
+        protocols={
+            "clean": "the first 85% of the training file is training (windows of 16 minutes every minute), the rest "
+            "validation; the published test files are test (windows every 8 minutes); scaled by the training part; "
+            "times in minutes",
+            "paper": "windows of 16 minutes every minute of the training file, shuffled (RandomState 893429), 10% "
+            "validation; test windows every 8 minutes of both test files; scaled by the training file. Leak: a "
+            "validation window shares 15 of its 16 minutes with training windows; the test files do not leak",
+        },
+        options={"test": "both"},
+        data="occupancy",
+    )
+)

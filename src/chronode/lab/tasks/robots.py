@@ -1,0 +1,208 @@
+"""Next-step prediction for simulated walking robots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...data import Sequences, forecast, from_list, windows
+from ...settings._checks import number, one_of, whole
+from ...training._task import Parts, Sizes, Task, add
+from ..datasets._download import folder
+from ._gait import walk
+from ._protocols import range_windows
+
+OBSERVATIONS = 17
+CHANNELS = {
+    "half_cheetah": ("back_thigh", "back_shin", "back_foot", "front_thigh", "front_shin", "front_foot"),
+    "walker2d": ("thigh", "leg", "foot", "left_thigh", "left_leg", "left_foot"),
+}
+# The roll-outs of each part: as in the LTC code, and with the counts of mmRNN.
+CHEETAH_PARTS = {"train": range(15, 25), "valid": range(5), "test": range(5, 15)}
+WALKER_PARTS = {"train": range(300), "valid": range(300, 340), "test": range(340, 400)}
+RECORDINGS = 400
+SOURCES = ("built", "scripted")
+SPLIT_SEED, DROP_SEED = 125487, 891374
+"""Seeds of NumPy's RandomState in the code of mmRNN: of the order of the roll-outs, and of the frames that are kept."""
+KEPT = 0.9
+"""Probability with which the code of mmRNN keeps a frame."""
+
+
+def channels(robot: str) -> list[str]:
+    """Returns the names of the observations: positions and angles, then their velocities."""
+    joints = CHANNELS[robot]
+    return ["height", "pitch", *joints, "forward", "climb", "turn", *(f"{joint}_speed" for joint in joints)]
+
+
+def read_traces(top: Path, count: int, cure: str) -> list[NDArray[np.float64]]:
+    """Reads `count` roll-outs `(frames, 17)` from trace_0000.npy, trace_0001.npy, ... in the folder `top`.
+
+    Args:
+        top: The folder.
+        count: Number of roll-outs; the folder may contain more.
+        cure: Advice if they are missing.
+    """
+    return [_read_trace(top / f"trace_{number:04d}.npy", cure) for number in range(count)]
+
+
+def read_recordings(top: Path) -> list[NDArray[np.float64]] | None:
+    """Reads the authors' roll-outs rollout_000.npy, rollout_001.npy, ...; None if the folder has none."""
+    files = sorted(top.glob("rollout_???.npy"))
+    if files and len(files) != RECORDINGS:
+        raise ValueError(f"{top}: expected {RECORDINGS} roll-outs rollout_000.npy, ..., found {len(files)}.")
+    return [_read_trace(file, "") for file in files] or None
+
+
+def _read_trace(path: Path, cure: str) -> NDArray[np.float64]:
+    if not path.is_file():
+        raise ValueError(f"{path}: no such roll-out; {cure}.")
+    try:
+        trace = np.load(path, allow_pickle=False)
+    except Exception as error:  # untrusted bytes: NumPy evaluates the header as Python, with any of its errors
+        raise ValueError(f"{path}: this is not a valid .npy file of numbers: {str(error)[:100]}.") from None
+    if not isinstance(trace, np.ndarray) or trace.dtype.kind != "f" or trace.ndim != 2:
+        raise ValueError(f"{path}: expected a table of numbers (frames, {OBSERVATIONS}).")
+    if trace.shape[1] != OBSERVATIONS or len(trace) < 2:
+        raise ValueError(f"{path}: expected at least two frames of {OBSERVATIONS} numbers, got shape {trace.shape}.")
+    if not np.isfinite(trace).all():
+        frame, place = (int(i) for i in np.argwhere(~np.isfinite(trace))[0])
+        raise ValueError(f"{path}: number {place} of frame {frame} is not finite.")
+    return trace
+
+
+def names_of(numbers: Sequence[int] | NDArray[np.int64]) -> NDArray[np.str_]:
+    """Returns the names of the roll-outs."""
+    return np.array([f"trace_{number:04d}" for number in numbers])
+
+
+def frames_ahead(traces: Sequence[NDArray[Any]], numbers: Sequence[int], robot: str) -> Sequences:
+    """Creates series whose target is the next frame; the group is the roll-out."""
+    return forecast(from_list(traces, ids=names_of(numbers), channels=channels(robot)))
+
+
+def frames_dropped(
+    traces: Sequence[NDArray[Any]], numbers: Sequence[int], robot: str, drop: float, rng: np.random.Generator
+) -> Sequences:
+    """Creates the same series with a random share of the frames missing; the target is still the next frame.
+
+    Time is counted in frames of the simulation, so that dt is 1, or more after a gap.
+    """
+    kept = [np.sort(rng.permutation(len(t) - 1)[: len(t) - 1 - round(drop * (len(t) - 1))]) for t in traces]
+    return _frames_kept(traces, numbers, robot, kept)
+
+
+def _frames_kept(
+    traces: Sequence[NDArray[Any]], numbers: Sequence[int] | NDArray[np.int64], robot: str, kept: Sequence[NDArray[Any]]
+) -> Sequences:
+    return from_list(
+        [trace[rows] for trace, rows in zip(traces, kept, strict=True)],
+        times=kept,
+        target=[trace[rows + 1] for trace, rows in zip(traces, kept, strict=True)],
+        per_step=True,
+        kind="value",
+        target_names=[f"{name}+1" for name in channels(robot)],
+        ids=names_of(numbers),
+        channels=channels(robot),
+        unit=1.0,
+    )
+
+
+def _make_cheetah(protocol: str, seed: int, *, length: int, stride: int) -> Parts:
+    """Creates the parts; they are fixed, so both protocols are the same and the seed has no effect."""
+    count = max(numbers.stop for numbers in CHEETAH_PARTS.values())
+    cure = "run `chronode data fetch half_cheetah` (of the authors) or `chronode data build half_cheetah` (new)"
+    traces = read_traces(folder("half_cheetah"), count, cure)
+
+    def part(name: str) -> Sequences:
+        numbers = CHEETAH_PARTS[name]
+        return windows(frames_ahead([traces[i] for i in numbers], numbers, "half_cheetah"), length, stride)
+
+    return Parts(part("train"), part("valid"), part("test"))
+
+
+def recorded_parts(traces: Sequence[NDArray[Any]], length: int) -> Parts:
+    """Creates the parts of the code of mmRNN: its order of the roll-outs, its missing frames and its windows.
+
+    60 roll-outs are test, the next 40 validation and 300 training, in an order that is drawn once; frames are dropped
+    part by part. The dt of a frame is the number of frames since the previous one that was kept or the beginning.
+    """
+    order = np.random.RandomState(SPLIT_SEED).permutation(len(traces))
+    test, valid = int(0.15 * len(traces)), int(0.25 * len(traces))
+    draw = np.random.RandomState(DROP_SEED)
+
+    def part(numbers: NDArray[np.int64]) -> Sequences:
+        kept = [np.flatnonzero(draw.rand(len(traces[number]) - 1) < KEPT) for number in numbers]
+        seen = _frames_kept([traces[number] for number in numbers], numbers, "walker2d", kept)
+        lead = np.array([rows[0] + 1.0 for rows in kept])
+        return range_windows(replace(seen, lead=lead), length, length // 4)
+
+    return Parts(part(order[valid:]), part(order[test:valid]), part(order[:test]))
+
+
+def _make_walker(protocol: str, seed: int, *, length: int, stride: int, drop: float, source: str, frames: int) -> Parts:
+    """Creates the parts; no roll-out is in two parts. The seed draws the missing frames, except those of the authors'
+    recordings in protocol "paper".
+    """
+    drop = number("drop", drop, at_least=0, below=1)
+    count = max(numbers.stop for numbers in WALKER_PARTS.values())
+    if one_of("source", source, SOURCES) == "scripted":
+        traces = list(walk(count, seed, whole("frames", frames, at_least=2)))
+    else:
+        top, cure = folder("walker2d"), "build them once with `chronode data build walker2d`, or use source='scripted'"
+        recorded = read_recordings(top)
+        if recorded is not None and protocol == "paper":
+            return recorded_parts(recorded, length)
+        traces = recorded or read_traces(top, count, cure)
+    rng = np.random.default_rng(seed)
+
+    def part(name: str) -> Sequences:
+        numbers = WALKER_PARTS[name]
+        seen = frames_dropped([traces[i] for i in numbers], numbers, "walker2d", drop, rng)
+        return windows(seen, length, stride, lead="gap")
+
+    return Parts(part("train"), part("valid"), part("test"))
+
+
+add(
+    Task(
+        name="half-cheetah",
+        what="Half-cheetah: next-step prediction",
+        make=_make_cheetah,
+        sizes=Sizes(train=970, valid=485, test=970, steps=32, channels=OBSERVATIONS),
+        loss="squared",
+        metric="mse",
+        protocols={
+            "clean": "by roll-out: traces 0 to 4 validation, 5 to 14 test, 15 to 24 training, in the units of the "
+            "simulation; the files 25 to 30 are not used, as in the authors' code",
+            "paper": "the same",
+        },
+        options={"length": 32, "stride": 10},
+        data="half_cheetah",
+    )
+)
+add(
+    Task(
+        name="walker2d",
+        what="Walker2d: next-step prediction with a tenth of the frames missing",
+        make=_make_walker,
+        # For roll-outs without a fall: 899 of their 999 frames, 14 windows each.
+        sizes=Sizes(train=4_200, valid=560, test=840, steps=64, channels=OBSERVATIONS),
+        loss="squared",
+        metric="mse",
+        protocols={
+            "clean": "by roll-out: 300 training, 40 validation, 60 test; a roll-out ends with a fall or after 1,000 "
+            "frames",
+            "paper": "the authors' 400 recordings (RLlib's PPO after 562 to 1,104 iterations) in their order: 300 "
+            "training, 40 validation, 60 test (RandomState 125487), 10% of the frames missing (RandomState 891374), "
+            "windows of 64 frames every 16; the seed has no effect. With roll-outs of `chronode data build walker2d`, "
+            "the same as clean",
+        },
+        options={"length": 64, "stride": 64, "drop": 0.1, "source": "built", "frames": 1000},
+        data="walker2d",
+    )
+)

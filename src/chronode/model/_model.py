@@ -1,0 +1,369 @@
+"""SequenceModel: symbols or numbers, a recurrent layer, a linear head."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from ..nn._cell import State
+from ..nn._layer import Layer
+from ..nn._registry import create
+from ..settings._checks import one_of
+from ..storage._documents import read_json, write_json
+from ..storage._files import replacing
+from ..storage._weight_files import safetensors
+from ._budget import Budget
+from ._margins import Margins
+from ._relative import Relative
+from ._spec import POOLS, ModelSpec, count_symbols
+from .start._start import LinearStart
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..data import Sequences
+
+# Building a model may create more than its weights: masks, tables, temporary tensors.
+_MOST_TIMES_THE_WEIGHTS = 8
+_FEW_NUMBERS = 2**22
+
+
+def check_symbols(model: SequenceModel, data: Sequences) -> None:
+    """Rejects symbols that the model has no vector for."""
+    known = None if model.spec is None else model.spec.symbols
+    if known is not None and count_symbols(data) > max(known, 2):
+        highest = int(data.base_values.max())
+        raise ValueError(f"the model has {known} symbols, 0 to {known - 1}; these data contain symbol {highest}.")
+
+
+LINEAR = "linear start alone"
+
+
+def linear_title(features: str = "") -> str:
+    """Returns the name of a linear start that no network adds to.
+
+    Example:
+        >>> linear_title("summaries")
+        'linear start alone (linear model on summaries)'
+    """
+    return f"{LINEAR} (linear model on {features})" if features else LINEAR
+
+
+class SequenceModel(nn.Module):
+    """Layer with a linear head on its output: on the last step (`outputs="last"`), on every step, or on what `pool`
+    makes of all of them.
+
+    Args:
+        layer: Layer made by `chronode.create`.
+        num_outputs: Number of logits or values.
+        embedding: Module that turns symbols `(B, T)` or `(B, T, 1)` into the input of the layer.
+        start: Linear model whose output is added to that of the head.
+        relative: Module that brings windows to their own level and scale, and forecasts back.
+        static: Number of static values s: the head sees `[y (1 + W s), s]` instead of the output y of the layer, so
+            that they shift predictions and change what y means. Unknown ones (NaN) count as 0.
+        pool: "mean" or "max": the head sees the mean or the maximum of the outputs over all valid steps of a series,
+            which needs a layer with `outputs="all"`; "last": it sees what the layer returns.
+
+    Attributes:
+        spec: The spec passed to `build`; None for a model assembled by hand.
+        margins: How far forecasts are off, for prediction intervals; None without `relative`.
+
+    Example:
+        >>> import torch, chronode
+        >>> layer = chronode.create("mmrnn", 1, 8, outputs="last")
+        >>> SequenceModel(layer, 2)(torch.randn(4, 6, 1), dt=torch.rand(4, 6)).shape
+        torch.Size([4, 2])
+    """
+
+    def __init__(
+        self,
+        layer: Layer,
+        num_outputs: int,
+        embedding: nn.Module | None = None,
+        *,
+        start: LinearStart | None = None,
+        relative: Relative | None = None,
+        static: int = 0,
+        pool: str = "last",
+    ):
+        super().__init__()
+        self.pool = one_of("pool", pool, POOLS)
+        if pool != "last" and layer.outputs != "all":
+            raise ValueError(f'pool={pool!r} needs the outputs of all steps: create the layer with outputs="all".')
+        self.embedding = embedding
+        self.layer = layer
+        self.head = nn.Linear(layer.output_size + static, num_outputs)
+        self.modulation = nn.Linear(static, layer.output_size, bias=False) if static else None
+        if self.modulation is not None:
+            nn.init.zeros_(self.modulation.weight)
+        self.start = start
+        self.relative = relative
+        self.margins = None if relative is None else Margins(num_outputs, len(relative.channels))
+        self.spec: ModelSpec | None = None
+
+    @classmethod
+    def build(cls, spec: ModelSpec, vectors: NDArray[Any] | None = None) -> SequenceModel:
+        """Builds the model of a spec with new weights.
+
+        Args:
+            spec: What to build.
+            vectors: Initial embedding `(symbols, embedding_size)`; rows of NaN are drawn at random, with the mean and
+                standard deviation of the others.
+        """
+        embedding, features = None, spec.input_size
+        if spec.symbols is not None:
+            embedding, features = _embedding(spec, vectors), spec.embedding_size
+        outputs = "all" if spec.per_step or spec.pool != "last" else "last"
+        settings = {"missing": spec.missing, "outputs": outputs, **spec.settings}
+        layer = create(spec.model, features, spec.hidden_size, spec.num_layers, **settings)
+        start = None if spec.start is None else LinearStart(spec.start, spec.num_outputs)
+        relative = None
+        if spec.relative is not None:
+            relative = Relative(spec.relative, spec.known, spec.num_outputs // len(spec.relative))
+        parts: dict[str, Any] = {"start": start, "relative": relative, "static": spec.static, "pool": spec.pool}
+        model = cls(layer, spec.num_outputs, embedding, **parts)
+        if spec.head_init == "normal":
+            nn.init.kaiming_normal_(model.head.weight)
+            nn.init.zeros_(model.head.bias)
+        if start is not None:  # before the first step of training, the linear model is all there is
+            nn.init.zeros_(model.head.weight)
+            nn.init.zeros_(model.head.bias)
+        model.spec = spec
+        return model
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the model is its linear start alone: a network with a head of zeros adds nothing."""
+        return self.start is not None and not any(part.count_nonzero() for part in self.head.parameters())
+
+    @property
+    def title(self) -> str:
+        """What the model is: the name of its network, the linear start with it, or that start alone."""
+        network = self.layer.cell_class.__name__ if self.spec is None else self.spec.model
+        if self.start is None:
+            return network
+        return linear_title(self.start.features.kind) if self.is_linear else f"linear start + {network}"
+
+    @property
+    def num_weights(self) -> int:
+        """The number of weights: all trained parameters, or those of the linear start alone."""
+        if self.start is not None and self.is_linear:
+            return sum(self.start.get_buffer(name).numel() for name in ("weight", "bias"))
+        return sum(part.numel() for part in self.parameters())
+
+    @property
+    def per_step(self) -> bool:
+        """Whether there is an output at every step instead of one for each series."""
+        return self.layer.outputs == "all" and self.pool == "last"
+
+    def forward(self, x: Tensor, *, started: Tensor | None = None, **times: Tensor | None) -> Tensor:
+        """Returns logits or values; `times` are the dt, t, lengths and observed of the layer.
+
+        Args:
+            x: Values `(B, T, D)`, or symbols.
+            started: Outputs to add to those of the network, in place of the linear start's own.
+            times: Times of x, and `static (B, S)` for a model with static values.
+        """
+        if self.relative is None:
+            return self._from(x, started, **times)
+        view = self.relative.view(x, times.get("lengths"), times.get("observed"), times.get("static"))
+        return self.relative.back(self._from(view.x, started, **times), view)
+
+    def unit(self, x: Tensor, **times: Tensor | None) -> Tensor | None:
+        """Returns the scale of each window, `(B, K)`, in which errors of a forecast are measured; else None."""
+        if self.relative is None:
+            return None
+        scale = self.relative.view(x, times.get("lengths"), times.get("observed")).scale
+        return scale.repeat(1, self.head.out_features // scale.shape[1])
+
+    def _from(self, x: Tensor, started: Tensor | None, **times: Any) -> Tensor:
+        """What the network adds to the linear start, or to what takes its place."""
+        output = self._network(x, None, **times)[0]
+        if self.start is None:
+            return output
+        return output + (self.start(x, **times) if started is None else started).to(output)
+
+    def initial_state(self, batch: int) -> State:
+        """Returns the state before the first step: that of the layer, then that of the linear start."""
+        parts = () if self.start is None else self.start.initial_state(batch)
+        return (*self.layer.initial_state(batch), *(part[None] for part in parts))
+
+    def run(
+        self, x: Tensor, state: State | None = None, *, started: Tensor | None = None, **times: Any
+    ) -> tuple[Tensor, State]:
+        """Runs from a given state and returns the final state too: for live data and for training in pieces.
+
+        Of a linear start there is an output at every step. With `started`, its outputs, the state is that of the
+        network alone.
+        """
+        if self.pool != "last":
+            raise ValueError(f"a model with pool={self.pool!r} sees whole series: train with pool=last for live data.")
+        if self.modulation is not None:
+            raise ValueError("a model with static values sees whole series: train without static=... for live data.")
+        if self.relative is not None:
+            raise ValueError("a model that forecasts from windows sees whole windows; train with per_step=True.")
+        if self.start is None or started is not None:
+            output, after = self._network(x, state, **times)
+            return (output if started is None else output + started.to(output)), after
+        state = self.initial_state(len(x)) if state is None else state
+        count = len(state) - len(self.start.initial_state(1))
+        output, after = self._network(x, state[:count], **times)
+        started, summed = self.start.run(x, tuple(part[0] for part in state[count:]), **times)
+        if output.dim() == 2:
+            last = times["lengths"] - 1 if times.get("lengths") is not None else torch.full((len(x),), -1)
+            started = started[torch.arange(len(x)), last]
+        return output + started.to(output), (*after, *(part[None] for part in summed))
+
+    def _network(
+        self, x: Tensor, state: State | None, *, static: Tensor | None = None, **times: Any
+    ) -> tuple[Tensor, State]:
+        if self.embedding is not None:
+            x = self.embedding(x.squeeze(-1) if x.dim() == 3 else x)
+        elif x.dtype != self.head.weight.dtype:
+            x = x.to(self.head.weight.dtype)
+        y, state = self.layer(x, state, **times)
+        if self.pool != "last":
+            y = pooled(y, times.get("lengths"), self.pool)
+        return self.head(y if self.modulation is None else self._with_static(y, static)), state
+
+    def _with_static(self, y: Tensor, static: Tensor | None) -> Tensor:
+        """Returns `[y (1 + W s), s]`."""
+        assert self.modulation is not None
+        if static is None or static.shape != (len(y), self.modulation.in_features):
+            found = None if static is None else tuple(static.shape)
+            raise ValueError(f"static must have shape ({len(y)}, {self.modulation.in_features}), got {found}.")
+        s = static.to(y).nan_to_num()
+        s = s[:, None].expand(-1, y.shape[1], -1) if y.dim() == 3 else s
+        return torch.cat([y * (1 + self.modulation(s)), s], dim=-1)
+
+    def with_settings_of(self, tensors: dict[str, Tensor]) -> SequenceModel:
+        """Returns this model, or a new one with those settings of the saved `tensors` that the spec does not hold.
+
+        The default of a setting may have changed since the weights were saved.
+        """
+        extra = tensors.get("layer._extra_state")
+        if self.spec is None or extra is None:
+            return self
+        others = self.layer.other_settings(extra)
+        if not others or others.keys() & {"cell", "num_layers", "residual", *self.spec.settings}:
+            return self
+        return self.build(replace(self.spec, settings=self.spec.settings | others))
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the weights (`.safetensors`) and the spec (`.json`) next to them; returns the path of the weights."""
+        if self.spec is None:
+            raise ValueError(
+                "this model was assembled by hand; only models made by SequenceModel.build(spec) can be saved."
+            )
+        path = Path(path).with_suffix(".safetensors")
+        with replacing(path) as draft:
+            # Written by Python: an error from safetensors would not mention a full disk.
+            weights = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
+            draft.write_bytes(safetensors().torch.save(weights))
+        write_json(path.with_suffix(".json"), self.spec.as_dict())
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> SequenceModel:
+        """Reads what `save` wrote and returns the model in evaluation mode."""
+        load_file = safetensors().torch.load_file
+        path = Path(path).with_suffix(".safetensors")
+        spec: ModelSpec = read_json(path.with_suffix(".json"), ModelSpec)
+        try:
+            weights = load_file(path)
+        except FileNotFoundError:
+            raise
+        except Exception as error:  # untrusted bytes
+            raise ValueError(f"{path}: {_one_line(error)}") from error
+        return cls.from_weights(spec, weights, str(path))
+
+    @classmethod
+    def from_weights(cls, spec: ModelSpec, weights: dict[str, Tensor], place: str) -> SequenceModel:
+        """Builds the model of a spec with the given weights, in evaluation mode.
+
+        Args:
+            spec: What to build.
+            weights: Its `state_dict`, not trusted.
+            place: What error messages begin with.
+        """
+        try:
+            # A layer has at least one tensor, so this is checked before the layers are built one by one.
+            if spec.num_layers > len(weights):
+                raise ValueError(
+                    f"the spec has {spec.num_layers:,} layers, but there are only {len(weights):,} weight tensors."
+                )
+            most = max(_FEW_NUMBERS, _MOST_TIMES_THE_WEIGHTS * sum(tensor.numel() for tensor in weights.values()))
+            # The initial weights are replaced below.
+            with torch.random.fork_rng(devices=[]), Budget(most):
+                model = cls.build(spec).with_settings_of(weights)
+            model.load_state_dict(weights)
+        except Exception as error:  # settings that a cell may reject with any error
+            raise ValueError(f"{place}: {_one_line(error)}") from error
+        return model.eval()
+
+
+def pooled(y: Tensor, lengths: Tensor | None, pool: str) -> Tensor:
+    """Returns the mean or the maximum of `y (B, T, H)` over the valid steps.
+
+    Example:
+        >>> y = torch.tensor([[[1.0], [3.0], [0.0]], [[-2.0], [-1.0], [-3.0]]])
+        >>> pooled(y, torch.tensor([2, 3]), "mean").tolist(), pooled(y, torch.tensor([2, 3]), "max").tolist()
+        ([[2.0], [-2.0]], [[3.0], [-1.0]])
+    """
+    if lengths is None:
+        return y.mean(1) if pool == "mean" else y.amax(1)
+    lengths = torch.as_tensor(lengths, device=y.device)[:, None]
+    outside = (torch.arange(y.shape[1], device=y.device) >= lengths)[..., None]
+    if pool == "mean":
+        return y.masked_fill(outside, 0.0).sum(1) / lengths.to(y)
+    return y.masked_fill(outside, -torch.inf).amax(1)
+
+
+class WordEmbedding(nn.Embedding):
+    """Embedding of symbols; in training, a share `dropout` of the symbols has zero vectors throughout a batch.
+
+    Example:
+        >>> table = WordEmbedding(1000, 4, dropout=0.5)
+        >>> words = torch.arange(1000).repeat(2, 1)
+        >>> one, again = table(words).abs().sum(-1) > 0  # a word is dropped everywhere or nowhere
+        >>> bool((one == again).all()), 400 < int(one.sum()) < 600, bool((table.eval()(words) != 0).all())
+        (True, True, True)
+    """
+
+    def __init__(self, symbols: int, size: int, dropout: float):
+        super().__init__(symbols, size)
+        self.dropout = dropout
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Returns the vectors `(..., size)` of `input (...)`."""
+        vectors = super().forward(input)
+        if not (self.training and self.dropout):
+            return vectors
+        kept = nn.functional.dropout(self.weight.new_ones(self.num_embeddings, 1), self.dropout)
+        return vectors * nn.functional.embedding(input, kept)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _embedding(spec: ModelSpec, vectors: NDArray[Any] | None) -> nn.Module:
+    assert spec.symbols is not None
+    table = WordEmbedding(spec.symbols, spec.embedding_size, spec.word_dropout)
+    if vectors is not None:
+        given = torch.as_tensor(vectors, dtype=table.weight.dtype)
+        if given.shape != table.weight.shape:
+            wanted = f"({spec.symbols}, {spec.embedding_size})"
+            raise ValueError(
+                f"vectors must have shape {wanted} for the symbols of this model, got {tuple(given.shape)}."
+            )
+        known = given[~given.isnan().any(1)]
+        with torch.no_grad():
+            if len(known) > 1:  # words without a vector get the scale of the others
+                table.weight.mul_(known.std(0)).add_(known.mean(0))
+            table.weight.copy_(torch.where(given.isnan(), table.weight, given))
+    return nn.Sequential(table, nn.Dropout(spec.embedding_dropout)) if spec.embedding_dropout else table

@@ -1,0 +1,166 @@
+"""ModelSpec: everything needed to build a SequenceModel, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from ..data._future import known_channels
+from ..nn._registry import find_model
+from ..settings._checks import flag, number, one_of, whole
+from ..storage._limits import LAYERS
+from ..storage._schema import parse
+
+if TYPE_CHECKING:
+    from ..data import Sequences
+
+POOLS = ("last", "mean", "max")
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """Everything needed to build a SequenceModel, as plain data.
+
+    Attributes:
+        model: Name of a registered model.
+        input_size: Channels of the data; 1 with `symbols`.
+        num_outputs: Number of logits (one per class) or values.
+        hidden_size: Units of each layer.
+        num_layers: Number of stacked layers.
+        per_step: Whether there is an output at every step instead of one after the last step.
+        missing: Whether values may be missing.
+        symbols: Number of symbols if the data are symbols, each with a learned vector; None for numbers.
+        embedding_size: Size of these vectors.
+        embedding_dropout: Dropout of their entries in training.
+        word_dropout: Share of the symbols whose vectors are set to 0 throughout a training batch.
+        head_init: "uniform" (PyTorch's default for linear layers) or "normal" (He et al. 2015, with zero biases).
+        start: Features of the linear model that the network starts from, as `LinearStart` takes them; the head is then
+            0 at first. None for a network alone.
+        relative: For a model that forecasts from windows: the indices of the channels that it continues, seen relative
+            to the level and scale of each window.
+        known: With `relative`, the indices of the channels whose values are known over the horizon; the last static
+            values of a window are these values.
+        static: Number of static values of a series, which modulate the output of the layer and enter the head.
+        pool: What the head sees of a whole series: the output after the "last" step, or the "mean" or "max" over all
+            valid steps. Pooled models need whole series: they are not for live data and export.
+        settings: Settings of the layer (dropout, bidirectional, residual, memory) and of the model.
+
+    Example:
+        >>> spec = ModelSpec("ltc", input_size=3, num_outputs=2, hidden_size=8)
+        >>> ModelSpec.from_dict(spec.as_dict()) == spec
+        True
+        >>> import torch
+        >>> from chronode import SequenceModel
+        >>> SequenceModel.build(spec)(torch.randn(4, 6, 3)).shape
+        torch.Size([4, 2])
+    """
+
+    model: str
+    input_size: int
+    num_outputs: int
+    hidden_size: int = 64
+    num_layers: int = 1
+    per_step: bool = False
+    missing: bool = False
+    symbols: int | None = None
+    embedding_size: int = 64
+    embedding_dropout: float = 0.0
+    word_dropout: float = 0.0
+    head_init: str = "uniform"
+    settings: dict[str, Any] = field(default_factory=dict)
+    start: dict[str, Any] | None = None
+    relative: tuple[int, ...] | None = None
+    static: int = 0
+    known: tuple[int, ...] = ()
+    pool: str = "last"
+
+    def __post_init__(self) -> None:
+        find_model(self.model)
+        for name in ("input_size", "num_outputs", "hidden_size", "num_layers", "embedding_size"):
+            # Plain ints: NumPy integers cannot be written as JSON.
+            object.__setattr__(self, name, whole(name, getattr(self, name), at_least=1))
+        if self.num_layers > LAYERS.value:
+            raise ValueError(f"num_layers={self.num_layers:,} is more than {LAYERS.value:,}. {LAYERS.cure}")
+        object.__setattr__(self, "static", whole("static", self.static, at_least=0))
+        flag("per_step", self.per_step)
+        flag("missing", self.missing)
+        number("embedding_dropout", self.embedding_dropout, at_least=0, below=1)
+        number("word_dropout", self.word_dropout, at_least=0, below=1)
+        one_of("head_init", self.head_init, ("uniform", "normal"))
+        one_of("pool", self.pool, POOLS)
+        if self.per_step and self.pool != "last":
+            raise ValueError(f"pool={self.pool!r} needs one target per series; here every step has one: omit pool.")
+        self._check_start()
+        if self.symbols is not None:
+            whole("symbols", self.symbols, at_least=2)
+            if self.input_size != 1:
+                raise ValueError(f"symbols need a single channel; these data have {self.input_size}.")
+        taken = {"outputs": "per_step", "missing": "missing"}
+        for name in taken.keys() & self.settings.keys():
+            raise ValueError(f"{name!r} cannot be set here: it follows from {taken[name]}.")
+
+    def _check_start(self) -> None:
+        if self.start is not None and self.symbols is not None:
+            raise ValueError("symbols have no linear start: leave start out.")
+        if self.relative is None:
+            return
+        channels = [whole("relative", channel, at_least=0) for channel in self.relative]
+        if not channels or max(channels) >= self.input_size or self.num_outputs % len(channels) or self.per_step:
+            sizes = f"{self.input_size} channels and {self.num_outputs} outputs per window"
+            raise ValueError(f"relative={channels} does not fit {sizes}.")
+
+    @classmethod
+    def for_data(
+        cls, data: Sequences, model: str = "mmrnn", hidden_size: int = 64, num_layers: int = 1, **settings: Any
+    ) -> ModelSpec:
+        """Returns the spec of a model that reads `data` and predicts its target.
+
+        Args:
+            data: Series with a target; all of training, validation and test if some of them have missing values.
+            model: Name of a registered model.
+            hidden_size: Units of each layer.
+            num_layers: Number of stacked layers.
+            settings: Any other field of ModelSpec; the rest is passed to the layer and the model.
+
+        Example:
+            >>> from chronode.data import from_list
+            >>> s = from_list([[1.0, 2.0], [3.0]], target=["a", "b"])
+            >>> spec = ModelSpec.for_data(s, "gru", hidden_size=4)
+            >>> spec.input_size, spec.num_outputs, spec.per_step, spec.missing
+            (1, 2, False, False)
+        """
+        target = data.target
+        if target is None:
+            raise ValueError("these series have no target: pass target=... when reading them.")
+        own = {name: settings.pop(name) for name in _names() & settings.keys() - {"settings"}}
+        fields: dict[str, Any] = {
+            "input_size": data.num_channels,
+            "num_outputs": target.values.shape[1] if target.classes is None else len(target.classes),
+            "per_step": target.per_step,
+            "missing": data.has_missing,
+            "static": data.num_static,
+            "symbols": None if data.base_values.dtype.kind == "f" else count_symbols(data),
+        }
+        if own.get("relative") is not None:
+            fields["known"] = known_channels(data)
+        settings |= own.pop("settings", {})
+        return cls(model, hidden_size=hidden_size, num_layers=num_layers, **{**fields, **own}, settings=settings)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the spec as plain data for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, description: dict[str, Any]) -> ModelSpec:
+        """Returns the spec that `as_dict` described."""
+        return parse(cls, description)
+
+
+def _names() -> set[str]:
+    return {field.name for field in fields(ModelSpec)}
+
+
+def count_symbols(data: Sequences) -> int:
+    """Returns the number of symbols: those named by the data, or else the largest one that occurs plus 1."""
+    named = data.categories.get(data.channels[0], ())
+    return max(len(named), int(data.base_values.max()) + 1, 2)

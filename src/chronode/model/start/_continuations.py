@@ -1,0 +1,249 @@
+"""Averages of linear maps from a window to the values that follow it, chosen by their errors on other windows.
+
+The weights of a map's features are those of a ridge regression, so a large penalty gives the naive forecast. A *direct*
+map has separate weights for every step ahead; a *recursive* map is fitted one step ahead and applied to its own
+forecasts; a *shifted* one has only an intercept, which continues the mean change of the past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ._families import Family
+from ._window_rows import Fold, Windows
+
+PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+_LAGS = (1, 2, 4, 8, 12, 24, 48, 96)
+_FEWEST_ROWS = 3
+_EXPLODES = 2.0
+_OUTLYING = 8.0
+# Maximum number of maps in an average, the power p in the share of a map, (lowest loss / its loss)^p, and the share of
+# the best of the three simplest forecasts if no map has a lower loss. Chosen on other series than those of
+# benchmarks/defaults.py.
+_MOST_MEMBERS, _POWER, _SIMPLE_SHARE = 30, 4, 0.1
+# Maps with more to fit look better on few windows than they are: their loss is raised by this share for each lag (up to
+# 24), and for the return to the mean of a window, divided by the number of independent windows. Chosen on those series.
+_PER_LAG, _MOST_COUNTED_LAGS, _MEAN_REVERSION = 0.02, 24, 0.8
+
+
+class Map(NamedTuple):
+    """`v @ weight + bias`: weight `(F, H)` and bias `(H,)`, or P of them, `(P, F, H)` and `(P, H)`."""
+
+    weight: Tensor
+    bias: Tensor
+
+
+class Member(NamedTuple):
+    """A map of an average: its family and settings, and its share."""
+
+    family: str
+    method: str
+    lags: int = 0
+    penalty: float = 0.0
+    share: float = 1.0
+
+
+def choose(windows: Windows, folds: Sequence[Fold], known: Sequence[Family]) -> list[Member]:
+    """Returns the maps whose mean absolute error over the folds is low, and their shares in the average.
+
+    Windows that overlap rank the maps only roughly, and an average of many good maps is better than the best one. Maps
+    with more to fit must be better by a margin that shrinks with the number of independent windows. The best simple
+    forecast has a share in the average, because what looked better in the past is so only in part by merit.
+
+    Args:
+        windows: What to learn from.
+        folds: Rows to fit and rows to judge by.
+        known: Families to choose from.
+    """
+    losses: dict[Member, list[float]] = {}
+    for fold in folds:
+        judged, count = windows.at(fold.judge), int(fold.judge.sum())
+        for family in known:
+            inputs, truth = family.seen(judged.x, judged.counts), judged.y
+            regression = Regression(family, windows.at(fold.fit), windows.at(fold.near))
+            for settings, maps in candidates(regression):
+                errors = count * (inputs @ maps.weight + maps.bias[:, None] - truth).abs().flatten(1).nanmean(1)
+                for member, error in zip(settings, errors.tolist(), strict=True):
+                    losses.setdefault(member, []).append(error)
+    rows = sum(int(fold.judge.sum()) for fold in folds)
+    independent = max(rows / windows.y.shape[1], 1.0)  # the targets of neighbouring windows overlap
+    found = []
+    for member, own in losses.items():
+        # The first folds may have too few rows to fit a map; it is then the naive forecast.
+        before = losses[Member(member.family, "naive")][: len(folds) - len(own)]
+        loss = sum(before + own) / rows * (1 + _complexity(member) / independent)
+        if loss == loss:
+            found.append((loss, member))
+    if not found:
+        return [Member(known[0].name, "naive")]
+    found = sorted(found, key=lambda pair: pair[0])
+    lowest = max(found[0][0], 1e-12)
+    shares = {member: (lowest / max(loss, lowest)) ** _POWER for loss, member in found[:_MOST_MEMBERS]}
+    loss, simple = next(((loss, member) for loss, member in found if _is_simple(member)), found[0])
+    kept = _SIMPLE_SHARE * (lowest / max(loss, lowest)) ** 2
+    total = sum(shares.values()) / (1 - kept)
+    shares = {member: share / total for member, share in shares.items()}
+    shares[simple] = shares.get(simple, 0.0) + kept
+    return [member._replace(share=share) for member, share in shares.items()]
+
+
+def _is_simple(member: Member) -> bool:
+    """Returns whether a map repeats the last value or the last season, or adds the mean change to the last value."""
+    if member.family == "last value":
+        return member.method in ("naive", "shifted")
+    return member.family.startswith("season of") and member.method == "naive"
+
+
+def _complexity(member: Member) -> float:
+    """Returns by how much the loss of a map is raised if it is judged by one window."""
+    reverts = _MEAN_REVERSION if member.family == "mean" else 0.0
+    return reverts + _PER_LAG * min(member.lags, _MOST_COUNTED_LAGS)
+
+
+def average(members: Sequence[Member], windows: Windows, known: Sequence[Family]) -> Map:
+    """Returns the average of the members, fitted to these windows, as a map of all values: weight `(K, C, H)`.
+
+    Example:
+        >>> from chronode.model.start._families import families
+        >>> steps = torch.arange(40.0).double().unfold(0, 6, 1)[:-1]
+        >>> x, y = (steps - steps[:, -1:])[..., None], torch.tensor([[1.0, 2.0]] * len(steps)).double()
+        >>> windows = Windows(x, y, torch.full((len(x),), 6))
+        >>> line = average([Member("last value", "recursive", 1, 1e-4)], windows, families(6, 2, seasons=[]))
+        >>> (x[0, :, 0] @ line.weight[:, 0] + line.bias).round(decimals=2).tolist()
+        [1.0, 2.0]
+    """
+    x, y = windows.x, windows.y
+    weight = x.new_zeros(*x.shape[1:], y.shape[1])
+    bias = y.new_zeros(y.shape[1])
+    for family in known:
+        own = [member for member in members if member.family == family.name]
+        if not own:
+            continue
+        for member, found in _fitted(own, Regression(family, windows, windows)):
+            weight += member.share * family.of_all(found.weight, x.shape[2])
+            bias += member.share * found.bias
+    return Map(weight, bias)
+
+
+def _fitted(members: Sequence[Member], regression: Regression) -> Iterator[tuple[Member, Map]]:
+    """Yields members of one family with their maps; without rows to fit, these are the naive forecast."""
+    by_setting: dict[tuple[str, int], list[Member]] = {}
+    for member in members:
+        by_setting.setdefault((member.method, member.lags), []).append(member)
+    for (method, lags), same in by_setting.items():
+        maps = regression.maps(method, lags, [member.penalty for member in same]) or regression.naive()
+        for place, member in enumerate(same):
+            yield member, Map(maps.weight[place % len(maps.weight)], maps.bias[place % len(maps.bias)])
+
+
+def candidates(regression: Regression) -> Iterator[tuple[list[Member], Map]]:
+    """Yields settings with their maps `(P, F, H)`, fitted to the rows of the regression."""
+    family = regression.family
+    yield [Member(family.name, "naive")], regression.naive()
+    shifted = regression.maps("shifted") if family.level else None
+    if shifted is not None:
+        yield [Member(family.name, "shifted")], shifted
+    most = family.features.shape[1] // family.width
+    for lags in sorted({*(lags for lags in _LAGS if lags < most), most} - {0}):
+        for method in ("direct", "recursive") if family.recursive else ("direct",):
+            maps = regression.maps(method, lags, PENALTIES)
+            if maps is not None:
+                yield [Member(family.name, method, lags, penalty) for penalty in PENALTIES], maps
+
+
+class Regression:
+    """Ridge regressions of one family.
+
+    Args:
+        family: Naive forecast and features.
+        far: Windows with everything that follows, for direct maps.
+        near: Windows whose next step is known, for recursive maps.
+    """
+
+    def __init__(self, family: Family, far: Windows, near: Windows):
+        self.family = family
+        far, near = _without_outliers(far), _without_outliers(near)
+        self.rows = {
+            "direct": (family.seen(far.x, far.counts), far.y, far.counts),
+            "recursive": (family.seen(near.x, near.counts), near.y[:, :1], near.counts),
+        }
+
+    def naive(self) -> Map:
+        """Returns the naive forecast, `(1, F, H)`."""
+        return Map(self.family.base[None], self.family.base.new_zeros(1, self.family.base.shape[1]))
+
+    def maps(self, method: str, lags: int = 0, penalties: Sequence[float] = ()) -> Map | None:
+        """Returns the maps of all penalties, `(P, F, H)`, from one eigenvalue problem; None if there are too few rows.
+
+        "shifted" is the naive forecast plus its mean error, `(1, F, H)`.
+        """
+        if method == "naive":
+            return self.naive()
+        family, horizon = self.family, self.family.base.shape[1]
+        x, y, counts = self.rows["recursive" if method == "recursive" else "direct"]
+        if method != "shifted":
+            enough = counts >= lags + family.reach
+            x, y = x[enough], y[enough]
+        if len(x) < _FEWEST_ROWS:
+            return None
+        left = y - x @ family.base[:, : y.shape[1]]
+        if method == "shifted":
+            return Map(family.base[None], left.mean(0)[None])
+        features = family.features[:, : lags * family.width]
+        found = _ridge(x @ features, left, penalties)
+        if method == "direct":
+            weight = family.base + features @ found
+        elif family.anchor is None:
+            weight = _recursive(family.base[:, 0] + (features @ found)[..., 0], horizon)
+        else:
+            one = torch.nn.functional.pad(found[..., 0].flip(1), (len(family.base) - lags, 0))
+            weight = _recursive(one, horizon, family.anchor)
+        if method == "recursive":
+            weight = torch.where(self._explodes(weight)[:, None, None], family.base, weight)
+        return Map(weight, weight.new_zeros(len(weight), horizon))
+
+    def _explodes(self, weight: Tensor) -> Tensor:
+        """Returns which recursive maps are far worse than the naive forecast even on windows they were fitted to."""
+        x, y, _ = self.rows["direct"]
+        errors = (x @ weight - y).abs().mean((1, 2))
+        return ~(errors <= _EXPLODES * (x @ self.family.base - y).abs().mean())
+
+
+def _without_outliers(windows: Windows) -> Windows:
+    """Returns windows on a smaller scale where what follows is far beyond the usual, so that none decides alone."""
+    sizes = windows.y.abs().amax(1)
+    usual = sizes.nanmedian() if len(sizes) else 0.0
+    shrink = _OUTLYING * usual / sizes
+    outlying = shrink < 1
+    if not usual > 0 or not bool(outlying.any()):
+        return windows
+    shrink = torch.where(outlying, shrink, torch.ones_like(shrink))[:, None]
+    return windows._replace(x=windows.x * shrink[..., None], y=windows.y * shrink)
+
+
+def _ridge(inputs: Tensor, goal: Tensor, penalties: Sequence[float]) -> Tensor:
+    """Returns the weights `(P, F, H)` for several penalties, relative to the mean square of the inputs."""
+    gram = inputs.T @ inputs / len(inputs)
+    scale = gram.diagonal().mean().clamp(min=1e-12)
+    values, vectors = torch.linalg.eigh(gram / scale)
+    side = vectors.T @ (inputs.T @ goal) / len(inputs) / scale
+    shrunk = side / (values.clamp(min=0) + values.new_tensor(penalties)[:, None])[..., None]
+    return vectors @ shrunk
+
+
+def _recursive(one: Tensor, horizon: int, anchor: Tensor | None = None) -> Tensor:
+    """Applies maps one step ahead, `one (P, K)`, to their own forecasts; returns `(P, K, horizon)`.
+
+    With an anchor `(K,)`, the maps continue deviations from it.
+    """
+    count, steps = one.shape
+    level = one.new_zeros(steps, 1) if anchor is None else anchor[:, None]
+    known = (torch.eye(steps, dtype=one.dtype) - level).expand(count, -1, -1)
+    values = torch.cat([known, one.new_zeros(count, steps, horizon)], dim=2)
+    for ahead in range(horizon):
+        values[..., steps + ahead] = torch.einsum("pij,pj->pi", values[..., ahead : steps + ahead], one)
+    return values[..., steps:] + level

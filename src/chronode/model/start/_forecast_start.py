@@ -1,0 +1,256 @@
+"""The linear start of a forecast: an average of linear maps of the last values, chosen with rolling origins."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...data import Sequences
+from ...data._future import known_channels
+from ...data._gaps import is_irregular, step_gap
+from ...data._split import folds_of
+from ...system._threads import threads, threads_for
+from .._relative import Relative
+from ._continuations import Map, Member, average, choose
+from ._families import Family, families, joint_family
+from ._linear import Linear
+from ._season import calendar_seasons, possible_seasons, regular_steps
+from ._start import LinearStart, StartFit, fit_features
+from ._window_rows import Fold, Rows, all_windows, by_group, in_place, rolling, rows_of, some
+
+_FOLDS = 5
+_MOST_FITTED, _MOST_JUDGED = 2_000, 300
+_MOST_REFITTED = 20_000
+_MOST_COLUMNS, _MOST_READINGS = 600, 1_500
+
+
+@dataclass(frozen=True)
+class ForecastMaps:
+    """How to continue each channel, and the numbers of the windows to fit it to.
+
+    Attributes:
+        description: Features of the windows, as `build_features` takes them.
+        relative: Brings windows to their own level and scale.
+        members: For each channel to continue, the maps to average.
+        families: For each channel, the families of these maps.
+    """
+
+    description: dict[str, Any]
+    relative: Relative
+    members: tuple[tuple[Member, ...], ...]
+    families: tuple[tuple[Family, ...], ...]
+
+    def rows(self, parts: Sequence[Sequences]) -> Rows:
+        """Returns all rows to fit the maps to."""
+        return _rows(parts, self.description, self.relative)
+
+    def fitted(self, rows: Rows) -> Map:
+        """Returns one map of all values of a window to all outputs, fitted to these rows."""
+        found = [
+            average(members, rows.windows(place), known)
+            for place, (members, known) in enumerate(zip(self.members, self.families, strict=True))
+        ]
+        weight = torch.stack([own.weight for own in found], dim=-1)
+        return Map(weight.flatten(2).flatten(0, 1), torch.stack([own.bias for own in found], dim=-1).flatten())
+
+    def start(self, rows: Rows) -> LinearStart:
+        """Returns the module of the map that is fitted to these rows."""
+        found = self.fitted(rows[some(torch.ones(len(rows.x), dtype=torch.bool), _MOST_REFITTED)])
+        start = LinearStart(self.description, len(found.bias))
+        same = {name: start.get_buffer(name).clone() for name in ("mean", "std", "low", "high")}
+        start.take(Linear(**same, weight=found.weight, bias=found.bias))
+        return start
+
+
+@dataclass(frozen=True)
+class MapsFit(StartFit):
+    """A linear start that is an average of linear maps.
+
+    Attributes:
+        maps: What is averaged.
+    """
+
+    maps: ForecastMaps | None = None
+
+    def refitted(self, *parts: Sequences) -> StartFit:
+        """Returns the same maps, fitted to all windows of these parts."""
+        assert self.maps is not None
+        return replace(self, start=self.maps.start(self.maps.rows(parts)))
+
+
+def choose_maps(train: Sequences, valid: Sequences, relative: Sequence[int], seed: int = 0) -> ForecastMaps:
+    """Chooses the maps that continue these channels best.
+
+    If the validation windows belong to the training series, the maps are fitted before, and judged after, several
+    origins in the later half of all windows; otherwise they are judged on held-out series.
+
+    Args:
+        train: Windows with the following values as target.
+        valid: Validation windows, likewise.
+        relative: Numbers of the channels to continue.
+        seed: Random seed of the folds of series.
+    """
+    gap, steps = step_gap(train), int(train.lengths.max())
+    description = {"kind": "values", "channels": train.num_channels, "steps": steps, "gap": gap}
+    assert train.target is not None
+    horizon = train.target.values.shape[1] // len(relative)
+    view = Relative(relative, known_channels(train), horizon)
+    view.fit_effects(train)
+    view.fit_floor(train)
+    parts = [train] if valid is train or not len(valid) else [train, valid]
+    if len(np.intersect1d(train.groups, valid.groups)):
+        whole = _rows(parts, description, view)
+        folds = rolling(whole.ends, horizon, gap)
+    else:
+        whole = rows_of(parts, description, view)
+        folds = by_group(parts, seed)
+    folds = [Fold(some(f.fit, _MOST_FITTED), some(f.near, _MOST_FITTED), some(f.judge, _MOST_JUDGED)) for f in folds]
+    known = [tuple(_families(parts, steps, channel, view)) for channel in relative]
+    members = [tuple(choose(whole.windows(i), folds, own)) for i, own in enumerate(known)]
+    return ForecastMaps(description, view, tuple(members), tuple(known))
+
+
+def fit_forecast(train: Sequences, valid: Sequences, relative: Sequence[int], *, seed: int = 0) -> StartFit:
+    """Returns the linear forecast with the lowest error on windows that it was not fitted to.
+
+    Args:
+        train: Windows with the following values as target.
+        valid: Validation windows, likewise.
+        relative: Numbers of the channels that the target continues.
+        seed: Random seed of the folds.
+
+    Example:
+        >>> from chronode.data import forecast_windows, from_list
+        >>> w = forecast_windows(from_list([np.sin(np.arange(80.0)) + 0.1 * np.arange(80)]), 2, window=16)
+        >>> fitted = fit_forecast(w[:40], w[40:], [0])
+        >>> bool((fitted.outputs(w[40:]) - torch.tensor(w[40:].target.values)).abs().max() < 0.02)
+        True
+    """
+    with threads(threads_for(int(train.lengths.sum()) * train.num_channels)):
+        maps = choose_maps(train, valid, relative, seed)
+        start, held_out = fit_maps(maps, train)
+    found = MapsFit(start, maps.description, held_out, {}, 0.0, maps.relative, maps)
+    # Other series of the same years do not tell which of both goes on into the next year.
+    by_time = len(np.intersect1d(train.groups, valid.groups)) > 0
+    if not is_irregular(train) and not (train.has_missing and by_time):
+        return replace(found, losses={"values": _error(found, valid)})
+    readings = fit_features(train, valid, _reading_kinds(train), view=maps.relative, seed=seed)
+    losses = {"values": _error(found, valid), "readings": _error(readings, valid)}
+    best = found if losses["values"] <= losses["readings"] else readings
+    return replace(best, losses=losses)
+
+
+def naive_forecasts(train: Sequences, relative: Relative, season: int) -> dict[str, StartFit]:
+    """Returns the forecasts that repeat the last value, and the last season if there is one, as linear starts.
+
+    Args:
+        train: Windows with the following values as target.
+        relative: Brings windows to their own level and scale; the effects of known inputs are left out.
+        season: Number of steps; 1 for no season.
+
+    Example:
+        >>> from chronode.data import forecast_windows, from_list
+        >>> w = forecast_windows(from_list([np.arange(30.0) % 5]), 3, window=12)
+        >>> found = naive_forecasts(w, Relative([0], horizon=3), 5)
+        >>> {name: own.outputs(w)[0].round().tolist() for name, own in found.items()}
+        {'last value': [1.0, 1.0, 1.0], 'last season (5)': [2.0, 3.0, 4.0]}
+    """
+    view, channels = copy.deepcopy(relative), relative.channels
+    if view.known:
+        view.get_buffer("effects").zero_()
+    gap, steps = step_gap(train), int(train.lengths.max())
+    description = {"kind": "values", "channels": train.num_channels, "steps": steps, "gap": gap}
+    assert train.target is not None
+    horizon = train.target.values.shape[1] // len(channels)
+    known = [tuple(families(steps, horizon, [season] if season > 1 else [], channel)) for channel in channels]
+    names = {"last value": "last value", f"last season ({season})": f"season of {season}"}
+    found: dict[str, StartFit] = {}
+    for name, family in names.items():
+        if all(family in [own.name for own in families_of] for families_of in known):
+            maps = ForecastMaps(description, view, ((Member(family, "naive"),),) * len(channels), tuple(known))
+            found[name] = MapsFit(*_start_of(maps, train), {}, 0.0, view, maps)
+    return found
+
+
+def _start_of(maps: ForecastMaps, train: Sequences) -> tuple[LinearStart, dict[str, Any], Tensor]:
+    start, held_out = fit_maps(maps, train)
+    return start, maps.description, held_out
+
+
+def _reading_kinds(s: Sequences) -> list[dict[str, Any]]:
+    """Returns the last k readings with the gaps between them, for several k up to the longest window."""
+    longest, gap = int(s.lengths.max()), step_gap(s)
+    counts = sorted({*(count for count in (1, 2, 4, 8, 16, 32, 64, 128) if count < longest), longest})
+    return [
+        {"kind": "readings", "channels": s.num_channels, "steps": steps, "gap": gap}
+        for steps in counts
+        if steps * s.num_channels <= _MOST_READINGS or steps == 1
+    ]
+
+
+def _error(fitted: StartFit, s: Sequences) -> float:
+    """Returns the mean absolute error over known targets, in units of the spread of each window: otherwise the largest
+    of many series would decide.
+    """
+    assert s.target is not None and fitted.relative is not None
+    gaps = (fitted.outputs(s) - torch.tensor(s.target.values)).abs()
+    for first in range(0, len(s), 512):
+        batch = s.batch(slice(first, first + 512))
+        scale = fitted.relative.view(batch.x, batch.lengths, batch.observed, batch.static).scale.double()
+        gaps[first : first + 512] /= scale.repeat(1, gaps.shape[1] // scale.shape[1])
+    return float(gaps.nanmean())
+
+
+def fit_maps(maps: ForecastMaps, train: Sequences) -> tuple[LinearStart, Tensor]:
+    """Returns the maps fitted to all windows, and out-of-fold outputs `(N, K)`."""
+    rows = rows_of([train], maps.description, maps.relative)
+    inputs = rows.x.flatten(1)
+    held_out = torch.zeros(len(inputs), rows.y[0].numel(), dtype=torch.float64)
+    folds = torch.tensor(folds_of(train, _FOLDS))
+    for fold in folds.unique().tolist():
+        inside = folds == fold
+        found = maps.fitted(rows[some(~inside, _MOST_FITTED)])
+        held_out[inside] = inputs[inside] @ found.weight + found.bias
+    return maps.start(maps.rows([train])), held_out
+
+
+def _rows(parts: Sequence[Sequences], description: dict[str, Any], relative: Relative) -> Rows:
+    """Returns the windows of all parts; of few windows also those that are shorter or have a target in two parts."""
+    if sum(len(part) for part in parts) > _MOST_FITTED or not in_place(parts, relative.channels):
+        return rows_of(parts, description, relative)
+    return rows_of([all_windows(parts, relative.channels, description["steps"])], description, relative)
+
+
+def _families(parts: Sequence[Sequences], steps: int, channel: int, relative: Relative) -> list[Family]:
+    """Returns all families that continue a channel of these windows."""
+    horizon = relative.horizon
+    seasons = possible_seasons(stretch_of(parts, channel, relative.channels, horizon), calendar_seasons(parts[0]))
+    found = families(steps, horizon, seasons, channel)
+    channels = parts[0].num_channels
+    if channels > 1 and steps * channels <= _MOST_COLUMNS:
+        found.append(joint_family(steps, channels, channel, horizon))
+    return found
+
+
+def stretch_of(parts: Sequence[Sequences], channel: int, relative: Sequence[int], horizon: int) -> np.ndarray:
+    """Returns the values of the longest series on a regular grid, from its first window to the last target."""
+    # Parts by time look back into the same values; parts with series of their own do not.
+    shared = in_place(parts, relative) and len(np.intersect1d(parts[0].groups, parts[-1].groups))
+    parts, horizon = (parts, horizon) if shared else (parts[:1], 0)
+    first = np.concatenate([part.starts for part in parts])
+    after = np.concatenate([part.starts + part.lengths for part in parts]) + horizon
+    groups, member = np.unique(np.concatenate([part.groups for part in parts]), return_inverse=True)
+    low = np.full(len(groups), first.max())
+    high = np.zeros(len(groups), dtype=after.dtype)
+    np.minimum.at(low, member, first)
+    np.maximum.at(high, member, after)
+    at, first_part = int((high - low).argmax()), parts[0]
+    rows = slice(low[at], high[at])
+    times = None if first_part.base_times is None else first_part.base_times[rows]
+    return regular_steps(first_part.base_values[rows, [channel]], times, step_gap(first_part))[:, 0]

@@ -1,0 +1,258 @@
+"""Ridge and logistic regression with a cross-validated penalty, without dependencies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ...system._optimizers import without_compiler
+from ._newton import is_small, newton
+
+RIDGE_PENALTIES = tuple(10.0**power for power in range(-7, 4))
+LOGISTIC_PENALTIES = (1.0, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4)
+_ITERATIONS = 40
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A linear map of features that may be NaN: `z = (features - mean) / std`, 0 where NaN; `z @ weight + bias`.
+
+    Features are first clipped to `low` and `high`, so that a single outlier does not dominate a prediction.
+
+    Attributes:
+        mean: `(F,)`.
+        std: `(F,)`, 1 where a feature is constant.
+        low: `(F,)`.
+        high: `(F,)`.
+        weight: `(F, K)`.
+        bias: `(K,)`.
+    """
+
+    mean: Tensor
+    std: Tensor
+    low: Tensor
+    high: Tensor
+    weight: Tensor
+    bias: Tensor
+
+    def scaled(self, by: float) -> Linear:
+        """Returns the map with outputs times `by`."""
+        return replace(self, weight=self.weight * by, bias=self.bias * by)
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """Returns `(..., K)` of features `(..., F)`."""
+        known = ~features.isnan()
+        return standardized(features, known, self.mean, self.std, self.low, self.high) @ self.weight + self.bias
+
+
+def standardized(features: Tensor, known: Tensor, mean: Tensor, std: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Returns features with mean 0 and standard deviation 1 as in training; missing features are 0."""
+    inside = features.clamp(low, high)
+    return torch.where(known, (inside - mean) / std, torch.zeros_like(inside))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A linear model and how it was chosen.
+
+    Attributes:
+        linear: Fitted on all training rows.
+        held_out: Out-of-fold outputs `(N, K)` of all training rows.
+        penalty: The chosen penalty.
+        loss: Mean loss of the chosen penalty over held-out rows.
+        scale: Logits per unit of the outputs of a ridge regression; None for a logistic regression and for numbers.
+    """
+
+    linear: Linear
+    held_out: Tensor
+    penalty: float
+    loss: float
+    scale: float | None = None
+
+
+def fit_linear(
+    features: Tensor,
+    target: Tensor,
+    folds: Tensor,
+    *,
+    classes: int = 0,
+    clip: bool = True,
+    judge: tuple[Tensor, Tensor] | None = None,
+    penalties: Sequence[float] | None = None,
+    weight: float = 0.5,
+) -> Choice:
+    """Fits a ridge regression to numbers `(N, K)`, or a logistic regression to class numbers `(N,)`.
+
+    The penalty with the lowest loss over all folds is chosen; with `judge`, the loss on those rows counts too.
+
+    Args:
+        features: `(N, F)`, NaN where unknown.
+        target: The target; rows with NaN or a negative class number are left out.
+        folds: `(N,)` fold of each row, from 0.
+        classes: Number of classes; 0 for numbers.
+        clip: Whether to clip features to the range of the training rows (0.5 to 99.5%, widened by half of it).
+        judge: Features and target of validation rows.
+        penalties: Candidates; by default a wide range.
+        weight: Weight of the validation rows in the choice; the folds have the rest.
+
+    Example:
+        >>> x = torch.linspace(-1, 1, 40).double()[:, None]
+        >>> found = fit_linear(x, 3 * x + 1, torch.arange(40) % 5)
+        >>> found.linear(torch.tensor([[0.5]]).double()).round(decimals=3).item()
+        2.5
+    """
+    known = (target >= 0) if classes else ~target.isnan().any(-1)
+    solve = _logistic_path if classes else _ridge_path
+    penalties = tuple(penalties or (LOGISTIC_PENALTIES if classes else RIDGE_PENALTIES))
+
+    def path(rows: Tensor) -> list[Linear]:
+        rows = rows & known
+        if not rows.any():  # every known target is in one fold: there is nothing else to fit to
+            rows = known
+        about = _moments(features[rows], clip)
+        inputs = standardized(features[rows], ~features[rows].isnan(), *about)
+        solved = solve(inputs, target[rows], penalties, classes)
+        return [Linear(*about, weight, bias) for weight, bias in solved]
+
+    held = features.new_zeros(len(penalties), len(features), classes or target.shape[1])
+    for fold in folds.unique().tolist():
+        inside = folds == fold
+        held[:, inside] = _outputs(path(~inside), features[inside])
+    whole = path(torch.ones_like(known))
+    losses = torch.stack([loss_of(found[known], target[known], classes) for found in held])
+    if judge is not None and len(judge[0]):
+        judged = torch.stack([loss_of(own, judge[1], classes) for own in _outputs(whole, judge[0])])
+        losses = (1 - weight) * losses + weight * judged
+    best = int(losses.nan_to_num(nan=torch.inf).argmin())
+    return Choice(whole[best], held[best], penalties[best], float(losses[best]))
+
+
+def _outputs(path: Sequence[Linear], features: Tensor) -> Tensor:
+    """Returns the outputs `(P, N, K)` of linear maps with the same moments; the features are standardized once."""
+    first = path[0]
+    inputs = standardized(features, ~features.isnan(), first.mean, first.std, first.low, first.high)
+    return torch.stack([inputs @ linear.weight + linear.bias for linear in path])
+
+
+def fit_classes(
+    features: Tensor,
+    target: Tensor,
+    folds: Tensor,
+    classes: int,
+    *,
+    clip: bool = True,
+    judge: tuple[Tensor, Tensor] | None = None,
+    logistic: bool = True,
+) -> Choice:
+    """Fits ridge on a 0/1 column per class, scaled to the best logits, or logistic regression if that is better.
+
+    The scale and the choice assume one more series with each class (Platt 1999): that a few series had no mistake does
+    not prove that there are none. The arguments are those of `fit_linear`.
+    """
+    judged = None if judge is None else (judge[0], class_columns(judge[1], classes))
+    ridge = fit_linear(features, class_columns(target, classes), folds, clip=clip, judge=judged)
+    steepness = torch.logspace(0, 2, 41, dtype=torch.float64)
+    losses = torch.stack([_expected_loss(ridge.held_out * by, target, classes) for by in steepness])
+    by = float(steepness[int(losses.argmin())])
+    found = [replace(ridge, linear=ridge.linear.scaled(by), held_out=ridge.held_out * by, scale=by)]
+    if logistic:
+        found.append(fit_linear(features, target, folds, classes=classes, clip=clip, judge=judge))
+
+    def loss(choice: Choice) -> float:
+        own = _expected_loss(choice.held_out, target, classes)
+        return float(own if judge is None else (own + _expected_loss(choice.linear(judge[0]), judge[1], classes)) / 2)
+
+    return min((replace(choice, loss=loss(choice)) for choice in found), key=lambda choice: choice.loss)
+
+
+def class_columns(target: Tensor, classes: int) -> Tensor:
+    """Returns a 0/1 column per class, NaN where the class is unknown."""
+    columns = torch.nn.functional.one_hot(target.clamp(min=0).long(), classes).double()
+    return columns.masked_fill((target < 0)[:, None], torch.nan)
+
+
+def _expected_loss(output: Tensor, target: Tensor, classes: int) -> Tensor:
+    """Returns the cross entropy with one more series of every class for each answer."""
+    known = target >= 0
+    smoothing = classes / (int(known.sum()) + classes)
+    return torch.nn.functional.cross_entropy(output[known], target[known].long(), label_smoothing=smoothing)
+
+
+def loss_of(output: Tensor, target: Tensor, classes: int) -> Tensor:
+    """Returns the cross entropy of classes or the mean squared error of numbers; unknown targets are ignored."""
+    if classes:
+        known = target >= 0
+        return torch.nn.functional.cross_entropy(output[known], target[known].long())
+    return (output - target).square().nanmean()
+
+
+def _moments(features: Tensor, clip: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Returns mean, standard deviation, lower and upper clipping limit of each column."""
+    low, high = features.new_full((2, features.shape[1]), torch.inf)
+    low = -low
+    if clip:
+        # With many rows, a sample has practically the same quantiles.
+        sample = features[:: max(1, len(features) // 20_000)]
+        least, most = torch.nanquantile(sample, features.new_tensor([0.005, 0.995]), dim=0)
+        least, most = least.nan_to_num(nan=0.0), most.nan_to_num(nan=0.0)
+        low, high = least - 0.5 * (most - least), most + 0.5 * (most - least)
+    inside = features.clamp(low, high)
+    mean = inside.nanmean(0).nan_to_num(nan=0.0)
+    std = (inside - mean).square().nanmean(0).nan_to_num(nan=0.0).sqrt()
+    constant = std <= 1e-9 * mean.abs().clamp(min=1e-9)
+    return mean, torch.where(constant, torch.ones_like(std), std), low, high
+
+
+def _ridge_path(x: Tensor, y: Tensor, penalties: Sequence[float], classes: int) -> list[tuple[Tensor, Tensor]]:
+    """Minimises `mean |y - x w - b|^2 / F + penalty |w|^2` for each penalty, with one eigenvalue problem."""
+    count, width = x.shape
+    middle, bias = x.mean(0), y.mean(0)
+    x, y = x - middle, y - bias
+    small = width <= count
+    values, vectors = torch.linalg.eigh((x.T @ x if small else x @ x.T) / (count * width))
+    values = values.clamp(min=0)
+    side = vectors.T @ ((x.T @ y) if small else y) / (count * width)
+    found = []
+    for penalty in penalties:
+        solved = vectors @ (side / (values + penalty)[:, None])
+        weight = solved if small else x.T @ solved
+        found.append((weight, bias - middle @ weight))
+    return found
+
+
+def _logistic_path(x: Tensor, y: Tensor, penalties: Sequence[float], classes: int) -> list[tuple[Tensor, Tensor]]:
+    """Minimises `mean cross entropy + penalty |w|^2 / 2` for each penalty, beginning where the last one ended."""
+    count, width = x.shape
+    basis = None
+    if width > count:  # the weights are in the span of the rows, so there are at most as many unknowns as rows
+        basis = torch.linalg.qr(x.T).Q
+        x = x @ basis
+    x = x / width**0.5
+    shares = torch.bincount(y.long(), minlength=classes).to(x) + 0.5
+    weight = x.new_zeros(x.shape[1], classes).requires_grad_()
+    bias = (shares / shares.sum()).log().requires_grad_()
+    found = []
+    minimise = newton if is_small(count, x.shape[1], classes) else _minimise
+    for penalty in sorted(penalties, reverse=True):
+        minimise(x, y.long(), weight, bias, penalty)
+        solved = weight.detach() / width**0.5
+        found.append((solved if basis is None else basis @ solved, bias.detach().clone()))
+    return found
+
+
+def _minimise(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, penalty: float) -> None:
+    """Sets weight and bias to the minimum, with L-BFGS."""
+    optimizer = without_compiler(torch.optim.LBFGS)([weight, bias], max_iter=_ITERATIONS, line_search_fn="strong_wolfe")
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        fitted = torch.nn.functional.cross_entropy(x @ weight + bias, y)
+        loss = fitted + penalty / 2 * weight.square().sum()
+        loss.backward()
+        return loss
+
+    with torch.enable_grad():
+        optimizer.step(closure)

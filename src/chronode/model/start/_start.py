@@ -1,0 +1,348 @@
+"""A linear model of a series, as a small module that a network can start from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ...data import Batch, Sequences, concat
+from ...data._gaps import is_irregular, step_gap
+from ...data._split import folds_of
+from ...system._threads import threads, threads_for
+from .._relative import Relative
+from ._features import RankedSummaries, Summaries, build_features, dilations_for
+from ._linear import Choice, Linear, class_columns, fit_classes, fit_linear, standardized
+from ._running import RunningSummaries, State
+
+FOLDS = 5
+# Above these sizes, a linear model is fitted to a subset of the series, and some kinds of features are left out.
+_MOST_SERIES = 20_000
+_MOST_NUMBERS = 40_000_000
+_MOST_PATTERN_NUMBERS = 3_000_000
+_WIDE = 1_500
+_LEVELS, _MOST_SERIES_OF_MANY_LEVELS = 12, 2_000
+# With fewer series, three times as many features rarely help.
+_FEWEST_FOR_RANKS = 300
+_BATCH_NUMBERS = 2**21
+
+
+class LinearStart(nn.Module):
+    """Features of a series times weights: `weight^T (features - mean) / std + bias`.
+
+    Args:
+        description: Argument of `build_features`; "static" is the number of static values, which are features too.
+        outputs: Number of logits or values.
+
+    Example:
+        >>> start = LinearStart({"kind": "summaries", "channels": 2}, 3)
+        >>> start(torch.randn(4, 6, 2)).shape
+        torch.Size([4, 3])
+    """
+
+    def __init__(self, description: dict[str, Any], outputs: int):
+        super().__init__()
+        own = dict(description)
+        self.static = int(own.pop("static", 0))
+        self.features = build_features(own)
+        size = self.features.size + self.static
+        for name, value in (("mean", 0.0), ("std", 1.0), ("low", -torch.inf), ("high", torch.inf)):
+            self.register_buffer(name, torch.full((size,), value, dtype=torch.float64))
+        self.register_buffer("weight", torch.zeros(size, outputs, dtype=torch.float64))
+        self.register_buffer("bias", torch.zeros(outputs, dtype=torch.float64))
+
+    def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
+        """Returns `(B, K)`, or `(B, T, K)` for a target per step."""
+        features = self.columns(x, **times)
+        return self.of(features, ~features.isnan())
+
+    def columns(self, x: Tensor, *, static: Tensor | None = None, **times: Tensor | None) -> Tensor:
+        """Returns the features `(B, F)` or `(B, T, F)`, the static values last; NaN where unknown."""
+        features = self.features(x, **times)
+        if not self.static:
+            return features
+        assert static is not None
+        own = static.to(features)
+        return torch.cat([features, own if features.dim() == 2 else own[:, None].expand(*features.shape[:2], -1)], -1)
+
+    def of(self, features: Tensor, known: Tensor) -> Tensor:
+        """Returns the outputs `(..., K)` of features `(..., F)`, of which some are known."""
+        about = [self.get_buffer(name) for name in ("mean", "std", "low", "high")]
+        return standardized(features, known, *about) @ self.get_buffer("weight") + self.get_buffer("bias")
+
+    # ---- step by step -------------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> RunningSummaries:
+        """What keeps the features up to date.
+
+        Raises:
+            ValueError: They need the whole series.
+        """
+        if self.static:
+            raise ValueError("static values cannot be updated step by step: train without static=...")
+        if not isinstance(self.features, Summaries):
+            raise ValueError(
+                f"a linear start that sees {self.features.kind} needs whole series. "
+                "Train with --start summaries (in Python: the argument start)."
+            )
+        return self.features.running
+
+    def initial_state(self, batch: int) -> State:
+        """Returns the state before the first step, each part `(B, size)`."""
+        return self.running.initial_state(batch, self.get_buffer("bias"))
+
+    def step(self, x: Tensor, seen: Tensor, dt: Tensor, state: State) -> tuple[Tensor, State]:
+        """Returns the output `(B, K)` and the state after `x (B, D)`, `seen (B, D)` and `dt (B, 1)`."""
+        state = self.running.step(x, seen, dt, state)
+        return self.of(*self.running.columns(state)), state
+
+    def run(
+        self,
+        x: Tensor,
+        state: State,
+        lengths: Tensor | None = None,
+        dt: Tensor | None = None,
+        observed: Tensor | None = None,
+    ) -> tuple[Tensor, State]:
+        """Returns the outputs `(B, T, K)` after each step of `x (B, T, D)`, and the state after the last valid one."""
+        size, steps, _ = x.shape
+        like = state[0]
+        gaps = like.new_ones(size, steps) if dt is None else (dt.squeeze(-1) if dt.dim() == 3 else dt).to(like)
+        seen = torch.ones_like(x, dtype=torch.bool) if observed is None else observed
+        outputs = []
+        for place in range(steps):
+            output, after = self.step(x[:, place].to(like), seen[:, place], gaps[:, place, None], state)
+            if lengths is not None:
+                inside = (place < lengths)[:, None]
+                after = tuple(torch.where(inside, new, old) for new, old in zip(after, state, strict=True))
+            state = after
+            outputs.append(output)
+        return torch.stack(outputs, dim=1), state
+
+    def take(self, linear: Linear) -> None:
+        """Copies the parameters of a fitted linear map."""
+        for name in ("mean", "std", "low", "high", "weight", "bias"):
+            self.get_buffer(name).copy_(getattr(linear, name))
+
+
+@dataclass(frozen=True)
+class StartFit:
+    """A fitted linear start.
+
+    Attributes:
+        start: The module.
+        description: Description from which it is built.
+        held_out: Out-of-fold outputs `(N, K)` of the training series; None for a target per step.
+        losses: Mean loss over held-out and validation series by kind of features.
+        penalty: The chosen penalty.
+        relative: For forecasts, the transform of windows to their own level and scale, applied before `start`.
+        scale: Logits per unit of the outputs of a ridge regression; None for a logistic regression and for numbers.
+    """
+
+    start: LinearStart
+    description: dict[str, Any]
+    held_out: Tensor | None
+    losses: dict[str, float]
+    penalty: float
+    relative: Relative | None = None
+    scale: float | None = field(default=None, kw_only=True)
+
+    def outputs(self, s: Sequences) -> Tensor:
+        """Returns logits or values `(N, K)` of all series; for a target per step, `(steps, K)`."""
+        return outputs_of(self.start, s, self.relative)
+
+    def refitted(self, *parts: Sequences) -> StartFit:
+        """Returns the same features and penalty, fitted to all series of these parts."""
+        s = parts[0] if len(parts) == 1 else concat(parts)
+        assert s.target is not None
+        features, goal, _ = _rows(self.start, _some(s), None, self.relative)
+        classes = len(s.target.classes or ())
+        if self.scale is not None:
+            goal, classes = class_columns(goal, classes), 0
+        folds = torch.arange(len(features)) % 2
+        options: dict[str, Any] = {"clip": self.start.features.clip, "penalties": (self.penalty,)}
+        linear = fit_linear(features, goal, folds, classes=classes, **options).linear
+        start = LinearStart(self.description, linear.weight.shape[1])
+        start.load_state_dict(self.start.state_dict())
+        start.take(linear if self.scale is None else linear.scaled(self.scale))
+        return replace(self, start=start)
+
+
+def fit_start(train: Sequences, valid: Sequences, *, kinds: Sequence[str] | None = None, seed: int = 0) -> StartFit:
+    """Returns the linear model of the target of `train` with the lowest loss on held-out series.
+
+    Args:
+        train: Series with a target.
+        valid: Series to choose by, in addition to folds of the training series.
+        kinds: Kinds of features to choose from; by default those that suit the series.
+        seed: Random seed of the folds.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> s = from_list([[1.0, 2.0], [3.0, 1.0]] * 20, target=["up", "down"] * 20)
+        >>> fitted = fit_start(s, s)
+        >>> fitted.start(s.batch([0, 1]).x).argmax(1).tolist(), fitted.held_out.argmax(1)[:4].tolist()
+        ([1, 0], [1, 0, 1, 0])
+    """
+    static = {"static": train.num_static} if train.num_static else {}
+    return fit_features(train, valid, [kind | static for kind in feature_kinds(train, kinds)], seed=seed)
+
+
+def fit_features(
+    train: Sequences,
+    valid: Sequences,
+    descriptions: Sequence[dict[str, Any]],
+    *,
+    view: Relative | None = None,
+    seed: int = 0,
+) -> StartFit:
+    """Returns the linear model of the best of these features; of windows to forecast from, by `valid` alone."""
+    assert train.target is not None
+    classes = len(train.target.classes or ())
+    few = _some(train)
+    folds = torch.tensor(folds_of(few, FOLDS, seed=seed))
+    candidates: list[tuple[Choice, LinearStart, dict[str, Any]]] = []
+    for description in descriptions:
+        start = LinearStart(description, classes or train.target.values.shape[1])
+        _learn_features(start, few)
+        features, goal, fold = _rows(start, few, folds, view)
+        if len(fold.unique()) < 2:  # a single series with a target at every step: stretches of it
+            fold = torch.arange(len(fold)) * FOLDS // len(fold)
+        judge = _rows(start, valid, None, view)[:2] if len(valid) else None
+        options: dict[str, Any] = {"clip": start.features.clip, "judge": judge}
+        with threads(threads_for(features.numel())):
+            if classes:
+                choice = fit_classes(features, goal, fold, classes, logistic=start.features.few, **options)
+            else:
+                choice = fit_linear(features, goal, fold, weight=0.5 if view is None else 1.0, **options)
+        start.take(choice.linear)
+        candidates.append((choice, start, description))
+    choice, start, description = min(candidates, key=lambda found: found[0].loss)
+    losses: dict[str, float] = {}
+    for found, _, features_description in candidates:
+        kind = features_description["kind"]
+        losses[kind] = min(found.loss, losses.get(kind, found.loss))
+    held_out = None
+    if not train.target.per_step:
+        held_out = choice.held_out if len(few) == len(train) else raw_outputs(start, train, view)
+    return StartFit(start, description, held_out, losses, choice.penalty, view, scale=choice.scale)
+
+
+def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """Returns the features that suit these series, as `build_features` takes them; at least the summaries."""
+    assert s.target is not None
+    gap = step_gap(s)
+    if s.target.per_step:
+        running = {"kind": "summaries", "channels": s.num_channels, "every_step": True}
+        return [running, {**running, "newest": True}]
+    found: list[dict[str, Any]] = [{"kind": "summaries", "channels": s.num_channels}]
+    if len(s) >= _FEWEST_FOR_RANKS and RankedSummaries(s.num_channels).size <= _WIDE:
+        found.append({"kind": "ranked summaries", "channels": s.num_channels})
+    spans = s.lengths if s.base_times is None else _spans(s) / gap + 1
+    steps = round(float(np.median(spans)))
+    fits = steps >= 2 and len(s) * steps * s.num_channels <= _MOST_NUMBERS
+    size = {"channels": s.num_channels, "steps": steps, "gap": gap}
+    if fits and np.ptp(spans) <= 0.1 * steps:
+        found.append({"kind": "values", **size})
+    # Steps that have little to do with their neighbours are better left out than interpolated.
+    if fits and np.ptp(spans) <= 0.1 * steps and s.has_missing:
+        found.append({"kind": "readings", **size})
+    narrow = steps >= 2 and 2 * steps * s.num_channels <= _WIDE
+    if narrow and np.ptp(spans) <= 0.5 * steps and is_irregular(s):
+        found.append({"kind": "positions", **size})
+    if steps >= 8 and min(len(s), _MOST_SERIES) * steps * s.num_channels <= _MOST_PATTERN_NUMBERS:
+        description = {
+            "kind": "patterns",
+            "channels": s.num_channels,
+            "dilations": list(dilations_for(steps)),
+            "levels": _LEVELS if len(s) <= _MOST_SERIES_OF_MANY_LEVELS else 2,
+            "gap": gap,
+        }
+        found.append(description)
+    return [description for description in found if kinds is None or description["kind"] in kinds] or found[:1]
+
+
+def outputs_of(start: LinearStart, s: Sequences, relative: Relative | None = None) -> Tensor:
+    """Returns outputs `(N, K)` of all series in units of the target; for a target per step, `(steps, K)`."""
+    found = []
+    for batch, _ in _batches(s):
+        if relative is not None:
+            view = relative.view(batch.x, batch.lengths, batch.observed, batch.static)
+            found.append(relative.back(start(view.x, **batch.inputs), view))
+        else:
+            out = start(batch.x, **batch.inputs)
+            found.append(out[_inside(batch)] if out.dim() == 3 else out)
+    return torch.cat(found)
+
+
+def raw_outputs(start: LinearStart, s: Sequences, relative: Relative | None = None) -> Tensor:
+    """Returns outputs in the units of the network's head: for windows, relative to their level and scale."""
+    return torch.cat([start(_seen(batch, relative)[0], **batch.inputs) for batch, _ in _batches(s)])
+
+
+def _seen(batch: Batch, relative: Relative | None) -> tuple[Tensor, Tensor | None]:
+    """Returns the values and targets of a batch as a linear model sees them."""
+    if relative is None:
+        return batch.x, batch.target
+    view = relative.view(batch.x, batch.lengths, batch.observed, batch.static)
+    return view.x, None if batch.target is None else relative.there(batch.target, view)
+
+
+def _some(s: Sequences) -> Sequences:
+    """Returns all series, or an evenly spaced subset if there are very many."""
+    if len(s) <= _MOST_SERIES:
+        return s
+    return s[np.linspace(0, len(s) - 1, _MOST_SERIES).round().astype(np.int64)]
+
+
+def _learn_features(start: LinearStart, s: Sequences) -> None:
+    """Fits features that have learned levels to some of the series."""
+    some = s[np.linspace(0, len(s) - 1, min(len(s), start.features.learns_from)).round().astype(np.int64)]
+    batch = some.batch()
+    start.features.fit(batch.x, **batch.times)
+
+
+def _rows(
+    start: LinearStart, s: Sequences, folds: Tensor | None, relative: Relative | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns features, targets and folds with one row per series, or per step."""
+    assert s.target is not None
+    found, goals, parts = [], [], []
+    for batch, rows in _batches(s):
+        x, goal = _seen(batch, relative)
+        features = start.columns(x, **batch.inputs)
+        assert goal is not None
+        fold = torch.zeros(len(rows), dtype=torch.int64) if folds is None else folds[rows]
+        if s.target.per_step:
+            inside = _inside(batch)
+            fold = fold[:, None].expand(inside.shape)[inside]
+            features, goal = features[inside], goal[inside]
+        found.append(features)
+        goals.append(goal)
+        parts.append(fold)
+    goal = torch.cat(goals)
+    return torch.cat(found), goal.double() if goal.dtype.is_floating_point else goal, torch.cat(parts)
+
+
+def _inside(batch: Batch) -> Tensor:
+    return torch.arange(batch.x.shape[1]) < batch.lengths[:, None]
+
+
+def _batches(s: Sequences) -> Iterator[tuple[Batch, Tensor]]:
+    """Yields all series in order, in batches of moderate size, with their row numbers."""
+    size = max(1, min(64, int(_BATCH_NUMBERS // (max(1, int(s.lengths.max())) * s.num_channels))))
+    for first in range(0, len(s), size):
+        rows = torch.arange(first, min(first + size, len(s)))
+        yield s.batch(rows), rows
+
+
+def _spans(s: Sequences) -> np.ndarray:
+    ends = np.cumsum(s.lengths)
+    later = s.dt
+    later[ends - s.lengths] = 0  # before the first step
+    return np.add.reduceat(later, ends - s.lengths)

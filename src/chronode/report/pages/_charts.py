@@ -1,0 +1,151 @@
+"""Bar charts and heat maps as SVG text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._colours import COLOURS
+from ._marks import number, put, shortened, svg, text_width
+from ._plot import GRID
+
+
+def bar_chart(
+    names: Sequence[str],
+    values: Sequence[float],
+    texts: Sequence[str],
+    *,
+    title: str = "",
+    full: float | None = None,
+    colour: str = COLOURS[0],
+    width: int = 440,
+) -> str:
+    """Draws horizontal bars with a name on the left and a text on the right.
+
+    Args:
+        names: Names of the bars.
+        values: Lengths of the bars, 0 or more.
+        texts: Texts after the bars.
+        title: Text above the chart.
+        full: The value of a bar of full length; the largest value by default.
+        colour: Colour of the bars.
+        width: Width of the drawing.
+
+    Example:
+        >>> "61%" in bar_chart(["hr"], [0.61], ["61%"], full=1.0)
+        True
+    """
+    shown = [shortened(name, 24) for name in names]
+    left = 10 + max(map(text_width, shown), default=0)
+    right = 10 + max(map(text_width, texts), default=0)
+    room, top = width - left - right, 10 + 17 * bool(title)
+    most = full or max([*values, 0.0]) or 1.0
+    body = [put(0, 14, title, colour="#111827", bold=True)] if title else []
+    for place, (name, value, text) in enumerate(zip(shown, values, texts, strict=True)):
+        y, size = top + 20 * place, max(0.0, min(value / most, 1.0)) * room
+        body.append(put(left - 6, y + 12, name, anchor="end", whole=names[place]))
+        body.append(f'<rect x="{left}" y="{y + 2}" width="{room}" height="13" fill="#f3f4f6"/>')
+        body.append(f'<rect x="{left}" y="{y + 2}" width="{size:.1f}" height="13" fill="{colour}"/>')
+        body.append(put(width - right + 6, y + 12, text))
+    return svg(width, top + 20 * len(shown) + 4, "".join(body), title)
+
+
+def shade(share: float, colour: str) -> str:
+    """Returns a colour between white (0) and `colour` (1).
+
+    Example:
+        >>> shade(0.0, "#0072B2"), shade(1.0, "#0072B2"), shade(0.5, "#000000")
+        ('#ffffff', '#0072b2', '#808080')
+    """
+    share = min(max(share, 0.0), 1.0) if share == share else 0.0
+    parts = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return "#" + "".join(f"{round(255 + (part - 255) * share):02x}" for part in parts)
+
+
+def heat_map(
+    values: ArrayLike,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    title: str = "",
+    xlabel: str = "",
+    edges: ArrayLike | None = None,
+    texts: Any = None,
+    width: int = 440,
+    tall: int = 18,
+    shares: ArrayLike | None = None,
+) -> str:
+    """Draws a heat map: blue above 0, orange below.
+
+    Args:
+        values: `(rows, columns)`; NaN is white.
+        rows: Names on the left.
+        columns: Names below, () for none; names without room are left out.
+        title: Text above the map.
+        xlabel: Text below the map.
+        edges: Edges of the columns, one more than there are columns, if they are not equally wide.
+        texts: Texts in the fields.
+        width: Width of the drawing.
+        tall: Height of a row.
+        shares: Intensity of the colour, -1 to 1; by default `values` divided by the largest absolute value.
+
+    Example:
+        >>> heat_map([[1.0, -1.0]], ["hr"], ["a", "b"]).count("<rect")
+        2
+    """
+    table = np.asarray(values, dtype=np.float64)
+    sizes = np.abs(table[np.isfinite(table)])
+    colours = table / (sizes.max(initial=0.0) or 1.0) if shares is None else np.asarray(shares, dtype=np.float64)
+    names = [shortened(name, 18) for name in rows]
+    left, top = 10 + max(map(text_width, names), default=0), 8 + 17 * bool(title)
+    sides = np.arange(table.shape[1] + 1) if edges is None else np.asarray(edges, dtype=np.float64)
+    sides = left + (sides - sides[0]) / ((sides[-1] - sides[0]) or 1) * (width - left - 2)
+    floor = top + tall * len(names)
+    body = [put(0, 14, title, colour="#111827", bold=True)] if title else []
+    for place, name in enumerate(names):
+        body.append(put(left - 6, top + tall * (place + 0.5) + 4, name, anchor="end", whole=rows[place]))
+    for (row, column), value in np.ndenumerate(table):
+        share = colours[row, column]
+        if math.isfinite(value) and (abs(share) > 1e-3 or texts is not None):
+            body.append(_field(sides, row, column, share, value, top, tall, texts))
+    body.append(f'<path d="M{left} {top}H{width - 2}V{floor}H{left}Z" fill="none" stroke="{GRID}"/>')
+    below, depth = _column_names(columns, sides, floor)
+    if xlabel:
+        below.append(put((left + width) / 2, floor + depth + 14, xlabel, anchor="middle"))
+    return svg(width, floor + depth + (20 if xlabel else 4), "".join([*body, *below]), title)
+
+
+def _field(
+    sides: NDArray[np.float64], row: int, column: int, share: float, value: float, top: float, tall: int, texts: Any
+) -> str:
+    left, size, y = sides[column], sides[column + 1] - sides[column], top + tall * row
+    colour = shade(abs(share), COLOURS[0] if share >= 0 else COLOURS[1])
+    box = f'<rect x="{left:.1f}" y="{y:.1f}" width="{max(size, 0.6):.1f}" height="{tall}" fill="{colour}">'
+    written = "" if texts is None else str(texts[row][column])
+    box += f"<title>{escape(written or number(value))}</title></rect>"
+    if not written or text_width(written) > size:
+        return box
+    ink = "#ffffff" if abs(share) > 0.55 else "#111827"
+    return box + put(left + size / 2, y + tall / 2 + 4, written, anchor="middle", colour=ink)
+
+
+def _column_names(columns: Sequence[str], sides: NDArray[np.float64], floor: float) -> tuple[list[str], float]:
+    """Returns the names below the columns and their height: horizontal if they fit, else vertical, else a subset."""
+    if not columns:
+        return [], 0.0
+    names, room = [shortened(name, 18) for name in columns], float(np.diff(sides).min())
+    middles = (sides[:-1] + sides[1:]) / 2
+    if max(map(text_width, names)) < room - 4:
+        level = [put(at, floor + 14, name, anchor="middle") for at, name in zip(middles, names, strict=True)]
+        return level, 18.0
+    skip = max(1, math.ceil(12 / room))
+    turned = [
+        f'<g transform="translate({at + 4:.1f} {floor + 6:.1f}) rotate(-90)">{put(0, 0, name, anchor="end")}</g>'
+        for at, name in list(zip(middles, names, strict=True))[::skip]
+    ]
+    return turned, 10.0 + max(map(text_width, names))
