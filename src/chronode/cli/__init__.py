@@ -84,6 +84,6 @@ def _import_app() -> None:
 
 
 def _code(error: Exception) -> int:
-    from ..storage._files import DiskFull
+    from ..storage import DiskFull
 
     return NOT_DONE if isinstance(error, (DiskFull, MemoryError)) else MISTAKE

@@ -17,7 +17,7 @@ from .workers import Address, ConfigFile, EngineName, Workers, engine_for
 
 if TYPE_CHECKING:
     from ..estimators import Backtest, SequenceForecaster
-    from ..runs._config import Config
+    from ..runs import Config
 
 # Arguments of the estimator that are training settings under another name, or that a backtest sets itself.
 _OWN = {"epochs", "batch_size", "learning_rate", "early_stop", "refit", "seed", "threads", "accelerator", "metric"}
@@ -84,9 +84,8 @@ def backtest(
     Example: chronode backtest sales.csv --forecast 4 --id shop --time week --origins 5
     """
     from ..report.backtest_page import write_backtest
-    from ..runs._source import read_source
-    from ..runs._tables import write_table
-    from ..storage._documents import json_text, write_json
+    from ..runs import read_source, write_table
+    from ..storage import json_text, write_json
     from .many import RunsBar, folder_for, this_command
     from .outcome import say, say_note
     from .train import effective

@@ -14,8 +14,7 @@ from .tables import Table
 from .workers import Address, ConfigFile, EngineName, Workers, engine_for
 
 if TYPE_CHECKING:
-    from ..search._plan import PlannedRun
-    from ..search._scores import Comparison, RunResult
+    from ..search import Comparison, PlannedRun, RunResult
     from ..search.engine import Engine
 
 
@@ -54,10 +53,9 @@ def compare(
     Example: chronode compare bitstream --models mmrnn,unicornn,lstm --seeds 3 --epochs 5 --set unicornn.delta_t=0.2
     """
     from ..report.many_pages import write_comparison
-    from ..runs._choose import with_forecast_defaults
-    from ..search._plan import plan
-    from ..search._scores import Comparison
-    from ..storage._documents import json_text, write_json
+    from ..runs import with_forecast_defaults
+    from ..search import Comparison, plan
+    from ..storage import json_text, write_json
     from .many import folder_for, this_command
     from .train import effective
 
@@ -83,7 +81,7 @@ def compare(
 def _train(runs: list[PlannedRun], engine: Engine, epochs: int, console: Console, folder: Path) -> list[RunResult]:
     """Returns all results in the order of `runs`; Ctrl-C prints how to resume and exits with code 1."""
     from ..report.run_page import draw_run
-    from ..search._compare import compare as train_all
+    from ..search import compare as train_all
     from .many import RunsBar
     from .outcome import say
 

@@ -7,10 +7,9 @@ import time
 import torch
 
 from .. import compiler
-from ..compiler._compiled import kernel_of
-from ..compiler._recorded import Unsupported
-from ..nn._registry import create
-from ..storage._documents import parse_yaml
+from ..compiler import Unsupported, kernel_of
+from ..nn import create
+from ..storage import parse_yaml
 
 
 def run_compile(

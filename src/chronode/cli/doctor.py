@@ -11,9 +11,8 @@ from rich.console import Console
 
 from .. import __version__, compiler
 from ..compiler import build
-from ..kernels._backend import chosen
-from ..kernels._library import available_isas, status
-from ..nn._registry import create, find_model, models
+from ..kernels import available_isas, chosen, status
+from ..nn import create, find_model, models
 
 
 def run_doctor(model: str) -> None:

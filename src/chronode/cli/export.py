@@ -99,11 +99,11 @@ def export(
 
     Example: chronode export runs/vitals-1 --format onnx -o onnx --verify new.csv --tolerance 1e-5
     """
+    from ..export import check_options
     from ..export import export as write
-    from ..export._export import check_options
     from ..runs import Trained
-    from ..settings._checks import number
-    from ..storage._files import check_new_folder
+    from ..settings import number
+    from ..storage import check_new_folder
 
     options = {"format": format, "weights": weights, "math": math, "name": name, "opset": opset}
     check_options("--", **options)

@@ -14,10 +14,10 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from ..runs._config import DataConfig, ModelConfig, exponent
-from ..settings._options import PANELS
-from ..storage._documents import parse_yaml
-from ..training._settings import Settings
+from ..runs import DataConfig, ModelConfig, exponent
+from ..settings import PANELS
+from ..storage import parse_yaml
+from ..training import Settings
 
 _PLAIN = re.compile(r"[\w./%:,+=@-]+")  # a value that a shell takes without quotes
 SECTIONS = {"data": DataConfig, "model": ModelConfig, "training": Settings}

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 
-from ..storage._files import check_text
+from ..storage import check_text
 from ..training import BatchDone, Event, Note
 from .bars import ProgressDisplay
 from .outcome import say, say_note

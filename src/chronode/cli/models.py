@@ -8,10 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..compiler import build
-from ..kernels._library import status
-from ..nn._registry import Model, models
-from ..storage._documents import read_json
-from ..storage._files import replacing
+from ..kernels import status
+from ..nn import Model, models
+from ..storage import read_json, replacing
 from .tables import Table
 
 CAPTION = (

@@ -9,16 +9,10 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from ..data import Sequences
-from ..data._gaps import is_irregular
-from ..data._names import counted
-from ..judge._race import LINEAR, Race
-from ..judge._verdict import gain_text, is_linear, model_name
-from ..runs._config import Config
-from ..runs._prepare import Prepared
-from ..runs._train import Outcome
-from ..training._metrics import labelled
-from ..training._settings import AUTO
+from ..data import Sequences, counted, is_irregular
+from ..judge import LINEAR, Race, gain_text, is_linear, model_name
+from ..runs import Config, Outcome, Prepared
+from ..training import AUTO, labelled
 from .flags import as_options
 from .tables import Table
 

@@ -27,7 +27,7 @@ def with_plugins(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(*arguments: Any, plugin: list[str] | None = None, **options: Any) -> None:
-        from ..system._plugins import load_plugin
+        from ..system import load_plugin
 
         for name in plugin or []:
             try:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from ..storage._files import check_new
+from ..storage import check_new
 from .flags import words
 from .plugins import with_plugins
 
@@ -51,7 +51,7 @@ def evaluate(
 
     Example: chronode evaluate runs/vitals-1 ward_b.csv
     """
-    from ..runs._trained import Trained
+    from ..runs import Trained
     from .outcome import say, say_note, scores_table
 
     trained = Trained.load(run, anyway=anyway)
@@ -114,8 +114,7 @@ def predict(
 
     Example: chronode predict runs/vitals-1 new.csv -o out.csv
     """
-    from ..runs._tables import as_csv, as_rows, columns_of, forecast_columns, without_formulas, write_table
-    from ..runs._trained import Trained
+    from ..runs import Trained, as_csv, as_rows, columns_of, forecast_columns, without_formulas, write_table
     from .outcome import say, say_note
 
     if output != "-" and Path(output).suffix not in (".csv", ".txt", ".parquet", ".pq"):

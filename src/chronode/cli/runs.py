@@ -11,11 +11,11 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ..data._names import counted
+from ..data import counted
 from .tables import Table
 
 if TYPE_CHECKING:
-    from ..runs._folder import Run
+    from ..runs import Run
 
 
 def attach(app: typer.Typer) -> None:
@@ -32,9 +32,9 @@ def list_runs(
 
     Example: chronode runs --json
     """
-    from ..judge._verdict import headline
-    from ..runs._folder import run_folders
-    from ..training._metrics import labelled
+    from ..judge import headline
+    from ..runs import run_folders
+    from ..training import labelled
     from .outcome import say, shown
 
     if not folder.is_dir() and folder != Path("runs"):  # without any run there is no folder "runs"
@@ -66,7 +66,7 @@ def list_runs(
 
 def _listed(folder: Path) -> dict[str, Any]:
     """Returns the summary of a run, or why it is damaged."""
-    from ..runs._folder import Run
+    from ..runs import Run
 
     try:
         return facts(Run.open(folder))
@@ -92,7 +92,7 @@ def show(
 
     Example: chronode show runs/vitals-1 --open
     """
-    from ..runs._folder import Run
+    from ..runs import Run
     from .outcome import say, scores_table
 
     run = Run.open(folder)
@@ -128,7 +128,7 @@ def _open_report(run: Run) -> None:
     """Opens the page in the browser and prints its path."""
     import webbrowser
 
-    from ..runs._folder import REPORT
+    from ..runs import REPORT
 
     path = run.path / REPORT
     if not path.is_file():
@@ -141,9 +141,8 @@ def _open_report(run: Run) -> None:
 
 def facts(run: Run) -> dict[str, Any]:
     """Returns the entries of a run in a list."""
-    from ..judge._verdict import model_name
-    from ..runs._summary import Summary
-    from ..runs._train import config_of
+    from ..judge import model_name
+    from ..runs import Summary, config_of
 
     config, rows = config_of(run), run.metrics()
     summary = run.summary() or Summary("interrupted", epochs=len(rows))
@@ -173,7 +172,7 @@ def _last_epochs(rows: list[dict[str, Any]], most: int = 5) -> Table:
 
 def _changed(name: str, section: dict[str, Any]) -> str:
     """Returns the settings of a section that differ from the defaults."""
-    from ..runs._config import Config
+    from ..runs import Config
 
     usual = Config().as_dict()[name]
     return ", ".join(f"{key} {value}" for key, value in section.items() if value != usual.get(key)) or "defaults"

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from ..storage._files import check_new, replacing
+from ..storage import check_new, replacing
 from .plugins import with_plugins
 from .predict import RunFolder
 

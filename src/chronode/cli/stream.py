@@ -71,9 +71,8 @@ def stream(
 
     Example: chronode stream runs/vitals-1 --state ward.state < events.jsonl > predictions.jsonl
     """
-    from ..runs._lock import FolderLock
-    from ..stream import Stream
-    from ..stream._lines import Lines, batches
+    from ..runs import FolderLock
+    from ..stream import Lines, Stream, batches
 
     if sys.stdout is None:
         raise ValueError("standard output is closed, but the predictions are written to it.")
@@ -203,7 +202,7 @@ def _opened(events: str) -> Iterator[int]:
 
 def _write(text: str) -> None:
     """Writes to standard output in UTF-8, whatever the locale; returns when everything is written."""
-    from ..storage._files import naming_errors
+    from ..storage import naming_errors
 
     try:
         handle = sys.stdout.fileno()

@@ -16,11 +16,8 @@ from .tables import Table
 from .workers import Address, ConfigFile, EngineName, Workers, engine_for
 
 if TYPE_CHECKING:
-    from ..runs._config import Config
-    from ..runs._train import Outcome
-    from ..search._ranges import Range
-    from ..search._study import Trial
-    from ..search._sweep import Search
+    from ..runs import Config, Outcome
+    from ..search import Range, Search, Trial
     from ..search.engine import Engine
     from ..training import Event
 
@@ -86,8 +83,8 @@ def sweep(
 
     Example: chronode sweep vitals.csv --target outcome --id patient --range hidden=16,32 --fix dropout=0
     """
-    from ..runs._choose import with_forecast_defaults, with_named_model
-    from ..search._ranges import source_of_ranges
+    from ..runs import with_forecast_defaults, with_named_model
+    from ..search import source_of_ranges
     from .many import folder_for
     from .outcome import say
     from .train import effective
@@ -108,7 +105,7 @@ def sweep(
 
 def _open(asked: Config, searched: dict[str, Range], folder: Path, pruner: str) -> Search:
     try:
-        from ..search._sweep import Search
+        from ..search import Search
     except ModuleNotFoundError as error:
         if error.name != "optuna":
             raise
@@ -118,7 +115,7 @@ def _open(asked: Config, searched: dict[str, Range], folder: Path, pruner: str) 
 
 def _space(asked: Config, given: dict[str, Any], ranges: list[str], fix: list[str]) -> tuple[Config, dict[str, Range]]:
     """Returns (the config with the fixed settings, the ranges to search)."""
-    from ..search._ranges import applied, ranges_for, read_fixed, read_range
+    from ..search import applied, ranges_for, read_fixed, read_range
 
     model = asked.model.model
     searched = ranges_for(model)
@@ -190,7 +187,7 @@ def _settings(trial: Trial) -> str:
 def _report(search: Search, outcome: Outcome | None, console: Console, as_json: bool) -> None:
     """Prints the best settings, their file, the test result and the report."""
     from ..report.many_pages import write_search
-    from ..storage._files import replacing
+    from ..storage import replacing
     from .many import this_command
     from .outcome import say, scores_table
     from .train import as_yaml

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from ..data._pipe import is_pipe, keep
-from ..runs._config import Config
-from ..storage._files import check_text
-from ..training._settings import Settings
+from ..data import is_pipe, keep
+from ..runs import Config
+from ..storage import check_text
+from ..training import Settings
 from . import flags
 from .plugins import with_plugins
 
 if TYPE_CHECKING:
-    from ..runs._train import Outcome
+    from ..runs import Outcome
     from .bars import Bars
 
 
@@ -112,10 +112,10 @@ def effective(data: str | None, file: Path | None, given: dict[str, Any]) -> tup
 
 def _follow() -> None:
     """Trains along, without a word, in a further process of a run on several devices."""
-    from ..runs._ranks import followed
+    from ..runs import followed
 
     if followed() is not None:
-        from ..runs._train import follow_run
+        from ..runs import follow_run
 
         follow_run()
 
@@ -129,7 +129,7 @@ def _task_options(source: str, given: list[str]) -> dict[str, Any]:
 
 def read_config(path: Path) -> dict[str, Any]:
     """Reads a config file as plain data."""
-    from ..storage._documents import read_yaml
+    from ..storage import read_yaml
 
     content = read_yaml(path)
     if content is not None and not isinstance(content, dict):
@@ -148,7 +148,7 @@ def _loggers(given: str) -> tuple[str, ...]:
     """Returns the loggers by name; refuses what cannot be used before anything is read."""
     if not given:
         return ()
-    from ..runs._loggers import check_loggers
+    from ..runs import check_loggers
 
     return check_loggers(flags.words(given))
 
@@ -163,12 +163,16 @@ def _new(
     as_json: bool,
 ) -> None:
     from ..report.run_page import draw_run
-    from ..runs._assemble import assemble_run
-    from ..runs._choose import choose, leaves_choice, with_forecast_defaults
-    from ..runs._folder import next_folder
-    from ..runs._prepare import prepare
-    from ..runs._results import STRONG_BASELINE
-    from ..runs._train import train_run
+    from ..runs import (
+        STRONG_BASELINE,
+        assemble_run,
+        choose,
+        leaves_choice,
+        next_folder,
+        prepare,
+        train_run,
+        with_forecast_defaults,
+    )
     from .bars import Bars
     from .outcome import show_prepared, show_race
 
@@ -197,9 +201,7 @@ def _resume(
     as_json: bool,
 ) -> None:
     from ..report.run_page import draw_run
-    from ..runs._folder import Run
-    from ..runs._results import STRONG_BASELINE
-    from ..runs._train import config_of, resume_run
+    from ..runs import STRONG_BASELINE, Run, config_of, resume_run
     from .bars import Bars
     from .outcome import say
 
@@ -218,7 +220,7 @@ def _resume(
 
 def _run(work: Callable[[], Outcome], bars: Bars, folder: Path, as_json: bool) -> None:
     """Trains; an error or Ctrl-C prints how to resume and exits with code 1."""
-    from ..storage._files import DiskFull
+    from ..storage import DiskFull
     from ..training import TrainingStopped
     from .outcome import show_outcome
 
@@ -255,7 +257,7 @@ def _how_to_resume(folder: Path) -> str:
 
 def _refuse_with_resume(others: dict[str, Any], given: dict[str, Any]) -> None:
     """Rejects options that a resumed run takes from its folder."""
-    from ..runs._train import MAY_CHANGE
+    from ..runs import MAY_CHANGE
 
     may = [f"--{name.replace('_', '-')}" for name in MAY_CHANGE]
     flagged = {f"--{name.replace('_', '-')}": value for name, value in given.items() if name not in MAY_CHANGE}

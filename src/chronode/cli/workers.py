@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..settings._checks import one_of
+from ..settings import one_of
 
 if TYPE_CHECKING:
     from ..search.engine import Engine

@@ -4,8 +4,21 @@
 for one model, and `plan` estimates whether it is worthwhile. See the page "How chronode makes your cell fast".
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from ._choice import Decision, Path, cells_of, explain, find, plan, use
+from ..system import lazy
 
-__all__ = ["Decision", "Path", "cells_of", "explain", "find", "plan", "use"]
+if TYPE_CHECKING:
+    from ._choice import Decision, Path, cells_of, explain, find, plan, use
+    from ._compiled import kernel_of
+    from ._lower import Step, lower
+    from ._memory import Scratch
+    from ._node import COMPARISONS, EXPENSIVE, Node
+    from ._program import Loop, Store, Target
+    from ._recorded import Unsupported, operator
+    from ._schedule import Scheduler
+    from ._trace import Traced, trace
+    from ._views import View
+    from ._writer import SYMBOLS, Writer, visited
+
+__getattr__, __dir__, __all__ = lazy(__name__)

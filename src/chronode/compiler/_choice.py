@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from ..kernels._backend import chosen
-from ..kernels._library import library
-from ..kernels._modes import TRANSFORMED, transformed, weight_of
+from ..kernels import TRANSFORMED, chosen, library, transformed, weight_of
 
 if TYPE_CHECKING:
     from ._run import Compiled
@@ -153,7 +151,7 @@ def explain(cell: Any, dtype: torch.dtype | None = None) -> Path:
         hand-written
     """
     if library() is None:
-        from ..kernels._library import status
+        from ..kernels import status
 
         return Path("loop", status())
     if _has_kernel(cell):
@@ -211,7 +209,7 @@ def find(cell: Any, x: Tensor, why_not: str | None = None) -> Compiled | None:
 def _why_not(x: Tensor) -> str | None:
     """Returns the reason why no compiled kernel can run on `x`; None if one can."""
     if library() is None:
-        from ..kernels._library import status
+        from ..kernels import status
 
         return status()
     if transformed():

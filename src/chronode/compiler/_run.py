@@ -11,8 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..kernels import ops
-from ..kernels._operator import operator
+from ..kernels import operator, ops
 from ._emit_cpu import Source
 from ._lower import Step
 

@@ -17,8 +17,7 @@ import torch
 from torch import Tensor, fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from ..kernels import backend
-from ..kernels._modes import weight_of
+from ..kernels import backend, weight_of
 from ._guard import refuse_own_gradients
 from ._prefix import divide
 from ._recorded import Draw, Unsupported

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 from .._version import __version__
-from ..kernels._library import cpu_description, march
+from ..kernels import cpu_description, march
 
 NATIVE = Path(__file__).parent.parent / "kernels" / "native"
 _FLAGS = "-std=c++17 -O3 -fPIC -shared -ffp-contract=fast -fno-math-errno -fno-trapping-math -fvisibility=hidden"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ..settings._checks import one_of
+from ..settings import one_of
 from ._array_checks import inside_of, is_per_step, matching, numeric, place, two_axes
 from ._build import cast, ids_of, look_at_channels, names_of, value_type
 from ._rows import StepRows, make_plan

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..settings._checks import whole
+from ..settings import whole
 from ._target import UNKNOWN
 
 if TYPE_CHECKING:

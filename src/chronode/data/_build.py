@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ..settings._checks import one_of
+from ..settings import one_of
 from ._names import counted, distinct, listed
 
 CONSTANT = "constant, kept"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ..storage._limits import check_grown
+from ..storage import check_grown
 from ._build import cast, look_at_channels, value_type
 from ._columns import Column, absent, as_columns, codes, first_text, forget, numbers
 from ._moments import moments_of

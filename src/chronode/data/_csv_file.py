@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..storage._limits import check_columns
+from ..storage import check_columns
 from ._columns import arrow, as_floats, is_text, trimmed, whole_numbers, without
 from ._csv_dialect import Dialect, aligned, fallback_encoding, find_dialect
 from ._number_text import has_leading_zeros, number_style, to_numbers, without_symbol

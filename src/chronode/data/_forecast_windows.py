@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..settings._checks import whole
+from ..settings import whole
 from ._future import filled_future
 from ._names import counted, known_column
 from ._sequences import Sequences

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..settings._checks import number, one_of
+from ..settings import number, one_of
 from ._defaults import GAPS
 from ._names import counted
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..storage._documents import parse_json
+from ..storage import parse_json
 from ._packed import opened
 
 

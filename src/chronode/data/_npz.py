@@ -12,10 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..storage._documents import parse_json
-from ..storage._files import replacing
-from ..storage._limits import check_unpacked, unpacked_limit
-from ..storage._schema import parse
+from ..storage import check_unpacked, parse, parse_json, replacing, unpacked_limit
 from ._gaps import Gaps
 from ._sequences import Sequences
 from ._target import UNKNOWN, Target

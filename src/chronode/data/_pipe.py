@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..lab.datasets._copies import hash_of
-from ..storage._files import replacing
+from ..lab.datasets import hash_of
+from ..storage import replacing
 
 STANDARD_INPUT = "-"
 _MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x93NUMPY": ".npy", b"\xff\xff\xff\xff": ".arrow"}

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..settings._checks import number, whole
-from ..storage._schema import parse
+from ..settings import number, whole
+from ..storage import parse
 from ._columns import frame_names, is_frame
 from ._files import ReadOptions, read, read_frame
 from ._forecast_windows import forecast_windows, recent

@@ -13,9 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..storage._documents import read_json
-from ..storage._files import replacing
-from ..storage._schema import parse
+from ..storage import parse, read_json, replacing
 from ._future import future_place
 from ._gaps import Gaps
 from ._names import known_column, listed

@@ -278,7 +278,7 @@ class Sequences:
         )
 
     def _repr_html_(self) -> str:
-        from ..report._data_pictures import as_html
+        from ..report import as_html
 
         return as_html(self)
 

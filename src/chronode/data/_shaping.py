@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..settings._checks import one_of
+from ..settings import one_of
 from ._defaults import CLIP, GAPS
 from ._names import known_column
 from ._sequences import Sequences

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ..settings._checks import number, one_of, whole
+from ..settings import number, one_of, whole
 from ._defaults import PARTS, VALIDATION
 from ._names import counted, listed
 from ._sequences import Sequences

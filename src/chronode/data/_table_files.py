@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..storage._limits import check_columns, check_unpacked, unpacked_limit
+from ..storage import check_columns, check_unpacked, unpacked_limit
 from ._columns import arrow
 from ._csv_file import MISSING, dialect_of, filled_names, read_csv
 from ._json_file import read_json

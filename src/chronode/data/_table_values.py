@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..settings._checks import one_of
+from ..settings import one_of
 from ._build import cast
 from ._columns import Column, codes, is_numeric, numbers
 from ._names import counted, listed

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..settings._checks import one_of
+from ..settings import one_of
 from ._names import distinct, listed
 
 UNKNOWN = -100

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..settings._checks import near, number
+from ..settings import near, number
 
 SECONDS = {
     "nanosecond": 1e-9,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..storage._files import replacing
+from ..storage import replacing
 from ._arrays import from_list
 from ._build import names_of
 from ._channel_rows import from_channel_rows

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..settings._checks import one_of, whole
+from ..settings import one_of, whole
 from ._names import counted, known_column, listed
 from ._sequences import Sequences
 from ._target import Target

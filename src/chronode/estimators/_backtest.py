@@ -15,20 +15,14 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from ..data import Sequences
-from ..data._future import followed
-from ..data._gaps import step_gap
-from ..data._names import counted
+from ..data import Sequences, counted, followed, step_gap
 from ..judge import autoregression, drift, last_value, seasonal_naive
-from ..model.start._naive import histories
-from ..model.start._season import season_of
-from ..model.start._start import outputs_of
+from ..model.start import histories, outputs_of, season_of
 from ..search.engine import Engine, carry_out
-from ..settings._checks import whole
-from ..storage._documents import parse_json, write_json
-from ..system._plugins import load_plugin, plugins
-from ..training import Event
-from ..training._events import paced
+from ..settings import whole
+from ..storage import parse_json, write_json
+from ..system import load_plugin, plugins
+from ..training import Event, paced
 
 if TYPE_CHECKING:
     from ._forecaster import SequenceForecaster

@@ -12,24 +12,35 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..data import Reading, Scaler, Sequences, options_like
-from ..data._defaults import VALIDATION
-from ..data._gaps import note_on_gaps
-from ..data._remarks import ranges_of, remarks
-from ..data._shaping import shaping
-from ..data._split import hold_out
-from ..judge._auto import EARLY_STOP, EPOCHS, auto_settings, can_race, race
-from ..judge._candidates import Candidate, candidates_for, pools_for
-from ..judge._compared import compare, remark
-from ..judge._race import Race
-from ..model._model import SequenceModel
-from ..model._spec import ModelSpec
-from ..settings._checks import number, one_of, whole
-from ..system._machine import check_device
-from ..training import Event, Fitted, Objective, ProgressBar, Settings, fit
-from ..training._inputs import together
-from ..training._settings import AUTO, STARTS
-from ..training._task import Parts
+from ..data import (
+    VALIDATION,
+    Reading,
+    Scaler,
+    Sequences,
+    hold_out,
+    note_on_gaps,
+    options_like,
+    ranges_of,
+    remarks,
+    shaping,
+)
+from ..judge import (
+    EARLY_STOP,
+    EPOCHS,
+    Candidate,
+    Race,
+    auto_settings,
+    can_race,
+    candidates_for,
+    compare,
+    pools_for,
+    race,
+    remark,
+)
+from ..model import ModelSpec, SequenceModel
+from ..settings import number, one_of, whole
+from ..system import check_device
+from ..training import AUTO, STARTS, Event, Fitted, Objective, Parts, ProgressBar, Settings, fit, together
 from ._display import Displayed
 from ._inputs import OTHER_ORDER, Reader, is_frame, level_of_caller
 

@@ -13,10 +13,8 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from ..data import Scaler, Sequences, Target
-from ..data._defaults import VALIDATION
-from ..data._target import number_names
-from ..settings._checks import one_of
+from ..data import VALIDATION, Scaler, Sequences, Target, number_names
+from ..settings import one_of
 from ..training import Event, Fitted, Objective, predict
 from ._base import SequenceEstimator
 from ._files import EstimatorFacts

@@ -25,7 +25,7 @@ class Displayed(Stored):
     def _scores_html(self) -> str:
         """Returns the table of this model and the baselines on held-out series; empty if none were measured."""
         from ..report.pages import table
-        from ..training._metrics import labelled
+        from ..training import labelled
 
         names = list(self.validated_)
         if not names:
@@ -40,7 +40,7 @@ class Displayed(Stored):
         """Returns what a notebook shows below scikit-learn's diagram: size, baselines and learning curves."""
         if not hasattr(self, "model_"):
             return ""
-        from ..report._training_pictures import learning_pictures
+        from ..report import learning_pictures
         from ..report.pages import grid, piece, table
 
         rows = [epoch.as_row() for epoch in self.history_]

@@ -15,12 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._version import __version__
 from ..data import Clock, Reading, Scaler
-from ..model._model import SequenceModel
+from ..model import SequenceModel
 from ..runs import Trained
-from ..settings._checks import near
-from ..storage._documents import read_json
-from ..storage._files import replacing
-from ..storage._schema import parse
+from ..settings import near
+from ..storage import parse, read_json, replacing
 from ..training import Epoch
 from ._of_run import facts_of, is_run
 from ._older_files import upgraded

@@ -11,14 +11,30 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import r2_score
 
-from ..data import Reading, Scaler, Sequences, forecast_windows
-from ..data._defaults import VALIDATION
-from ..data._future import calendar_periods, followed, forecast_channels, without_future
-from ..data._usable_windows import usable_windows
-from ..settings._checks import flag, number, percents, whole
-from ..training import Event, Settings, predict
-from ..training._calibration import USUAL_INTERVALS, intervals_of
-from ..training._forecasting import default_window, forecast_parts, forecast_scaler, forecast_settings
+from ..data import (
+    VALIDATION,
+    Reading,
+    Scaler,
+    Sequences,
+    calendar_periods,
+    followed,
+    forecast_channels,
+    forecast_windows,
+    usable_windows,
+    without_future,
+)
+from ..settings import flag, number, percents, whole
+from ..training import (
+    USUAL_INTERVALS,
+    Event,
+    Settings,
+    default_window,
+    forecast_parts,
+    forecast_scaler,
+    forecast_settings,
+    intervals_of,
+    predict,
+)
 from ._backtest import Backtest, Progress, backtest
 from ._base import SequenceEstimator
 

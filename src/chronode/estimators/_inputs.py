@@ -14,11 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_consistent_length
 
-from ..data import Reading, Sequences, Series, Target, from_list, from_long, from_numpy
-from ..data._build import CONSTANT, ids_of
-from ..data._columns import as_columns, is_frame
-from ..data._frame_index import series_times
-from ..settings._checks import one_of
+from ..data import (
+    CONSTANT,
+    Reading,
+    Sequences,
+    Series,
+    Target,
+    as_columns,
+    from_list,
+    from_long,
+    from_numpy,
+    ids_of,
+    is_frame,
+    series_times,
+)
+from ..settings import one_of
 
 ROLES = ("id", "time")
 OTHER_ORDER = {"NDT": "NTD", "NTD": "NDT"}

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ..data import Clock, Reading, Scaler
-from ..data._files import LikeOptions
-from ..model._model import SequenceModel
-from ..storage._schema import parse
+from ..data import Clock, LikeOptions, Reading, Scaler
+from ..model import SequenceModel
+from ..storage import parse
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import check_array, check_consistent_length
 
-from ..data import Sequences
-from ..data._target import array_target
+from ..data import Sequences, array_target
 from ..training import predict
 from ._base import SequenceEstimator
 from ._files import EstimatorFacts

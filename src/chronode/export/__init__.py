@@ -9,9 +9,9 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from ._export import Exported, export
+from ._export import Exported, check_options, export
 
-__all__ = ["Exported", "export"]
+__all__ = ["Exported", "check_options", "export"]
 
 
 class _Callable(ModuleType):

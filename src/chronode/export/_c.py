@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..storage._files import replacing
+from ..storage import replacing
 from ._c_check import check_source, makefile
 from ._c_files import CModel
 from ._c_header import DEFAULT_NAME

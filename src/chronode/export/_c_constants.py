@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiler._node import COMPARISONS, Node
-from ..compiler._views import View
+from ..compiler import COMPARISONS, Node, View
 from ._c_loops import affine
 from ._c_text import number, table
 

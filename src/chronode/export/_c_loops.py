@@ -5,11 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ..compiler._node import Node
-from ..compiler._program import Loop, Store
-from ..compiler._schedule import Scheduler
-from ..compiler._views import View
-from ..compiler._writer import Writer, visited
+from ..compiler import Loop, Node, Scheduler, Store, View, Writer, visited
 from ._c_text import OPERATIONS, literal
 
 Constant = Callable[[View, list[str]], str]

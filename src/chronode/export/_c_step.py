@@ -6,11 +6,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 
-from ..compiler._memory import Scratch
-from ..compiler._node import EXPENSIVE, Node
-from ..compiler._program import Loop, Target
-from ..compiler._schedule import Scheduler
-from ..compiler._views import View
+from ..compiler import EXPENSIVE, Loop, Node, Scheduler, Scratch, Target, View
 from ._c_constants import Constants
 from ._c_loops import LoopWriter, operations, reads
 from ._graph import StepGraph

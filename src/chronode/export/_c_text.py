@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ..compiler._node import Node
-from ..compiler._writer import SYMBOLS
+from ..compiler import SYMBOLS, Node
 
 OPERATIONS = {
     **SYMBOLS,

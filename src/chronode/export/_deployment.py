@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..data import Reading, Scaler
-from ..model._model import SequenceModel
-from ..nn._changes import remake_weights
-from ..nn._solvers import ADAPTIVE, Solver
+from ..model import SequenceModel
+from ..nn import ADAPTIVE, Solver, remake_weights
 from ..runs import Trained
 
 

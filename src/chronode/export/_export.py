@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ..data import Scaler
-from ..model._model import SequenceModel
+from ..model import SequenceModel
 from ..runs import Trained
-from ..settings._checks import one_of
-from ..storage._files import check_new_folder
+from ..settings import one_of
+from ..storage import check_new_folder
 from ._c import CRunner, write_c
 from ._c_header import DEFAULT_NAME, check_name
 from ._deployment import Deployment

@@ -11,13 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..compiler._lower import Step, lower
-from ..compiler._recorded import Unsupported
-from ..compiler._trace import Traced, trace
+from ..compiler import Step, Traced, Unsupported, lower, trace
 from ..kernels import backend
-from ..model._relative import Relative
-from ..model.start._start import LinearStart
-from ..nn._cell import Cell
+from ..model import Relative
+from ..model.start import LinearStart
+from ..nn import Cell
 from ._deployment import Deployment
 from ._pipeline import ObservationCell, Scaling
 from ._reference import Series

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..storage._files import replacing
+from ..storage import replacing
 from ._graph import StepGraph
 from ._onnx_model import LOWEST_OPSET, observation, onnx_model, sequence_results, step_results, value
 from ._onnx_step import OnnxWriter, StepEmitter

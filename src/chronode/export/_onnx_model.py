@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._version import __version__
-from ..settings._checks import whole
+from ..settings import whole
 from ._onnx_step import OnnxWriter
 from ._window import Graph
 

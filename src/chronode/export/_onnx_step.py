@@ -8,11 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiler._lower import Step
-from ..compiler._node import Node
-from ..compiler._program import Target
-from ..compiler._schedule import Scheduler
-from ..compiler._views import View
+from ..compiler import Node, Scheduler, Step, Target, View
 from ._c_constants import positions, taken
 
 OPERATORS = {

@@ -8,10 +8,9 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ..data._shaping import invert_columns, logarithms
-from ..model._model import SequenceModel
-from ..nn._cell import Cell, State
-from ..nn._layer import Layer
+from ..data import invert_columns, logarithms
+from ..model import SequenceModel
+from ..nn import Cell, Layer, State
 from ._deployment import Deployment
 
 

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..storage._files import replacing
+from ..storage import replacing
 from ._graph import StepGraph
 from ._pt2_part import Part
 from ._pt2_refusal import Refusing

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, fx, nn
 
-from ..compiler._recorded import operator
+from ..compiler import operator
 from ._graph import StepGraph
 
 _SHAPED = frozenset({"view", "_unsafe_view", "reshape", "expand", "zeros", "ones", "full", "empty"})

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..model._model import SequenceModel
-from ..model.start._features import Summaries
+from ..model import SequenceModel
+from ..model.start import Summaries
 from ._deployment import Deployment
 
 

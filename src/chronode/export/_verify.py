@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from ..data import Batch, Sequences
 from ..runs import Trained
-from ..training._loaders import evaluation_batches
-from ..training._metrics import Scores
+from ..training import Scores, evaluation_batches
 from ._reference import Series
 from ._window import Graph
 

@@ -17,9 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..model.start._features import Readings, Values
-from ..model.start._recent import Recent
-from ..nn._cell import Cell, State
+from ..model.start import Readings, Recent, Values
+from ..nn import Cell, State
 from ._deployment import Deployment
 from ._graph import StepGraph, facts
 from ._pipeline import Scaling, network_of

@@ -1,33 +1,19 @@
 """Baselines: simple models that a trained network has to beat, and the linear model that it can start from."""
 
-from ..model._margins import Margins
-from ..model.start._forecast_start import fit_forecast
-from ..model.start._grid import on_grid
-from ..model.start._linear import Choice, Linear, fit_linear
-from ..model.start._naive import drift, last_value, seasonal_naive
-from ..model.start._season import find_season
-from ..model.start._start import LinearStart, StartFit, fit_start
-from ..model.start._summaries import summaries, summary_names
-from ._autoregression import autoregression
-from ._neighbours import nearest_by_warping, warping_distances
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Choice",
-    "Linear",
-    "LinearStart",
-    "Margins",
-    "StartFit",
-    "autoregression",
-    "drift",
-    "find_season",
-    "fit_forecast",
-    "fit_linear",
-    "fit_start",
-    "last_value",
-    "nearest_by_warping",
-    "on_grid",
-    "seasonal_naive",
-    "summaries",
-    "summary_names",
-    "warping_distances",
-]
+from ..system import lazy
+
+if TYPE_CHECKING:
+    from ._attribution import Attribution, integrated_gradients
+    from ._auto import EARLY_STOP, EPOCHS, SMALL, auto_settings, can_race, race
+    from ._autoregression import autoregression
+    from ._baselines import baselines, best_baseline, linear_validation, training_season
+    from ._candidates import Candidate, candidates_for, pools_for
+    from ._compared import compare, remark
+    from ._intervals import metric_intervals
+    from ._neighbours import nearest_by_warping, warping_distances
+    from ._race import LINEAR, Race, entry_of
+    from ._verdict import gain_text, headline, is_linear, model_name, unbeaten, verdict
+
+__getattr__, __dir__, __all__ = lazy(__name__)

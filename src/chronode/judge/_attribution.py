@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..data import Batch, Sequences
-from ..model._model import SequenceModel, pooled
-from ..settings._checks import number, whole
-from ..storage._result import Result
+from ..model import SequenceModel, pooled
+from ..settings import number, whole
+from ..storage import Result
 
 # Gauss's rule on every stretch of the path.
 _PLACES, _WEIGHTS = (numbers / 2 for numbers in np.polynomial.legendre.leggauss(8))

@@ -8,16 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Sequences
-from ..data._split import folds_of
-from ..training._assembly import assemble
-from ..training._events import Epoch, Note, TrainingStopped
-from ..training._inputs import spec_for, together
-from ..training._metrics import mean_and_std
-from ..training._objective import Objective, class_counts
-from ..training._settings import Settings, seconds_of
-from ..training._start import kinds_of
-from ..training._task import Parts
+from ..data import Sequences, folds_of
+from ..training import (
+    Epoch,
+    Note,
+    Objective,
+    Parts,
+    Settings,
+    TrainingStopped,
+    assemble,
+    class_counts,
+    kinds_of,
+    mean_and_std,
+    seconds_of,
+    spec_for,
+    together,
+)
 from . import StartFit, fit_start
 from ._candidates import FOLDS, Candidate, affordable
 from ._race import LINEAR, Race, RaceEntry, beats, best_of, decide, deciding, entry_of

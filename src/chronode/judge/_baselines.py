@@ -9,16 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..data import Sequences
-from ..data._gaps import step_gap
-from ..model._model import SequenceModel
-from ..model.start._forecast_start import stretch_of
-from ..model.start._naive import histories
-from ..model.start._season import calendar_seasons, find_season
-from ..model.start._start import outputs_of
-from ..training._metrics import LOWER_IS_BETTER
-from ..training._objective import Objective, class_counts
-from ..training._task import Parts
+from ..data import Sequences, step_gap
+from ..model import SequenceModel
+from ..model.start import calendar_seasons, find_season, histories, outputs_of, stretch_of
+from ..training import LOWER_IS_BETTER, Objective, Parts, class_counts
 from . import StartFit, drift, fit_forecast, fit_start, last_value, nearest_by_warping, seasonal_naive
 
 Metrics = dict[str, float]

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..data import Sequences
-from ..data._gaps import is_irregular
-from ..training._settings import Settings
-from ..training._task import Parts
+from ..data import Sequences, is_irregular
+from ..training import Parts, Settings
 
 FOLDS = 3
 _FEWEST_EPOCHS = 3

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from ..data import Sequences
-from ..training import Fitted
-from ..training._objective import class_counts
-from ..training._task import Parts
+from ..training import Fitted, Parts, class_counts
 from ._baselines import baselines
 from ._race import LINEAR, Race
 from ._verdict import verdict

@@ -6,11 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..model._model import LINEAR
-from ..training._events import Epoch
-from ..training._objective import Objective
-from ..training._settings import Settings
-from ..training._task import Parts
+from ..model import LINEAR
+from ..training import Epoch, Objective, Parts, Settings
 from . import StartFit
 from ._candidates import Candidate
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..model._model import LINEAR
-from ..training._metrics import LOWER_IS_BETTER
+from ..model import LINEAR
+from ..training import LOWER_IS_BETTER
 from ._baselines import best_baseline
 
 _SMALL = 500

@@ -10,10 +10,33 @@ from warnings import warn
 from torch import Tensor, nn
 
 from ._backend import backend, chosen, constant_to_compilers
-from ._bound import Bound
-from ._modes import TRANSFORMED, transformed, why_not
+from ._bound import Bound, Snapshot
+from ._library import available_isas, cpu_description, library, march, status
+from ._modes import TRANSFORMED, autocasts, has_values, may_look, need_values, transformed, weight_of, why_not
+from ._operator import operator
+from ._product import addmm
 
-__all__ = ["Bound", "Kernel", "backend", "find", "find_stack", "note_loop"]
+__all__ = [
+    "Bound",
+    "Kernel",
+    "Snapshot",
+    "addmm",
+    "autocasts",
+    "available_isas",
+    "backend",
+    "cpu_description",
+    "find",
+    "find_stack",
+    "has_values",
+    "library",
+    "march",
+    "may_look",
+    "need_values",
+    "note_loop",
+    "operator",
+    "status",
+    "weight_of",
+]
 
 _noted: set[str] = set()
 

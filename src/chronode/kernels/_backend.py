@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
-from ..settings._checks import one_of
+from ..settings import one_of
 
 NAMES = ("auto", "torch", "native")
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -1,1 +1,14 @@
 """Model."""
+
+from typing import TYPE_CHECKING
+
+from ..system import lazy
+
+if TYPE_CHECKING:
+    from ._margins import LEVELS, Margins
+    from ._model import LINEAR, SequenceModel, check_symbols, pooled
+    from ._relative import Relative
+    from ._spec import ModelSpec, count_symbols
+    from ._spread import traits_of
+
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -9,13 +9,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from ..nn._cell import State
-from ..nn._layer import Layer
-from ..nn._registry import create
-from ..settings._checks import one_of
-from ..storage._documents import read_json, write_json
-from ..storage._files import replacing
-from ..storage._weight_files import safetensors
+from ..nn import Layer, State, create
+from ..settings import one_of
+from ..storage import read_json, replacing, safetensors, write_json
 from ._budget import Budget
 from ._margins import Margins
 from ._relative import Relative

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from ..data._future import known_channels
-from ..nn._registry import find_model
-from ..settings._checks import flag, number, one_of, whole
-from ..storage._limits import LAYERS
-from ..storage._schema import parse
+from ..data import known_channels
+from ..nn import find_model
+from ..settings import flag, number, one_of, whole
+from ..storage import LAYERS, parse
 
 if TYPE_CHECKING:
     from ..data import Sequences

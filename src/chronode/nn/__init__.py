@@ -1,23 +1,41 @@
 """Cells, layers and solvers: the parts of recurrent networks."""
 
 from . import cells
-from ._cell import Cell, State
-from ._layer import Layer
+from ._cell import Cell, State, Step
+from ._changes import remake_weights
+from ._divergence import TOO_LARGE
+from ._flows import CTRNNFlow, LeakyFlow
+from ._inputs import Call, check_inputs
+from ._layer import Layer, cell_settings
 from ._named import ERNN, IRNN, LTC, MMRNN, SiRNN, UnICORNN
-from ._solvers import Solver
+from ._registry import Model, create, find_model, models
+from ._solvers import ADAPTIVE, Solver
 from .cells import *  # noqa: F403
 
 __all__ = [
+    "ADAPTIVE",
+    "CTRNNFlow",
+    "Call",
+    "Cell",
     "ERNN",
     "IRNN",
     "LTC",
-    "MMRNN",
-    "Cell",
     "Layer",
+    "LeakyFlow",
+    "MMRNN",
+    "Model",
     "SiRNN",
     "Solver",
     "State",
+    "Step",
+    "TOO_LARGE",
     "UnICORNN",
+    "cell_settings",
     "cells",
+    "check_inputs",
+    "create",
+    "find_model",
+    "models",
+    "remake_weights",
 ]
 __all__ += cells.__all__

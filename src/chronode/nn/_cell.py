@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from ..kernels import Kernel
-from ..kernels._backend import constant_to_compilers
-from ..settings._checks import whole
+from ..kernels import Kernel, constant_to_compilers
+from ..settings import whole
 from . import _changes as changes
 
 State = tuple[Tensor, ...]

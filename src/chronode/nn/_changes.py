@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn.modules import module as torch_module
 from torch.nn.utils import parametrize
 
-from ..kernels._backend import constant_to_compilers
+from ..kernels import constant_to_compilers
 
 _OF_EVERY_MODULE = frozenset(dir(nn.Module)) - {"forward", "__call__", "_call_impl", "__getattr__"}
 _DESCRIPTIONS = frozenset(

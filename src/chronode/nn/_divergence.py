@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from torch import Tensor
 
-from ..kernels._modes import may_look
+from ..kernels import may_look
 from ._inputs import LayerInput
 
 LONG_GAP = 30.0

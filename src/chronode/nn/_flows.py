@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..settings._checks import one_of
+from ..settings import one_of
 
 
 class Flow(nn.Module):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..kernels._modes import autocasts, has_values, may_look
+from ..kernels import autocasts, has_values, may_look
 from .driver import valid_steps
 
 Times = Tensor | float | int

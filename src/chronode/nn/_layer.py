@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from .. import kernels
-from ..kernels._modes import weight_of
-from ..settings._checks import flag, number, one_of, whole
+from ..kernels import weight_of
+from ..settings import flag, number, one_of, whole
 from . import _changes as changes
 from . import _divergence as divergence
 from . import driver

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, TypeVar, cast
 import torch
 
 from .. import compiler
-from ..settings._checks import near, one_of
-from ..system._plugins import load_installed
+from ..settings import near, one_of
+from ..system import load_installed
 from ._cell import Cell
 from ._layer import Layer
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..settings._checks import near
+from ..settings import near
 from ._cell import Cell
 
 LAYER_SETTINGS = (

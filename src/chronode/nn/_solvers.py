@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor, nn
 
-from ..kernels._modes import need_values
-from ..settings._checks import flag, number, one_of, whole
+from ..kernels import need_values
+from ..settings import flag, number, one_of, whole
 from ._flows import Flow
 
 Field = Callable[..., Tensor]

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from ..kernels._backend import chosen
-from ..kernels._bound import Snapshot
-from ..kernels._modes import autocasts, has_values, transformed
+from ..kernels import Snapshot, autocasts, chosen, has_values, transformed
 from ._cell import State
 from ._changes import Code
 from ._divergence import TOO_LARGE

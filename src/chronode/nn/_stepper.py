@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import kernels
-from ..settings._checks import whole
+from ..settings import whole
 from . import _changes as changes
 from ._cell import Cell, State
 from ._inputs import LayerInput, check_inputs, shape

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..settings._checks import number, one_of, whole
+from ..settings import number, one_of, whole
 
 KINDS = ("full", "sparse", "ncp")
 

@@ -1,1 +1,13 @@
 """Plots and tables of results."""
+
+from typing import TYPE_CHECKING
+
+from ..system import lazy
+
+if TYPE_CHECKING:
+    from ._data_pictures import as_html
+    from ._run_pictures import run_html
+    from ._search_pictures import comparison_html, search_html
+    from ._training_pictures import learning_pictures
+
+__getattr__, __dir__, __all__ = lazy(__name__)

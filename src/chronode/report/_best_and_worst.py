@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..data import UNKNOWN, Sequences
 from ..lab.analysis import Attribution, integrated_gradients
-from ..model._model import SequenceModel
+from ..model import SequenceModel
 from ..training import Objective, Predictions
 from ._data_pictures import binned, series_picture
 from .pages import Html, bar_chart, figure, heading, heat_map, number, paragraph

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data._describe import percent
-from ..data._target import UNKNOWN
+from ..data import UNKNOWN, percent
 from .pages import Plot, bar_chart, heat_map, piece, span
 from .pages import figure as framed
 from .pages import grid as beside
@@ -17,7 +16,7 @@ from .pages import table as html_table
 from .pages._colours import COLOURS
 
 if TYPE_CHECKING:
-    from ..data._sequences import Sequences
+    from ..data import Sequences
 
 FEW_CHANNELS = 8
 _MOST_BARS = 12

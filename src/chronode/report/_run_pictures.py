@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ..judge._verdict import model_name
-from ..training._metrics import labelled
+from ..judge import model_name
+from ..training import labelled
 from ._training_pictures import learning_pictures
 from .pages import grid, number, piece, table
 
 if TYPE_CHECKING:
-    from ..runs._folder import Run
+    from ..runs import Run
 
 
 def run_html(run: Run) -> str:

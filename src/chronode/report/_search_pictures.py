@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..training._metrics import LOWER_IS_BETTER
+from ..training import LOWER_IS_BETTER
 from .pages import GREY, Html, Plot, bar_chart, dot_chart, figure, grid, number, piece, span, table
 from .pages._colours import COLOURS
 
 if TYPE_CHECKING:
-    from ..search._scores import Comparison, ModelScores
-    from ..search._study import Trial
+    from ..search import Comparison, ModelScores, Trial
 
 
 def comparison_table(comparison: Comparison) -> Html:

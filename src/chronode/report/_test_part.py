@@ -10,14 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import UNKNOWN, Sequences
-from ..judge._intervals import metric_intervals
-from ..judge._verdict import headline
-from ..model._model import SequenceModel
-from ..runs import Config, Prepared
-from ..runs._summary import Summary
-from ..training import Objective, Predictions
-from ..training._calibration import USUAL_INTERVALS, intervals_of
-from ..training._metrics import labelled
+from ..judge import headline, metric_intervals
+from ..model import SequenceModel
+from ..runs import Config, Prepared, Summary
+from ..training import USUAL_INTERVALS, Objective, Predictions, intervals_of, labelled
 from ._best_and_worst import best_and_worst
 from ._model_pictures import (
     MOST_CLASSES,

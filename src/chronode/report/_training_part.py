@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from ..judge._verdict import gain_text, is_linear
-from ..model._model import LINEAR
-from ..runs import Run
-from ..runs._summary import RaceSummary, Summary
-from ..training._metrics import labelled
+from ..judge import gain_text, is_linear
+from ..model import LINEAR
+from ..runs import RaceSummary, Run, Summary
+from ..training import labelled
 from ._training_pictures import learning_pictures
 from .pages import details, grid, heading, paragraph, table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..storage._files import replacing
+from ..storage import replacing
 from .pages._colours import COLOURS
 
 

@@ -11,8 +11,7 @@ from ._search_pictures import comparison_pictures, comparison_table, search_pict
 from .pages import bullets, cards, code, details, grid, number, page, paragraph, table, write_page
 
 if TYPE_CHECKING:
-    from ..search._scores import Comparison
-    from ..search._study import Trial
+    from ..search import Comparison, Trial
 
 
 def write_comparison(comparison: Comparison, path: str | Path, *, title: str, command: str = "") -> Path:

@@ -8,14 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..judge._baselines import best_baseline
-from ..judge._verdict import headline, is_linear, model_name
-from ..model._model import SequenceModel
-from ..runs import Config, Prepared, Run, Trained
-from ..runs._folder import REPORT
-from ..runs._summary import Summary
-from ..training import Objective, Predictions
-from ..training._metrics import labelled
+from ..judge import best_baseline, headline, is_linear, model_name
+from ..model import SequenceModel
+from ..runs import REPORT, Config, Prepared, Run, Summary, Trained
+from ..training import Objective, Predictions, labelled
 from ._data_pictures import pictures_of
 from ._test_part import TestPart, own_units, scores_table
 from ._training_part import training_section

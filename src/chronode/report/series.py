@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Sequences
-from ..storage._files import replacing
+from ..storage import replacing
 from ._data_pictures import FEW_CHANNELS, different_rows, target_text
 from .pages._colours import COLOURS
 

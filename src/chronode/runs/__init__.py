@@ -2,43 +2,27 @@
 
 from typing import TYPE_CHECKING
 
-from ..system._lazy import lazy
+from ..system import lazy
 
 if TYPE_CHECKING:
+    from ._assemble import assemble_run
     from ._checkpoints import Store
-    from ._config import Config, DataConfig, ModelConfig
-    from ._folder import Run, run_folders
+    from ._choose import choose, leaves_choice, with_forecast_defaults, with_named_model
+    from ._config import Config, DataConfig, ModelConfig, exponent
+    from ._environment import environment
+    from ._folder import REPORT, Run, next_folder, run_folders
+    from ._lock import FolderLock
+    from ._loggers import check_loggers
     from ._pack import pack, read_card
-    from ._prepare import Prepared, prepare
-    from ._train import Outcome, resume_run, train_run
+    from ._prepare import Prepared, prepare, prepared_for, source_of
+    from ._ranks import followed
+    from ._results import STRONG_BASELINE
+    from ._source import read_source
+    from ._summary import RaceSummary, Summary
+    from ._tables import as_csv, as_rows, columns_of, forecast_columns, without_formulas, write_table
+    from ._train import MAY_CHANGE, Draw, Outcome, config_of, follow_run, resume_run, train_run
     from ._trained import Trained
+    from ._transfer import unpack
 
-__all__ = [
-    "Config",
-    "DataConfig",
-    "ModelConfig",
-    "Outcome",
-    "Prepared",
-    "Run",
-    "Store",
-    "Trained",
-    "pack",
-    "prepare",
-    "read_card",
-    "resume_run",
-    "run_folders",
-    "train_run",
-]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "_checkpoints": "Store",
-        "_config": "Config DataConfig ModelConfig",
-        "_folder": "Run run_folders",
-        "_pack": "pack read_card",
-        "_prepare": "Prepared prepare",
-        "_train": "Outcome resume_run train_run",
-        "_trained": "Trained",
-    },
-)
+__getattr__, __dir__, __all__ = lazy(__name__)

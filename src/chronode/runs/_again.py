@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data import split
-from ..data._split import split_for_training
+from ..data import split, split_for_training
 from ._config import Config, DataConfig
 from ._prepare import DataFacts, Prepared, prepare, source_of
 

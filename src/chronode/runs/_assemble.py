@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..judge._race import Race
-from ..model._spec import ModelSpec
-from ..training._assembly import Assembly, assemble
-from ..training._inputs import spec_for
+from ..judge import Race
+from ..model import ModelSpec
+from ..training import Assembly, assemble, spec_for
 from ._config import Config
 from ._prepare import Prepared
 

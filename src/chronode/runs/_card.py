@@ -8,8 +8,8 @@ from typing import Any
 
 from .._version import __version__
 from ..data import Reading
-from ..model._model import SequenceModel
-from ..training._metrics import labelled
+from ..model import SequenceModel
+from ..training import labelled
 from ._config import Config
 from ._prepare import DataFacts
 from ._summary import Scores, Summary

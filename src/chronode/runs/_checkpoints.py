@@ -11,10 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..settings._checks import whole
-from ..storage._documents import parse_json
-from ..storage._files import DiskFull, replacing, sweep
-from ..storage._weight_files import safetensors
+from ..settings import whole
+from ..storage import DiskFull, parse_json, replacing, safetensors, sweep
 
 # The hash of the content is part of the name: one rename sets both, and the file remains plain safetensors.
 _NAME = re.compile(r"checkpoint-(\d{6,})-([0-9a-f]{32})\.safetensors")

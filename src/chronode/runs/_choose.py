@@ -6,12 +6,8 @@ from collections.abc import Callable, Collection
 from dataclasses import fields, replace
 from typing import Any
 
-from ..judge._auto import auto_settings, can_race, race
-from ..judge._candidates import Candidate, candidates_for, pools_for
-from ..judge._race import Race
-from ..training._events import Event
-from ..training._forecasting import forecast_settings
-from ..training._settings import AUTO, Settings
+from ..judge import Candidate, Race, auto_settings, can_race, candidates_for, pools_for, race
+from ..training import AUTO, Event, Settings, forecast_settings
 from ._config import Config, ModelConfig
 from ._prepare import Prepared, prepared_for
 

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar, get_type_hints
 
-from ..data._defaults import CLIP, GAPS, PARTS, VALIDATION
-from ..settings._checks import flag, near, one_of, percents, whole
-from ..settings._options import about, option
-from ..storage._schema import parse
-from ..training._settings import AUTO, STARTS, Settings, seconds_of
+from ..data import CLIP, GAPS, PARTS, VALIDATION
+from ..settings import about, flag, near, one_of, option, percents, whole
+from ..storage import parse
+from ..training import AUTO, STARTS, Settings, seconds_of
 
 Section = TypeVar("Section")
 

@@ -13,10 +13,8 @@ from typing import Any
 import torch
 
 from .._version import __version__
-from ..kernels._backend import chosen
-from ..kernels._library import library
-from ..system._machine import cpu_model
-from ..system._plugins import plugins
+from ..kernels import chosen, library
+from ..system import cpu_model, plugins
 
 # Results may differ in the last bit if one of these differs.
 _DECIDES_NUMBERS = (

@@ -11,10 +11,19 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from ..settings._checks import one_of
-from ..storage._documents import json_text, read_json, read_json_lines, write_json
-from ..storage._files import check_text, naming_errors, replacing, sweep, sync
-from ..storage._schema import parse
+from ..settings import one_of
+from ..storage import (
+    check_text,
+    json_text,
+    naming_errors,
+    parse,
+    read_json,
+    read_json_lines,
+    replacing,
+    sweep,
+    sync,
+    write_json,
+)
 from ._checkpoints import Store
 from ._environment import environment
 from ._lock import FolderLock
@@ -219,7 +228,7 @@ class Run:
         return read_json(self.path / name, kind)
 
     def _repr_html_(self) -> str:
-        from ..report._run_pictures import run_html
+        from ..report import run_html
 
         return run_html(self)
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Protocol
 
-from ..settings._checks import one_of
-from ..storage._files import replacing
+from ..settings import one_of
+from ..storage import replacing
 from ._folder import Run
 
 Numbers = Mapping[str, float | None]

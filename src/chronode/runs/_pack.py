@@ -10,12 +10,8 @@ from typing import Any
 from torch import Tensor
 
 from .._version import __version__
-from ..model._model import SequenceModel
-from ..model._spec import ModelSpec
-from ..storage._documents import parse_json
-from ..storage._files import replacing
-from ..storage._limits import JSON_BYTES
-from ..storage._weight_files import safetensors
+from ..model import ModelSpec, SequenceModel
+from ..storage import JSON_BYTES, parse_json, replacing, safetensors
 from ._card import model_card
 from ._config import Config
 from ._folder import Run

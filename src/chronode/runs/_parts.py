@@ -7,13 +7,20 @@ from pathlib import Path
 
 import numpy as np
 
-from ..data import Reading, Sequences, forecast, split_by_time, windows
-from ..data._future import forecast_channels
-from ..data._names import counted, listed
-from ..data._pipe import is_pipe
-from ..data._remarks import canonical
-from ..settings._checks import near
-from ..training._forecasting import forecast_parts
+from ..data import (
+    Reading,
+    Sequences,
+    canonical,
+    counted,
+    forecast,
+    forecast_channels,
+    is_pipe,
+    listed,
+    split_by_time,
+    windows,
+)
+from ..settings import near
+from ..training import forecast_parts
 from ._config import DataConfig
 
 Divide = Callable[..., tuple[Sequences, ...]]

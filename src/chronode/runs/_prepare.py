@@ -9,24 +9,27 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..data import Facts, Reading, Scaler, Sequences
-from ..data._future import calendar_periods, with_calendar, with_future
-from ..data._gaps import note_on_gaps
-from ..data._names import counted
-from ..data._remarks import ranges_of, remarks
-from ..data._shaping import shaping
-from ..data._split import split_for_training
-from ..judge._auto import SMALL, can_race
-from ..lab.datasets._copies import hash_of
+from ..data import (
+    Facts,
+    Reading,
+    Scaler,
+    Sequences,
+    calendar_periods,
+    counted,
+    note_on_gaps,
+    ranges_of,
+    remarks,
+    shaping,
+    split_for_training,
+    with_calendar,
+    with_future,
+)
+from ..judge import SMALL, can_race
+from ..lab.datasets import hash_of
 from ..lab.tasks import find_task, tasks
-from ..settings._checks import near
-from ..storage._documents import read_json
-from ..storage._schema import parse
-from ..training._forecasting import default_window, forecast_scaler
-from ..training._inputs import together
-from ..training._objective import Objective
-from ..training._settings import AUTO
-from ..training._task import Parts
+from ..settings import near
+from ..storage import parse, read_json
+from ..training import AUTO, Objective, Parts, default_window, forecast_scaler, together
 from ._config import Config, DataConfig
 from ._parts import (
     Divide,

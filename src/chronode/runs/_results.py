@@ -8,14 +8,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from ..data import Scaler, Sequences
-from ..judge._baselines import baselines, linear_validation
-from ..judge._race import LINEAR, entry_of
-from ..judge._verdict import verdict
-from ..model._model import SequenceModel
-from ..training._events import Listener, Note, TrainingStopped
-from ..training._fitted import Fitted
-from ..training._objective import Objective
-from ..training._predict import Predictions
+from ..judge import LINEAR, baselines, entry_of, linear_validation, verdict
+from ..model import SequenceModel
+from ..training import Fitted, Listener, Note, Objective, Predictions, TrainingStopped
 from ._assemble import assemble_run, start_of
 from ._config import Config
 from ._folder import Run

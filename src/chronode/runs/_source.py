@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..data import Reading, Sequences, options_like, read
-from ..data._static import source_columns
-from ..data._table_files import column_names, suffix_of
+from ..data import Reading, Sequences, column_names, options_like, read, source_columns, suffix_of
 from ._config import DataConfig
 
 _ARRAY_FILES = (".npz", ".npy")

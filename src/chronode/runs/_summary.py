@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..settings._checks import one_of
+from ..settings import one_of
 
 OUTCOMES = ("finished", "stopped", "interrupted", "failed")
 Scores = dict[str, float | None]

@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import UNKNOWN, Sequences
-from ..data._future_times import future_times
-from ..storage._files import replacing
-from ..training._forecasting import forecast_at
-from ..training._predict import Predictions
+from ..data import UNKNOWN, Sequences, future_times
+from ..storage import replacing
+from ..training import Predictions, forecast_at
 
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 Columns = dict[str, list[Any]]

@@ -8,15 +8,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ..judge._race import Race
-from ..model._model import SequenceModel
-from ..nn._registry import models
-from ..settings._checks import one_of
-from ..storage._schema import parse
-from ..training._assembly import Assembly
-from ..training._events import Epoch, EpochDone, Event, Listener, Note, TrainingStopped
-from ..training._objective import Objective
-from ..training._predict import Predictions
+from ..judge import Race
+from ..model import SequenceModel
+from ..nn import models
+from ..settings import one_of
+from ..storage import parse
+from ..training import Assembly, Epoch, EpochDone, Event, Listener, Note, Objective, Predictions, TrainingStopped
 from ._again import check_same_file, check_unchanged, prepare_again
 from ._assemble import assemble_run
 from ._choose import choose, leaves_choice

@@ -11,13 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Reading, Scaler, Sequences
-from ..judge._baselines import baselines as measure_baselines
-from ..model._model import SequenceModel
-from ..model._relative import Relative
-from ..settings._checks import percents
-from ..training._calibration import USUAL_INTERVALS, interval_scores, intervals_of
-from ..training._objective import Objective
-from ..training._predict import Predictions, evaluate, predict
+from ..judge import baselines as measure_baselines
+from ..model import Relative, SequenceModel
+from ..settings import percents
+from ..training import USUAL_INTERVALS, Objective, Predictions, evaluate, interval_scores, intervals_of, predict
 from ._again import check_unchanged, prepare_again
 from ._config import Config
 from ._folder import Run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..storage._files import replacing
+from ..storage import replacing
 from ._lock import FolderLock
 
 _FIRST, _LAST = ("config.json", "environment.json", "run.json"), "summary.json"

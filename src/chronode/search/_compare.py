@@ -8,13 +8,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..runs._assemble import assemble_run
-from ..runs._folder import Run
-from ..runs._prepare import prepared_for
-from ..runs._train import Draw, resume_run, train_run
-from ..runs._transfer import pack, unpack
-from ..system._plugins import load_plugin, plugins
-from ..training._events import Event, Listener, TrainingStopped, paced
+from ..runs import Draw, Run, assemble_run, pack, prepared_for, resume_run, train_run, unpack
+from ..system import load_plugin, plugins
+from ..training import Event, Listener, TrainingStopped, paced
 from ._plan import PlannedRun
 from ._scores import RunResult
 from .engine import Done, Engine, carry_out

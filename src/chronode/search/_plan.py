@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..nn._registry import find_model
-from ..runs._config import Config
-from ..runs._folder import Run
-from ..runs._prepare import source_of
+from ..nn import find_model
+from ..runs import Config, Run, source_of
 from ._scores import RunResult
 
 

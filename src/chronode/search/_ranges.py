@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ..nn._layer import Layer
-from ..nn._registry import find_model
-from ..runs._config import Config, ModelConfig
-from ..settings._checks import near
-from ..training._settings import Settings
+from ..nn import Layer, find_model
+from ..runs import Config, ModelConfig
+from ..settings import near
+from ..training import Settings
 
 SAME_FOR_ALL = ("epochs", "steps", "seed", "metric")
 """Training settings that must be equal for all trials."""

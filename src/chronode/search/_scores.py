@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..judge._baselines import best_baseline
-from ..judge._verdict import headline
-from ..runs._folder import Run
-from ..runs._summary import Summary
-from ..training._metrics import LOWER_IS_BETTER, labelled, mean_and_std
+from ..judge import best_baseline, headline
+from ..runs import Run, Summary
+from ..training import LOWER_IS_BETTER, labelled, mean_and_std
 
 
 @dataclass(frozen=True)
@@ -137,7 +135,7 @@ class Comparison:
         return cls(metric, tuple(dict.fromkeys([metric, *measured])), tuple(rows), _baseline(results, metric))
 
     def _repr_html_(self) -> str:
-        from ..report._search_pictures import comparison_html
+        from ..report import comparison_html
 
         return comparison_html(self)
 

@@ -15,17 +15,21 @@ from typing import Any
 import optuna
 from optuna.trial import TrialState
 
-from ..runs._assemble import assemble_run
-from ..runs._choose import with_named_model
-from ..runs._config import Config
-from ..runs._lock import FolderLock
-from ..runs._prepare import prepared_for
-from ..runs._train import Draw, Outcome, resume_run, train_run
-from ..settings._checks import number, one_of, whole
-from ..storage._documents import read_json, write_json
-from ..system._plugins import plugins
-from ..training._events import Epoch, EpochDone, Event, Listener
-from ..training._metrics import LOWER_IS_BETTER
+from ..runs import (
+    Config,
+    Draw,
+    FolderLock,
+    Outcome,
+    assemble_run,
+    prepared_for,
+    resume_run,
+    train_run,
+    with_named_model,
+)
+from ..settings import number, one_of, whole
+from ..storage import read_json, write_json
+from ..system import plugins
+from ..training import LOWER_IS_BETTER, Epoch, EpochDone, Event, Listener
 from ._plan import file_of, identity
 from ._ranges import Range, applied
 from ._study import PRUNERS, Trial, as_trial, importances, open_study, sampler_for, suggest
@@ -170,7 +174,7 @@ class Search:
         return importances(self.study)
 
     def _repr_html_(self) -> str:
-        from ..report._search_pictures import search_html
+        from ..report import search_html
 
         return search_html(self.trials(), self.metric, self.importances(), self.lower_is_better)
 

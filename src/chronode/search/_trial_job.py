@@ -6,11 +6,9 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..runs._assemble import assemble_run
-from ..runs._config import Config
-from ..runs._prepare import prepared_for
-from ..system._plugins import load_plugin
-from ..training._events import Epoch, Listener, TrainingStopped, paced
+from ..runs import Config, assemble_run, prepared_for
+from ..system import load_plugin
+from ..training import Epoch, Listener, TrainingStopped, paced
 
 
 @dataclass(frozen=True)

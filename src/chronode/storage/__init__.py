@@ -1,1 +1,26 @@
 """Storage."""
+
+from typing import TYPE_CHECKING
+
+from ..system import lazy
+
+if TYPE_CHECKING:
+    from ._documents import json_text, parse_json, parse_yaml, read_json, read_json_lines, read_yaml, write_json
+    from ._files import DiskFull, check_new, check_new_folder, check_text, naming_errors, replacing, sweep, sync
+    from ._limits import (
+        ARCHIVE_BYTES,
+        DOWNLOAD_BYTES,
+        DOWNLOAD_SPEED,
+        JSON_BYTES,
+        LAYERS,
+        MIB,
+        check_columns,
+        check_grown,
+        check_unpacked,
+        unpacked_limit,
+    )
+    from ._result import Result
+    from ._schema import parse
+    from ._weight_files import safetensors
+
+__getattr__, __dir__, __all__ = lazy(__name__)

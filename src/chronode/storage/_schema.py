@@ -9,7 +9,7 @@ from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-from ..settings._checks import near
+from ..settings import near
 
 T = TypeVar("T")
 

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from ..system._lazy import lazy
+from ..system import lazy
 
 if TYPE_CHECKING:
+    from ._lines import Lines, batches
     from ._stream import Counts, Stream
 
-__all__ = ["Counts", "Stream"]
 
-__getattr__, __dir__ = lazy(__name__, {"_stream": "Counts Stream"})
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from ..data import Reading
-from ..model._model import SequenceModel
-from ..nn import Layer
-from ..nn._divergence import TOO_LARGE
+from ..model import SequenceModel
+from ..nn import TOO_LARGE, Layer
 from ..runs import Trained
 
 State = tuple[Tensor, ...]

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ..storage._limits import MIB
+from ..storage import MIB
 
 MOST_BYTES = MIB
 """Longest line."""

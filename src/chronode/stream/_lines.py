@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..storage._limits import MIB
+from ..storage import MIB
 from ._formats import MOST_BYTES, Format, Row, decoded
 from ._intake import as_columns
 from ._step import Step

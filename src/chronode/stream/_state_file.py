@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..runs import Trained
-from ..storage._documents import parse_json
-from ..storage._files import replacing
-from ..storage._limits import MIB
+from ..storage import MIB, parse_json, replacing
 from ._states import Content, Records, fingerprint
 
 FORMAT, VERSION = "chronode-stream", "2"

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..model._model import SequenceModel
+from ..model import SequenceModel
 
 _FIRST_CAPACITY = 1024
 _ROWS_AT_A_TIME = 65_536

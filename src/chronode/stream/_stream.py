@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..runs import Trained
-from ..settings._checks import number, one_of
-from ..storage._schema import parse
+from ..settings import number, one_of
+from ..storage import parse
 from ..training import Predictions
 from ._decoder import Decoder
 from ._followed import follow

@@ -11,11 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import Reading
-from ..data._dates import EPOCHS, NUMBER
-from ..data._moments import moments_of
-from ..data._times import Moments, is_number, seconds_of
-from ..storage._schema import parse
+from ..data import EPOCHS, NUMBER, Moments, Reading, is_number, moments_of, seconds_of
+from ..storage import parse
 from ._values import Errors, shown
 
 _NANO = 10**9

@@ -10,10 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import Reading
-from ..data._build import value_type
-from ..data._columns import arrow, numbers
-from ..data._times import is_number
+from ..data import Reading, arrow, is_number, numbers, value_type
 
 Errors = dict[int, str]
 """Why observations cannot be used, by their place in the batch."""

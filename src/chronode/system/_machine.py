@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from ..settings._checks import one_of
+from ..settings import one_of
 
 
 def cpu_model() -> str:

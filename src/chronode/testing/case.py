@@ -10,9 +10,7 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor
 
-from ..nn._cell import Cell, State
-from ..nn._layer import Layer
-from ..nn._registry import create, find_model
+from ..nn import Cell, Layer, State, create, find_model
 
 
 class Data(NamedTuple):

@@ -11,8 +11,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from ..nn._cell import Cell, State
-from ..nn._layer import Layer
+from ..nn import Cell, Layer, State
 from .case import cells
 
 

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..nn._cell import State
-from ..nn._layer import Layer
+from ..nn import Layer, State
 from .case import Case, agree, calling, check, evaluate, finite, require, same
 
 

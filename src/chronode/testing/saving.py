@@ -10,8 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..nn._cell import State
-from ..nn._layer import Layer, cell_settings
+from ..nn import Layer, State, cell_settings
 from .case import Case, agree, check, require, same
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..nn._cell import Cell, State
+from ..nn import Cell, State
 from .case import Case, agree, calling, cells, check, evaluate, finite, require, same, weighted_sum
 
 

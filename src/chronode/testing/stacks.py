@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..nn._cell import State
-from ..nn._layer import Layer
+from ..nn import Layer, State
 from . import oracle
 from .case import Case, agree, calling, cells, check, evaluate, require, same
 

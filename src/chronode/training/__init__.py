@@ -2,43 +2,24 @@
 
 from typing import TYPE_CHECKING
 
-from ..system._lazy import lazy
+from ..system import lazy
 
 if TYPE_CHECKING:
-    from ._events import BatchDone, Epoch, EpochDone, Event, Note, TrainingStopped
+    from ._assembly import Assembly, assemble, gather
+    from ._calibration import USUAL_INTERVALS, interval_scores, intervals_of
+    from ._events import BatchDone, Diverged, Epoch, EpochDone, Event, Listener, Note, TrainingStopped, paced
     from ._fit import fit
     from ._fitted import Fitted
-    from ._objective import Objective
+    from ._forecasting import default_window, forecast_at, forecast_parts, forecast_scaler, forecast_settings
+    from ._inputs import spec_for, together
+    from ._loaders import evaluation_batches
+    from ._metrics import LOWER_IS_BETTER, Scores, labelled, mean_and_std
+    from ._objective import Objective, class_counts
     from ._predict import Predictions, evaluate, predict
     from ._progress import ProgressBar
-    from ._settings import Settings
+    from ._settings import AUTO, STARTS, Settings, seconds_of
+    from ._start import kinds_of
+    from ._task import Parts, Sizes, Task, add, find_task, tasks
 
-__all__ = [
-    "BatchDone",
-    "Epoch",
-    "EpochDone",
-    "Event",
-    "Fitted",
-    "Note",
-    "Objective",
-    "Predictions",
-    "ProgressBar",
-    "Settings",
-    "TrainingStopped",
-    "evaluate",
-    "fit",
-    "predict",
-]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "_events": "BatchDone Epoch EpochDone Event Note TrainingStopped",
-        "_fit": "fit",
-        "_fitted": "Fitted",
-        "_objective": "Objective",
-        "_predict": "Predictions evaluate predict",
-        "_progress": "ProgressBar",
-        "_settings": "Settings",
-    },
-)
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -13,9 +13,8 @@ from torch import Tensor
 
 from ..data import Scaler, Sequences
 from ..judge import StartFit
-from ..model._model import SequenceModel
-from ..model._spec import ModelSpec
-from ..settings._checks import number, one_of
+from ..model import ModelSpec, SequenceModel
+from ..settings import number, one_of
 from ._calibration import calibrate
 from ._events import Event, Hooks, Note, Saves
 from ._fallback import not_worse_than_naive

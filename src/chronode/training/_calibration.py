@@ -10,10 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..data import Scaler, Sequences
-from ..model._margins import LEVELS
-from ..model._model import SequenceModel
-from ..model._relative import Relative
-from ..model._spread import traits_of
+from ..model import LEVELS, Relative, SequenceModel, traits_of
 from ._predict import outputs
 from ._task import Parts
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from ..settings._checks import whole
+from ..settings import whole
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,10 +8,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from ..judge import StartFit
-from ..judge._baselines import training_season
-from ..model._model import SequenceModel
-from ..model.start._forecast_start import naive_forecasts
+from ..judge import StartFit, training_season
+from ..model import SequenceModel
+from ..model.start import naive_forecasts
 from ._events import Epoch
 from ._fitted import Fitted
 from ._objective import Objective

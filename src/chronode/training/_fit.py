@@ -7,8 +7,7 @@ from typing import Any
 
 from ..data import Scaler, Sequences
 from ..judge import StartFit
-from ..model._model import SequenceModel
-from ..model._spec import ModelSpec
+from ..model import ModelSpec, SequenceModel
 from ._assembly import assemble
 from ._events import Event, Saves
 from ._fitted import Fitted

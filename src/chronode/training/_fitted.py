@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..data import Scaler, Sequences
-from ..model._model import SequenceModel
-from ..model._spec import ModelSpec
+from ..model import ModelSpec, SequenceModel
 from ._events import Epoch
 from ._objective import Objective
 from ._predict import Predictions, evaluate, predict

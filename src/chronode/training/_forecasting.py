@@ -10,11 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import Scaler, Sequences, forecast_windows, split
-from ..data._future_times import future_times
-from ..data._names import counted
-from ..data._usable_windows import usable_windows
-from ..model.start._season import season_of
+from ..data import Scaler, Sequences, counted, forecast_windows, future_times, split, usable_windows
+from ..model.start import season_of
 from ._settings import Settings
 
 _MOST_WINDOWS = 20_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..data import Sequences
-from ..model._model import SequenceModel
+from ..model import SequenceModel
 from ._events import Epoch
 from ._objective import Objective
 

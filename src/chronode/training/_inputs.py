@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Scaler, Sequences, concat
-from ..data._split import hold_out
+from ..data import Scaler, Sequences, concat, hold_out
 from ..lab.tasks import find_task
-from ..model._model import SequenceModel, check_symbols
-from ..model._spec import ModelSpec, count_symbols
-from ..system._machine import device_for
+from ..model import ModelSpec, SequenceModel, check_symbols, count_symbols
+from ..system import device_for
 from ._objective import Objective, class_counts
 from ._settings import Settings
 from ._task import Parts, Task

@@ -13,8 +13,8 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from ..data import UNKNOWN, Batch, Sequences
-from ..model._model import SequenceModel
-from ..model.start._start import raw_outputs
+from ..model import SequenceModel
+from ..model.start import raw_outputs
 from . import _faults as faults
 from ._events import BatchDone, Epoch, EpochDone, Event, Hooks, Interrupted
 from ._gain import chance_of, last_progress

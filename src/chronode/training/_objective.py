@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..data import UNKNOWN, Scaler, Sequences, Target
-from ..settings._checks import one_of, whole
+from ..settings import one_of, whole
 from ._metrics import CLASS_METRICS, LOWER_IS_BETTER, RANKING, VALUE_METRICS, Scores
 from ._task import LOSSES, Task
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..system._optimizers import without_compiler
+from ..system import without_compiler
 from ._settings import Settings
 
 

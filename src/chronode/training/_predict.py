@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..data import Batch, Scaler, Sequences
-from ..model._model import SequenceModel, check_symbols
+from ..model import SequenceModel, check_symbols
 from ._loaders import evaluation_batches
 from ._objective import Objective
 

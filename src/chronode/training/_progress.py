@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Any, TextIO
 
-from ..report._training_pictures import learning_pictures
+from ..report import learning_pictures
 from ..report.pages import grid, piece, safe
 from ._events import BatchDone, EpochDone, Event, Note
 

@@ -15,12 +15,9 @@ from torch import Tensor
 
 from .. import compiler
 from ..data import Sequences
-from ..model._model import SequenceModel
-from ..model._spec import ModelSpec
-from ..storage._schema import parse
-from ..system._denormals import flushed
-from ..system._machine import device_for
-from ..system._threads import patient, threads
+from ..model import ModelSpec, SequenceModel
+from ..storage import parse
+from ..system import device_for, flushed, patient, threads
 from ._events import Hooks, Interrupted, Note, SavedFacts, TrainingStopped
 from ._faults import out_of_memory
 from ._fitted import Fitted

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..settings._checks import flag, number, one_of, whole
-from ..settings._options import option
-from ..storage._schema import parse
+from ..settings import flag, number, one_of, option, whole
+from ..storage import parse
 
 OPTIMIZERS = ("adam", "adamw", "rmsprop", "sgd")
 SCHEDULES = ("constant", "step", "plateau", "cosine")

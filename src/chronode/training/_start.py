@@ -8,7 +8,7 @@ from dataclasses import replace
 from torch import nn
 
 from ..judge import StartFit, fit_forecast, fit_start
-from ..model._model import SequenceModel
+from ..model import SequenceModel
 from ._settings import Settings
 from ._task import Parts
 

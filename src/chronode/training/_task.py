@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Scaler, Sequences
-from ..settings._checks import near, one_of, whole
+from ..settings import near, one_of, whole
 
 LOSSES = ("cross_entropy", "squared")
 METRICS = (

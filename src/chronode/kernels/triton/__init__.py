@@ -28,3 +28,7 @@ def takes(x: Tensor) -> bool:
 def installed() -> bool:
     """Returns whether the package triton is installed."""
     return importlib.util.find_spec("triton") is not None
+
+
+from ._compile import TARGETS, compile_for, variants
+from ._steps import tiles

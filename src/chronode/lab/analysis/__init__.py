@@ -1,7 +1,7 @@
 """Analyses of models: results (dataclasses with `.to_json()`), plots, and the functions behind `chronode analyze`."""
 
-from ...judge._attribution import Attribution, integrated_gradients
-from ...storage._result import Result
+from ...judge import Attribution, integrated_gradients
+from ...storage import Result
 from ._circle import Setting
 from ._equilibrium import Convergence, Eigenvalues, convergence, equilibrium_eigenvalues
 from ._expressivity import Sweep, Trajectory, arc_length, depth_table, lower_bound, principal, sweep, trajectory

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...settings._checks import number, one_of, whole
+from ...settings import number, one_of, whole
 
 Array = NDArray[np.float64]
 Field = Callable[[float, Array], Array]

@@ -9,10 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...nn._layer import Layer
+from ...nn import Layer
 from ...nn.cells.irnn import EquilibriumCell
-from ...settings._checks import number, whole
-from ...storage._result import Result
+from ...settings import number, whole
+from ...storage import Result
 from ._instrumented import Inputs, Instrumented, name_of
 
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...settings._checks import one_of, whole
-from ...storage._result import Result
+from ...settings import one_of, whole
+from ...storage import Result
 from ._circle import ACTIVATIONS, MODELS, RECIPES, TURN, Array, Setting, draw, field, solve
 
 REFINE = 4

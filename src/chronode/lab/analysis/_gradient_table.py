@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ...nn._layer import Layer
-from ...settings._checks import number, one_of, whole
-from ...storage._result import Result
+from ...nn import Layer
+from ...settings import number, one_of, whole
+from ...storage import Result
 from ..papers import numbers
 from ._gradients import unit_norms
 from ._instrumented import as_layer

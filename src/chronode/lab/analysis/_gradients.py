@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...model._model import SequenceModel
-from ...nn._layer import Layer
-from ...settings._checks import flag, one_of, whole
-from ...storage._result import Result
+from ...model import SequenceModel
+from ...nn import Layer
+from ...settings import flag, one_of, whole
+from ...storage import Result
 from ._graded import GradedProduct
 from ._instrumented import Inputs, Instrumented, as_layer, name_of
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from torch import nn
 
 from ...data import Sequences
-from ...model._model import SequenceModel
-from ...settings._checks import whole
-from ...storage._result import Result
+from ...model import SequenceModel
+from ...settings import whole
+from ...storage import Result
 from ._gradients import GradientFlow, gradient_flow
 from ._instrumented import Instrumented
 from ._timescales import TimeScales, time_scales

@@ -9,13 +9,9 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor
 
-from ...model._model import SequenceModel
-from ...nn import driver
-from ...nn._cell import Cell, State, Step
-from ...nn._inputs import Call, check_inputs
-from ...nn._layer import Layer
-from ...nn._registry import create
-from ...settings._checks import whole
+from ...model import SequenceModel
+from ...nn import Call, Cell, Layer, State, Step, check_inputs, create, driver
+from ...settings import whole
 
 
 class Inputs(NamedTuple):
@@ -183,7 +179,7 @@ def name_of(layer: Layer) -> str:
     """Returns the name of a layer for tables and plots: its registered name if unambiguous, else the class of its
     cell.
     """
-    from ...nn._registry import models
+    from ...nn import models
 
     fitting = [
         name

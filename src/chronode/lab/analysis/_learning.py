@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...storage._result import Result
-from ...training import BatchDone, Event, Settings
-from ...training._assembly import assemble
+from ...storage import Result
+from ...training import BatchDone, Event, Settings, assemble
 from ..tasks import find_task
 from ..tasks.adding import NAIVE
 from ..tasks.copying import memoryless

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ...model._model import SequenceModel
-from ...nn._layer import Layer
+from ...model import SequenceModel
+from ...nn import Layer
 from ...nn.cells.ltc import LTCCell, SynapticBody
-from ...settings._checks import whole
-from ...storage._result import Result
+from ...settings import whole
+from ...storage import Result
 from ._circle import TURN, Array
 from ._expressivity import arc_length, principal
 from ._instrumented import Instrumented, as_layer, name_of

@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ...model._model import SequenceModel
-from ...settings._checks import number, whole
-from ...storage._result import Result
+from ...model import SequenceModel
+from ...settings import number, whole
+from ...storage import Result
 from ._gradients import gradient_flow
 from ._instrumented import Instrumented, as_layer, frozen, name_of
 

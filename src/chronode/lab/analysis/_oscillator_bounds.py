@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...settings._checks import whole
-from ...storage._result import Result
+from ...settings import whole
+from ...storage import Result
 from ._instrumented import as_layer
 from ._oscillators import Array, Model, UnICORNNCell, cells_of, instrumented_oscillators, motion
 

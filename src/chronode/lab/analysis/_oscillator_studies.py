@@ -12,10 +12,10 @@ import numpy as np
 import torch
 
 from ...data import Sequences
-from ...model._model import SequenceModel
-from ...nn._layer import Layer
-from ...settings._checks import one_of, whole
-from ...storage._result import Result
+from ...model import SequenceModel
+from ...nn import Layer
+from ...settings import one_of, whole
+from ...storage import Result
 from ..tasks import Parts
 from ._instrumented import as_layer
 from ._oscillators import Array, cells_of

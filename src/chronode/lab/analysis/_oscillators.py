@@ -15,11 +15,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...model._model import SequenceModel
-from ...nn._layer import Layer
+from ...model import SequenceModel
+from ...nn import Layer
 from ...nn.cells.unicornn import UnICORNNCell
-from ...settings._checks import one_of, whole
-from ...storage._result import Result
+from ...settings import one_of, whole
+from ...storage import Result
 from ._gradients import gradient_flow
 from ._instrumented import Inputs, Instrumented, as_layer, name_of
 

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from ...nn.cells.irnn import EquilibriumCell
-from ...settings._checks import number, whole
-from ...storage._result import Result
+from ...settings import number, whole
+from ...storage import Result
 from ._instrumented import Instrumented, as_layer, name_of
 
 AS_PAPER: dict[str, Any] = {"activation": "tanh", "recurrent": "full", "outer": "identity", "K": 5, "eta": 0.1}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...report.pages._colours import COLOURS
-from ...storage._files import replacing
+from ...report.pages import COLOURS
+from ...storage import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...report.pages._colours import COLOURS
+from ...report.pages import COLOURS
 from ._health import Health
 from ._plots import colour, finish, panels, save
 from ._timescales import TimeScales

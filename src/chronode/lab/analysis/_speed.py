@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...storage._result import Result
+from ...storage import Result
 from ..bench.cases import BenchCase
 from ..bench.timing import time_case
 

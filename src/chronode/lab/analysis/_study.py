@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...model._model import SequenceModel
-from ...settings._checks import whole
-from ...training import EpochDone, Event, Fitted, Objective, Settings
-from ...training._assembly import assemble
+from ...model import SequenceModel
+from ...settings import whole
+from ...training import EpochDone, Event, Fitted, Objective, Settings, assemble
 from ..tasks import Parts, Task, find_task
 
 

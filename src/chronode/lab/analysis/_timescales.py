@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from ...model._model import SequenceModel
-from ...nn._cell import Cell
-from ...nn._flows import CTRNNFlow, LeakyFlow
-from ...nn._layer import Layer
+from ...model import SequenceModel
+from ...nn import Cell, CTRNNFlow, Layer, LeakyFlow
 from ...nn.cells.cornn import CoRNNCell
 from ...nn.cells.ct_gru import CTGRUCell
 from ...nn.cells.ct_lstm import CTLSTMCell
@@ -23,7 +21,7 @@ from ...nn.cells.ltc import LTCCell
 from ...nn.cells.phased_lstm import PhasedLSTMCell
 from ...nn.cells.rnn_decay import RNNDecayCell
 from ...nn.cells.unicornn import UnICORNNCell
-from ...storage._result import Result
+from ...storage import Result
 from ._instrumented import Inputs, Inside, Instrumented, as_layer
 
 FADED, RESOLVED = 5.0, 1.0

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ...kernels import backend
-from ...nn._registry import create
+from ...nn import create
 
 Products = list[tuple[int, int, int]]
 """Matrix products of one time step and sample: (rows per sample, inner size, columns)."""

@@ -14,10 +14,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from ... import compiler
-from ...compiler._compiled import kernel_of
+from ...compiler import kernel_of
 from ...kernels import backend
-from ...nn import Cell, Layer
-from ...nn._registry import create
+from ...nn import Cell, Layer, create
 
 Run = Callable[[], Tensor]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...storage._files import replacing
+from ...storage import replacing
 
 BANDWIDTH = {"900 GB/s (V100)": 900e9, "1,555 GB/s (A100)": 1555e9, "3,350 GB/s (H100)": 3350e9}
 MULTIPROCESSORS = {"sm_80": 108, "sm_90": 132}
@@ -75,7 +75,7 @@ def report() -> Iterator[str]:
 
 
 def _resources() -> Iterator[str]:
-    from ...kernels.triton._compile import TARGETS, compile_for, variants
+    from ...kernels.triton import TARGETS, compile_for, variants
 
     yield from ("", "## Registers per thread, bytes spilled, bytes of shared memory", "")
     yield "| kernel | " + " | ".join(TARGETS) + " | sm_80, bfloat16 | warps of 64 on an sm_80 multiprocessor |"
@@ -88,8 +88,7 @@ def _resources() -> Iterator[str]:
 
 
 def _occupancy() -> Iterator[str]:
-    from ...kernels.triton._compile import compile_for, variants
-    from ...kernels.triton._steps import tiles
+    from ...kernels.triton import compile_for, tiles, variants
 
     forward, backward = (next(v for v in variants() if v.name == f"UnICORNN {way}") for way in ("forward", "backward"))
     yield from ("", "## Occupancy of UnICORNN's kernels at B = 64", "")

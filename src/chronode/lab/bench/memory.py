@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ...nn._registry import create
+from ...nn import create
 from .cases import BenchCase
 
 MEMORY_CASES = (

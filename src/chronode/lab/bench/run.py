@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from ..._version import __version__
-from ...kernels._library import status
-from ...storage._files import replacing
-from ...system._machine import cpu_model
+from ...kernels import status
+from ...storage import replacing
+from ...system import cpu_model
 from .cases import CASES as CASES
 from .cases import BenchCase
 from .cases import all_models as all_models

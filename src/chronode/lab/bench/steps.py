@@ -11,7 +11,7 @@ from functools import partial
 import torch
 from torch import nn
 
-from ...nn._registry import create
+from ...nn import create
 
 MODELS = ("mmrnn", "unicornn", "ltc", "irnn", "ernn")
 """The papers' models."""

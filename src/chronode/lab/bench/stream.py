@@ -13,11 +13,9 @@ import numpy as np
 import torch
 
 from ...data import Reading, Scaler
-from ...model._model import SequenceModel
-from ...model._spec import ModelSpec
+from ...model import ModelSpec, SequenceModel
 from ...runs import Config, Trained
-from ...stream._lines import Lines
-from ...stream._stream import Stream
+from ...stream import Lines, Stream
 from ...training import Objective
 
 IDS = 100_000

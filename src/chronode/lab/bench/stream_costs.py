@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ...runs import Trained
-from ...stream._lines import Lines
-from ...stream._stream import Stream
+from ...stream import Lines, Stream
 
 IDS = 1_000_000
 EVENTS = 6000

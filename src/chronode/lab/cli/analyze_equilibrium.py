@@ -24,7 +24,7 @@ def equilibrium(
     """
     import numpy as np
 
-    from ...nn._registry import find_model
+    from ...nn import find_model
     from ...nn.cells.irnn import EquilibriumCell
     from ..analysis._equilibrium import convergence, equilibrium_eigenvalues
     from ..analysis._instrumented import as_layer

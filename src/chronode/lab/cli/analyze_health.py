@@ -31,7 +31,7 @@ def health(
 
     Example: chronode analyze health runs/vitals-1
     """
-    from ...runs._trained import Trained
+    from ...runs import Trained
     from ..analysis import health as measure
     from ..analysis._plots_health import plot_health
 
@@ -47,7 +47,7 @@ def health(
 
 def _against_baselines(folder: Path) -> list[str]:
     """Returns a finding if the model of a run folder does not beat a baseline on the test part."""
-    from ...judge._verdict import unbeaten
+    from ...judge import unbeaten
     from ...runs import Run
 
     summary = Run.open(folder).summary() if folder.is_dir() else None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from ...cli.flags import words
-from ...storage._files import replacing
+from ...storage import replacing
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,7 +36,7 @@ DeltaTs = Annotated[str, typer.Option("--delta-t", help="Values of Δt, separate
 
 def models_in(given: str) -> list[str]:
     """Parses --model and checks the names."""
-    from ...nn._registry import find_model
+    from ...nn import find_model
 
     found = words(given)
     if not found:

@@ -8,8 +8,8 @@ from pathlib import Path
 from rich.console import Console
 
 from ...cli.tables import Table
-from ...nn._registry import models
-from ...system._machine import check_device
+from ...nn import models
+from ...system import check_device
 from ..bench import compiled, steps
 from ..bench import run as bench
 

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from ...cli.tables import Table
-from ...settings._checks import one_of
-from ...storage._files import check_new
+from ...settings import one_of
+from ...storage import check_new
 from ..datasets._catalogue import DataSet, data_sets
 from ..datasets._copies import SEAL, DataError
 from ..datasets._download import cache_folder, fetch, mirror_folder, present

@@ -10,9 +10,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ...cli.tables import Table
 from ...data import Sequences
-from ...kernels._library import status
-from ...model._spec import ModelSpec
-from ...nn._registry import find_model
+from ...kernels import status
+from ...model import ModelSpec
+from ...nn import find_model
 from ...report.curves import plot_curves
 from ...training import BatchDone, Epoch, EpochDone, Event, Settings, fit
 from ..tasks.bitstream import BLOCK, bitstream

@@ -11,8 +11,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ...cli.tables import Table
 from ...search.engine import Engine
-from ...settings._checks import one_of
-from ...storage._files import replacing
+from ...settings import one_of
+from ...storage import replacing
 from ..experiments.compare import TableRow, compare, mean_text
 from ..experiments.cost import seconds
 from ..experiments.drawings import Drawing, drawings

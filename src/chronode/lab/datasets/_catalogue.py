@@ -15,7 +15,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from ...settings._checks import one_of
+from ...settings import one_of
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...storage._documents import read_json
-from ...storage._files import replacing
+from ...storage import read_json, replacing
 from ._catalogue import DataSet, Variant
 
 SEAL = ".chronode.json"  # in a folder of the cache: what was stored there, and its origin

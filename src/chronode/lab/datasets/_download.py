@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from ...storage._files import replacing
+from ...storage import replacing
 from ._catalogue import DataSet, Remote, data_set
 from ._copies import Copy, DataError, check_published, checked, hash_of, seal, wanted_files
 from ._unpack import UnsafeArchive, unpack

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ...settings._checks import whole
-from ...storage._files import replacing
+from ...settings import whole
+from ...storage import replacing
 
 
 def write_example(path: str | Path, patients: int = 600, seed: int = 0) -> Path:

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...storage._limits import DOWNLOAD_BYTES, DOWNLOAD_SPEED
+from ...storage import DOWNLOAD_BYTES, DOWNLOAD_SPEED
 
 if TYPE_CHECKING:
     from requests import Response

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, Any
 
-from ...storage._limits import ARCHIVE_BYTES
+from ...storage import ARCHIVE_BYTES
 
 MOST_FILES = 500_000
 DEEPEST = 2  # nesting of archives

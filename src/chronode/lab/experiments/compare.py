@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...training._metrics import LOWER_IS_BETTER, mean_and_std
+from ...training import LOWER_IS_BETTER, mean_and_std
 from ..papers import PaperNumber
 from ..tasks import find_task
 from .jobs import chosen

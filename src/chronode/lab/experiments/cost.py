@@ -10,8 +10,7 @@ from typing import Any
 import torch
 
 from ... import compiler
-from ...model._model import SequenceModel
-from ...model._spec import ModelSpec
+from ...model import ModelSpec, SequenceModel
 from ...training import Settings
 from ..tasks import find_task
 from .jobs import TableJob

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ...settings._checks import near, one_of
-from ...training import Settings
-from ...training._assembly import assemble
+from ...settings import near, one_of
+from ...training import Settings, assemble
 from ..analysis import StudySetup
 from ..papers import setting_for
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...report.pages import GREY, Plot, cards, figure, grid, page, paragraph, span, table, write_page
-from ...report.pages._colours import COLOURS
+from ...report.pages import COLOURS, GREY, Plot, cards, figure, grid, page, paragraph, span, table, write_page
 from .compare import TableRow, mean_text
 
 if TYPE_CHECKING:

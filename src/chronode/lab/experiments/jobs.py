@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...search.engine import Done, Engine, carry_out
-from ...training import BatchDone, Event, Settings
-from ...training._events import paced
-from ...training._metrics import LOWER_IS_BETTER
+from ...training import LOWER_IS_BETTER, BatchDone, Event, Settings, paced
 from ..tasks import find_task
 from .ledger import Entry, Ledger, run_hash
 from .recipe import TableCell

@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...storage._documents import parse_json, read_json_lines
-from ...storage._files import naming_errors, replacing
+from ...storage import naming_errors, parse_json, read_json_lines, replacing
 
 
 @dataclass(frozen=True)

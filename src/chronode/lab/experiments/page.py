@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ...report.pages._colours import COLOURS
-from ...storage._files import replacing
+from ...report.pages import COLOURS
+from ...storage import replacing
 from ..papers import PaperNumber
 from .compare import TableRow, compare
 from .counts import Table, counted, printed, tally

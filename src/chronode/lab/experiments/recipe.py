@@ -9,9 +9,9 @@ from importlib import import_module
 from itertools import product
 from typing import Any
 
-from ...nn._registry import models
-from ...settings._checks import near, one_of
-from ...training._settings import Settings
+from ...nn import models
+from ...settings import near, one_of
+from ...training import Settings
 from ..papers import PaperNumber, numbers, setting_for
 from ..tasks import tasks
 from .ledger import run_hash

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ...report.pages._colours import COLOURS
-from ...storage._files import replacing
+from ...report.pages import COLOURS
+from ...storage import replacing
 from ..papers import PaperNumber
 from .compare import TableRow, mean_text, named, shown
 from .reasons import Reasons

@@ -15,14 +15,9 @@ from typing import Any
 import numpy as np
 
 from ...data import Sequences
-from ...runs._checkpoints import Store
-from ...runs._environment import environment
-from ...storage._documents import parse_json
-from ...storage._files import replacing
-from ...training import Event, Settings
-from ...training._assembly import Assembly, assemble, gather
-from ...training._events import Diverged, EpochDone
-from ...training._predict import evaluate
+from ...runs import Store, environment
+from ...storage import parse_json, replacing
+from ...training import Assembly, Diverged, EpochDone, Event, Settings, assemble, evaluate, gather
 from ..datasets._download import notes
 from ..tasks import Parts, find_task
 from .ledger import Entry, run_hash

@@ -1,6 +1,6 @@
 """Benchmark tasks: reading or generating their data, splitting it and scoring predictions."""
 
-from ...training._task import Parts, Sizes, Task, add, find_task, tasks
+from ...training import Parts, Sizes, Task, add, find_task, tasks
 from . import (  # noqa: F401 - importing a family adds its tasks
     adding,
     bidmc,

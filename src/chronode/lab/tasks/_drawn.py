@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from ...data import Sequences
-from ...settings._checks import whole
-from ...training._task import Parts
+from ...settings import whole
+from ...training import Parts
 
 TRAIN, VALID, TEST = range(3)
 

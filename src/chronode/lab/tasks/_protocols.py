@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...data import Scaler, Sequences, split_by_time, windows
-from ...training._task import Parts
+from ...training import Parts
 
 NAMES = ("train", "valid", "test")
 BLOCKS = (0.75, 0.10, 0.15)

@@ -16,10 +16,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ...settings._checks import one_of, whole
-from ...storage._documents import read_json, write_json
-from ...storage._files import replacing
-from ...system._threads import threads
+from ...settings import one_of, whole
+from ...storage import read_json, replacing, write_json
+from ...system import threads
 from ..datasets._download import cache_folder, keep
 
 if TYPE_CHECKING:

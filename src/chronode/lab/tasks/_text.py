@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data import Sequences, from_list
-from ...settings._checks import whole
+from ...settings import whole
 
 UNKNOWN_WORD = "<unk>"
 """Symbol 0: every word outside the vocabulary. Padding is also 0, but is excluded by the lengths."""

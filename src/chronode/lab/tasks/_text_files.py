@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data._columns import arrow
-from ...data._names import counted, listed
+from ...data import arrow, counted, listed
 
 Kind = str | Sequence[str]
 """Kind of a column: "number", "whole", "date", "text", or its allowed texts."""

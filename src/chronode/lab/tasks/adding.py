@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 
 from ...data import Sequences, Target
-from ...settings._checks import whole
-from ...training._task import Parts, Sizes, Task, add
+from ...settings import whole
+from ...training import Parts, Sizes, Task, add
 from ._drawn import drawn
 from ._equal import equal_series
 

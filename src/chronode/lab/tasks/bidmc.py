@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data import Sequences, Target, from_list, split, windows
-from ...data._csv_file import read_csv
-from ...settings._checks import one_of
-from ...training._task import Parts, Sizes, Task, add
+from ...data import Sequences, Target, from_list, read_csv, split, windows
+from ...settings import one_of
+from ...training import Parts, Sizes, Task, add
 from ..datasets._download import folder
 from ._protocols import scaled
 from ._publisher import located

@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 
 from ...data import Sequences, from_numpy
-from ...settings._checks import flag, one_of, whole
-from ...training._task import Parts, Sizes, Task, add
+from ...settings import flag, one_of, whole
+from ...training import Parts, Sizes, Task, add
 from ._events import encode
 
 BLOCK = 32

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data import Sequences, from_numpy
-from ...settings._checks import whole
-from ...training._task import Parts, Sizes, Task, add
+from ...settings import whole
+from ...training import Parts, Sizes, Task, add
 from ._drawn import drawn
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data import Sequences, split
-from ...training._task import Parts, Sizes, Task, add
+from ...training import Parts, Sizes, Task, add
 from ._equal import equal_series
 from .images import digit, digit_events
 

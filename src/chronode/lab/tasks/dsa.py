@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data import Sequences, from_numpy, split
-from ...data._names import counted
-from ...training._task import Parts, Sizes, Task, add
+from ...data import Sequences, counted, from_numpy, split
+from ...training import Parts, Sizes, Task, add
 from ..datasets._download import folder
 from ._protocols import scaled
 from ._publisher import located

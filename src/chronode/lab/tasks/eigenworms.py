@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ...data import Sequences, concat, read_ts, split
-from ...training._task import Parts, Sizes, Task, add
+from ...training import Parts, Sizes, Task, add
 from ..datasets._download import folder
 from ._protocols import scaled
 from ._publisher import located

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from ...data import Scaler, Sequences, from_list, split, windows
-from ...settings._checks import one_of
-from ...training._task import Parts, Sizes, Task, add
+from ...settings import one_of
+from ...training import Parts, Sizes, Task, add
 from ..datasets._download import folder
 from ._protocols import scaled, shuffled
 from ._publisher import located

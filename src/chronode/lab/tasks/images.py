@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from ...data import Sequences, Target, from_numpy
-from ...settings._checks import flag, one_of
-from ...training._task import Parts, Sizes, Task, add
+from ...settings import flag, one_of
+from ...training import Parts, Sizes, Task, add
 from ..datasets._download import folder
 from ._equal import equal_series
 from ._events import encode

@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from ...data import Batch, Sequences, split
-from ...settings._checks import flag, whole
-from ...training._task import Parts, Sizes, Task, add
+from ...settings import flag, whole
+from ...training import Parts, Sizes, Task, add
 from ..datasets._download import folder
 from ._publisher import located
 from ._text import Numbering, Review, as_symbols, encoded, utf8, word_vectors

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data import Sequences, Target
-from ...settings._checks import number, whole
-from ...training._task import Parts, Sizes, Task, add
+from ...settings import number, whole
+from ...training import Parts, Sizes, Task, add
 from ._drawn import drawn
 from ._equal import equal_series
 

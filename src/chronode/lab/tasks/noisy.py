@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...data import Batch, Sequences, Target
-from ...settings._checks import one_of
-from ...training._task import Parts, Sizes, Task, add
+from ...settings import one_of
+from ...training import Parts, Sizes, Task, add
 from ..datasets._download import folder
 from ._equal import equal_series
 from ._image_files import CIFAR_CLASSES, cifar10, mnist

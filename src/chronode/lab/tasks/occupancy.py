@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from ...data import Scaler, Sequences, concat, from_list, windows
-from ...settings._checks import one_of
-from ...training._task import Parts, Sizes, Task, add
+from ...settings import one_of
+from ...training import Parts, Sizes, Task, add
 from ..datasets._download import folder
 from ._protocols import blocks, range_windows, scaled, shuffled
 from ._publisher import located

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data import Scaler, Sequences, from_list, split, windows
-from ...settings._checks import one_of
-from ...training._task import Parts, Sizes, Task, add
+from ...settings import one_of
+from ...training import Parts, Sizes, Task, add
 from ..datasets._download import folder
 from ._protocols import range_windows, scaled, shuffled
 from ._publisher import located

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data import Sequences, concat, from_list, split
-from ...training._task import Parts, Sizes, Task, add
+from ...training import Parts, Sizes, Task, add
 from ..datasets._download import folder
 from ._protocols import scaled
 from ._publisher import located

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ...data import Scaler, Sequences, from_list
-from ...training._task import Parts, Sizes, Task, add
+from ...training import Parts, Sizes, Task, add
 from ..datasets._download import folder
 from ._protocols import blocks, range_windows, scaled, shuffled
 from ._publisher import located

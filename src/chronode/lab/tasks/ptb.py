@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data import Sequences, from_list, windows
-from ...settings._checks import whole
-from ...training._task import Parts, Sizes, Task, add
+from ...settings import whole
+from ...training import Parts, Sizes, Task, add
 from ..datasets._download import folder
 from ._publisher import located
 from ._text import Numbering, utf8

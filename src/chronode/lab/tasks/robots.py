@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data import Sequences, forecast, from_list, windows
-from ...settings._checks import number, one_of, whole
-from ...training._task import Parts, Sizes, Task, add
+from ...settings import number, one_of, whole
+from ...training import Parts, Sizes, Task, add
 from ..datasets._download import folder
 from ._gait import walk
 from ._protocols import range_windows

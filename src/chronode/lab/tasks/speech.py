@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data import Sequences, Target
-from ...training._task import Parts, Sizes, Task, add
+from ...training import Parts, Sizes, Task, add
 from ..datasets._download import folder
 from ._equal import equal_series
 from ._mel import BANDS, RATE, STEPS, log_mel

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data import Scaler, Sequences, from_list
-from ...training._task import Parts, Sizes, Task, add
+from ...training import Parts, Sizes, Task, add
 from ..datasets._download import folder
 from ._protocols import blocks, range_windows, scaled, shuffled
 from ._publisher import located

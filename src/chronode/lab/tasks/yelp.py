@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...data import Sequences, split
-from ...settings._checks import number, whole
-from ...training._task import Parts, Sizes, Task, add
+from ...settings import number, whole
+from ...training import Parts, Sizes, Task, add
 from ..datasets._download import folder
 from ._publisher import located
 from ._text import Numbering, Review, as_symbols, encoded, utf8

@@ -1,1 +1,11 @@
 """Linear start."""
+
+from ._features import Readings, Summaries, Values
+from ._forecast_start import fit_forecast, naive_forecasts, stretch_of
+from ._grid import on_grid
+from ._linear import Choice, Linear, fit_linear
+from ._naive import drift, histories, last_value, seasonal_naive
+from ._recent import Recent
+from ._season import calendar_seasons, find_season, season_of
+from ._start import LinearStart, StartFit, fit_start, outputs_of, raw_outputs
+from ._summaries import summaries, summary_names

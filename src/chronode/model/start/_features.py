@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...settings._checks import number, whole
+from ...settings import number, whole
 from ._grid import clock, nearest, on_grid
 from ._recent import Recent, recent_readings, recent_values
 from ._running import RunningSummaries

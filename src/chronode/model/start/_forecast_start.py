@@ -11,11 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...data import Sequences
-from ...data._future import known_channels
-from ...data._gaps import is_irregular, step_gap
-from ...data._split import folds_of
-from ...system._threads import threads, threads_for
+from ...data import Sequences, folds_of, is_irregular, known_channels, step_gap
+from ...system import threads, threads_for
 from .._relative import Relative
 from ._continuations import Map, Member, average, choose
 from ._families import Family, families, joint_family

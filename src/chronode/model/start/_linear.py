@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ...system._optimizers import without_compiler
+from ...system import without_compiler
 from ._newton import is_small, newton
 
 RIDGE_PENALTIES = tuple(10.0**power for power in range(-7, 4))

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data import Sequences
-from ...data._gaps import step_gap
+from ...data import Sequences, step_gap
 from ._grid import MOST_TIMES_THE_STEPS
 
 Floats = NDArray[np.float64]

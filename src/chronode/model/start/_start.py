@@ -10,10 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...data import Batch, Sequences, concat
-from ...data._gaps import is_irregular, step_gap
-from ...data._split import folds_of
-from ...system._threads import threads, threads_for
+from ...data import Batch, Sequences, concat, folds_of, is_irregular, step_gap
+from ...system import threads, threads_for
 from .._relative import Relative
 from ._features import RankedSummaries, Summaries, build_features, dilations_for
 from ._linear import Choice, Linear, class_columns, fit_classes, fit_linear, standardized

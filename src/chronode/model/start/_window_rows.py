@@ -12,9 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...data import Batch, Sequences, forecast_windows
-from ...data._split import folds_of
-from ...data._usable_windows import usable_windows
+from ...data import Batch, Sequences, folds_of, forecast_windows, usable_windows
 from .._relative import Relative
 from ._features import build_features
 

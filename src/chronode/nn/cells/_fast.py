@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from ...settings._checks import whole
+from ...settings import whole
 from .._cell import Cell
 
 PAPER = "Kusupati et al. 2018, FastGRNN"

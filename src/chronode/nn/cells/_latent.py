@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ...settings._checks import whole
+from ...settings import whole
 from .._cell import Cell, State, counter
 
 LOG_VARIANCE_RANGE = (-20.0, 4.0)

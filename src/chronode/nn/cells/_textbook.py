@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ...kernels._modes import autocasts
-from ...settings._checks import flag
+from ...kernels import autocasts
+from ...settings import flag
 from .._cell import Cell, State
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ...settings._checks import whole
+from ...settings import whole
 from .._cell import Cell, State
 from .._registry import register
 

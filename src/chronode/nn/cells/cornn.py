@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from ...settings._checks import number, one_of
+from ...settings import number, one_of
 from .._cell import Cell, State
 from .._registry import register
 

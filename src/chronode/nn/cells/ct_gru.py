@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ...settings._checks import whole
+from ...settings import whole
 from .._cell import Cell, State
 from .._registry import register
 

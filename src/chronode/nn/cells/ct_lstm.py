@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ...settings._checks import number, one_of
+from ...settings import number, one_of
 from .._cell import Cell, State
 from .._registry import register
 

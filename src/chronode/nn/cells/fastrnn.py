@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ...settings._checks import number
+from ...settings import number
 from .._cell import State
 from .._registry import register
 from ._fast import PAPER, FastCell

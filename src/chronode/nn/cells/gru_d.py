@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from ...settings._checks import flag
+from ...settings import flag
 from .._cell import Cell, State, counter
 from .._registry import register
 

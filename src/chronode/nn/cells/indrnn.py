@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ...kernels import Kernel, elementwise
-from ...settings._checks import flag, number, one_of
+from ...settings import flag, number, one_of
 from .._cell import Cell, State
 from .._registry import register
 from ._input_product import Product

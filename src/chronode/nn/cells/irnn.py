@@ -6,9 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import jacfwd, vmap
 
-from ...kernels import Kernel, equilibrium
-from ...kernels._modes import need_values
-from ...settings._checks import number, one_of, whole
+from ...kernels import Kernel, equilibrium, need_values
+from ...settings import number, one_of, whole
 from .._cell import Cell, State, counter
 from .._registry import register
 

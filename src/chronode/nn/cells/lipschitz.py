@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from ...settings._checks import number
+from ...settings import number
 from .._cell import Cell, State, Step
 from .._registry import register
 from .._solvers import Solver

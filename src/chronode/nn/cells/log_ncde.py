@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ...settings._checks import whole
+from ...settings import whole
 from .._cell import State, counter
 from .._registry import register
 from ._controlled import ControlledCell, VectorField

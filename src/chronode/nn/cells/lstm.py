@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ...kernels import Kernel
-from ...settings._checks import number
+from ...settings import number
 from .._cell import State
 from .._registry import register
 from ._textbook import TextbookCell, run_fused

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ...kernels import Kernel, ltc
-from ...settings._checks import flag, one_of, whole
+from ...settings import flag, one_of, whole
 from .._cell import Cell, State
 from .._flows import inverse_softplus
 from .._registry import register

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ...kernels import Kernel, mixed_memory
-from ...settings._checks import number, one_of
+from ...settings import number, one_of
 from .._cell import Cell, State
 from .._flows import CTRNNFlow, MLPFlow, make_flow
 from .._registry import register

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from ...settings._checks import one_of
+from ...settings import one_of
 from .._cell import Cell, State
 from .._flows import make_flow
 from .._registry import register

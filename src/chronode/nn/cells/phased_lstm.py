@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ...settings._checks import number
+from ...settings import number
 from .._cell import Cell, State, counter
 from .._registry import register
 from .lstm import LSTMCell

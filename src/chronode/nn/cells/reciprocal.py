@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ...settings._checks import flag
+from ...settings import flag
 from .._cell import Cell, State
 from .._flows import make_flow
 from .._registry import register

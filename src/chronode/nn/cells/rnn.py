@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ...kernels import Kernel
-from ...settings._checks import one_of
+from ...settings import one_of
 from .._cell import State
 from .._registry import register
 from ._textbook import ACTIVATIONS, TextbookCell, run_fused

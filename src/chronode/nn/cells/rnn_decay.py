@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ...settings._checks import number
+from ...settings import number
 from .._cell import Cell, State
 from .._flows import inverse_softplus
 from .._registry import register

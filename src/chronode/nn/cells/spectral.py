@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ...settings._checks import number, one_of, whole
+from ...settings import number, one_of, whole
 from .._cell import Cell, State, Step
 from .._registry import register
 

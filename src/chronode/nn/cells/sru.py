@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ...kernels import Kernel, elementwise
-from ...settings._checks import number
+from ...settings import number
 from .._cell import Cell, State
 from .._registry import register
 from ._input_product import Product

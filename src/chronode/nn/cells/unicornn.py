@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ...kernels import Kernel, unicornn
-from ...settings._checks import flag, number
+from ...settings import flag, number
 from .._cell import Cell, State
 from .._registry import register
 

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ...settings._checks import one_of
+from ...settings import one_of
 from .._cell import Cell, State, Step
 from .._registry import register
 from .exprnn import OrthogonalMatrix

@@ -1,6 +1,7 @@
 """HTML pages with SVG plots, written without a library: reports of runs, and output in notebooks."""
 
 from ._charts import bar_chart, heat_map, shade
+from ._colours import COLOURS
 from ._dots import dot_chart
 from ._html import (
     Html,
@@ -22,6 +23,7 @@ from ._marks import number, shortened, span, ticks
 from ._plot import GREY, Plot
 
 __all__ = [
+    "COLOURS",
     "GREY",
     "Html",
     "Plot",

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ...storage._files import replacing
+from ...storage import replacing
 from ._marks import number
 from ._style import IN_NOTEBOOKS, SORT, STYLE
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...settings._checks import one_of, whole
+from ...settings import one_of, whole
 from ._in_process import InProcess
 from ._job import Done, JobType, OnReport, Pool
 from ._processes import Processes
