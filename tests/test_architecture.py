@@ -8,20 +8,21 @@ SOURCE = Path(__file__).parents[1] / "src" / "chronode"
 # A package may import from the packages of earlier lines, and from itself. Beside each other on one line: neither
 # imports the other.
 ORDER = """
-_version _checks _colours _lazy _plugins _process _weight_files
-_schema _files _limits _options _machine _deprecation _budget _optimizers _denormals _threads
-_documents _pages
-kernels data papers engine
-compiler baselines
+_version settings
+system
+storage
+kernels data
+compiler
 nn
-_spec bench testing
-_model
-tasks
+model
 training
+judge
 runs
-search estimators analysis export stream hub
-experiments report
+search
+estimators export stream hub testing
+report
 cli
+lab
 """.strip().splitlines()
 LINE = {name: number for number, line in enumerate(ORDER) for name in line.split()}
 
@@ -63,4 +64,22 @@ def test_packages_import_from_their_left_only():
         for other in imports(path) - {own}:
             if other in LINE and LINE[other] >= LINE[own]:
                 wrong.append(f"{path.relative_to(SOURCE)} imports {other}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_packages_use_each_other_through_their_interface():
+    wrong = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        module = ("chronode", *path.relative_to(SOURCE).with_suffix("").parts)
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.ImportFrom) or (
+                not node.level and not (node.module or "").startswith("chronode")
+            ):
+                continue
+            base = module[: -node.level] if node.level else ()
+            target = [*base, *(node.module or "").split(".")] if node.module else list(base)
+            names = [alias.name for alias in node.names]
+            hidden = [part for part in (*target[2:], *names) if part.startswith("_") and part != "__version__"]
+            if len(target) > 1 and target[1] != module[1] and hidden:
+                wrong.append(f"{path.relative_to(SOURCE)}:{node.lineno} imports {names} from {'.'.join(target)}")
     assert not wrong, "\n".join(wrong)

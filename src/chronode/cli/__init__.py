@@ -9,7 +9,7 @@ import sys
 import threading
 
 from .._version import __version__
-from ..system import _process
+from ..system import process
 
 NOT_DONE = 1
 """Exit code of commands that started but did not finish: an error, a full disk, no memory, Ctrl-C."""
@@ -23,8 +23,8 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         print(f"chronode {__version__}")
         return
-    _process.has_frames = "numpy" in sys.modules  # otherwise nothing but this command runs here
-    _process.let_threads_sleep()
+    process.has_frames = "numpy" in sys.modules  # otherwise nothing but this command runs here
+    process.let_threads_sleep()
     try:
         code, line = _run()
     except KeyboardInterrupt:
@@ -73,7 +73,7 @@ def _import_app() -> None:
     except ValueError:  # not in the main thread
         before = None
     try:
-        from . import app  # noqa: F401
+        from . import app
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise

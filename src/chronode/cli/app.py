@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from .._version import __version__
-from ..lab.cli.analyze import analyze_app
-from ..lab.cli.data import data_app
-from ..lab.cli.tasks import tasks_app
+from ..system import built_in
 from . import backtest, compare, export, predict, runs, share, stream, sweep, train
-from .flags import words
 from .plugins import with_plugins
-from .workers import Address, EngineName, Workers, engine_for
 
 app = typer.Typer(
     help="Recurrent networks that keep time.",
@@ -29,9 +24,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.add_typer(analyze_app, name="analyze")
-app.add_typer(data_app, name="data")
-app.add_typer(tasks_app, name="tasks")
 
 
 def _show_version(wanted: bool) -> None:
@@ -67,25 +59,6 @@ def models(
         print(as_markdown())
     else:
         Console().print(as_table())
-
-
-@app.command()
-@with_plugins
-def demo(
-    models: Annotated[str, typer.Option(help="Models to compare, separated by commas.")] = "mmrnn,lstm-dt,ode-rnn",
-    epochs: Annotated[int, typer.Option(min=1, help="Number of passes over the training data.")] = 24,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed for data, weights and batch order.")] = 0,
-    output: Annotated[Path, typer.Option(help="Folder for the plot.")] = Path("runs/demo"),
-) -> None:
-    """Train a few models on irregular events and compare them.
-
-    The task is the parity of event-encoded bit streams; a plot shows the accuracy over epochs.
-
-    Example: chronode demo --models mmrnn,ltc,gru --epochs 10
-    """
-    from ..lab.cli.demo import run_demo
-
-    run_demo(words(models), epochs, seed, output)
 
 
 @app.command()
@@ -126,134 +99,10 @@ def compile_model(
     run_compile(model, input_size, hidden_size, num_layers, settings or [], double)
 
 
-@app.command()
-def bench(
-    all_models: Annotated[
-        bool, typer.Option("--all", help="Compare every model with torch.nn.LSTM at T256 B64 H64.")
-    ] = False,
-    scaling: Annotated[bool, typer.Option("--scaling", help="Show the cost at 1x, 2x and 4x T and B.")] = False,
-    memory: Annotated[bool, typer.Option("--memory", help="Measure peak memory too.")] = False,
-    step: Annotated[
-        bool, typer.Option("--step", help="Compare single steps (B1 H64) with torch.nn.LSTMCell instead.")
-    ] = False,
-    compiled: Annotated[
-        bool, typer.Option("--compiled", help="Compare compiled steps with the loop and torch.nn.LSTM instead.")
-    ] = False,
-    stream: Annotated[
-        bool, typer.Option("--stream", help="Measure the observations per minute of a stream of 100,000 ids instead.")
-    ] = False,
-    device: Annotated[str, typer.Option(help="Device: cpu or cuda.")] = "cpu",
-    case: Annotated[str, typer.Option(help="Only run cases whose name contains this. [example: mmrnn]")] = "",
-    repeats: Annotated[int, typer.Option(min=1, help="Number of rounds; the median is reported.")] = 7,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    output: Annotated[Path | None, typer.Option(help="Also write OUTPUT.json and OUTPUT.md. [example: bench]")] = None,
-) -> None:
-    """Time one training batch of the models on this machine.
-
-    Compares it with the plain loop, the LSTM of torch, ncps and the limit of the machine.
-
-    Example: chronode bench --case mmrnn --repeats 3
-    """
-    from ..lab.cli.bench import run_bench, run_compiled, run_steps, run_stream
-
-    if stream:
-        run_stream(repeats=repeats, as_json=json, output=output)
-        return
-    if compiled:
-        run_compiled(pick=case, repeats=repeats, as_json=json, output=output)
-        return
-    if step:
-        run_steps(pick=case, repeats=repeats, as_json=json, output=output)
-        return
-    run_bench(
-        all_models=all_models,
-        scaling=scaling,
-        memory=memory,
-        device=device,
-        pick=case,
-        repeats=repeats,
-        as_json=json,
-        output=output,
-    )
-
-
-@app.command()
-def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(metavar="RECIPE", help="Recipes, such as mmrnn/table3.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Run every recipe.")] = False,
-    listed: Annotated[bool, typer.Option("--list", help="List the recipes.")] = False,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="List the missing runs and their estimated hours without running them.")
-    ] = False,
-    budget: Annotated[str, typer.Option(help="Budget: smoke, laptop or paper.")] = "laptop",
-    only: Annotated[
-        str, typer.Option(help="Tasks or columns of the table to run, separated by commas. [example: event]")
-    ] = "",
-    models: Annotated[str, typer.Option(help="Models to run, separated by commas. [example: irnn,lstm]")] = "",
-    seeds: Annotated[
-        int | None, typer.Option(min=1, help="Most seeds of a number; by default those of the recipe. [example: 1]")
-    ] = None,
-    workers: Workers = 1,
-    engine: EngineName = "local",
-    address: Address = None,
-    ledger: Annotated[Path, typer.Option(help="Folder of the ledger.")] = Path("results"),
-    output: Annotated[Path, typer.Option(help="Folder for tables, plots and unfinished runs.")] = Path("runs/tables"),
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-) -> None:
-    """Reproduce a table of a paper, or draw one of its figures.
-
-    Our numbers are shown next to the published ones.
-
-    Example: chronode reproduce mmrnn/table3 --budget laptop --only event
-    """
-    from ..lab.cli.reproduce import chosen_recipes, draw, run_reproduce, show_plan, show_recipes, wanted_cells
-    from ..lab.experiments.ledger import Ledger
-
-    # Without a worker's own process, the memory that a run took would be that of all runs before it too.
-    place = engine_for(engine, workers if engine == "ray" else max(workers, 1), address, fresh=True)
-    if listed:
-        return show_recipes(json)
-    chosen, drawn = chosen_recipes(names or [], every)
-    cells = wanted_cells(chosen, budget, words(only), words(models)) if chosen else []  # figures have no cells
-    if plan:
-        return show_plan(chosen, cells, budget, Ledger(ledger), seeds=seeds, as_json=json)
-    draw(drawn, budget, output, json)
-    if not chosen:
-        return None
-    run_reproduce(chosen, cells, budget, Ledger(ledger), seeds=seeds, engine=place, output=output, as_json=json)
-
-
-@app.command()
-def results(
-    ledger: Annotated[Path, typer.Option(help="Folder of the ledger.")] = Path("results"),
-    output: Annotated[Path, typer.Option(help="Page to write.")] = Path("RESULTS.md"),
-    archive: Annotated[
-        bool, typer.Option("--archive", help="First move runs that no recipe needs to LEDGER/archive.")
-    ] = False,
-    stale: Annotated[
-        str, typer.Option(help="With --archive: changed models, all of whose runs are moved. [example: ct-rnn,gru-d]")
-    ] = "",
-) -> None:
-    """Write RESULTS.md from the ledger of finished runs.
-
-    Includes plots, and the figures in LEDGER/figures.
-
-    Example: chronode results
-    """
-    from ..lab.experiments.ledger import Ledger
-    from ..lab.experiments.page import render
-    from ..lab.experiments.recipe import current_hashes
-
-    if archive:
-        current, changed = current_hashes(), set(words(stale))
-        moved = Ledger(ledger).archive(lambda entry: entry.config_hash in current and entry.model not in changed)
-        print(f"{moved} runs moved to {ledger / 'archive'}")
-    filled = render(Ledger(ledger), output, output.parent / ledger.name)
-    print(f"{output}: {filled} cells of the tables are filled")
-
-
 for _module in (train, predict, backtest, stream, export, share, runs, compare, sweep):
     _module.attach(app)
+if (_lab := built_in("commands")) is not None:
+    _lab.attach(app)
 
 
 @cache

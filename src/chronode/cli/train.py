@@ -121,10 +121,9 @@ def _follow() -> None:
 
 
 def _task_options(source: str, given: list[str]) -> dict[str, Any]:
-    from ..lab.cli.tasks import read_options
-    from ..lab.tasks import find_task
+    from ..training import find_task
 
-    return read_options(find_task(source), given)
+    return find_task(source).read_options(given)
 
 
 def read_config(path: Path) -> dict[str, Any]:

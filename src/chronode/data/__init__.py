@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ._moments import moments_of
     from ._names import counted, listed
     from ._npz import load
+    from ._parts import Parts
     from ._pipe import is_pipe, keep
     from ._reading import Reading
     from ._remarks import canonical, ranges_of, remarks

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..system import _process
+from ..system import process
 from ._build import plain
 from ._names import listed
 from ._times import is_number
@@ -32,8 +32,8 @@ def arrow() -> Any:
         import pyarrow.compute
     except ModuleNotFoundError:
         raise ImportError("tables and times given as text need pyarrow: pip install 'chronode[predict]'") from None
-    if not _process.has_frames and "pandas" not in sys.modules:
-        _process.import_without("pandas", lambda: pyarrow.scalar(None))
+    if not process.has_frames and "pandas" not in sys.modules:
+        process.import_without("pandas", lambda: pyarrow.scalar(None))
     return pyarrow
 
 

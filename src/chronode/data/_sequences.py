@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..system import drawn
 from ._batches import Batch, pad
 from ._gaps import Gaps
 from ._names import listed
@@ -278,9 +279,7 @@ class Sequences:
         )
 
     def _repr_html_(self) -> str:
-        from ..report import as_html
-
-        return as_html(self)
+        return drawn("as_html", self)
 
     # ---- inside -----------------------------------------------------------------------------------------
 

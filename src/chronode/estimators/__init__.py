@@ -1,7 +1,7 @@
 """Estimators with the scikit-learn interface (fit, predict, score) for series."""
 
 try:
-    import sklearn  # noqa: F401
+    import sklearn
 except ModuleNotFoundError:
     raise ImportError("the estimators need scikit-learn: pip install 'chronode[train,estimators]'") from None
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from ..data import Sequences, counted, followed, step_gap
-from ..judge import autoregression, drift, last_value, seasonal_naive
-from ..model.start import histories, outputs_of, season_of
+from ..judge import autoregression
+from ..model.start import drift, histories, last_value, outputs_of, season_of, seasonal_naive
 from ..search.engine import Engine, carry_out
 from ..settings import whole
 from ..storage import parse_json, write_json

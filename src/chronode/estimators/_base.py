@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data import (
     VALIDATION,
+    Parts,
     Reading,
     Scaler,
     Sequences,
@@ -40,7 +41,7 @@ from ..judge import (
 from ..model import ModelSpec, SequenceModel
 from ..settings import number, one_of, whole
 from ..system import check_device
-from ..training import AUTO, STARTS, Event, Fitted, Objective, Parts, ProgressBar, Settings, fit, together
+from ..training import AUTO, STARTS, Event, Fitted, Objective, ProgressBar, Settings, fit, together
 from ._display import Displayed
 from ._inputs import OTHER_ORDER, Reader, is_frame, level_of_caller
 

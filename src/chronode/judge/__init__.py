@@ -1,14 +1,31 @@
-"""Baselines: simple models that a trained network has to beat, and the linear model that it can start from."""
+"""Is a model better than something simple, and how sure are we: baselines, race of candidates, verdict, intervals."""
 
 from typing import TYPE_CHECKING
 
 from ..system import lazy
 
 if TYPE_CHECKING:
+    from ..model import Margins
+    from ..model.start import (
+        Choice,
+        Linear,
+        LinearStart,
+        StartFit,
+        drift,
+        find_season,
+        fit_forecast,
+        fit_linear,
+        fit_start,
+        last_value,
+        on_grid,
+        seasonal_naive,
+        summaries,
+        summary_names,
+    )
     from ._attribution import Attribution, integrated_gradients
     from ._auto import EARLY_STOP, EPOCHS, SMALL, auto_settings, can_race, race
     from ._autoregression import autoregression
-    from ._baselines import baselines, best_baseline, linear_validation, training_season
+    from ._baselines import baselines, best_baseline, linear_validation
     from ._candidates import Candidate, candidates_for, pools_for
     from ._compared import compare, remark
     from ._intervals import metric_intervals

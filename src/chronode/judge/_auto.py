@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Sequences, folds_of
+from ..data import Parts, Sequences, folds_of
+from ..model.start import StartFit, fit_start
 from ..training import (
     Epoch,
     Note,
     Objective,
-    Parts,
     Settings,
     TrainingStopped,
     assemble,
@@ -24,7 +24,6 @@ from ..training import (
     spec_for,
     together,
 )
-from . import StartFit, fit_start
 from ._candidates import FOLDS, Candidate, affordable
 from ._race import LINEAR, Race, RaceEntry, beats, best_of, decide, deciding, entry_of
 

@@ -9,11 +9,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..data import Sequences, step_gap
+from ..data import Parts, Sequences, step_gap
 from ..model import SequenceModel
-from ..model.start import calendar_seasons, find_season, histories, outputs_of, stretch_of
-from ..training import LOWER_IS_BETTER, Objective, Parts, class_counts
-from . import StartFit, drift, fit_forecast, fit_start, last_value, nearest_by_warping, seasonal_naive
+from ..model.start import (
+    StartFit,
+    drift,
+    fit_forecast,
+    fit_start,
+    histories,
+    last_value,
+    outputs_of,
+    seasonal_naive,
+    training_season,
+)
+from ..training import LOWER_IS_BETTER, Objective, class_counts
+from ._neighbours import nearest_by_warping
 
 Metrics = dict[str, float]
 
@@ -142,13 +152,6 @@ def _forecasts(parts: Parts, channels: Sequence[str], objective: Objective) -> d
         for name, values in own.items():
             found.setdefault(name, []).append(values.flatten(1))
     return {name: torch.cat(values) for name, values in found.items()}
-
-
-def training_season(train: Sequences, at: Sequence[int], horizon: int) -> int:
-    """Returns the season of the longest stretch of training that there is, if a window holds a whole one."""
-    calendar, longest = calendar_seasons(train), int(train.lengths.max())
-    seasons = [find_season(stretch_of([train], channel, at, horizon), calendar) for channel in at]
-    return max((season for season in seasons if season <= longest), default=1)
 
 
 def _votes(train: Sequences, nearest: Tensor, classes: int) -> Tensor:

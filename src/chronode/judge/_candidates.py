@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..data import Sequences, is_irregular
-from ..training import Parts, Settings
+from ..data import Parts, Sequences, is_irregular
+from ..training import Settings
 
 FOLDS = 3
 _FEWEST_EPOCHS = 3

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..data import Sequences
-from ..training import Fitted, Parts, class_counts
+from ..data import Parts, Sequences
+from ..training import Fitted, class_counts
 from ._baselines import baselines
 from ._race import LINEAR, Race
 from ._verdict import verdict

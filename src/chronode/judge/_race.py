@@ -6,9 +6,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..data import Parts
 from ..model import LINEAR
-from ..training import Epoch, Objective, Parts, Settings
-from . import StartFit
+from ..model.start import StartFit
+from ..training import Epoch, Objective, Settings
 from ._candidates import Candidate
 
 _EARLY_STOP_WITHOUT_GAIN = 10

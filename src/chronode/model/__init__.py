@@ -1,4 +1,4 @@
-"""Model."""
+"""Models: inputs, a layer, a head and a linear start, built from a spec."""
 
 from typing import TYPE_CHECKING
 

@@ -8,27 +8,27 @@ from ._flows import CTRNNFlow, LeakyFlow
 from ._inputs import Call, check_inputs
 from ._layer import Layer, cell_settings
 from ._named import ERNN, IRNN, LTC, MMRNN, SiRNN, UnICORNN
-from ._registry import Model, create, find_model, models
+from ._registry import Model, create, find_model, models, register
 from ._solvers import ADAPTIVE, Solver
 from .cells import *  # noqa: F403
 
 __all__ = [
     "ADAPTIVE",
-    "CTRNNFlow",
-    "Call",
-    "Cell",
     "ERNN",
     "IRNN",
     "LTC",
+    "MMRNN",
+    "TOO_LARGE",
+    "CTRNNFlow",
+    "Call",
+    "Cell",
     "Layer",
     "LeakyFlow",
-    "MMRNN",
     "Model",
     "SiRNN",
     "Solver",
     "State",
     "Step",
-    "TOO_LARGE",
     "UnICORNN",
     "cell_settings",
     "cells",
@@ -36,6 +36,7 @@ __all__ = [
     "create",
     "find_model",
     "models",
+    "register",
     "remake_weights",
 ]
 __all__ += cells.__all__

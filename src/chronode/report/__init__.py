@@ -8,6 +8,6 @@ if TYPE_CHECKING:
     from ._data_pictures import as_html
     from ._run_pictures import run_html
     from ._search_pictures import comparison_html, search_html
-    from ._training_pictures import learning_pictures
+    from ._training_pictures import fitted_html, learning_pictures, progress_html
 
 __getattr__, __dir__, __all__ = lazy(__name__)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import UNKNOWN, Sequences
-from ..lab.analysis import Attribution, integrated_gradients
+from ..judge import Attribution, integrated_gradients
 from ..model import SequenceModel
 from ..training import Objective, Predictions
 from ._data_pictures import binned, series_picture

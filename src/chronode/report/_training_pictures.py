@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .pages import Plot, figure, span
+from ..training import labelled
+from .pages import Plot, figure, grid, piece, safe, span, table
 from .pages._colours import COLOURS
 
 
@@ -41,3 +42,34 @@ def learning_pictures(rows: Sequence[Mapping[str, Any]], metric: str, best_epoch
             plot.upright(float(best_epoch), name=f"best epoch ({best_epoch})")
         pictures.append(figure(plot))
     return pictures
+
+
+def progress_html(
+    done: float, epochs: int, text: str, rows: Sequence[Mapping[str, Any]], best_epoch: int | None
+) -> str:
+    """Returns a progress bar with a line of text and, after two epochs, the learning curves."""
+    bar = f'<progress value="{done:.3f}" max="{epochs}" style="width:200px"></progress>'
+    curves = grid(*learning_pictures(rows, "", best_epoch)) if len(rows) > 1 else ""
+    return piece(f"<div>{bar} {safe(text)}</div>", curves)
+
+
+def fitted_html(estimator: Any) -> str:
+    """Returns size, scores beside those of the baselines, and learning curves of a fitted estimator."""
+    rows, model = [epoch.as_row() for epoch in estimator.history_], estimator.model_
+    facts = {"model": model.title, "channels": estimator.n_features_in_, "parameters": model.num_weights}
+    facts |= {"epochs": len(rows), "best epoch": estimator.best_epoch_} if estimator.best_epoch_ else {}
+    listed = table(("fitted", ""), list(facts.items()), numeric=("",))
+    pictures = grid(*learning_pictures(rows, "", estimator.best_epoch_))
+    return piece(listed, _held_out_table(estimator), pictures)
+
+
+def _held_out_table(estimator: Any) -> str:
+    """Returns the table of a model and the baselines on held-out series; empty if none were measured."""
+    names = list(estimator.validated_)
+    if not names:
+        return ""
+    scores = {"this model": estimator.validated_, **estimator.baselines_}
+    rows = [[name, *(score.get(key, "") for key in names)] for name, score in scores.items()]
+    positive = getattr(estimator, "positive_", None)
+    shown = [labelled(name, None if positive is None else str(positive)) for name in names]
+    return table(("held-out series", *shown), rows, numeric=shown)

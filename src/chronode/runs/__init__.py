@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from ._summary import RaceSummary, Summary
     from ._tables import as_csv, as_rows, columns_of, forecast_columns, without_formulas, write_table
     from ._train import MAY_CHANGE, Draw, Outcome, config_of, follow_run, resume_run, train_run
-    from ._trained import Trained
-    from ._transfer import unpack
+    from ._trained import Trained, load
+    from ._transfer import folder_files, write_folder
 
 
 __getattr__, __dir__, __all__ = lazy(__name__)

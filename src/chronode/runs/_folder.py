@@ -24,6 +24,7 @@ from ..storage import (
     sync,
     write_json,
 )
+from ..system import drawn
 from ._checkpoints import Store
 from ._environment import environment
 from ._lock import FolderLock
@@ -228,9 +229,7 @@ class Run:
         return read_json(self.path / name, kind)
 
     def _repr_html_(self) -> str:
-        from ..report import run_html
-
-        return run_html(self)
+        return drawn("run_html", self)
 
     @property
     def _metrics_file(self) -> Path:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..data import (
     Facts,
+    Parts,
     Reading,
     Scaler,
     Sequences,
@@ -25,11 +26,9 @@ from ..data import (
     with_future,
 )
 from ..judge import SMALL, can_race
-from ..lab.datasets import hash_of
-from ..lab.tasks import find_task, tasks
 from ..settings import near
-from ..storage import parse, read_json
-from ..training import AUTO, Objective, Parts, default_window, forecast_scaler, together
+from ..storage import hash_of, parse, read_json
+from ..training import AUTO, Objective, default_window, find_task, forecast_scaler, tasks, together
 from ._config import Config, DataConfig
 from ._parts import (
     Divide,

@@ -10,21 +10,21 @@ from ._lock import FolderLock
 _FIRST, _LAST = ("config.json", "environment.json", "run.json"), "summary.json"
 
 
-def pack(folder: Path) -> dict[str, bytes]:
+def folder_files(folder: Path) -> dict[str, bytes]:
     """Returns the files of a run folder by relative path, without the lock file.
 
     Example:
         >>> import tempfile
         >>> place = Path(tempfile.mkdtemp())
-        >>> unpack({"run.json": b"{}", "checkpoints/0.json": b"[]"}, place / "run")
-        >>> pack(place / "run")
+        >>> write_folder({"run.json": b"{}", "checkpoints/0.json": b"[]"}, place / "run")
+        >>> folder_files(place / "run")
         {'checkpoints/0.json': b'[]', 'run.json': b'{}'}
     """
     paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "run.lock"]
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
-def unpack(files: dict[str, bytes], folder: Path) -> None:
+def write_folder(files: dict[str, bytes], folder: Path) -> None:
     """Writes a run folder; `summary.json` is written last, so that an incomplete run does not look finished.
 
     Raises:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..runs import Draw, Run, assemble_run, pack, prepared_for, resume_run, train_run, unpack
+from ..runs import Draw, Run, assemble_run, folder_files, prepared_for, resume_run, train_run, write_folder
 from ..system import load_plugin, plugins
 from ..training import Event, Listener, TrainingStopped, paced
 from ._plan import PlannedRun
@@ -80,7 +80,7 @@ class _Training:
         with TemporaryDirectory() as place:
             folder = Path(place) / self.key
             self._train(folder, paced(report))
-            return pack(folder)
+            return folder_files(folder)
 
     def _train(self, folder: Path, on_event: Listener) -> None:
         config = self.planned.config
@@ -101,7 +101,7 @@ def _result(done: Done[_Training]) -> RunResult:
     """Returns the result of a job; files from another machine are written to the run folder."""
     planned = done.job.planned
     if done.result is not None:
-        unpack(done.result, planned.folder)
+        write_folder(done.result, planned.folder)
     result = planned.result()
     return result or RunResult(planned.model, planned.seed, str(planned.folder), fault=done.fault or "not finished.")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..judge import best_baseline, headline
 from ..runs import Run, Summary
+from ..system import drawn
 from ..training import LOWER_IS_BETTER, labelled, mean_and_std
 
 
@@ -135,9 +136,7 @@ class Comparison:
         return cls(metric, tuple(dict.fromkeys([metric, *measured])), tuple(rows), _baseline(results, metric))
 
     def _repr_html_(self) -> str:
-        from ..report import comparison_html
-
-        return comparison_html(self)
+        return drawn("comparison_html", self)
 
     def label(self, metric: str) -> str:
         """Returns the heading of a metric, with the positive class if it depends on it."""

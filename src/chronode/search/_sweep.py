@@ -28,7 +28,7 @@ from ..runs import (
 )
 from ..settings import number, one_of, whole
 from ..storage import read_json, write_json
-from ..system import plugins
+from ..system import drawn, plugins
 from ..training import LOWER_IS_BETTER, Epoch, EpochDone, Event, Listener
 from ._plan import file_of, identity
 from ._ranges import Range, applied
@@ -174,9 +174,7 @@ class Search:
         return importances(self.study)
 
     def _repr_html_(self) -> str:
-        from ..report import search_html
-
-        return search_html(self.trials(), self.metric, self.importances(), self.lower_is_better)
+        return drawn("search_html", self.trials(), self.metric, self.importances(), self.lower_is_better)
 
     def train_best(self, *, on_event: Listener | None = None, draw: Draw | None = None) -> Outcome:
         """Trains the best settings again in a separate run folder and tests that model.

@@ -1,11 +1,6 @@
-"""Settings."""
+"""Declaration of settings and checks of their values."""
 
-from typing import TYPE_CHECKING
+from ._checks import flag, near, number, one_of, percents, whole
+from ._options import PANELS, about, option
 
-from ..system import lazy
-
-if TYPE_CHECKING:
-    from ._checks import flag, near, number, one_of, percents, whole
-    from ._options import PANELS, about, option
-
-__getattr__, __dir__, __all__ = lazy(__name__)
+__all__ = ["PANELS", "about", "flag", "near", "number", "one_of", "option", "percents", "whole"]

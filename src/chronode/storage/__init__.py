@@ -1,4 +1,4 @@
-"""Storage."""
+"""Files on disk: atomic writes, JSON and YAML, typed parsing, limits."""
 
 from typing import TYPE_CHECKING
 
@@ -6,7 +6,17 @@ from ..system import lazy
 
 if TYPE_CHECKING:
     from ._documents import json_text, parse_json, parse_yaml, read_json, read_json_lines, read_yaml, write_json
-    from ._files import DiskFull, check_new, check_new_folder, check_text, naming_errors, replacing, sweep, sync
+    from ._files import (
+        DiskFull,
+        check_new,
+        check_new_folder,
+        check_text,
+        hash_of,
+        naming_errors,
+        replacing,
+        sweep,
+        sync,
+    )
     from ._limits import (
         ARCHIVE_BYTES,
         DOWNLOAD_BYTES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
 import re
 import tempfile
@@ -176,3 +177,12 @@ def naming_errors(path: Path) -> Iterator[None]:
         if error.errno is not None and error.filename is None:
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
+
+
+def hash_of(path: str | Path, kind: str = "sha256") -> str:
+    """Returns the hash of a file."""
+    digest = hashlib.new(kind)
+    with open(path, "rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()

@@ -3,29 +3,63 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+import pkgutil
+import re
+import sys
+from collections.abc import Callable
 from typing import Any
 
+_IMPORT = re.compile(r"^    from (\.[\w.]*) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 
-def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Makes `__getattr__` and `__dir__` of a package.
+
+def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Makes `__getattr__`, `__dir__` and `__all__` of a package from the imports below its `if TYPE_CHECKING:`.
+
+    A name is thus declared once, for type checkers and for Python: the module it comes from is imported when the name
+    is first used.
 
     Args:
         package: Name of the package.
-        homes: Module of the package -> the names taken from it, separated by spaces; the module's own name, or
-            no name, stands for the module itself.
 
     Example:
-        >>> get, names = lazy("chronode", {"data": "", "kernels": "backend"})
-        >>> names(), get("data").__name__
-        (['backend', 'data'], 'chronode.data')
+        >>> get, names, exported = lazy("chronode.data")
+        >>> "Sequences" in exported, get("Sequences").__module__
+        (True, 'chronode.data._sequences')
     """
-    module_of = {name: module for module, names in homes.items() for name in names.split() or [module]}
+    module = sys.modules[package]
+    homes = _homes(module)
 
     def get(name: str) -> Any:
-        if name not in module_of:
+        home = homes.get(name)
+        if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = importlib.import_module(f".{module_of[name]}", package)
-        return module if name == module_of[name] else getattr(module, name)
+        if home == ".":  # the name of a module
+            return importlib.import_module(f".{name}", package)
+        value = getattr(importlib.import_module(home, package), name)
+        setattr(module, name, value)
+        return value
 
-    return get, lambda: sorted(module_of)
+    return get, lambda: sorted(homes), sorted(homes)
+
+
+def _homes(package: Any) -> dict[str, str]:
+    """Returns the relative name of the module of every exported name."""
+    source = package.__spec__.loader.get_source(package.__name__)
+    if source is None:  # only bytecode was installed
+        return _searched(package)
+    block = source.partition("if TYPE_CHECKING:\n")[2]
+    return {
+        name.partition(" as ")[2] or name: home
+        for home, several, one in _IMPORT.findall(block)
+        for name in (part.strip() for part in (several or one).partition("#")[0].split(","))
+        if name
+    }
+
+
+def _searched(package: Any) -> dict[str, str]:
+    """Returns the public names of all modules of a package, which are imported for this."""
+    homes = {}
+    for _, name, _ in pkgutil.iter_modules(package.__path__):
+        module = importlib.import_module(f".{name}", package.__name__)
+        homes |= {public: f".{name}" for public in vars(module) if not public.startswith("_")}
+    return homes

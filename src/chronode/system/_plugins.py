@@ -8,9 +8,12 @@ import sys
 import warnings
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import ModuleType
 
 GROUP = "chronode.plugins"
 """Entry points of this group are loaded when a model is first looked up."""
+
+_BUILT_IN = {"tasks": "chronode.lab.tasks", "commands": "chronode.lab.cli"}
 
 _loaded: dict[str, str] = {}
 _installed: list[str] = []
@@ -67,6 +70,16 @@ def load_installed() -> None:
             entry.load()
         except Exception as error:
             warnings.warn(f"the plugin {entry.name} ({entry.value}) failed: {error!r}", RuntimeWarning, stacklevel=2)
+
+
+def built_in(kind: str) -> ModuleType | None:
+    """Imports the module of the lab that adds "tasks" or "commands"; None if the lab is not installed."""
+    try:
+        return importlib.import_module(_BUILT_IN[kind])
+    except ModuleNotFoundError as error:
+        if not _BUILT_IN[kind].startswith(error.name or "?"):
+            raise
+        return None
 
 
 def _import(name: str) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from ..system import lazy
 
 if TYPE_CHECKING:
+    from ..data import Parts
     from ._assembly import Assembly, assemble, gather
     from ._calibration import USUAL_INTERVALS, interval_scores, intervals_of
     from ._events import BatchDone, Diverged, Epoch, EpochDone, Event, Listener, Note, TrainingStopped, paced
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ._progress import ProgressBar
     from ._settings import AUTO, STARTS, Settings, seconds_of
     from ._start import kinds_of
-    from ._task import Parts, Sizes, Task, add, find_task, tasks
+    from ._task import LOSSES, METRICS, PROTOCOLS, Sizes, Task, add_task, find_task, tasks
 
 
 __getattr__, __dir__, __all__ = lazy(__name__)

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data import Scaler, Sequences
-from ..judge import StartFit
+from ..data import Parts, Scaler, Sequences
 from ..model import ModelSpec, SequenceModel
+from ..model.start import StartFit
 from ..settings import number, one_of
 from ._calibration import calibrate
 from ._events import Event, Hooks, Note, Saves
@@ -23,7 +23,7 @@ from ._inputs import check_fits, network_for, notes_on, parts_of, together
 from ._objective import Objective
 from ._settings import STARTS, Settings
 from ._start import add_start, refit_start
-from ._task import Parts, Task
+from ._task import Task
 
 
 @dataclass(frozen=True)

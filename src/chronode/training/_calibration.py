@@ -9,10 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..data import Scaler, Sequences
+from ..data import Parts, Scaler, Sequences
 from ..model import LEVELS, Relative, SequenceModel, traits_of
 from ._predict import outputs
-from ._task import Parts
 
 USUAL_INTERVALS = (80.0, 95.0)
 _MOST_WINDOWS = 5_000

@@ -8,15 +8,14 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from ..judge import StartFit, training_season
+from ..data import Parts
 from ..model import SequenceModel
-from ..model.start import naive_forecasts
+from ..model.start import StartFit, naive_forecasts, training_season
 from ._events import Epoch
 from ._fitted import Fitted
 from ._objective import Objective
 from ._predict import evaluate, outputs
 from ._start import put_start
-from ._task import Parts
 
 
 def not_worse_than_naive(fitted: Fitted, parts: Parts, linear: StartFit | None) -> tuple[Fitted, StartFit | None]:

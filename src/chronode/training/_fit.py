@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..data import Scaler, Sequences
-from ..judge import StartFit
+from ..data import Parts, Scaler, Sequences
 from ..model import ModelSpec, SequenceModel
+from ..model.start import StartFit
 from ._assembly import assemble
 from ._events import Event, Saves
 from ._fitted import Fitted
 from ._objective import Objective
 from ._settings import Settings
-from ._task import Parts, Task
+from ._task import Task
 
 
 def fit(

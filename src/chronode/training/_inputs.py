@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Scaler, Sequences, concat, hold_out
-from ..lab.tasks import find_task
+from ..data import Parts, Scaler, Sequences, concat, hold_out
 from ..model import ModelSpec, SequenceModel, check_symbols, count_symbols
 from ..system import device_for
 from ._objective import Objective, class_counts
 from ._settings import Settings
-from ._task import Parts, Task
+from ._task import Task, find_task
 
 FEW_STEPS = 300
 """A note is shown for fewer optimizer steps, which are rarely enough."""

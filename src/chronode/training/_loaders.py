@@ -9,9 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..data import UNKNOWN, Batch, LengthBatches, Sequences
+from ..data import UNKNOWN, Batch, LengthBatches, Parts, Sequences
 from ._settings import Settings
-from ._task import Parts
 
 
 @dataclass

@@ -6,8 +6,7 @@ import sys
 import time
 from typing import Any, TextIO
 
-from ..report import learning_pictures
-from ..report.pages import grid, piece, safe
+from ..system import drawn
 from ._events import BatchDone, EpochDone, Event, Note
 
 _SECONDS_BETWEEN = 0.2
@@ -79,9 +78,9 @@ class ProgressBar:
             self._line(text)
 
     def _in_notebook(self, display: Any, done: float, text: str) -> None:
-        bar = f'<progress value="{done:.3f}" max="{self.epochs}" style="width:200px"></progress>'
-        curves = grid(*learning_pictures(self.rows, "", self.best or None)) if len(self.rows) > 1 else ""
-        shown = {"text/html": piece(f"<div>{bar} {safe(text)} {self._left(done)}</div>", curves), "text/plain": text}
+        line = f"{text} {self._left(done)}"
+        html = drawn("progress_html", done, self.epochs, line, self.rows, self.best or None)
+        shown = {"text/html": html, "text/plain": text}
         if self.handle is None:
             self.handle = display(shown, raw=True, display_id=True)
         else:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from .. import compiler
-from ..data import Sequences
+from ..data import Parts, Sequences
 from ..model import ModelSpec, SequenceModel
 from ..storage import parse
 from ..system import device_for, flushed, patient, threads
@@ -27,7 +27,6 @@ from ._objective import Objective
 from ._optimizer import make_optimizer
 from ._saved import restore, under
 from ._settings import Settings
-from ._task import Parts
 
 # Settings that a resumed run may change: they affect when or where it trains, not the result up to that point.
 _MAY_CHANGE = ("epochs", "steps", "early_stop", "threads", "accelerator", "devices", "strategy")

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from torch import nn
 
-from ..judge import StartFit, fit_forecast, fit_start
+from ..data import Parts
 from ..model import SequenceModel
+from ..model.start import StartFit, fit_forecast, fit_start
 from ._settings import Settings
-from ._task import Parts
 
 
 def add_start(network: SequenceModel, parts: Parts, settings: Settings, start: str | StartFit = "linear") -> StartFit:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..data import Scaler, Sequences
+from ..data import Parts, Sequences
 from ..settings import near, one_of, whole
+from ..system import built_in
 
 LOSSES = ("cross_entropy", "squared")
 METRICS = (
@@ -27,27 +28,6 @@ METRICS = (
     "mae",
 )
 PROTOCOLS = ("clean", "paper")
-
-
-@dataclass(frozen=True)
-class Parts:
-    """The series of a task.
-
-    Attributes:
-        train: Training series.
-        valid: Validation series.
-        test: Test series.
-        scaler: Scaler applied to the values, fitted on `train`; None if they are not scaled.
-        fresh: For synthetic tasks: returns the training series of epoch 0, 1, ...; `train` is that of epoch 0.
-        vectors: `(symbols, size)` initial word vectors, with NaN rows for words without a vector.
-    """
-
-    train: Sequences
-    valid: Sequences
-    test: Sequences
-    scaler: Scaler | None = None
-    fresh: Callable[[int], Sequences] | None = None
-    vectors: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True)
@@ -123,6 +103,26 @@ class Task:
             )
         return parts
 
+    def read_options(self, given: list[str]) -> dict[str, Any]:
+        """Parses NAME=VALUE texts with the types of the defaults of the task."""
+        options: dict[str, Any] = {}
+        for text in given:
+            name, equals, value = text.partition("=")
+            if not equals:
+                raise ValueError(f"--option {text!r} must be NAME=VALUE, such as length=100.")
+            default = self.options.get(name)
+            if isinstance(default, str) or default is None:
+                options[name] = value
+                continue
+            try:
+                options[name] = type(default)(json.loads(value))
+            except (ValueError, TypeError):
+                wanted = type(default).__name__
+                raise ValueError(
+                    f"--option {name}: {value!r} must have the type of the default {default!r} ({wanted})."
+                ) from None
+        return options
+
 
 def _equal(one: Sequences, other: Sequences) -> bool:
     """Returns whether two parts have the same series."""
@@ -135,7 +135,7 @@ def _equal(one: Sequences, other: Sequences) -> bool:
 _tasks: dict[str, Task] = {}
 
 
-def add(task: Task) -> Task:
+def add_task(task: Task) -> Task:
     """Registers a task under its name; rejects a name that is already used."""
     if task.name in _tasks:
         raise ValueError(f"the task {task.name!r} already exists.")
@@ -152,13 +152,15 @@ def tasks() -> dict[str, Task]:
         >>> parts.train
         Sequences(100 series, 975 steps, 1 channels, target='parity')
     """
+    built_in("tasks")
     return dict(sorted(_tasks.items()))
 
 
 def find_task(name: str) -> Task:
     """Returns the task of the given name; otherwise raises a ValueError that lists similar names."""
-    if name not in _tasks:
+    known = tasks()
+    if name not in known:
         raise ValueError(
-            f"there is no task {name!r}.{near(str(name).lower(), _tasks)} `chronode tasks` lists all tasks."
+            f"there is no task {name!r}.{near(str(name).lower(), known)} `chronode tasks` lists all tasks."
         )
-    return _tasks[name]
+    return known[name]

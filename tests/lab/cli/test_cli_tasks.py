@@ -3,7 +3,7 @@ import json
 import pytest
 from commands import run
 
-from chronode.lab.cli.tasks import as_markdown, read_options
+from chronode.lab.cli.tasks import as_markdown
 from chronode.lab.tasks import find_task, tasks
 
 NAMED = [
@@ -84,7 +84,7 @@ def test_a_mistake_is_named(arguments, expected):
 
 
 def test_options_take_the_type_of_their_default():
-    assert read_options(find_task("bitstream"), ["event=false", "train=7"]) == {"event": False, "train": 7}
+    assert find_task("bitstream").read_options(["event=false", "train=7"]) == {"event": False, "train": 7}
 
 
 def test_the_documentation_has_the_table():

@@ -7,8 +7,15 @@ same device name in torch). The other modules of this package need triton; this 
 from __future__ import annotations
 
 import importlib.util
+from typing import TYPE_CHECKING
 
 from torch import Tensor
+
+from ...system import lazy
+
+if TYPE_CHECKING:
+    from ._compile import TARGETS, compile_for, variants
+    from ._steps import tiles
 
 TILE = 32
 """Elements per program: one warp with one element per thread, because there are only B x H elements."""
@@ -30,5 +37,5 @@ def installed() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
-from ._compile import TARGETS, compile_for, variants
-from ._steps import tiles
+__getattr__, __dir__, __all__ = lazy(__name__)
+__all__ += ["CHUNK", "INSTALL", "SEGMENT", "TILE", "installed", "takes"]

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...data import Sequences
+from ...data import Parts, Sequences
 from ...model import SequenceModel
 from ...nn import Layer
 from ...settings import one_of, whole
 from ...storage import Result
-from ..tasks import Parts
 from ._instrumented import as_layer
 from ._oscillators import Array, cells_of
 from ._study import StudySetup

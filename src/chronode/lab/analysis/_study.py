@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ...data import Parts
 from ...model import SequenceModel
 from ...settings import whole
 from ...training import EpochDone, Event, Fitted, Objective, Settings, assemble
-from ..tasks import Parts, Task, find_task
+from ..tasks import Task, find_task
 
 
 @dataclass(frozen=True)

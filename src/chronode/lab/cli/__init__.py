@@ -1,1 +1,18 @@
-"""Commands of the lab."""
+"""Commands for the papers: tasks, data sets, tables, analyses and benchmarks."""
+
+from __future__ import annotations
+
+import typer
+
+
+def attach(app: typer.Typer) -> None:
+    """Adds the commands of the lab to those of chronode."""
+    from .analyze import analyze_app
+    from .commands import bench, demo, reproduce, results
+    from .data import data_app
+    from .tasks import tasks_app
+
+    for name, group in (("analyze", analyze_app), ("data", data_app), ("tasks", tasks_app)):
+        app.add_typer(group, name=name)
+    for command in (demo, bench, reproduce, results):
+        app.command()(command)

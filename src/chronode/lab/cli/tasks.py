@@ -13,7 +13,8 @@ from rich.console import Console
 from ...cli.tables import Table
 
 if TYPE_CHECKING:
-    from ..tasks import Parts, Task
+    from ...data import Parts
+    from ..tasks import Task
 
 tasks_app = typer.Typer(help="The tasks of the papers: description, sizes and settings.", rich_markup_mode=None)
 
@@ -61,7 +62,7 @@ def show(
     from ..tasks import find_task
 
     task = find_task(name)
-    parts = task.load(protocol, seed, **read_options(task, option or []))
+    parts = task.load(protocol, seed, **task.read_options(option or []))
     path = plot_series(parts.train, output / f"{name}.png", title=f"{name}: {task.what}")
     summaries = {part: getattr(parts, part).describe().as_dict() for part in ("train", "valid", "test")}
     if json:
@@ -98,27 +99,6 @@ def facts(task: Task) -> dict[str, Any]:
         "settings": [asdict(setting) for setting in settings(task.name)],
         "options": dict(task.options),
     }
-
-
-def read_options(task: Task, given: list[str]) -> dict[str, Any]:
-    """Parses NAME=VALUE texts with the types of the defaults of the task."""
-    options: dict[str, Any] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise ValueError(f"--option {text!r} must be NAME=VALUE, such as length=100.")
-        default = task.options.get(name)
-        if isinstance(default, str) or default is None:
-            options[name] = value
-            continue
-        try:
-            options[name] = type(default)(jsonlib.loads(value))
-        except (ValueError, TypeError):
-            wanted = type(default).__name__
-            raise ValueError(
-                f"--option {name}: {value!r} must have the type of the default {default!r} ({wanted})."
-            ) from None
-    return options
 
 
 def notes(parts: Parts) -> list[str]:

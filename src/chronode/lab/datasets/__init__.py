@@ -1,3 +1,1 @@
 """Public data sets: catalogue, download and unpacking."""
-
-from ._copies import hash_of

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...storage import read_json, replacing
+from ...storage import hash_of, read_json, replacing
 from ._catalogue import DataSet, Variant
 
 SEAL = ".chronode.json"  # in a folder of the cache: what was stored there, and its origin
@@ -57,15 +57,6 @@ def wanted_files(data_set: DataSet, folder: Path) -> dict[str, str]:
             if data_set.wants(relative):
                 found[relative] = path
     return dict(sorted(found.items()))
-
-
-def hash_of(path: str | Path, kind: str = "sha256") -> str:
-    """Returns the hash of a file."""
-    digest = hashlib.new(kind)
-    with open(path, "rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def tree_hash(hashes: Mapping[str, str]) -> str:

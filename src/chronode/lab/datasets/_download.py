@@ -14,9 +14,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from ...storage import replacing
+from ...storage import hash_of, replacing
 from ._catalogue import DataSet, Remote, data_set
-from ._copies import Copy, DataError, check_published, checked, hash_of, seal, wanted_files
+from ._copies import Copy, DataError, check_published, checked, seal, wanted_files
 from ._unpack import UnsafeArchive, unpack
 
 if TYPE_CHECKING:

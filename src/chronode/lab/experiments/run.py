@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from ...data import Sequences
+from ...data import Parts, Sequences
 from ...runs import Store, environment
 from ...storage import parse_json, replacing
 from ...training import Assembly, Diverged, EpochDone, Event, Settings, assemble, evaluate, gather
 from ..datasets._download import notes
-from ..tasks import Parts, find_task
+from ..tasks import find_task
 from .ledger import Entry, run_hash
 from .recipe import TableCell, find_recipe
 from .summary import CANDIDATES, run_summary

@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ...data import Sequences
+from ...data import Parts, Sequences
 from ...training import Objective
-from ..tasks import Parts
 
 STATISTICS = ("first", "last", "mean", "std", "min", "max", "readings")
 

@@ -1,7 +1,8 @@
 """Benchmark tasks: reading or generating their data, splitting it and scoring predictions."""
 
-from ...training import Parts, Sizes, Task, add, find_task, tasks
-from . import (  # noqa: F401 - importing a family adds its tasks
+from ...data import Parts
+from ...training import Sizes, Task, add_task, find_task, tasks
+from . import (
     adding,
     bidmc,
     bitstream,
@@ -28,4 +29,4 @@ from . import (  # noqa: F401 - importing a family adds its tasks
     yelp,
 )
 
-__all__ = ["Parts", "Sizes", "Task", "add", "find_task", "tasks"]
+__all__ = ["Parts", "Sizes", "Task", "add_task", "find_task", "tasks"]

@@ -7,9 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from ...data import Sequences
+from ...data import Parts, Sequences
 from ...settings import whole
-from ...training import Parts
 
 TRAIN, VALID, TEST = range(3)
 

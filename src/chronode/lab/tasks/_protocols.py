@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...data import Scaler, Sequences, split_by_time, windows
-from ...training import Parts
+from ...data import Parts, Scaler, Sequences, split_by_time, windows
 
 NAMES = ("train", "valid", "test")
 BLOCKS = (0.75, 0.10, 0.15)

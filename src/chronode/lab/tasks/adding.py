@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 
-from ...data import Sequences, Target
+from ...data import Parts, Sequences, Target
 from ...settings import whole
-from ...training import Parts, Sizes, Task, add
+from ...training import Sizes, Task, add_task
 from ._drawn import drawn
 from ._equal import equal_series
 
@@ -43,7 +43,7 @@ def _make(protocol: str, seed: int, *, length: int, train: int, valid: int, test
 
 """Settings of the iRNN authors for the adding problem and the copy task; they give no learning rate."""
 
-add(
+add_task(
     Task(
         name="adding",
         what="Adding problem: the sum of two marked values (always predicting 1 has an MSE of 0.167)",

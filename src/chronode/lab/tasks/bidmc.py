@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data import Sequences, Target, from_list, read_csv, split, windows
+from ...data import Parts, Sequences, Target, from_list, read_csv, split, windows
 from ...settings import one_of
-from ...training import Parts, Sizes, Task, add
+from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
 from ._protocols import scaled
 from ._publisher import located
@@ -99,7 +99,7 @@ _PROTOCOLS = {
 
 
 def _add(name: str, what: str, numeric: str, archive: str, sizes: Sizes) -> None:
-    add(
+    add_task(
         Task(
             name=name,
             what=f"BIDMC: {what} from 32 s of PPG and ECG",

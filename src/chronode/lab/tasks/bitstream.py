@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 
-from ...data import Sequences, from_numpy
+from ...data import Parts, Sequences, from_numpy
 from ...settings import flag, one_of, whole
-from ...training import Parts, Sizes, Task, add
+from ...training import Sizes, Task, add_task
 from ._events import encode
 
 BLOCK = 32
@@ -55,7 +55,7 @@ def _make(protocol: str, seed: int, *, event: bool, block: str, train: int, vali
     return Parts(draw(train, 3 * seed), draw(valid, 3 * seed + 1), draw(test, 3 * seed + 2))
 
 
-add(
+add_task(
     Task(
         name="bitstream",
         what="Bit-stream parity, dense or event-based encoding",

@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data import Sequences, from_numpy
+from ...data import Parts, Sequences, from_numpy
 from ...settings import whole
-from ...training import Parts, Sizes, Task, add
+from ...training import Sizes, Task, add_task
 from ._drawn import drawn
 
 
@@ -56,7 +56,7 @@ def _make(protocol: str, seed: int, *, points: int, train: int, valid: int, test
     return drawn(partial(_draw, points), seed, train=train, valid=valid, test=test, renewed=False)
 
 
-add(
+add_task(
     Task(
         name="circle",
         what="Next point on a circle (the input for trajectory lengths in the LTC paper)",

@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from ...data import Sequences, Target
+from ...data import Parts, Sequences, Target
 from ...settings import whole
-from ...training import Parts, Sizes, Task, add
+from ...training import Sizes, Task, add_task
 from ._drawn import drawn
 from ._equal import equal_series
 
@@ -61,7 +61,7 @@ def _make(protocol: str, seed: int, *, length: int, train: int, valid: int, test
     return drawn(partial(copying, length=length), seed, train=train, valid=valid, test=test)
 
 
-add(
+add_task(
     Task(
         name="copy",
         what="Copy task: ten symbols to repeat after a delay (without memory: cross entropy 10 log 8 / (T + 20))",

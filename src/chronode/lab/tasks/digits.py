@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data import Sequences, split
-from ...training import Parts, Sizes, Task, add
+from ...data import Parts, Sequences, split
+from ...training import Sizes, Task, add_task
 from ._equal import equal_series
 from .images import digit, digit_events
 
@@ -56,7 +56,7 @@ for _name, _what, _series, _steps in (
     ("digits-seq", "scikit-learn digits, pixel by pixel", digits_series, PIXELS),
     ("digits-event", "scikit-learn digits, event-based encoding", digits_events, 30),
 ):
-    add(
+    add_task(
         Task(
             name=_name,
             what=_what,

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data import Sequences, counted, from_numpy, split
-from ...training import Parts, Sizes, Task, add
+from ...data import Parts, Sequences, counted, from_numpy, split
+from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
 from ._protocols import scaled
 from ._publisher import located
@@ -103,7 +103,7 @@ def _make(protocol: str, seed: int) -> Parts:
     return scaled(train, valid, test)
 
 
-add(
+add_task(
     Task(
         name="dsa-19",
         what="Daily and Sports Activities: 19 activities from 5 s of 45 motion signals",

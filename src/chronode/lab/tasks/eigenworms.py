@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ...data import Sequences, concat, read_ts, split
-from ...training import Parts, Sizes, Task, add
+from ...data import Parts, Sequences, concat, read_ts, split
+from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
 from ._protocols import scaled
 from ._publisher import located
@@ -27,7 +27,7 @@ def _make(protocol: str, seed: int) -> Parts:
     return scaled(train, valid, test)
 
 
-add(
+add_task(
     Task(
         name="eigenworms",
         what="EigenWorms: wild type or one of four mutants from 17,984 steps",

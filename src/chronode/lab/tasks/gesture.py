@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ...data import Scaler, Sequences, from_list, split, windows
+from ...data import Parts, Scaler, Sequences, from_list, split, windows
 from ...settings import one_of
-from ...training import Parts, Sizes, Task, add
+from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
 from ._protocols import scaled, shuffled
 from ._publisher import located
@@ -57,7 +57,7 @@ def _make(protocol: str, seed: int, *, group: str) -> Parts:
     return scaled(*shuffled(pieces, 23489), scaler)
 
 
-add(
+add_task(
     Task(
         name="gesture",
         what="Gesture phase segmentation: the phase of each frame",

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data import Sequences, from_list, from_numpy, split, windows
+from ...data import Parts, Sequences, from_list, from_numpy, split, windows
 from ...settings import one_of
-from ...training import Parts, Sizes, Task, add
+from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
 from ._protocols import range_windows, scaled, shuffled
 from ._publisher import located
@@ -140,7 +140,7 @@ _LTC = (
     "validation, unscaled. Leaks: neighbouring series share 15 windows and are in training and validation"
 )
 
-add(
+add_task(
     Task(
         name="har",
         what="Human activity recognition: six activities from 2.56 s of smartphone sensors",
@@ -153,7 +153,7 @@ add(
         data="har",
     )
 )
-add(
+add_task(
     Task(
         name="har-2",
         what="HAR-2: two groups of activities from 2.56 s of smartphone sensors",

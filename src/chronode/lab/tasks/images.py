@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ...data import Sequences, Target, from_numpy
+from ...data import Parts, Sequences, Target, from_numpy
 from ...settings import flag, one_of
-from ...training import Parts, Sizes, Task, add
+from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
 from ._equal import equal_series
 from ._events import encode
@@ -137,7 +137,7 @@ def _events(protocol: str, seed: int, *, gaps: bool) -> Parts:
 
 def _add(name: str, what: str, make: Callable[..., Parts], steps: int, **options: Any) -> None:
     options = {"sizes": Sizes(57_000, 3_000, 10_000, steps, channels=1, classes=10), **options}
-    add(Task(name=name, what=what, make=make, data="mnist", loss="cross_entropy", metric="accuracy", **options))
+    add_task(Task(name=name, what=what, make=make, data="mnist", loss="cross_entropy", metric="accuracy", **options))
 
 
 PIXEL_PROTOCOLS = {

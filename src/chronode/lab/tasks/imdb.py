@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ...data import Batch, Sequences, split
+from ...data import Batch, Parts, Sequences, split
 from ...settings import flag, whole
-from ...training import Parts, Sizes, Task, add
+from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
 from ._publisher import located
 from ._text import Numbering, Review, as_symbols, encoded, utf8, word_vectors
@@ -87,7 +87,7 @@ def _by_film(reviews: Sequences) -> Sequences:
     return replace(reviews, groups=reviews.target.values.ravel() * len(reviews) + np.array(numbers) // NEIGHBOURS)
 
 
-add(
+add_task(
     Task(
         name="imdb",
         what="IMDB review sentiment",

@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data import Sequences, Target
+from ...data import Parts, Sequences, Target
 from ...settings import number, whole
-from ...training import Parts, Sizes, Task, add
+from ...training import Sizes, Task, add_task
 from ._drawn import drawn
 from ._equal import equal_series
 
@@ -81,7 +81,7 @@ def _make(
     return drawn(draw, seed, train=train, valid=valid, test=test, renewed=False)
 
 
-add(
+add_task(
     Task(
         name="lorenz96",
         what="Lorenz 96: state 25 steps ahead (chaotic at force=8, calm at force=0.9)",

@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...data import Batch, Sequences, Target
+from ...data import Batch, Parts, Sequences, Target
 from ...settings import one_of
-from ...training import Parts, Sizes, Task, add
+from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
 from ._equal import equal_series
 from ._image_files import CIFAR_CLASSES, cifar10, mnist
@@ -112,7 +112,7 @@ def _cifar(protocol: str, seed: int, *, noise: str) -> Parts:
     return _finished(Parts(*held_out(every, CIFAR_VALID, seed), test), protocol, seed, noise)
 
 
-add(
+add_task(
     Task(
         name="noisy-mnist",
         what="Noise-padded MNIST: 28 rows, then 972 rows of noise",
@@ -131,7 +131,7 @@ add(
         options={"noise": "normal"},
     )
 )
-add(
+add_task(
     Task(
         name="noisy-cifar",
         what="Noise-padded CIFAR-10: 32 rows, then 968 rows of noise",

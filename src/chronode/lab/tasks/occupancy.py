@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ...data import Scaler, Sequences, concat, from_list, windows
+from ...data import Parts, Scaler, Sequences, concat, from_list, windows
 from ...settings import one_of
-from ...training import Parts, Sizes, Task, add
+from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
 from ._protocols import blocks, range_windows, scaled, shuffled
 from ._publisher import located
@@ -53,7 +53,7 @@ def _make(protocol: str, seed: int, *, test: str) -> Parts:
     return scaled(train, valid, range_windows(rooms, LENGTH, TEST_STRIDE), Scaler.fit(room))
 
 
-add(
+add_task(
     Task(
         name="occupancy",
         what="Occupancy detection: room occupancy from temperature, humidity, light and CO2",

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ...data import Scaler, Sequences, from_list
-from ...training import Parts, Sizes, Task, add
+from ...data import Parts, Scaler, Sequences, from_list
+from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
 from ._protocols import blocks, range_windows, scaled, shuffled
 from ._publisher import located
@@ -58,7 +58,7 @@ def _make(protocol: str, seed: int) -> Parts:
     return scaled(*shuffled(range_windows(days, LENGTH, STRIDE), 23489), scaler)
 
 
-add(
+add_task(
     Task(
         name="ozone",
         what="Ozone level detection: ozone days from 72 daily weather features",

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data import Scaler, Sequences, from_list, split, windows
+from ...data import Parts, Scaler, Sequences, from_list, split, windows
 from ...settings import one_of
-from ...training import Parts, Sizes, Task, add
+from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
 from ._protocols import range_windows, scaled, shuffled
 from ._publisher import located
@@ -147,7 +147,7 @@ def _make(protocol: str, seed: int, *, features: str) -> Parts:
     return Parts(rest[held:], rest[:held], test)
 
 
-add(
+add_task(
     Task(
         name="person-activity",
         what="Person activity: one label per step from irregularly sampled position tags",

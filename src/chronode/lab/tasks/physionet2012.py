@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data import Sequences, concat, from_list, split
-from ...training import Parts, Sizes, Task, add
+from ...data import Parts, Sequences, concat, from_list, split
+from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
 from ._protocols import scaled
 from ._publisher import located
@@ -172,7 +172,7 @@ def _make(protocol: str, seed: int) -> Parts:
     return scaled(train, valid, test)
 
 
-add(
+add_task(
     Task(
         name="physionet-2012",
         what="PhysioNet 2012: in-hospital death from 48 hours of irregular ICU readings",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ...data import Scaler, Sequences, from_list
-from ...training import Parts, Sizes, Task, add
+from ...data import Parts, Scaler, Sequences, from_list
+from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
 from ._protocols import blocks, range_windows, scaled, shuffled
 from ._publisher import located
@@ -54,7 +54,7 @@ def _make(protocol: str, seed: int) -> Parts:
     return scaled(*shuffled(range_windows(minutes, LENGTH, LENGTH), 23489), Scaler.fit(minutes))
 
 
-add(
+add_task(
     Task(
         name="power",
         what="Household power: active power from voltage, current and sub-meters",

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data import Sequences, from_list, windows
+from ...data import Parts, Sequences, from_list, windows
 from ...settings import whole
-from ...training import Parts, Sizes, Task, add
+from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
 from ._publisher import located
 from ._text import Numbering, utf8
@@ -63,7 +63,7 @@ def _make(protocol: str, seed: int, *, length: int) -> Parts:
     return Parts(train, valid, test)
 
 
-add(
+add_task(
     Task(
         name="ptb",
         what="Penn Treebank: next-word prediction",

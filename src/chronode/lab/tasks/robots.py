@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data import Sequences, forecast, from_list, windows
+from ...data import Parts, Sequences, forecast, from_list, windows
 from ...settings import number, one_of, whole
-from ...training import Parts, Sizes, Task, add
+from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
 from ._gait import walk
 from ._protocols import range_windows
@@ -168,7 +168,7 @@ def _make_walker(protocol: str, seed: int, *, length: int, stride: int, drop: fl
     return Parts(part("train"), part("valid"), part("test"))
 
 
-add(
+add_task(
     Task(
         name="half-cheetah",
         what="Half-cheetah: next-step prediction",
@@ -185,7 +185,7 @@ add(
         data="half_cheetah",
     )
 )
-add(
+add_task(
     Task(
         name="walker2d",
         what="Walker2d: next-step prediction with a tenth of the frames missing",

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data import Sequences, Target
-from ...training import Parts, Sizes, Task, add
+from ...data import Parts, Sequences, Target
+from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
 from ._equal import equal_series
 from ._mel import BANDS, RATE, STEPS, log_mel
@@ -153,7 +153,7 @@ def _make_twelve(protocol: str, seed: int) -> Parts:
     return _parts(clips, (*COMMANDS, SILENCE, UNKNOWN))
 
 
-add(
+add_task(
     Task(
         name="google-12",
         what="Speech commands: ten words, silence or unknown from 32 log-mel features",
@@ -168,7 +168,7 @@ add(
         data="speech_commands",
     )
 )
-add(
+add_task(
     Task(
         name="google-30",
         what="Speech commands: thirty words from 32 log-mel features",

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data import Scaler, Sequences, from_list
-from ...training import Parts, Sizes, Task, add
+from ...data import Parts, Scaler, Sequences, from_list
+from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
 from ._protocols import blocks, range_windows, scaled, shuffled
 from ._publisher import located
@@ -93,7 +93,7 @@ def _make(protocol: str, seed: int) -> Parts:
     return scaled(*shuffled(range_windows(hours, LENGTH, STRIDE), 23489), scaler)
 
 
-add(
+add_task(
     Task(
         name="traffic",
         what="Interstate traffic volume from hourly weather and calendar",

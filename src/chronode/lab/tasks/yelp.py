@@ -6,9 +6,9 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...data import Sequences, split
+from ...data import Parts, Sequences, split
 from ...settings import number, whole
-from ...training import Parts, Sizes, Task, add
+from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
 from ._publisher import located
 from ._text import Numbering, Review, as_symbols, encoded, utf8
@@ -47,7 +47,7 @@ def _make(protocol: str, seed: int, *, words: int, longest: int | None, validati
     return Parts(train, valid, test)
 
 
-add(
+add_task(
     Task(
         name="yelp-5",
         what="Yelp review stars, one to five",

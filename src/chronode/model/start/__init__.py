@@ -1,11 +1,18 @@
-"""Linear start."""
+"""The linear start: features of a series, a linear model of them, and naive forecasts."""
 
-from ._features import Readings, Summaries, Values
-from ._forecast_start import fit_forecast, naive_forecasts, stretch_of
-from ._grid import on_grid
-from ._linear import Choice, Linear, fit_linear
-from ._naive import drift, histories, last_value, seasonal_naive
-from ._recent import Recent
-from ._season import calendar_seasons, find_season, season_of
-from ._start import LinearStart, StartFit, fit_start, outputs_of, raw_outputs
-from ._summaries import summaries, summary_names
+from typing import TYPE_CHECKING
+
+from ...system import lazy
+
+if TYPE_CHECKING:
+    from ._features import Readings, Summaries, Values
+    from ._forecast_start import fit_forecast, naive_forecasts, stretch_of, training_season
+    from ._grid import on_grid
+    from ._linear import Choice, Linear, fit_linear
+    from ._naive import drift, histories, last_value, seasonal_naive
+    from ._recent import Recent
+    from ._season import calendar_seasons, find_season, season_of
+    from ._start import LinearStart, StartFit, fit_start, outputs_of, raw_outputs
+    from ._summaries import summaries, summary_names
+
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -17,7 +17,7 @@ from .._relative import Relative
 from ._continuations import Map, Member, average, choose
 from ._families import Family, families, joint_family
 from ._linear import Linear
-from ._season import calendar_seasons, possible_seasons, regular_steps
+from ._season import calendar_seasons, find_season, possible_seasons, regular_steps
 from ._start import LinearStart, StartFit, fit_features
 from ._window_rows import Fold, Rows, all_windows, by_group, in_place, rolling, rows_of, some
 
@@ -251,3 +251,10 @@ def stretch_of(parts: Sequence[Sequences], channel: int, relative: Sequence[int]
     rows = slice(low[at], high[at])
     times = None if first_part.base_times is None else first_part.base_times[rows]
     return regular_steps(first_part.base_values[rows, [channel]], times, step_gap(first_part))[:, 0]
+
+
+def training_season(train: Sequences, at: Sequence[int], horizon: int) -> int:
+    """Returns the season of the longest stretch of training that there is, if a window holds a whole one."""
+    calendar, longest = calendar_seasons(train), int(train.lengths.max())
+    seasons = [find_season(stretch_of([train], channel, at, horizon), calendar) for channel in at]
+    return max((season for season in seasons if season <= longest), default=1)
