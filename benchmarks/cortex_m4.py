@@ -129,7 +129,7 @@ void run(void)
 
 @dataclass(frozen=True)
 class Measured:
-    """What a step takes on the device.
+    """Cost of a step on the device.
 
     Attributes:
         flash: bytes of code and constants of the whole program, mathematics and start-up included.

@@ -1,4 +1,4 @@
-"""What a training step costs at T, 2T and 4T for every model on the torch path.
+"""Cost of a training step at T, 2T and 4T for every model on the torch path.
 
 Linear cost gives ratios near 2 and 4 (less where T is short, since a call has a fixed cost too); quadratic cost gives
 4 and 16. Each number is the best of some repeats of forward and backward over a batch of unequal lengths.

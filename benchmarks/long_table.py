@@ -1,4 +1,4 @@
-"""How long 10 million rows of a long table take to become Sequences, and the memory they need.
+"""Time and memory for turning 10 million rows of a long table into Sequences.
 
     python benchmarks/long_table.py [ROWS]
 

@@ -1,4 +1,4 @@
-"""What the training loop costs beside forward, backward and the optimiser's step: writes loop_overhead.md.
+"""Cost of the training loop beside forward, backward and the optimiser's step: writes loop_overhead.md.
 
     python benchmarks/loop_overhead.py
 

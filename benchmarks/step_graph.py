@@ -16,7 +16,7 @@ COLOURS = {"input": "#dbe9f6", "param": "#e8e2f4", "product": "#fbe3c8"}
 
 
 def levels(nodes):
-    """How far each node is from the inputs; inputs and parameters stand one above their first user."""
+    """Returns the distance of each node from the inputs; inputs and parameters stand one above their first user."""
     level = {}
     for node in nodes:
         level[node] = max((level[arg.node] + 1 for arg in node.args), default=0)

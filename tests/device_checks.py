@@ -1,4 +1,4 @@
-"""What a GPU would make slow or wrong, found on the CPU."""
+"""Checks on the CPU for mistakes that would make a GPU slow or wrong."""
 
 import sys
 

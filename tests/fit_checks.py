@@ -36,7 +36,7 @@ BY_HAND = {
 
 
 def by_hand(data, make, epochs=1, clip=0.0, batch_size=16):
-    """What anyone would write; gives the weights after every step."""
+    """The simplest training loop; gives the weights after every step."""
     torch.manual_seed(0)
     model = SequenceModel.build(spec_for(data))
     optimizer, after = make(model.parameters()), []

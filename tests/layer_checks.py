@@ -1,4 +1,4 @@
-"""What the tests of every cell do with a layer: leave its round initial values, run it, differentiate it."""
+"""Helpers for the tests of every cell: leave its round initial values, run it, differentiate it."""
 
 from __future__ import annotations
 

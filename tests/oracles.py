@@ -37,7 +37,7 @@ def sequences(batch=3, length=6, features=2, seed=0):
 
 
 def assert_same(got, expected, rtol=1e-10):
-    """What a layer returned against what `run_stack` returned: outputs, then each part of the final state."""
+    """Compares the result of a layer with that of `run_stack`: outputs, then each part of the final state."""
     (y, state), (wanted, finals) = got, expected
     np.testing.assert_allclose(array(y), wanted, rtol=rtol, atol=1e-13)
     for part, parts in zip(state, zip(*finals, strict=True), strict=True):

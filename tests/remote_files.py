@@ -77,7 +77,7 @@ def numbers(url, hash=None):
 
 
 def downloaded():
-    """What the cache or the mirror has as numbers.bin, after a download where one is needed."""
+    """Content of numbers.bin in the cache or the mirror, after a download where one is needed."""
     return (download.folder("numbers") / "numbers.bin").read_bytes()
 
 

@@ -1,4 +1,4 @@
-"""What the tests of the sensor tasks share: the real files where they are, the papers' recipe, damaged files."""
+"""Helpers of the tests of the sensor tasks: the real files where they are, the papers' recipe, damaged files."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What tests of data share: comparing Sequences, and strategies that make them."""
+"""Helpers of the tests of data: comparing Sequences, and strategies that make them."""
 
 import os
 

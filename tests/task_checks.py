@@ -1,4 +1,4 @@
-"""What tests of tasks share: publishers' files where there are any, and what must hold for every task's parts."""
+"""Helpers of the tests of tasks: publishers' files where there are any, and what must hold for every task's parts."""
 
 import os
 from itertools import combinations

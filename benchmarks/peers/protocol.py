@@ -66,8 +66,8 @@ class Way:
     """One way to use a package.
 
     Attributes:
-        title: What is done, in a few words.
-        source: Where the package's documentation says so.
+        title: Short description of the use.
+        source: Page of the package's documentation that shows it.
         fit: Called with the training series and a seed.
         task: "classify" or "forecast".
         seeds: Seeds to repeat the training with; one if nothing is random.
@@ -82,7 +82,7 @@ class Way:
 
 @dataclass
 class Outcome:
-    """What happened. `score` is the accuracy, or the mean absolute error of forecasts; a list has one item per seed."""
+    """Result. `score` is the accuracy, or the mean absolute error of forecasts; a list has one item per seed."""
 
     title: str
     source: str

@@ -168,7 +168,7 @@ def test_ctrl_c_ends_with_one_line_and_the_same_command_resumes(tmp_path, comman
 
 
 def _epochs(folder):
-    """How many epochs were trained, by the files that a comparison or a search leaves."""
+    """Returns the number of trained epochs, by the files that a comparison or a search leaves."""
     if not (folder / "study.db").is_file():
         return sum(len(path.read_text().splitlines()) for path in folder.glob("*/metrics.jsonl"))
     with contextlib.closing(sqlite3.connect(folder / "study.db")) as study:

@@ -1,4 +1,4 @@
-"""What happens to values before a model sees them: the command line, estimators, live data and exports agree."""
+"""Transformations of values before a model sees them: the command line, estimators, live data and exports agree."""
 
 import csv
 import json
@@ -244,7 +244,7 @@ def test_static_columns_are_refused_where_they_cannot_work(here):
 
 @pytest.mark.parametrize("task", ["class", "forecast"])
 def test_values_of_the_test_part_change_nothing_about_training(here, task):
-    """Which channels are clipped, and what is added before a logarithm, is decided by the training part."""
+    """The training part decides which channels are clipped, and what is added before a logarithm."""
     if task == "class":
         data = visits(here / "a.csv")
         data.write_text(data.read_text().replace("10000000.0", "81.0"))

@@ -1,4 +1,4 @@
-"""What `chronode train` prints at its end."""
+"""The last lines that `chronode train` prints."""
 
 from pathlib import Path
 from types import SimpleNamespace

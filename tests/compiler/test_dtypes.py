@@ -118,7 +118,7 @@ def test_operators_reject_every_other_dtype(own, other):
 
 
 def test_a_kernel_of_one_dtype_never_reads_arrays_of_another():
-    """What once overwrote the heap: in a child, because that ends the process."""
+    """A call that once overwrote the heap: in a child, because that ends the process."""
     code = """
 import torch, chronode
 torch.set_default_dtype(torch.float64)

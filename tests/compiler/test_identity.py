@@ -39,7 +39,7 @@ def cell_of(activation):
 
 
 def difference(cell):
-    """How far the compiled cell is from the loop, in outputs and the gradient of the input."""
+    """Returns the distance of the compiled cell from the loop, in outputs and the gradient of the input."""
     x = torch.linspace(-2, 2, 24, dtype=torch.float64).view(3, 4, 2)
     found = []
     for run in (driver.run, kernel_of(cell, x.dtype).run):

@@ -1,4 +1,4 @@
-"""What a result does not depend on has no gradient, None and not 0, whichever way a model runs.
+"""An input that a result does not depend on has no gradient, None and not 0, whichever way a model runs.
 
 An optimizer skips what has no gradient, but decays a weight whose gradient is 0.
 """

@@ -58,7 +58,7 @@ def test_pt2_gives_the_answers_of_chronode(name, tmp_path):
 @pytest.mark.slow  # minutes: 10,000 steps of the loop for each model
 @pytest.mark.parametrize("name", MODELS)
 def test_ten_thousand_steps(name, tmp_path):
-    """Where float32 itself is further than 1e-5 from float64 by then, an export is no further than twice that.
+    """Exports are within 1e-5 of float64, or within twice the error of float32 where that is larger.
 
     Norm-preserving models (urnn, exprnn, unicornn) add up the rounding of all steps, expanding ones (antisymmetric,
     gated-antisymmetric) multiply it, in chronode as in an export; docs/edge.md has their numbers. The untrained

@@ -1,4 +1,4 @@
-"""What every format does with observations that predict refuses, with the first dt, and with codes of texts."""
+"""Every format with observations that predict refuses, with the first dt, and with codes of texts."""
 
 import ctypes
 import json

@@ -139,7 +139,7 @@ def test_a_large_offset_does_not_change_the_interval_of_r2():
 
 
 def covered(draw, truths, count, rounds):
-    """How often the intervals contain the true values."""
+    """Returns the share of intervals that contain the true values."""
     rng = np.random.default_rng(count)
     inside = {name: [] for name in truths}
     for round in range(rounds):

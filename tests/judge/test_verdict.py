@@ -1,4 +1,4 @@
-"""What is said of a model that does not beat the baselines."""
+"""Messages about a model that does not beat the baselines."""
 
 import numpy as np
 import pandas

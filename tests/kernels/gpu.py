@@ -1,4 +1,4 @@
-"""How the tests run the GPU's kernels: on a GPU if there is one, else on CPU tensors by Triton's interpreter."""
+"""Runs the GPU's kernels in tests: on a GPU if there is one, else on CPU tensors by Triton's interpreter."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kernel_cases import called, calls, choice, together
 
 FACTOR = 8
-"""How many times the torch path's error a kernel's may be ..."""
+"""Largest error of a kernel as a multiple of the torch path's ..."""
 FLOORS = {
     torch.float32: lambda largest: 16 * torch.finfo(torch.float32).eps * largest + 1e-20,
     torch.float64: lambda largest: 1e-9 * max(largest, 1.0),
@@ -68,7 +68,7 @@ def nudged(tensor, rng):
 
 
 def errors(layer, x, dt, lengths, state, nudges):
-    """Of each result by name: the native path's error, the torch path's, and the largest element of the exact one.
+    """For each result by name: the native path's error, the torch path's, and the largest element of the exact one.
 
     The exact result is the torch path's in float64. The torch path's error is the largest of several runs whose
     arguments differ by a rounding: where a rounding changes the result much, a single run may be right by luck. Errors

@@ -1,4 +1,4 @@
-"""What is special to the element-wise recurrences, IndRNN and SRU."""
+"""Properties of the element-wise recurrences only, IndRNN and SRU."""
 
 import pytest
 import torch

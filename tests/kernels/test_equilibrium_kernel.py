@@ -1,4 +1,4 @@
-"""What is special to the iRNN/ERNN kernel: rates of single steps, transitions that it does not know."""
+"""Properties of the iRNN/ERNN kernel only: rates of single steps, transitions that it does not know."""
 
 import pytest
 import torch

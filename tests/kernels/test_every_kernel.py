@@ -1,4 +1,4 @@
-"""What every kernel must do: give what the torch path gives, whatever the call, the machine and the autograd mode."""
+"""Every kernel gives what the torch path gives, whatever the call, the machine and the autograd mode."""
 
 import helpers
 import pytest

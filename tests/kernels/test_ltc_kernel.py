@@ -1,4 +1,4 @@
-"""What is special to the LTC kernels: synapses out of reach or too many to keep, activations, solvers."""
+"""Properties of the LTC kernels only: synapses out of reach or too many to keep, activations, solvers."""
 
 import pytest
 import torch

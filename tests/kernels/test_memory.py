@@ -45,7 +45,7 @@ def large_calls(name):
 
 
 def outcomes(name, threads=2):
-    """What each call of that case does with each margin: "done" or the message of its MemoryError."""
+    """Returns the outcome of each call of that case with each margin: "done" or the message of its MemoryError."""
     torch.set_num_threads(threads)
     for kernel, *arguments in large_calls(name):
         for margin in MARGINS:
@@ -103,7 +103,7 @@ def test_a_kernel_without_threads_works_alone():
 
 
 def advice():
-    """What a training says that runs out of memory inside a kernel."""
+    """Returns the message of a training that runs out of memory inside a kernel."""
     from chronode.data import from_numpy
     from chronode.model._spec import ModelSpec
     from chronode.training import Settings, TrainingStopped, fit

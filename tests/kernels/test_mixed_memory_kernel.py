@@ -1,4 +1,4 @@
-"""What is special to the mmRNN kernel: the flows and solvers that it knows."""
+"""Properties of the mmRNN kernel only: the flows and solvers that it knows."""
 
 import chronode
 

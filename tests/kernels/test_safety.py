@@ -1,4 +1,4 @@
-"""What every kernel must bear: Python threads at once, forked processes, a switch of backends."""
+"""Every kernel under Python threads, in forked processes and after a switch of backends."""
 
 import os
 import threading

@@ -49,7 +49,7 @@ def random_gaps(steps, gap):
 
 
 def gradients(layer, backend, x, dt, lengths):
-    """Of a loss that sees every output and final state, in float64."""
+    """Returns the gradients of a loss of every output and final state, in float64."""
     dtype = layer.cells[0].w.dtype
     x, dt = x.to(dtype).requires_grad_(), dt.to(dtype).requires_grad_()
     with chronode.backend(backend):

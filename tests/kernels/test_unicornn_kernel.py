@@ -1,4 +1,4 @@
-"""What is special to the UnICORNN kernel: what it keeps, what it restores by the inverse, how its arrays lie."""
+"""Properties of the UnICORNN kernel only: what it keeps, what it restores by the inverse, how its arrays lie."""
 
 import os
 import subprocess
@@ -79,7 +79,7 @@ def test_long_sequences_drift_little(memory):
 
 
 def test_drift_of_the_inverse():
-    """What `low` relies on: 17984 steps forward by the kernel and back by the cell's inverse, in float32."""
+    """The inverse of `low`: 17984 steps forward by the kernel and back by the cell's inverse, in float32."""
     layer = initial(2, 16, torch.float32, delta_t=0.03)
     (cell,) = layer.cells
     x = torch.randn(17984, 2, 2)

@@ -1,4 +1,4 @@
-"""What a user may get wrong: each mistake gives an error that names the argument, the place and the cure."""
+"""Mistakes of users: each mistake gives an error that names the argument, the place and the cure."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What a user may get wrong when building a model: each mistake gives an error that names the setting and the cure."""
+"""Mistakes of users when building a model: each mistake gives an error that names the setting and the cure."""
 
 import pytest
 import torch

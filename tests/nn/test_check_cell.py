@@ -77,7 +77,7 @@ class SeesTheBatch(Leaky):
 
 
 class MixesRowsAndUnits(Leaky):
-    """What broadcasting dt the wrong way does where B = H."""
+    """A cell that broadcasts dt the wrong way, unnoticed where B = H."""
 
     def decay(self, dt):
         return super().decay(dt.view(1, -1) if len(dt) == self.hidden_size else dt)

@@ -61,7 +61,7 @@ def test_the_path_does_not_overshoot():
 
 
 def test_ncde_ends_where_the_path_ends():
-    """Where f is constant, z moves by f (X_n - X_0), however the path went: RK4 integrates the spline exactly."""
+    """With a constant f, z moves by f (X_n - X_0), however the path went: RK4 integrates the spline exactly."""
     layer = make("ncde", 2, 3)
     (cell,) = layer.cells
     cell.field.outer.weight.data.zero_()

@@ -247,7 +247,7 @@ def field_drive(form, v, x, p):
 
 
 def state_range(cell):
-    """Where theorem 2 keeps each neuron: between 0 and the potentials that pull at it."""
+    """Bounds of each neuron by theorem 2: between 0 and the potentials that pull at it."""
     p: dict[str, Any] = parameters(cell)
     pulls = p["A"][None] if cell.form == "dense" else np.vstack([p["input"]["E"], p["recurrent"]["E"], p["vl"]])
     return np.minimum(0, pulls.min(0)), np.maximum(0, pulls.max(0))

@@ -1,4 +1,4 @@
-"""What works where: torch.func, vmap, forward mode, the meta device, autocast, a device without float64."""
+"""Modes of torch for layers: torch.func, vmap, forward mode, the meta device, autocast, a device without float64."""
 
 import copy
 

@@ -26,7 +26,7 @@ CHANGED = {
     "ct-lstm": {"candidate": "tanh"},
     "lipschitz": {"max_step": None},
 }
-"""What these models' defaults were."""
+"""Earlier defaults of these models."""
 
 
 @pytest.mark.parametrize("name", OUTPUTS)

@@ -33,7 +33,7 @@ def define(name="leaky", time="native", tau=1.0, **settings):
 
 @pytest.fixture(autouse=True)
 def own_registry(monkeypatch):
-    """What a test registers is forgotten after it."""
+    """Forgets the models that a test registers."""
     monkeypatch.setattr(registry, "_models", dict(registry._models))
 
 

@@ -125,7 +125,7 @@ def describe(case):
 
 
 def marks(case, check):
-    """Which pairs are slow, and which cannot work."""
+    """Pairs that are slow, and pairs that cannot work."""
     solver, name = case.settings.get("solver"), check.__name__
     if solver == "dopri5" and name not in OF_ADAPTIVE_SOLVERS:
         yield pytest.mark.slow

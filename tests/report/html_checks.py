@@ -1,4 +1,4 @@
-"""What every page of chronode must be: well-formed, self-contained, safe whatever the names in the data are."""
+"""Checks of every page of chronode: well-formed, self-contained, safe whatever the names in the data are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What notebooks show: HTML of series, runs, comparisons, searches and estimators, and a bar that is written over."""
+"""Displays in notebooks: HTML of series, runs, comparisons, searches and estimators, and a bar that is written over."""
 
 import io
 import sys

@@ -34,7 +34,7 @@ def test_a_folder(home, tmp_path, source):
 
 
 def test_push_and_pull(home, tmp_path, monkeypatch):
-    """What is uploaded is what is downloaded; no network is used."""
+    """The downloaded model is the uploaded one; no network is used."""
     import huggingface_hub
 
     def upload(self, *, repo_id, folder_path, **others):

@@ -92,7 +92,7 @@ def test_kills_at_random_moments_change_no_bit(times, tmp_path):
 
 
 def test_another_seed_gives_other_weights(tmp_path):
-    """What the test above compares can differ."""
+    """The values that the test above compares can differ."""
     data = write_vitals(tmp_path / "vitals.csv")
     for seed in (1, 2):
         chronode("train", data, *VITALS, *QUICK, "--epochs", 1, "--seed", seed, "--output", tmp_path / str(seed))

@@ -1,4 +1,4 @@
-"""What is saved in a checkpoint comes back exactly, the last few stay, and what could not come back is refused."""
+"""Checkpoints are restored exactly, the last few stay, and values that could not be restored are refused."""
 
 import json
 import math

@@ -46,7 +46,7 @@ def as_lines(rows):
 
 
 def answered(stream, lines, size=1000):
-    """What `Lines` writes, and its count of errors."""
+    """Returns the output of `Lines`, and its count of errors."""
     out = []
     followed = Lines(stream, out.append)
     for start in range(0, len(lines), size):

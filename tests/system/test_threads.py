@@ -1,4 +1,4 @@
-"""How torch's threads wait for work: briefly, so that they leave the processor to others."""
+"""Waiting of torch's threads for work: briefly, so that they leave the processor to others."""
 
 import os
 import re

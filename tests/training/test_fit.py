@@ -1,4 +1,4 @@
-"""What fit learns, from what, and what it gives back."""
+"""Results of fit for all kinds of targets and data."""
 
 import os
 import subprocess

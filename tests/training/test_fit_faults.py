@@ -1,4 +1,4 @@
-"""What goes wrong in training is named, with what to do."""
+"""Faults in training are named, with the cure."""
 
 from dataclasses import replace
 

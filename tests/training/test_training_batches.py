@@ -1,4 +1,4 @@
-"""Which steps and series a batch holds, and in which order answers come."""
+"""Steps and series of a batch, and the order of predictions."""
 
 import numpy as np
 import torch

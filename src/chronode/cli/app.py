@@ -66,7 +66,7 @@ def models(
 def doctor(
     model: Annotated[str, typer.Option(help="Explain how this model runs. [example: gru-d]")] = "",
 ) -> None:
-    """Show versions, kernels and threads in use, and the reasons.
+    """Show versions, kernels and threads in use, and why.
 
     Example: chronode doctor --model gru-d
     """

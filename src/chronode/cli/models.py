@@ -26,7 +26,7 @@ def facts(model: Model, path: str | None = None) -> dict[str, str | int]:
 
     Args:
         model: The model.
-        path: How it runs, if that is known already.
+        path: Implementation that runs it, if that is decided already.
     """
     return {
         "name": model.name,

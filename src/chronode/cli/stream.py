@@ -43,7 +43,7 @@ def stream(
     late: Annotated[
         str,
         typer.Option(
-            help="What to do with an observation that is not later than the last of its id: refuse (an error), ignore, "
+            help="What to do with late observations of an id: refuse (an error), ignore, or "
             "repeat (answer with the newest prediction of the id)."
         ),
     ] = "refuse",

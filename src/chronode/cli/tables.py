@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
 
 _FRAME = 3
-"""What the frame takes of each column: a line and two spaces."""
+"""Width that the frame takes of each column: a line and two spaces."""
 
 
 class _Need(NamedTuple):
@@ -30,7 +30,7 @@ class Table(rich_table.Table):
     Args:
         headers: Headings of the first columns, as for rich.
         names: Number of columns, from the first on, that name a row.
-        options: Of rich: title, caption, ...
+        options: Options of `rich.table.Table`, such as title and caption.
 
     Example:
         >>> table = Table("model")

@@ -21,7 +21,7 @@ Workers = Annotated[
         rich_help_panel="Workers",
     ),
 ]
-EngineName = Annotated[str, typer.Option("--engine", help="Where to train: local or ray.", rich_help_panel="Workers")]
+EngineName = Annotated[str, typer.Option("--engine", help="Training engine: local or ray.", rich_help_panel="Workers")]
 Address = Annotated[
     str | None,
     typer.Option(

@@ -39,7 +39,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Path:
-    """How a cell runs over a sequence.
+    """Implementation that runs a cell over a sequence.
 
     Attributes:
         name: "hand-written", "compiled" (it can be) or "loop".

@@ -18,11 +18,11 @@ Described = tuple[Any, ...]
 
 
 class Fingerprint:
-    """What the step of a cell depends on besides the values of tensors.
+    """Everything that the step of a cell depends on besides the values of tensors.
 
     Attributes:
-        unknown: What the step may read and nobody can look into, such as the state of a random generator. It counts
-            as changed whenever it is asked for.
+        unknown: State that the step may read and that cannot be inspected, such as that of a random generator. It
+            always counts as changed.
     """
 
     def __init__(self, cell: nn.Module):

@@ -1,4 +1,4 @@
-"""Where the values of a compiled step lie in memory."""
+"""Memory layout of the values of a compiled step."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ _PARTS: dict[type, tuple[str, ...]] = {
     property: ("fget",),
     functools._lru_cache_wrapper: ("__wrapped__",),
 }
-"""What objects of these classes are made of."""
+"""Attributes that hold the parts of objects of these classes."""
 _STEP = ("forward", "prepare", "project", "project_sequence", "initial_state")
 _LOOKS_ANYWHERE = frozenset({"getattr", "vars", "eval", "exec", "globals", "locals", "__dict__", "__import__"})
 _NOT_IN_A_STEP = frozenset(

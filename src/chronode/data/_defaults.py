@@ -9,4 +9,4 @@ CLIP = ("auto", "on", "off")
 """Whether values are clipped."""
 
 GAPS = ("keep", "cap", "log")
-"""What happens to long gaps."""
+"""Treatment of long gaps."""

@@ -1,4 +1,4 @@
-"""Long gaps between observations: what they do is reported, and they can be shortened."""
+"""Reports long gaps between observations and optionally shortens them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from ._sequences import Sequences
 
 _EVEN, _UNEVEN = 0.01, 0.15
-"""How much gaps may differ, as a share of their mean: by rounding, and for regular times at most (months: 0.1)."""
+"""Largest difference of gaps, as a share of their mean: by rounding, and for regular times at most (months: 0.1)."""
 
 
 @dataclass(frozen=True)
 class Gaps:
-    """How long gaps are shortened, so that a model still knows what was before them.
+    """Rule that shortens long gaps, so that a model does not forget the observations before them.
 
     Attributes:
         rule: "keep", "cap" (at most 50 times the median gap) or "log" (logarithmic; a median gap stays as it is).

@@ -37,7 +37,7 @@ _ROLES = ("id", "time", "channel", "value")
 
 @dataclass(frozen=True)
 class Reading:
-    """What the data of training mean: with it, later data get the same meaning or are rejected.
+    """Schema of the training data: reads later data in the same way or rejects them.
 
     Attributes:
         options: Options of `chronode.data.read`, with the channels, units and classes of training; without the target.
@@ -180,7 +180,7 @@ class Reading:
 
         Args:
             s: Unscaled series. Channels of arrays have no names (x0, x1, ...): only their number counts.
-            place: Where the series come from, for messages.
+            place: Source of the series, for messages.
             anyway: Whether to accept times or values that seem to be in other units.
         """
         lines = [*self._other_channels(s), *self._other_times(s)]

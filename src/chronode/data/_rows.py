@@ -22,7 +22,7 @@ class StepRows:
         order: Row numbers in the order of the steps; None if the rows are in order.
         lengths: `(N,)` steps of each series.
         firsts: First of the ordered rows of each step; None if every row is a step.
-        notes: What was changed.
+        notes: Changes made to the rows, one sentence each.
     """
 
     order: NDArray[np.int64] | None

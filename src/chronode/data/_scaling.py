@@ -51,9 +51,9 @@ class Scaler:
         static: Names of the static values.
         static_mean: Mean of each static value over the series.
         static_std: Standard deviation of each static value.
-        shapes: What happens to each channel before scaling; empty if nothing.
+        shapes: Clipping and logarithm of each channel before scaling; empty for none.
         target_shapes: The same for the targets.
-        gaps: How long gaps are shortened, in the unit of the data; None: not at all.
+        gaps: Rule that shortens long gaps, in the unit of the data; None to leave them.
 
     Example:
         >>> from chronode.data import from_list

@@ -63,7 +63,7 @@ class Sequences:
         rows: Number of rows of the table from which all these series were read; None for arrays and for parts.
         static: `(N, S)` values that do not change over time, NaN where unknown; None if there are none.
         static_names: Names of the S static values.
-        gaps: How long gaps are shortened in `dt`; None: not at all. Times stay as they are.
+        gaps: Rule that shortens long gaps in `dt`; None to leave them. Times stay as they are.
         finish: `finish(batch, ids)` completes every batch (with noise that would need too much memory if it were
             stored); the same ids must always give the same result.
 

@@ -1,4 +1,4 @@
-"""What happens to values before they are scaled: bounds and logarithms."""
+"""Clipping and logarithms, applied before scaling."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LARGEST_LOG = 80.0  # float32 cannot represent the exponential of more
 
 @dataclass(frozen=True)
 class Shape:
-    """What happens to the values of a channel before scaling: they are clipped, then their logarithm is taken.
+    """Clipping of a channel and then its logarithm, applied before scaling.
 
     Attributes:
         low: Smallest value; None for no bound.

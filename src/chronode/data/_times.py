@@ -39,7 +39,7 @@ class Moments(NamedTuple):
         instants: Whether the ticks count from 1970-01-01 (dates) instead of an arbitrary origin.
         zoned: Whether the instants had a time zone and are UTC.
         format: Format of dates that are not ISO 8601; see `chronode.data._dates`.
-        notes: How the times were interpreted, if there was a choice.
+        notes: Interpretation of the times, if there was a choice.
     """
 
     ticks: NDArray[Any]

@@ -98,7 +98,7 @@ class Backtest:
 
 
 class Progress(Protocol):
-    """What is called in the process of the caller while runs are trained; `label` names the run."""
+    """Callbacks that run in the process of the caller while runs are trained; `label` names the run."""
 
     def begin(self, label: str) -> None: ...
 
@@ -176,7 +176,7 @@ def backtest(
         stride: Steps from one origin to the next; the horizon by default.
         refit: Whether to train again at every origin.
         season: Season of the seasonal naive forecast; detected by default.
-        engine: Where to train.
+        engine: Engine that trains the runs.
         folder: Folder for the forecasts of finished runs, which are not repeated; None stores nothing.
         progress: Called as runs begin, train and end.
     """

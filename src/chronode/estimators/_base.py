@@ -69,13 +69,13 @@ class SequenceEstimator(Displayed):
         missing: Whether values may be missing (NaN); by default if some training values are.
         settings: Settings of the layer and the model (`{"dropout": 0.1, "bidirectional": True}`) and of `ModelSpec`.
         training: Other `chronode.training.Settings` (`{"optimizer": "adamw", "weight_decay": 0.01}`).
-        start: "linear": a linear model is fitted first, and the network learns what it leaves; "summaries": the same
+        start: "linear": a linear model is fitted first, and the network learns the residuals; "summaries": the same
             with features that can be updated step by step, for live data and export; "none": the network alone. By
             default "linear" if no model is named.
         budget: Approximate time of the race of models, such as "90s" or "2m".
         refit: Whether to choose the number of epochs by cross-validation and then train on all series. By default if
             no model is named and there are fewer than 500 series.
-        categorical: What to do with text in a long frame: "error", "codes" or "onehot".
+        categorical: Treatment of text in a long frame: "error", "codes" or "onehot".
         ignore: Columns of a long frame to leave out.
         static: Columns of a long frame with one value per series, such as age or sex; numbers or text.
         log: Channels with positive values or counts that are modelled as logarithms (of 1 + value if zeros occur), or
@@ -234,7 +234,7 @@ class SequenceEstimator(Displayed):
         self._keep(fitted)
 
     def _compare(self, fitted: Fitted, train: Sequences, valid: Sequences, reading: Reading) -> tuple[str, ...]:
-        """Measures the baselines on held-out series; returns what to say of a model that does not beat them."""
+        """Measures the baselines on held-out series; returns a message if the model does not beat them."""
         self.validated_, self.baselines_ = {}, {}
         if not self._races or train is valid or reading.scaler is None:
             return ()

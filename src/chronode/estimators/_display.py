@@ -1,4 +1,4 @@
-"""What a notebook shows of an estimator."""
+"""Notebook display of an estimator."""
 
 from __future__ import annotations
 

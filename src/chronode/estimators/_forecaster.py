@@ -48,7 +48,7 @@ class SequenceForecaster(SequenceEstimator):
     """Forecaster of the next values of series with a recurrent network.
 
     It learns from overlapping windows, each seen relative to its own level and scale, so that trends and series of
-    different size do not matter. A linear model of the last values is fitted first; the network learns what it leaves.
+    different size do not matter. A linear model of the last values is fitted first; the network learns the residuals.
     A forecast covers the next `horizon` steps, assuming the typical gaps of the training series.
 
     Args:
@@ -287,7 +287,7 @@ class SequenceForecaster(SequenceEstimator):
             season: Season of the seasonal naive forecast in steps; detected by default.
             id: As for `fit`.
             time: As for `fit`.
-            engine: Where to train (`chronode.search.Engine`); by default in this process.
+            engine: Engine that trains the runs (`chronode.search.Engine`); by default this process does.
             folder: Folder for the forecasts of finished runs, so that the same call resumes after an interruption.
             progress: Object with `begin(label)`, `event(label, event)` and `end(label, line)`, which are called as runs
                 begin, train (with events of `chronode.training`) and end.

@@ -47,8 +47,8 @@ class Reader:
         order: Order of the axes of an array: "NDT" (as in aeon and sktime) or "NTD"; in a list, of each array without
             the N.
         kind: Kind of target: "class" or "value".
-        reading: What the training data mean, to read others in the same way; None before training.
-        categorical: What to do with text in a frame before training: "error", "codes" or "onehot".
+        reading: Schema of the training data, to read others in the same way; None before training.
+        categorical: Treatment of text in a frame before training: "error", "codes" or "onehot".
         ignore: Columns of a frame to leave out before training.
         static: Columns of a frame with one value per series, before training.
     """

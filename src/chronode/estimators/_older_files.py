@@ -12,7 +12,7 @@ from ..storage import parse
 
 @dataclass(frozen=True)
 class _Parts:
-    """What earlier versions stored instead of a Reading; channels and window are those of a forecast."""
+    """Fields that earlier versions stored instead of a Reading; channels and window are those of a forecast."""
 
     scaler: Scaler
     options: LikeOptions

@@ -128,7 +128,7 @@ def check_options(dashes: str, *, format: str, weights: str, math: str, name: st
     """Refuses options that are not known, or that the format does not have.
 
     Args:
-        dashes: What precedes their names in messages: "--" for options of the command, "" for arguments.
+        dashes: Prefix of their names in messages: "--" for options of the command, "" for arguments.
         format: As for `export`, like the others.
         weights: "float32" or "int8".
         math: "library" or "builtin".

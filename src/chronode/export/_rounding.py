@@ -1,4 +1,4 @@
-"""How far the predictions of rounded weights are from those of the model."""
+"""Errors of the predictions that come from rounding the weights."""
 
 from __future__ import annotations
 

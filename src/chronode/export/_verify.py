@@ -29,7 +29,7 @@ class Runner(Protocol):
 
 @dataclass(frozen=True)
 class Verification:
-    """How well the predictions of an export agree with those of chronode, whose weights are not rounded.
+    """Agreement of the predictions of an export with those of chronode, whose weights are not rounded.
 
     Attributes:
         difference: The largest difference of probabilities, or of values in the target's own units; infinite if a

@@ -1,4 +1,4 @@
-"""Which observations mattered: integrated gradients over channels and time."""
+"""Attribution of predictions to observations: integrated gradients over channels and time."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _MOST_NUMBERS = 2**22
 
 @dataclass(frozen=True)
 class Attribution(Result):
-    """How much each value of a series contributed to one output of a model.
+    """Contribution of each value of a series to one output of a model.
 
     Attributes:
         values: `(T, D)` contributions; 0 where a value is missing. Of symbols, one column.
         output: The output for the series.
         reference: The output for the reference: the same series with 0 for every observed value, which is the mean of a
             channel that was scaled.
-        error: What the contributions miss of `output - reference`.
+        error: Difference between `output - reference` and the sum of the contributions.
         points: Points of the path from the reference to the series at which gradients were taken.
     """
 
@@ -62,7 +62,7 @@ def integrated_gradients(
         model: a trained model.
         data: Series as the model takes them, that is, scaled.
         row: The series.
-        output: Which logit or value.
+        output: Index of the logit or value.
         step: The step whose output is explained, for models with an output per step.
         probability: Explain the probability of class `output` instead of its logit.
         tolerance: Stretches of the line are halved until the contributions sum to the difference within `tolerance`,

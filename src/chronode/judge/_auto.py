@@ -101,12 +101,12 @@ def race(
 
     Args:
         parts: Training and validation series, scaled.
-        objective: What is learnt.
+        objective: Objective of the training.
         settings: Training settings of all candidates.
-        candidates: What to compare.
+        candidates: Models to compare.
         budget: Approximate time for the race, such as "90s" or "2m".
         start: "linear" or "none", as for `fit`.
-        pools: How else the head may pool the steps; tried with the best candidate if it beats the linear start.
+        pools: Other ways to pool the steps; tried with the best candidate if it beats the linear start.
         free: Names of training settings that a candidate may change.
         missing: Whether values may be missing; by default if some are.
         on_event: Called with a Note for each candidate.
@@ -139,7 +139,7 @@ def race(
 
 @dataclass
 class _Course:
-    """What all candidates of a race share: the series, the linear starts and the number of epochs."""
+    """State that all candidates of a race share: the series, the linear starts and the number of epochs."""
 
     parts: Parts
     objective: Objective

@@ -1,4 +1,4 @@
-"""What a model has to beat, measured on the same test part as the model."""
+"""Baselines that a model has to beat, measured on the same test part as the model."""
 
 from __future__ import annotations
 

@@ -82,11 +82,11 @@ def affordable(
     """Returns the candidates, folds and epochs that fit into the budget: first fewer epochs, then fewer of the rest.
 
     Args:
-        candidates: What to train.
+        candidates: Models to train.
         parts: The series.
         settings: Training settings.
         seconds: The budget.
-        variants: How often one of the candidates is trained with other settings.
+        variants: Number of times that one of the candidates is trained with other settings.
     """
     series = len(parts.train) + (len(parts.valid) if settings.refit else 0)
     updates, length = -(-series // settings.batch_size), float(parts.train.lengths.mean())

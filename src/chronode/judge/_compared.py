@@ -1,4 +1,4 @@
-"""What a fitted estimator is compared with: simple models, on the series that the epoch or the model was chosen by."""
+"""Comparison of a fitted estimator with simple models, on the series that selected the epoch or the model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def compare(
 
     Args:
         fitted: The result of training.
-        race: What chose the model or its number of epochs, if anything did.
+        race: Race that chose the model or its number of epochs, if there was one.
         train: Training series, scaled.
         valid: Validation series, scaled.
     """

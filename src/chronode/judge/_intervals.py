@@ -1,4 +1,4 @@
-"""How sure a test metric is: exact intervals of shares and areas, and bootstrap intervals over series."""
+"""Confidence intervals of test metrics: exact for shares and areas, otherwise bootstrap over series."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def metric_intervals(
         groups: `(rows,)` what is drawn together.
         positive: Number of the positive class of two.
         draws: Number of draws.
-        seed: Of the draws.
+        seed: Random seed of the bootstrap.
 
     Returns:
         Metric -> (low, high); {} of fewer than two groups. No interval has a width of 0: errors that are all equal

@@ -41,13 +41,14 @@ class Race:
     """Result of a race.
 
     Attributes:
-        winner: What to train in full.
-        settings: How to train it.
+        winner: Model to train in full.
+        settings: Training settings of the winner.
         entries: All candidates, best first.
         metric: Metric that decided.
-        judged: How it was measured: "3-fold cross-validation" or "validation".
+        judged: Method of the measurement: "3-fold cross-validation" or "validation".
         reason: The choice in a sentence, with the numbers that decided.
-        linear: The linear start of all candidates on the training part; None with a refit, which fits another one.
+        linear: The linear start of all candidates on the training part; None if the model is refitted,
+            because the start is then fitted again.
     """
 
     winner: Candidate
@@ -130,7 +131,7 @@ def deciding(judged: list[Parts], objective: Objective) -> int:
 def beats(best: RaceEntry, other: RaceEntry, objective: Objective, count: int) -> bool:
     """Returns whether an entry beats another, simpler one by more than chance allows on `count` series.
 
-    A lower loss alone may mean nothing but more extreme probabilities: of classes, more have to be correct as well.
+    A lower loss alone may only mean more extreme probabilities: for classification, accuracy must improve as well.
     """
     if objective.metric == "loss" and not _more_correct(best, other):
         return False

@@ -64,7 +64,7 @@ def model_name(summary: Mapping[str, Any], model: str, start: str | None) -> str
     Args:
         summary: Content of summary.json; empty if the run has not ended.
         model: Name of the network.
-        start: What it started from.
+        start: Linear start of the model.
 
     Example:
         >>> model_name({"epochs": 9, "best_epoch": 0}, "mmrnn", "linear"), model_name({}, "mmrnn", "linear")
@@ -117,7 +117,7 @@ def verdict(summary: Mapping[str, Any], *, series: int, start: str, forecast: bo
     Args:
         summary: Content of summary.json.
         series: Number of training series or windows.
-        start: What the network started from.
+        start: Linear start of the network.
         forecast: Whether it forecasts.
         python: Whether to name arguments of the estimators in place of options of the command line.
 

@@ -32,7 +32,7 @@ class Margins(nn.Module):
         channels: Number of channels that are forecast.
 
     Attributes:
-        spread: How much larger the errors of a window are than usual.
+        spread: Size of the errors of a window relative to the usual one.
         most: `(outputs,)` the largest margins: how far the series have ever moved in as many steps, in the same units.
 
     Example:

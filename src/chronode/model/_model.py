@@ -66,7 +66,7 @@ class SequenceModel(nn.Module):
 
     Attributes:
         spec: The spec passed to `build`; None for a model assembled by hand.
-        margins: How far forecasts are off, for prediction intervals; None without `relative`.
+        margins: Quantiles of the forecast errors, for prediction intervals; None without `relative`.
 
     Example:
         >>> import torch, chronode
@@ -106,7 +106,7 @@ class SequenceModel(nn.Module):
         """Builds the model of a spec with new weights.
 
         Args:
-            spec: What to build.
+            spec: Description of the model to build.
             vectors: Initial embedding `(symbols, embedding_size)`; rows of NaN are drawn at random, with the mean and
                 standard deviation of the others.
         """
@@ -138,7 +138,7 @@ class SequenceModel(nn.Module):
 
     @property
     def title(self) -> str:
-        """What the model is: the name of its network, the linear start with it, or that start alone."""
+        """Title of the model: the name of its network, the linear start with it, or that start alone."""
         network = self.layer.cell_class.__name__ if self.spec is None else self.spec.model
         if self.start is None:
             return network
@@ -177,7 +177,7 @@ class SequenceModel(nn.Module):
         return scale.repeat(1, self.head.out_features // scale.shape[1])
 
     def _from(self, x: Tensor, started: Tensor | None, **times: Any) -> Tensor:
-        """What the network adds to the linear start, or to what takes its place."""
+        """Computes what the network adds to the linear start, or to what takes its place."""
         output = self._network(x, None, **times)[0]
         if self.start is None:
             return output
@@ -282,9 +282,9 @@ class SequenceModel(nn.Module):
         """Builds the model of a spec with the given weights, in evaluation mode.
 
         Args:
-            spec: What to build.
+            spec: Description of the model to build.
             weights: Its `state_dict`, not trusted.
-            place: What error messages begin with.
+            place: Beginning of error messages.
         """
         try:
             # A layer has at least one tensor, so this is checked before the layers are built one by one.

@@ -40,7 +40,7 @@ class ModelSpec:
         known: With `relative`, the indices of the channels whose values are known over the horizon; the last static
             values of a window are these values.
         static: Number of static values of a series, which modulate the output of the layer and enter the head.
-        pool: What the head sees of a whole series: the output after the "last" step, or the "mean" or "max" over all
+        pool: Input of the head for a whole series: the output after the "last" step, or the "mean" or "max" over all
             valid steps. Pooled models need whole series: they are not for live data and export.
         settings: Settings of the layer (dropout, bidirectional, residual, memory) and of the model.
 

@@ -1,4 +1,4 @@
-"""Which windows have larger errors than others: the scale of a quantile head."""
+"""Prediction of the error of a window from its values: the scale of a quantile head."""
 
 from __future__ import annotations
 

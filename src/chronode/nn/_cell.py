@@ -104,8 +104,8 @@ class Cell(nn.Module):
             valid: `(T, B, 1)`, False at padding; None if nothing is padded.
 
         Returns:
-            What `project` would return, computed once per call of a layer; None if `project` treats each step
-            on its own, so that it may be called for pieces of a sequence.
+            The result of `project`, computed once per call of a layer; None if `project` treats each step on its
+            own, so that it may be called for pieces of a sequence.
         """
         return None
 

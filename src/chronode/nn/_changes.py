@@ -113,7 +113,7 @@ class Code:
             for own, values in self._members:
                 if tuple(own.values()) != values:
                     return False
-        except Exception:  # two values whose comparison is no truth value, such as tensors, are not the same object
+        except Exception:  # two values whose comparison is not a boolean, such as tensors, are not the same object
             return False
         return True
 

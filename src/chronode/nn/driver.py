@@ -19,7 +19,7 @@ from ._cell import Cell, State
 
 
 class Plan(NamedTuple):
-    """How a sequence is processed.
+    """Options for processing a sequence.
 
     Attributes:
         lengths: `(B,)` valid steps of each sequence, or None if all are full.

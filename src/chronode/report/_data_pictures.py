@@ -209,7 +209,7 @@ def _sample(s: Sequences) -> Sequences:
 
 
 def as_html(s: Sequences) -> str:
-    """What a notebook shows of `Sequences`."""
+    """Returns the notebook display of `Sequences`."""
     facts = s.describe()
     length = f"{facts.shortest:,}" if facts.shortest == facts.longest else f"{facts.shortest:,} to {facts.longest:,}"
     names = ", ".join(s.channels[:_MOST_BARS]) + (", ..." if len(s.channels) > _MOST_BARS else "")

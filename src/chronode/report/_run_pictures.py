@@ -1,4 +1,4 @@
-"""What a notebook shows of a run."""
+"""Notebook display of a run."""
 
 from __future__ import annotations
 

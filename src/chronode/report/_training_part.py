@@ -26,7 +26,7 @@ def training_section(run: Run, summary: Summary, start: str | None) -> list[str]
     Args:
         run: The run folder.
         summary: Its summary.
-        start: What the network started from.
+        start: Linear start of the network.
     """
     rows, linear = run.metrics(), is_linear(asdict(summary), start)
     pieces: list[str] = []

@@ -33,9 +33,9 @@ class DataConfig:
         time_unit: Unit of time, such as "hours" or "100 ms", or a number if times are numbers; by default the unit that
             makes the median gap about 1.
         time_format: Format of the times, such as "%d/%m/%Y %H:%M", "number" or "epoch ms"; detected by default.
-        duplicates: What to do with rows of the same id and time: "merge", "keep" or "error".
-        categorical: What to do with text in value columns: "error", "codes" or "onehot".
-        empty: What to do with a column without any value: "drop", "keep" or "error".
+        duplicates: Treatment of rows with the same id and time: "merge", "keep" or "error".
+        categorical: Treatment of text in value columns: "error", "codes" or "onehot".
+        empty: Treatment of columns without any value: "drop", "keep" or "error".
         kind: Kind of target: "class", "value" or "auto".
         positive: Positive one of two classes, to which f1, auprc, sensitivity and specificity refer; by default the
             rarer one in the training part.
@@ -183,7 +183,7 @@ class ModelConfig:
         layers: Number of layers.
         missing: Whether values may be missing; by default if some are missing in the data.
         settings: Settings of the layer (dropout, bidirectional, residual, memory, pool) and of the model: NAME=VALUE.
-        start: "linear" (a linear model is fitted first, and the network learns what it leaves), "summaries" (the same
+        start: "linear" (a linear model is fitted first, and the network learns the residuals), "summaries" (the same
             with features that live data and exports update step by step) or "none"; linear by default for forecasts
             and with model auto.
         budget: Approximate time of the race of models, such as "90s" or "2m".

@@ -20,7 +20,7 @@ class FolderLock:
 
     Args:
         path: The permanent file.
-        locked: What is locked, for messages; by default the folder of the file.
+        locked: Name of the locked thing, for messages; by default the folder of the file.
 
     Example:
         >>> import tempfile

@@ -25,7 +25,7 @@ _LENGTH_BYTES = 8  # a safetensors file begins with the length of its header
 
 @dataclass(frozen=True)
 class Contents:
-    """What a packed model holds besides its weights.
+    """Content of a packed model besides its weights.
 
     Attributes:
         spec: Spec of the model.

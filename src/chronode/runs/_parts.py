@@ -33,7 +33,7 @@ def divided_series(series: Sequences, data: DataConfig, seed: int, divide: Divid
         series: All series.
         data: The section of the config.
         seed: Random seed.
-        divide: How series are divided by group.
+        divide: Division of the series by group.
     """
     by_time, cut = _by_time(series, data), "series"
     if data.forecast and not data.per_step:
@@ -68,7 +68,7 @@ def second_file(reading: Reading, data: DataConfig, known: Sequences) -> tuple[S
     """Returns the series of the test file, read and scaled as those of training, and notes.
 
     Args:
-        reading: How to read it.
+        reading: Schema by which the file is read.
         data: The section of the config.
         known: The series of training and validation.
     """

@@ -118,7 +118,7 @@ def prepare(config: Config, divide: Divide = split_for_training) -> Prepared:
 
     Args:
         config: The config.
-        divide: How the series of a file are divided by group, if they are.
+        divide: Division of the series of a file by group, if they are divided.
 
     Example:
         >>> asked = Config.from_dict({"data": {"source": "bitstream", "options": {"train": 20, "valid": 5, "test": 5}}})

@@ -1,4 +1,4 @@
-"""What a trained run reports: its summary, baselines, and predictions for the test part."""
+"""Results of a trained run: its summary, baselines, and predictions for the test part."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _race_summary(run: Run, summary: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _start_summary(fitted: Fitted) -> dict[str, Any]:
-    """What the linear start does alone on the validation part; its share of the result is the rest of "valid"."""
+    """Returns the validation metric of the linear start alone; the network adds the rest of "valid"."""
     if fitted.model.start is None:
         return {}
     goal, alone = fitted.objective, fitted.start
@@ -109,7 +109,7 @@ def _start_summary(fitted: Fitted) -> dict[str, Any]:
 
 
 def _linear_summary(config: Config, prepared: Prepared, fitted: Fitted) -> dict[str, Any]:
-    """What a linear start would have validated at, for a network that has none."""
+    """Returns the validation metric that a linear start would have reached, for a network without one."""
     windows = prepared.reading is not None and prepared.reading.horizon
     if fitted.model.start is not None or windows or config.training.refit:
         return {}

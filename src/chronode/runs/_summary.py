@@ -12,10 +12,10 @@ Scores = dict[str, float | None]
 
 @dataclass(frozen=True)
 class StartSummary:
-    """What the linear start does alone on the validation part, and the best epoch of the network after it.
+    """Validation metric of the linear start alone, and the best epoch of the network after it.
 
     Attributes:
-        features: What the linear model sees.
+        features: Input features of the linear model.
         metric: Metric that selects epochs.
         valid: Its value for the linear start alone.
         network: Its best value of all epochs; None if they were not validated.
@@ -48,7 +48,7 @@ class Summary:
 
     Attributes:
         status: One of OUTCOMES.
-        model: What the model is, such as "linear start + mmrnn"; empty in runs of earlier versions.
+        model: Title of the model, such as "linear start + mmrnn"; empty in runs of earlier versions.
         positive: Positive one of two classes.
         stopped: Reason for the end of training.
         epochs: Number of epochs.
@@ -61,7 +61,7 @@ class Summary:
         seconds: Training time.
         notes: Remarks for the user.
         fault: Reason for a failure.
-        start: What the linear start does alone; None without one.
+        start: Result of the linear start alone; None without one.
         race: The race that chose the model; None if there was none.
     """
 

@@ -74,7 +74,7 @@ def train_run(
         on_event: Called during training.
         draw: Called at the end with the run, the series, the model, its objective and its predictions for the test
             part, to write report.html to the folder.
-        loggers: Where the numbers of every epoch go besides metrics.jsonl: "csv", "tensorboard", "wandb", "mlflow".
+        loggers: Receivers of the metrics of every epoch besides metrics.jsonl: "csv", "tensorboard", "wandb", "mlflow".
         race: Result of `choose(config, prepared)`, which completed the config; None: it is called if needed.
 
     Raises:

@@ -17,7 +17,7 @@ class Newest:
     fewer; twice the only one) have sent such times one after another, without an observation of the present in between.
 
     Args:
-        reach: How far ahead a single time may be.
+        reach: Largest lead of a time that counts at once.
 
     Attributes:
         time: The newest time; -inf before there are enough observations.

@@ -21,7 +21,7 @@ _ONE_STEP = torch.tensor([1])
 
 @dataclass(frozen=True)
 class Step:
-    """What a batch of observations changes.
+    """Changes made by a batch of observations.
 
     Attributes:
         taken: `(N,)` whether each observation is later than the last one of its id.

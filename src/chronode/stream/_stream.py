@@ -25,9 +25,9 @@ from ._values import Errors
 
 LATE = ("refuse", "ignore", "repeat")
 _SWEEPS_PER_LIMIT = 8
-"""How often idle ids are searched for within the idle time."""
+"""Number of searches for idle ids within the idle time."""
 _DAY = 86_400.0
-"""How far dates may be ahead of the machine's clock, in seconds: more than the difference of any two time zones."""
+"""Largest lead of dates over the machine's clock, in seconds: more than the difference of any two time zones."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Stream:
 
     Args:
         run: A run folder, a file written by `chronode pack`, or the result of `chronode.load`.
-        late: What to do with an observation that is not later than the last one of its id: "refuse" (a ValueError),
+        late: Treatment of an observation that is not later than the last one of its id: "refuse" (a ValueError),
             "ignore", or "repeat" (the newest prediction of the id is the answer; as "ignore" in Python, where every
             observation has an answer).
         idle: Ids whose last observation is this much older than the newest of all ids are dropped, in the model's unit

@@ -34,7 +34,7 @@ class Times:
 
     Attributes:
         dates: Whether times are dates.
-        origin: What counts as 0: nanoseconds since 1970 for dates, otherwise a number; None before the first time.
+        origin: Time that counts as 0: nanoseconds since 1970 for dates, otherwise a number; None before the first time.
         zoned: Whether dates have a zone; None if the model does not know it and no time was read yet.
     """
 

@@ -1,4 +1,4 @@
-"""What this process is for: a command of the command line starts faster than a program that imports chronode."""
+"""Start-up shortcuts for processes that only run a command."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Case:
 
     @property
     def time(self) -> str:
-        """How the model is registered to use dt."""
+        """Use of dt, as the model is registered with."""
         return find_model(self.name).time
 
 

@@ -32,10 +32,10 @@ class Assembly:
 
     Attributes:
         parts: Training, validation and test series.
-        objective: What is learnt.
-        network: What learns; it is trained in place, so an assembly is used once.
-        settings: How to train.
-        notes: What the user should know about the data and the settings.
+        objective: Objective of the training.
+        network: Network to train; it is trained in place, so an assembly is used once.
+        settings: Training settings.
+        notes: Remarks on the data and the settings for the user.
         linear: The linear start, as it was fitted; None for a network alone.
         random: State of the random numbers after initializing the network, used by the training loop.
     """

@@ -1,4 +1,4 @@
-"""What a network gains on its linear start: how much chance allows, and whether it still improves."""
+"""Gain of a network on its linear start: the margin that chance allows, and whether it still improves."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class ProgressBar:
 
     Args:
         epochs: Maximum number of epochs of the training.
-        file: Where to write outside notebooks; standard error by default.
+        file: Stream to write to outside notebooks; standard error by default.
 
     Example:
         >>> import io

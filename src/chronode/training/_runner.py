@@ -189,7 +189,7 @@ def _wanted_threads(settings: Settings, network: SequenceModel, train: Sequences
 
 @contextmanager
 def _stops_when_asked(run: Training) -> Iterator[None]:
-    """Hooks the run after the current batch on the first Ctrl-C (or SIGTERM); the second has its usual effect."""
+    """Stops the run after the current batch on the first Ctrl-C (or SIGTERM); a second one has its usual effect."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

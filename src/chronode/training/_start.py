@@ -22,7 +22,7 @@ def add_start(network: SequenceModel, parts: Parts, settings: Settings, start: s
     Args:
         network: Built from a spec; changed in place.
         parts: Series to train and to choose by.
-        settings: How to train; the seed divides the series into folds.
+        settings: Training settings; the seed divides the series into folds.
         start: "linear": the features that validate best; "summaries": those that can be updated step by step; or a
             linear model that was fitted to the same training series before.
     """

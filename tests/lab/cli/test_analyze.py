@@ -37,7 +37,7 @@ STUDIES = ("time-steps", "weight-norms", "sensitivity", "stacking", "subsampling
 
 
 def check(folder, done, pictures):
-    """What was printed is what was written, and every picture is reported on the error stream."""
+    """The printed table is the written one, and every picture is reported on the error stream."""
     written = {name: json.loads((folder / f"{name}.json").read_text()) for name in pictures}
     assert json.loads(done.stdout) == (written[pictures[0]] if len(pictures) == 1 else written)
     for name in pictures:

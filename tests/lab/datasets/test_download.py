@@ -98,7 +98,7 @@ fork = multiprocessing.get_context("fork")
 
 
 def fetched(path):
-    """What a process does: it writes the folder to `path`."""
+    """Writes the folder to `path`, as the target of a process."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would ignore Ctrl-C
     path.write_text(str(download.folder("numbers")))
 

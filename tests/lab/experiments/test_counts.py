@@ -1,4 +1,4 @@
-"""What the page of results counts: each printed number once, by rules that no score decides."""
+"""Counts of the page of results: each printed number once, by rules that no score decides."""
 
 import re
 from dataclasses import replace

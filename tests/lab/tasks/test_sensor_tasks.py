@@ -1,4 +1,4 @@
-"""What all sensor tasks tell about themselves holds."""
+"""Descriptions of all sensor tasks agree with their data."""
 
 import pytest
 

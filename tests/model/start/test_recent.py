@@ -1,4 +1,4 @@
-"""What an exported forecast sees of its window: the features of training, from operations that can be exported."""
+"""Features of the window of an exported forecast: the features of training, from operations that can be exported."""
 
 import numpy as np
 import torch

@@ -18,7 +18,7 @@ PLACES = [Engine(), Engine(workers=2)]
 
 
 def taking(jobs):
-    """What gives the jobs one by one."""
+    """Source that gives the jobs one by one."""
     left = iter(jobs)
     return lambda: next(left, None)
 

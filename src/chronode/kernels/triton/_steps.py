@@ -20,11 +20,11 @@ from torch import Tensor
 from .. import triton as sizes
 
 TYPES = {torch.float32: tl.float32, torch.float64: tl.float64}
-"""Of states."""
+"""Types of states."""
 
 
 class Tiles(NamedTuple):
-    """How `batch` sequences of `hidden` units are divided into tiles."""
+    """Division of `batch` sequences of `hidden` units into tiles."""
 
     rows: int
     columns: int

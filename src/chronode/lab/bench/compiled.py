@@ -41,7 +41,7 @@ class SpeedUp:
 
     @property
     def ratio(self) -> float:
-        """How many times faster the compiled step is."""
+        """Speed-up of the compiled step."""
         return self.theirs / self.ours
 
 

@@ -14,7 +14,7 @@ from ...storage import replacing
 
 BANDWIDTH = {"900 GB/s (V100)": 900e9, "1,555 GB/s (A100)": 1555e9, "3,350 GB/s (H100)": 3350e9}
 MULTIPROCESSORS = {"sm_80": 108, "sm_90": 132}
-"""Of an A100 and an H100."""
+"""Number of multiprocessors of an A100 and an H100."""
 HIDDEN = (32, 64, 128, 256, 512)
 
 

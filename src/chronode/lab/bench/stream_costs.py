@@ -26,7 +26,7 @@ class StreamCost:
     """A cost of a stream.
 
     Attributes:
-        what: What was measured, with its unit.
+        what: Quantity that was measured, with its unit.
         value: The cost.
         goal: The most that it should be.
     """

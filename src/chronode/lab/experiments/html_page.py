@@ -24,7 +24,7 @@ def write_index(tables: Sequence[Table], papers: Mapping[str, str], path: Path) 
     """Writes the page of all results.
 
     Args:
-        tables: What was run.
+        tables: Tables of the runs.
         papers: Name of a paper -> its title.
         path: The HTML file.
     """

@@ -75,7 +75,7 @@ def missing(cells: Iterable[TableCell], ledger: Ledger, seeds: int | None = None
 
     Args:
         cells: Numbers of tables.
-        ledger: What was run.
+        ledger: Record of the runs.
         seeds: Most seeds of a number; by default as many as its recipe has.
     """
     have = {entry.config_hash: entry for entry in ledger.entries()}

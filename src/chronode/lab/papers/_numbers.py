@@ -30,7 +30,7 @@ class PaperNumber:
         hidden: Units per layer, if the table or the text says.
         parameters: Number of parameters, as rounded by the paper.
         hours: Hours of training on the authors' machine.
-        budget: How long the authors trained.
+        budget: Training length of the authors.
         note: Remark on the number.
     """
 

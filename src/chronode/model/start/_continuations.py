@@ -25,7 +25,7 @@ _OUTLYING = 8.0
 # the best of the three simplest forecasts if no map has a lower loss. Chosen on other series than those of
 # benchmarks/defaults.py.
 _MOST_MEMBERS, _POWER, _SIMPLE_SHARE = 30, 4, 0.1
-# Maps with more to fit look better on few windows than they are: their loss is raised by this share for each lag (up to
+# Maps with more parameters overfit when there are few windows: their loss is raised by this share for each lag (up to
 # 24), and for the return to the mean of a window, divided by the number of independent windows. Chosen on those series.
 _PER_LAG, _MOST_COUNTED_LAGS, _MEAN_REVERSION = 0.02, 24, 0.8
 
@@ -51,11 +51,11 @@ def choose(windows: Windows, folds: Sequence[Fold], known: Sequence[Family]) -> 
     """Returns the maps whose mean absolute error over the folds is low, and their shares in the average.
 
     Windows that overlap rank the maps only roughly, and an average of many good maps is better than the best one. Maps
-    with more to fit must be better by a margin that shrinks with the number of independent windows. The best simple
+    with more parameters must be better by a margin that shrinks with the number of independent windows. The best simple
     forecast has a share in the average, because what looked better in the past is so only in part by merit.
 
     Args:
-        windows: What to learn from.
+        windows: Windows to learn from.
         folds: Rows to fit and rows to judge by.
         known: Families to choose from.
     """

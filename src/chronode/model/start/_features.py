@@ -183,7 +183,7 @@ class Positions(Features):
 
 
 class Patterns(Features):
-    """How often short patterns occur: 84 fixed, dilated patterns of nine values, compared with learned levels.
+    """Frequencies of short patterns: 84 fixed, dilated patterns of nine values, compared with learned levels.
 
     A pattern's response is a sum over nine values `dilation` steps apart, weighted by 2 (three of them) and -1; the
     feature is the share of steps where it exceeds a level. With several channels, each pattern uses the sum of some

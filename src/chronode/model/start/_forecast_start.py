@@ -29,7 +29,7 @@ _MOST_COLUMNS, _MOST_READINGS = 600, 1_500
 
 @dataclass(frozen=True)
 class ForecastMaps:
-    """How to continue each channel, and the numbers of the windows to fit it to.
+    """Continuations of each channel, and the numbers of the windows to fit them to.
 
     Attributes:
         description: Features of the windows, as `build_features` takes them.
@@ -70,7 +70,7 @@ class MapsFit(StartFit):
     """A linear start that is an average of linear maps.
 
     Attributes:
-        maps: What is averaged.
+        maps: Linear maps to average.
     """
 
     maps: ForecastMaps | None = None

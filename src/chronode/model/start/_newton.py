@@ -28,7 +28,7 @@ def newton(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, penalty: float) -
         y: `(N,)` class numbers.
         weight: `(F, K)`, where to begin, and the result.
         bias: `(K,)`, likewise.
-        penalty: Of the weights.
+        penalty: Strength of the L2 penalty on the weights.
     """
     count, classes = len(x), len(bias)
     inputs = torch.cat([x, x.new_ones(count, 1)], dim=1)

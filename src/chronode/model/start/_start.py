@@ -76,7 +76,7 @@ class LinearStart(nn.Module):
 
     @property
     def running(self) -> RunningSummaries:
-        """What keeps the features up to date.
+        """Running sums that keep the features up to date.
 
         Raises:
             ValueError: They need the whole series.

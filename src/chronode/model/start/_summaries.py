@@ -67,7 +67,7 @@ def summaries(
 
 
 class Moments(NamedTuple):
-    """What the summaries of the steps so far follow from.
+    """Running sums from which the summaries are computed.
 
     Those of the channels are `(..., D)`, and 0 if there is no reading; those of all steps are `(..., 1)`.
 

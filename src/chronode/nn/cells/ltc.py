@@ -183,8 +183,8 @@ class LTCCell(Cell):
         solver: "fused", or one of "euler", "midpoint", "heun", "rk4", "dopri5".
         unfolds: Number of sub-steps in each dt (fused and fixed-step solvers).
         input_map: Whether each input feature has a trained scale and offset. (A linear head does the same for outputs.)
-        weights: How w, g_l and c of the synaptic form stay positive: "softplus" of a free parameter, or "clip": clipped
-            to [1e-5, 1000], as in the code of the paper (which clips the parameters after each training step).
+        weights: Constraint that keeps w, g_l and c of the synaptic form positive: "softplus" of a free parameter, or
+            "clip": clipped to [1e-5, 1000], as in the code of the paper (which clips them after each training step).
     """
 
     sequence_kernel = Kernel(

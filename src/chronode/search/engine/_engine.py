@@ -26,7 +26,7 @@ class Engine:
             the cluster (ray).
         address: Address of a Ray cluster; None starts one on this machine.
         fresh: Whether every job has a new process.
-        retries: How often a job is repeated if its process or machine was lost.
+        retries: Number of times that a job is repeated if its process or machine was lost.
     """
 
     name: str = "local"
