@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import Console
 
 from ..data import Sequences, counted, is_irregular
-from ..judge import LINEAR, Race, gain_text, is_linear, model_name
+from ..judge import LINEAR, Race, best_baseline, gain_text, is_linear, model_name
 from ..runs import Config, Outcome, Prepared
 from ..training import AUTO, labelled
 from .flags import as_options
@@ -18,6 +18,7 @@ from .tables import Table
 
 _FEW_STEPS = 4
 _MANY_METRICS = 4
+_MOST_TARGETS = 30
 _NAME_WIDTH = 14
 
 
@@ -89,10 +90,40 @@ def reason(train: Sequences) -> str:
     return ", ".join(found) or "works for most data; the steps are regular, so lstm may work as well"
 
 
-def scores_table(title: str, scores: Mapping[str, Mapping[str, Any]], positive: str | None = None) -> Table:
-    """Returns a table of models or files and their metrics; `positive` is the positive one of two classes."""
+def targets_table(targets: Mapping[str, Mapping[str, Any]], metric: str) -> Table:
+    """Returns a row for each of several targets, in its own units.
+
+    Args:
+        targets: For each target, metrics of the model ("test") and of the "baselines".
+        metric: Metric by which the best baseline is named.
+    """
+    names = list(next(iter(targets.values()))["test"])
+    metric = metric if metric in names else names[0]
+    table = Table("each target, in its own units", title_justify="left")
+    for name in (*names, "best baseline"):
+        table.add_column(name, justify="right")
+    for target, found in list(targets.items())[:_MOST_TARGETS]:
+        best = best_baseline(metric, found["baselines"])
+        against = "" if best is None else f"{metric} {shown(best[1])} ({best[0]})"
+        table.add_row(target, *(shown(found["test"].get(name)) for name in names), against)
+    if len(targets) > _MOST_TARGETS:
+        table.add_row(f"... {len(targets) - _MOST_TARGETS:,} more (with --json)", *[""] * (len(names) + 1))
+    return table
+
+
+def scores_table(
+    title: str, scores: Mapping[str, Mapping[str, Any]], positive: str | None = None, targets: int = 1
+) -> Table:
+    """Returns a table of models or files and their metrics.
+
+    Args:
+        title: Title.
+        scores: Metrics by model or file.
+        positive: Positive one of two classes.
+        targets: Number of targets that the metrics are over.
+    """
     names = list(dict.fromkeys(name for found in scores.values() for name in found))
-    heads = {name: labelled(name, positive) for name in names}
+    heads = {name: labelled(name, positive, targets) for name in names}
     table = Table(title, title_justify="left")
     if len(names) > _MANY_METRICS:  # a row per metric is easier to read than several tables
         for row in scores:
@@ -128,7 +159,11 @@ def show_outcome(console: Console, outcome: Outcome) -> None:
     say(console, f"{describe_end(summary)}: {by}")
     tested = bool(summary["test"])
     title, scores = ("test", summary["test"]) if tested else ("validation (no test part)", summary["valid"])
-    console.print(scores_table(title, {name: scores, **summary["baselines"]}, summary.get("positive")))
+    targets = summary.get("targets") or {}
+    rows = {name: scores, **summary["baselines"]}
+    console.print(scores_table(title, rows, summary.get("positive"), len(targets)))
+    if targets:
+        console.print(targets_table(targets, summary["metric"]))
     start, last = summary.get("start"), summary["notes"][-1:]
     if start and start["valid"] is not None:
         whole = summary["valid"].get(start["metric"], float("nan"))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json as jsonlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -52,7 +53,7 @@ def evaluate(
     Example: chronode evaluate runs/vitals-1 ward_b.csv
     """
     from ..runs import Trained
-    from .outcome import say, say_note, scores_table
+    from .outcome import say, say_note, scores_table, targets_table
 
     trained = Trained.load(run, anyway=anyway)
     series = trained.series(data, labelled=True, anyway=anyway)
@@ -60,18 +61,24 @@ def evaluate(
     for note in series.notes if data else ():
         say_note(console, note)
     scores = trained.evaluate(series) | trained.interval_scores(series, trained.levels(_levels(intervals)))
-    simple = trained.baselines(series if data else None)
-    name = data or "test part"
+    simple, each = trained.measured_baselines(series if data else None), trained.evaluate_targets(series)
+    targets = {own: {"test": found, "baselines": simple.targets.get(own, {})} for own, found in each.items()}
+    rows, name = simple.overall, data or "test part"
     if json:
-        plain = {
-            row: {m: None if v != v else v for m, v in own.items()} for row, own in {name: scores, **simple}.items()
-        }
-        about = {"run": str(run), "model": trained.model.title, "data": name, "series": len(series)}
+        plain = _plain({name: scores, **rows})
+        about: dict[str, Any] = {"run": str(run), "model": trained.model.title, "data": name, "series": len(series)}
         about |= {"positive": trained.objective.positive, "metrics": plain.pop(name), "baselines": plain}
+        about["targets"] = {
+            own: {"metrics": _plain({own: found})[own], "baselines": _plain(simple.targets.get(own, {}))}
+            for own, found in each.items()
+        }
         print(jsonlib.dumps(about, indent=1))
     else:
         say(console, f"{run}: {trained.model.title}")
-        console.print(scores_table(f"{len(series):,} series", {name: scores, **simple}, trained.objective.positive))
+        title, positive = f"{len(series):,} series", trained.objective.positive
+        console.print(scores_table(title, {name: scores, **rows}, positive, len(targets)))
+        if targets:
+            console.print(targets_table(targets, trained.objective.metric))
 
 
 def predict(
@@ -149,6 +156,13 @@ def predict(
         print(jsonlib.dumps(as_rows(columns), indent=1))
     elif output == "-":
         print(as_csv(columns), end="")
+
+
+def _plain(scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float | None]]:
+    """Returns metrics for JSON, None for those that are not defined."""
+    return {
+        row: {name: None if value != value else value for name, value in own.items()} for row, own in scores.items()
+    }
 
 
 def _levels(text: str) -> list[float]:

@@ -57,7 +57,8 @@ def list_runs(
             summary["status"],
             str(summary["epochs"] or ""),
         )
-        table.add_row(*map(Text, cells), Text(f"{labelled(metric, summary['positive'])} {score}" if score else ""))
+        name = labelled(metric, summary["positive"], len(summary["targets"]))
+        table.add_row(*map(Text, cells), Text(f"{name} {score}" if score else ""))
     Console().print(table)
     for summary in found:
         if summary["status"] == "damaged":
@@ -74,7 +75,7 @@ def _listed(folder: Path) -> dict[str, Any]:
         nothing = dict.fromkeys(("epochs", "best_epoch", "parameters", "seconds"))
         summary = {"run": str(folder), "data": "", "model": "", "status": "damaged", "metric": "", "started": ""}
         summary |= {**nothing, "network": "", "positive": None, "fault": str(error)}
-        return {**summary, "valid": {}, "test": {}, "baselines": {}, "notes": []}
+        return {**summary, "valid": {}, "test": {}, "baselines": {}, "targets": {}, "notes": []}
 
 
 def show(
@@ -93,7 +94,7 @@ def show(
     Example: chronode show runs/vitals-1 --open
     """
     from ..runs import Run
-    from .outcome import say, scores_table
+    from .outcome import say, scores_table, targets_table
 
     run = Run.open(folder)
     if open:
@@ -113,7 +114,9 @@ def show(
     parts = {"validation": summary["valid"], "test": summary["test"], **summary["baselines"]}
     if scores := {name: found for name, found in parts.items() if found}:
         title = f"best epoch {summary['best_epoch']}" if summary["best_epoch"] else summary["model"]
-        console.print(scores_table(title, scores, summary["positive"]))
+        console.print(scores_table(title, scores, summary["positive"], len(summary["targets"])))
+    if summary["targets"]:
+        console.print(targets_table(summary["targets"], summary["metric"]))
     if rows:
         console.print(_last_epochs(rows))
     for name in ("data", "model", "training"):

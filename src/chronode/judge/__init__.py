@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ._attribution import Attribution, integrated_gradients
     from ._auto import EARLY_STOP, EPOCHS, SMALL, auto_settings, can_race, race
     from ._autoregression import autoregression
-    from ._baselines import baselines, best_baseline, linear_validation
+    from ._baselines import MeasuredBaselines, baselines, best_baseline, linear_validation, measured_baselines
     from ._candidates import Candidate, candidates_for, pools_for
     from ._compared import compare, remark
     from ._intervals import metric_intervals

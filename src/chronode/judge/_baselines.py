@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..data import Parts, Sequences, step_gap
+from ..data import Parts, Scaler, Sequences, step_gap
 from ..model import SequenceModel
 from ..model.start import (
     StartFit,
@@ -22,7 +23,7 @@ from ..model.start import (
     seasonal_naive,
     training_season,
 )
-from ..training import LOWER_IS_BETTER, Objective, class_counts
+from ..training import LOWER_IS_BETTER, Objective, by_target, class_counts
 from ._neighbours import nearest_by_warping
 
 Metrics = dict[str, float]
@@ -40,17 +41,7 @@ def baselines(
     model: SequenceModel | None = None,
     linear: bool = True,
 ) -> dict[str, Metrics]:
-    """Measures simple baselines on the test part.
-
-    Classes: the most frequent one, a linear model, the nearest training series by dynamic time warping. Numbers: the
-    mean and a linear model. Forecasts: the last value, the last season, the line through the window, a linear model.
-
-    Args:
-        objective: Metrics to compute.
-        parts: Series, scaled as for the model.
-        channels: Channels that the target continues, for a forecast.
-        model: The trained model; if it has a linear start, that is the linear model to compare with.
-        linear: Whether to fit a linear model.
+    """Measures simple baselines on the test part; see `measured_baselines`.
 
     Returns:
         Metrics by name of the baseline.
@@ -61,6 +52,36 @@ def baselines(
         >>> found = baselines(Objective.for_data(s), Parts(s, s, s))
         >>> list(found), found["majority"]["accuracy"]
         (['majority', 'linear (summaries)', 'nearest by DTW'], 0.75)
+    """
+    return measured_baselines(objective, parts, channels=channels, model=model, linear=linear).overall
+
+
+class MeasuredBaselines(NamedTuple):
+    """Metrics of baselines by name, and for each of several targets: by name of the target, then of the baseline."""
+
+    overall: dict[str, Metrics]
+    targets: dict[str, dict[str, Metrics]]
+
+
+def measured_baselines(
+    objective: Objective,
+    parts: Parts,
+    *,
+    channels: Sequence[str] = (),
+    model: SequenceModel | None = None,
+    linear: bool = True,
+) -> MeasuredBaselines:
+    """Measures simple baselines on the test part, over all targets and for each of them.
+
+    Classes: the most frequent one, a linear model, the nearest training series by dynamic time warping. Numbers: the
+    mean and a linear model. Forecasts: the last value, the last season, the line through the window, a linear model.
+
+    Args:
+        objective: Metrics to compute.
+        parts: Series, scaled as for the model.
+        channels: Channels that the target continues, for a forecast.
+        model: The trained model; if it has a linear start, that is the linear model to compare with.
+        linear: Whether to fit a linear model.
     """
     target, test = parts.test.target, parts.test
     assert target is not None
@@ -77,7 +98,9 @@ def baselines(
         nearest = nearest_by_warping(parts.train, test)
         if nearest is not None:
             found["nearest by DTW"] = _votes(parts.train, nearest, objective.num_outputs)
-    return {name: _measured(objective, output, test) for name, output in found.items()}
+    each = {name: by_target(objective, output, _truth(test), parts.scaler) for name, output in found.items()}
+    targets = {target: {name: own[target] for name, own in each.items()} for target in objective.targets}
+    return MeasuredBaselines({name: _measured(objective, output, test) for name, output in found.items()}, targets)
 
 
 def best_baseline(metric: str, found: dict[str, Metrics]) -> tuple[str, float] | None:
@@ -140,7 +163,7 @@ def _forecasts(parts: Parts, channels: Sequence[str], objective: Objective) -> d
     assert target is not None
     at = [test.channels.index(name) for name in channels]
     if target.per_step:
-        return {"last value": torch.tensor(_last_values(test, objective, at))}
+        return {"last value": torch.tensor(_last_values(test, parts.scaler, objective.num_outputs, at))}
     horizon = objective.num_outputs // len(at)
     season, gap = training_season(parts.train, at, horizon), step_gap(parts.train)
     found: dict[str, list[Tensor]] = {}
@@ -161,13 +184,15 @@ def _votes(train: Sequences, nearest: Tensor, classes: int) -> Tensor:
 
 
 def _measured(objective: Objective, output: Tensor, test: Sequences) -> Metrics:
+    scores, truth = objective.scores(), _truth(test)
+    objective.measure(scores, output.double(), truth.long() if objective.kind == "class" else truth)
+    return scores.compute()
+
+
+def _truth(test: Sequences) -> Tensor:
     target = test.target
     assert target is not None
-    truth = target.values[test.steps] if target.per_step else target.values
-    scores = objective.scores()
-    known = torch.tensor(truth.astype(np.int64) if objective.kind == "class" else truth)
-    objective.measure(scores, output.double(), known)
-    return scores.compute()
+    return torch.tensor(target.values[test.steps] if target.per_step else target.values)
 
 
 def _rows(s: Sequences) -> int:
@@ -182,13 +207,12 @@ def _means(train: Sequences) -> NDArray[np.float64]:
     return np.asarray(np.nanmean(values, axis=0, dtype=np.float64))
 
 
-def _last_values(test: Sequences, objective: Objective, at: list[int]) -> NDArray[np.float64]:
+def _last_values(test: Sequences, scaler: Scaler | None, outputs: int, at: list[int]) -> NDArray[np.float64]:
     """For every step and horizon the value last seen; the channel's mean before the first one."""
     seen = _filled(test.values[:, at].astype(np.float64), test.lengths)
-    scaler = objective.scaler
     if scaler is not None:
         seen = scaler.inverse_values(seen, at)
-    ahead = np.tile(seen, (1, objective.num_outputs // len(at)))
+    ahead = np.tile(seen, (1, outputs // len(at)))
     return ahead if scaler is None else scaler.scale_target(ahead)
 
 

@@ -31,7 +31,7 @@ def run_html(run: Run) -> str:
             names = list(summary.test)
             scores = {name: summary.test, **summary.baselines}
             lines = [[row, *(_cell(found.get(one)) for one in names)] for row, found in scores.items()]
-            heads = [labelled(one, summary.positive) for one in names]
+            heads = [labelled(one, summary.positive, len(summary.targets)) for one in names]
             pieces.append(table(["test", *heads], lines, numeric=heads, best=0))
     entries = [[name, str(value)] for name, value in facts.items() if value not in (None, "")]
     return piece(table(["Run", ""], entries), *pieces, grid(*learning_pictures(rows, metric, best)))

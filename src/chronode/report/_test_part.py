@@ -45,8 +45,13 @@ def scores_table(summary: Summary, model: str, intervals: dict[str, tuple[float,
         return "" if value is None else f"{number(value)}{ends}"
 
     columns = [model, *summary.baselines]
+    count = len(summary.targets)
     rows = [
-        [labelled(name, summary.positive), own(name), *(scores.get(name) for scores in summary.baselines.values())]
+        [
+            labelled(name, summary.positive, count),
+            own(name),
+            *(scores.get(name) for scores in summary.baselines.values()),
+        ]
         for name in names
     ]
     note = "In brackets: 95% intervals; all series of a group count together."
@@ -55,6 +60,20 @@ def scores_table(summary: Summary, model: str, intervals: dict[str, tuple[float,
     if summary.positive is not None:
         note += f" The positive class is {summary.positive}; --positive changes it."
     return table(["metric", *columns], rows, numeric=columns, best=0) + paragraph(note, "small")
+
+
+def targets_table(summary: Summary, model: str) -> list[str]:
+    """Returns a row for each metric of each of several targets, with the model and the baselines side by side."""
+    if not summary.targets:
+        return []
+    columns = [model, *summary.baselines]
+    rows = [
+        [target, name, value, *(scores.get(name) for scores in own.baselines.values())]
+        for target, own in summary.targets.items()
+        for name, value in own.test.items()
+    ]
+    note = "Each target in its own units; the metrics over all targets are those of scaled values."
+    return [table(["target", "metric", *columns], rows, numeric=columns, best=0), paragraph(note, "small")]
 
 
 class TestPart:

@@ -13,7 +13,7 @@ from ..model import SequenceModel
 from ..runs import REPORT, Config, Prepared, Run, Summary, Trained
 from ..training import Objective, Predictions, labelled
 from ._data_pictures import pictures_of
-from ._test_part import TestPart, own_units, scores_table
+from ._test_part import TestPart, own_units, scores_table, targets_table
 from ._training_part import training_section
 from .pages import Html, bullets, cards, code, details, grid, number, page, paragraph, safe, table, write_page
 
@@ -66,7 +66,8 @@ def write_report(
     if prepared is not None and model is not None and objective is not None and predictions is not None:
         test = TestPart(prepared, model, objective, predictions)
         intervals = test.intervals()
-        sections["Test"] = [scores_table(summary, name, intervals), *test.pictures(config)]
+        tables = [scores_table(summary, name, intervals), *targets_table(summary, name)]
+        sections["Test"] = [*tables, *test.pictures(config)]
         sections["Best and worst series"] = test.cases()
     sections["Settings"] = _settings_section(run, config)
     sections["How to repeat"] = _repeat_section(run, config, prepared)
@@ -86,7 +87,7 @@ def _head(run: Run, summary: Summary, config: Config, intervals: dict[str, tuple
     if value is not None:
         low, high = intervals.get(metric, (None, None))
         ends = "" if low is None or high is None else f"<small>{number(low)} to {number(high)}</small>"
-        facts[f"test {labelled(metric, summary.positive)}"] = Html(f"{number(value)}{ends}")
+        facts[f"test {labelled(metric, summary.positive, len(summary.targets))}"] = Html(f"{number(value)}{ends}")
     # A linear start alone is not compared with itself.
     itself = f"linear ({summary.start.features})" if linear and summary.start is not None else ""
     others: dict[str, Any] = {name: scores for name, scores in about["baselines"].items() if name != itself}

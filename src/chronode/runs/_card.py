@@ -124,16 +124,23 @@ def _time(reading: Reading) -> str:
 
 
 def _metrics(summary: Summary) -> Iterator[str]:
-    rows: dict[str, Scores] = {"this model": summary.test, **summary.baselines}
-    names = [name for name in summary.test if any(name in scores for scores in rows.values())]
     yield from ("", "## Metrics on the test part", "")
-    if not names:
+    if not summary.test:
         yield "The model was not tested."
         return
-    yield "| | " + " | ".join(_plain(labelled(name, summary.positive)) for name in names) + " |"
-    yield "| --- |" + " ---: |" * len(names)
+    heads = {name: labelled(name, summary.positive, len(summary.targets)) for name in summary.test}
+    yield from _table({"this model": summary.test, **summary.baselines}, heads)
+    if summary.targets:
+        each = {name: own.test for name, own in summary.targets.items()}
+        yield from ("", "Each target in its own units:", "")
+        yield from _table(each, {name: name for own in each.values() for name in own})
+
+
+def _table(rows: Mapping[str, Scores], heads: Mapping[str, str]) -> Iterator[str]:
+    yield "| | " + " | ".join(map(_plain, heads.values())) + " |"
+    yield "| --- |" + " ---: |" * len(heads)
     for row, scores in rows.items():
-        yield f"| {_plain(row)} | " + " | ".join(_number(scores.get(name)) for name in names) + " |"
+        yield f"| {_plain(row)} | " + " | ".join(_number(scores.get(name)) for name in heads) + " |"
 
 
 def _number(value: float | None) -> str:

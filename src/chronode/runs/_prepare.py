@@ -232,13 +232,19 @@ def _from_file(config: Config, divide: Divide) -> Prepared:
         divided, notes = f"{divided}; test: {Path(data.test).name} ({counted(len(test), 'series')})", [*notes, *about]
     return Prepared(
         parts=Parts(train, valid, test, scaler),
-        objective=Objective.for_data(train, scaler=scaler, positive=data.positive),
+        objective=Objective.for_data(train, scaler=scaler, positive=data.positive, targets=_targets(train, reading)),
         reading=reading,
         source=source_of(data.source) | ({"test": source_of(data.test)} if data.test else {}),
         facts=series.describe(),
         divided=divided,
         notes=tuple(dict.fromkeys([*notes, *notes_on_parts(data, test)])),
     )
+
+
+def _targets(train: Sequences, reading: Reading) -> tuple[str, ...]:
+    """Returns the names of the targets: columns, or the channels that a forecast continues."""
+    assert train.target is not None
+    return reading.forecast_channels or (() if train.target.classes is not None else train.target.names)
 
 
 def _scaler(train: Sequences, data: DataConfig, shapes: dict[str, Any]) -> Scaler | None:

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from ..data import Scaler, Sequences
-from ..judge import LINEAR, baselines, entry_of, linear_validation, verdict
+from ..judge import LINEAR, MeasuredBaselines, entry_of, linear_validation, measured_baselines, verdict
 from ..model import SequenceModel
 from ..training import Fitted, Listener, Note, Objective, Predictions, TrainingStopped
 from ._assemble import assemble_run, start_of
@@ -18,7 +18,7 @@ from ._prepare import Prepared
 from ._tables import columns_of, write_table
 
 STRONG_BASELINE = "lstm-dt"
-_measured: dict[Any, dict[str, dict[str, float]]] = {}  # the baselines of the last data
+_measured: dict[Any, MeasuredBaselines] = {}  # the baselines of the last data
 
 
 def summary_of(fitted: Fitted, prepared: Prepared, status: str) -> dict[str, Any]:
@@ -58,7 +58,10 @@ def finished_summary(
     summary |= _race_summary(run, summary)
     tested = len(prepared.parts.test) > 0
     summary["test"] = fitted.evaluate(prepared.parts.test) if tested else {}
-    summary["baselines"] = _baselines(config, prepared, fitted.model, strong, on_event) if tested else {}
+    found = _baselines(config, prepared, fitted, strong, on_event) if tested else MeasuredBaselines({}, {})
+    own = fitted.evaluate_targets(prepared.parts.test)
+    summary["baselines"] = found.overall
+    summary["targets"] = {name: {"test": own[name], "baselines": found.targets[name]} for name in own}
     summary |= _linear_summary(config, prepared, fitted)
     note = verdict(
         summary,
@@ -120,13 +123,13 @@ def _linear_summary(config: Config, prepared: Prepared, fitted: Fitted) -> dict[
 
 
 def _baselines(
-    config: Config, prepared: Prepared, model: SequenceModel, strong: bool, on_event: Listener | None
-) -> dict[str, dict[str, float]]:
+    config: Config, prepared: Prepared, trained: Fitted, strong: bool, on_event: Listener | None
+) -> MeasuredBaselines:
     """Returns the metrics of the baselines on the test part."""
     parts, reading = prepared.parts, prepared.reading
     channels = reading.forecast_channels if reading is not None else ()
     objective = prepared.objective.with_settings(config.training.metric, None, parts.train)
-    found = _measured_once(config, prepared, objective, channels, model)
+    found = _measured_once(config, prepared, objective, channels, trained.model)
     if not strong or config.model.model == STRONG_BASELINE:
         return found
     on_event = on_event or (lambda event: None)
@@ -139,21 +142,23 @@ def _baselines(
         return found
     if fitted.stopped == "interrupted":
         raise KeyboardInterrupt
-    return {**found, STRONG_BASELINE: fitted.evaluate(parts.test)}
+    own = fitted.evaluate_targets(parts.test)
+    targets = {name: {**others, STRONG_BASELINE: own[name]} for name, others in found.targets.items()}
+    return MeasuredBaselines({**found.overall, STRONG_BASELINE: fitted.evaluate(parts.test)}, targets)
 
 
 def _measured_once(
     config: Config, prepared: Prepared, objective: Objective, channels: tuple[str, ...], model: SequenceModel
-) -> dict[str, dict[str, float]]:
+) -> MeasuredBaselines:
     """Returns the metrics of the baselines; a comparison of models on the same parts computes them once."""
     if model.start is not None:
-        return baselines(objective, prepared.parts, channels=channels, model=model)
+        return measured_baselines(objective, prepared.parts, channels=channels, model=model)
     data = json.dumps([asdict(config.data), prepared.as_dict(), config.training.seed], sort_keys=True, default=str)
     key = (data, objective.metric, objective.metrics)
     if key not in _measured:
         _measured.clear()
-        _measured[key] = baselines(objective, prepared.parts, channels=channels)
-    return dict(_measured[key])
+        _measured[key] = measured_baselines(objective, prepared.parts, channels=channels)
+    return _measured[key]
 
 
 def write_predictions(run: Run, config: Config, prepared: Prepared, fitted: Fitted) -> Predictions | None:

@@ -43,6 +43,19 @@ class RaceSummary:
 
 
 @dataclass(frozen=True)
+class TargetSummary:
+    """Metrics of one of several targets on the test part, in its own units.
+
+    Attributes:
+        test: Those of the model.
+        baselines: Those of the baselines.
+    """
+
+    test: Scores
+    baselines: dict[str, Scores] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Summary:
     """Fields of summary.json that chronode reads; a number is None if it is not finite.
 
@@ -57,6 +70,7 @@ class Summary:
         valid: Metrics on the validation part.
         test: Metrics on the test part; empty if it was not tested.
         baselines: Metrics of the baselines on the test part.
+        targets: Metrics of each target by name, if there are several; the others are then over all scaled targets.
         parameters: Number of trained parameters.
         seconds: Training time.
         notes: Remarks for the user.
@@ -75,6 +89,7 @@ class Summary:
     valid: Scores = field(default_factory=dict)
     test: Scores = field(default_factory=dict)
     baselines: dict[str, Scores] = field(default_factory=dict)
+    targets: dict[str, TargetSummary] = field(default_factory=dict)
     parameters: int | None = None
     seconds: float | None = None
     notes: list[str] = field(default_factory=list)

@@ -11,10 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Reading, Scaler, Sequences
-from ..judge import baselines as measure_baselines
+from ..judge import MeasuredBaselines, measured_baselines
 from ..model import Relative, SequenceModel
 from ..settings import percents
-from ..training import USUAL_INTERVALS, Objective, Predictions, evaluate, interval_scores, intervals_of, predict
+from ..training import (
+    USUAL_INTERVALS,
+    Objective,
+    Predictions,
+    evaluate,
+    evaluate_targets,
+    interval_scores,
+    intervals_of,
+    predict,
+)
 from ._again import check_unchanged, prepare_again
 from ._config import Config
 from ._folder import Run
@@ -119,15 +128,26 @@ class Trained:
         Args:
             data: Series with targets; None: the test part of the run, whose baselines training has measured.
         """
+        return self.measured_baselines(data).overall
+
+    def evaluate_targets(self, data: Sequences) -> dict[str, dict[str, float]]:
+        """Returns the metrics of each target in its own units; empty for a single target."""
+        return evaluate_targets(self.model, self.objective, data, self.scaler)
+
+    def measured_baselines(self, data: Sequences | None = None) -> MeasuredBaselines:
+        """Returns the metrics of `baselines`, over all targets and for each of several."""
         if data is None and self.path.is_dir():
             summary = Run.open(self.path).summary()
-            return {} if summary is None else {name: _numbers(found) for name, found in summary.baselines.items()}
+            if summary is None:
+                return MeasuredBaselines({}, {})
+            targets = {name: _all_numbers(found.baselines) for name, found in summary.targets.items()}
+            return MeasuredBaselines(_all_numbers(summary.baselines), targets)
         source = Path(self.config.data.source)
         if not self.path.is_dir() or (self.reading is not None and not source.is_file()):
-            return {}
+            return MeasuredBaselines({}, {})
         parts = self.prepared().parts
         channels = () if self.reading is None else self.reading.forecast_channels
-        return measure_baselines(
+        return measured_baselines(
             self.objective, parts if data is None else replace(parts, test=data), channels=channels, model=self.model
         )
 
@@ -185,8 +205,11 @@ def load(path: str | Path) -> Trained:
     return Trained.load(path)
 
 
-def _numbers(found: dict[str, float | None]) -> dict[str, float]:
-    return {name: float("nan") if value is None else value for name, value in found.items()}
+def _all_numbers(found: dict[str, dict[str, float | None]]) -> dict[str, dict[str, float]]:
+    return {
+        row: {name: float("nan") if value is None else value for name, value in own.items()}
+        for row, own in found.items()
+    }
 
 
 def _check_sizes(

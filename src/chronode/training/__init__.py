@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ._progress import ProgressBar
     from ._settings import AUTO, STARTS, Settings, seconds_of
     from ._start import kinds_of
+    from ._targets import by_target, evaluate_targets
     from ._task import LOSSES, METRICS, PROTOCOLS, Sizes, Task, add_task, find_task, tasks
 
 

@@ -10,6 +10,7 @@ from ._events import Epoch
 from ._objective import Objective
 from ._predict import Predictions, evaluate, predict
 from ._settings import Settings
+from ._targets import evaluate_targets
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,10 @@ class Fitted:
     def evaluate(self, data: Sequences) -> dict[str, float]:
         """Returns loss and metrics on series that are scaled like the training series."""
         return evaluate(self.model, self.objective, data)
+
+    def evaluate_targets(self, data: Sequences) -> dict[str, dict[str, float]]:
+        """Returns the metrics of each target in its own units; empty for a single target."""
+        return evaluate_targets(self.model, self.objective, data, self.scaler)
 
     def predict(self, data: Sequences) -> Predictions:
         """Returns class probabilities or values (in the units of the target) for such series."""

@@ -33,14 +33,23 @@ def mean_and_std(values: Sequence[float]) -> tuple[float, float | None]:
     return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
 
 
-def labelled(metric: str, positive: str | None) -> str:
+def labelled(metric: str, positive: str | None, targets: int = 1) -> str:
     """Returns the heading of a metric: with the positive class of two, if the metric depends on it.
+
+    Args:
+        metric: Name of the metric.
+        positive: Positive one of two classes.
+        targets: Number of targets that have metrics of their own, of which this one is over all.
 
     Example:
         >>> labelled("f1", "ill"), labelled("accuracy", "ill"), labelled("balanced_accuracy", None)
         ('f1 (ill)', 'accuracy', 'balanced accuracy')
+        >>> labelled("rmse", None, 2), labelled("r2", None, 2)
+        ('rmse (scaled)', 'r2 (mean)')
     """
     name = metric.replace("balanced_", "balanced ")
+    if targets > 1 and metric in VALUE_METRICS:
+        return f"{name} ({'mean' if metric == 'r2' else 'scaled'})"
     return f"{name} ({positive})" if positive is not None and metric in ONE_SIDED else name
 
 

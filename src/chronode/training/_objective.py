@@ -15,6 +15,7 @@ from ..settings import one_of, whole
 from ._metrics import CLASS_METRICS, LOWER_IS_BETTER, RANKING, VALUE_METRICS, Scores
 from ._task import LOSSES, Task
 
+VALUES = ("rmse", "mae", "r2")
 _FEW = 50
 _LARGE_ERROR = 2.0
 
@@ -50,6 +51,8 @@ class Objective:
         class_weights: Class weights of the cross entropy; None for equal weights. Metrics are not weighted.
         classes: Names of the classes.
         positive: Name of the positive of two classes; the second by default.
+        targets: Names of the targets that also get metrics of their own, if there are several: columns, or the channels
+            of a forecast, whose outputs repeat at every step.
         scaler: If given, metrics of values are in the units of the target; otherwise in the units of the data.
 
     Example:
@@ -69,6 +72,7 @@ class Objective:
     classes: tuple[str, ...] | None = None
     scaler: Scaler | None = None
     positive: str | None = None
+    targets: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         one_of("kind", self.kind, ("class", "value"))
@@ -84,6 +88,10 @@ class Objective:
             raise ValueError(f"{len(self.classes)} classes were given for num_outputs={self.num_outputs}.")
         if self.class_weights is not None and len(self.class_weights) != self.num_outputs:
             raise ValueError(f"{len(self.class_weights)} class_weights were given for {self.num_outputs} classes.")
+        if self.targets and (self.kind == "class" or self.num_outputs % len(self.targets)):
+            raise ValueError(
+                f"{len(self.targets)} targets do not fit {self.num_outputs} outputs of kind {self.kind!r}."
+            )
         if self.positive is not None:
             if self.num_outputs != 2 or self.classes is None:
                 found = "this target is a number" if self.kind == "value" else f"there are {self.num_outputs}"
@@ -93,19 +101,41 @@ class Objective:
             object.__setattr__(self, "positive", self.classes[1])
 
     @classmethod
-    def for_data(cls, data: Sequences, *, scaler: Scaler | None = None, positive: str | None = None) -> Objective:
+    def for_data(
+        cls,
+        data: Sequences,
+        *,
+        scaler: Scaler | None = None,
+        positive: str | None = None,
+        targets: tuple[str, ...] = (),
+    ) -> Objective:
         """Returns the standard objective for the target of `data`.
+
+        Values of several targets may have different units: metrics over all `targets` are those of scaled values, and
+        without scaling only r2, the mean over the columns.
 
         Args:
             data: Training series.
             scaler: Scaler that was applied to them.
             positive: Positive one of two classes; by default the rarer one, or the second if they are equally frequent.
+            targets: Targets that get metrics of their own, as in the attribute.
+
+        Example:
+            >>> from chronode.data import Scaler, from_list
+            >>> s = from_list([[1.0], [2.0]], target=[[0.5, 900.0], [1.5, 700.0]])
+            >>> Objective.for_data(s, targets=("a", "b")).metrics
+            ('r2',)
+            >>> Objective.for_data(s, scaler=Scaler.fit(s), targets=("a", "b")).metrics
+            ('rmse', 'mae', 'r2')
         """
         target = _target(data)
         if target.classes is None:
-            columns = target.values.shape[1]
-            about: dict[str, Any] = {"scaler": scaler, "positive": positive}
-            return cls("value", columns, target.per_step, "rmse", ("rmse", "mae", "r2"), "squared", **about)
+            several = targets if len(targets) > 1 else ()
+            shape = ("value", target.values.shape[1], target.per_step)
+            about: dict[str, Any] = {"scaler": None if several else scaler, "positive": positive, "targets": several}
+            if several and not _is_scaled(scaler):
+                return cls(*shape, "loss", ("r2",), "squared", **about)
+            return cls(*shape, "rmse", VALUES, "squared", **about)
         # With very many classes (words), the areas would need all probabilities of all steps at once.
         metrics = ("accuracy", "f1", "auroc") if len(target.classes) <= _FEW else ("accuracy", "cross_entropy")
         if len(target.classes) == 2:
@@ -135,6 +165,9 @@ class Objective:
         """Returns the objective with these settings, if given; "balanced" weights are computed from `train`."""
         changed = self
         if metric is not None:
+            if self.targets and metric in LOWER_IS_BETTER and self.metrics == ("r2",) and metric != "loss":
+                found = f"metric={metric!r} over {len(self.targets)} targets, which may have different units"
+                raise ValueError(f"{found}, needs scale=True: use metric='r2'.")
             metrics = self.metrics if metric in (*self.metrics, "loss") else (metric, *self.metrics)
             changed = replace(changed, metric=metric, metrics=metrics)
         if class_weights is None:
@@ -246,6 +279,10 @@ def _weighted(losses: Tensor, counts: Tensor, weights: Tensor | None) -> Loss:
     if weights is not None:
         losses, counts = losses * weights, counts * weights
     return Loss(losses.sum(), counts.sum().to(losses.dtype))
+
+
+def _is_scaled(scaler: Scaler | None) -> bool:
+    return scaler is not None and bool(scaler.targets) and any(std != 1 for std in scaler.target_std)
 
 
 def _target(data: Sequences) -> Target:
