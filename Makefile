@@ -37,7 +37,7 @@ help:
 	@echo 'make test       lint, and every test that is not slow'
 	@echo 'make test-slow  the slow tests'
 	@echo 'make test-gpu   the kernels for a GPU: interpreted and compiled, and run if there is one'
-	@echo 'make test-asan  the kernel tests with the address and undefined-behaviour sanitizers'
+	@echo 'make test-asan  the kernel tests with the address and undefined-behavior sanitizers'
 	@echo 'make test-tsan  the thread pool and a kernel with the thread sanitizer'
 	@echo 'make lint       ruff and the type checker'
 	@echo 'make format     let ruff repair layout and imports'

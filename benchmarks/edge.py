@@ -101,7 +101,7 @@ def _accuracies(asked: dict[str, Any], seed: int, test: str | None) -> dict[str,
     with tempfile.TemporaryDirectory() as place:
         train_run(Config.from_dict({**asked, "training": {**asked["training"], "seed": seed}}), Path(place) / "run")
         trained = Trained.load(Path(place) / "run")
-        data = trained.series(test, labelled=True, anyway=True)
+        data = trained.series(test, labeled=True, anyway=True)
         labels, right = _labels(trained, data), np.array(trained.predict(data).labels)
         done = {kind: chronode.export(trained, Path(place) / kind, weights=kind) for kind in WEIGHTS}
         rounded = _predictions(done["int8"], trained, test)
@@ -133,7 +133,7 @@ def _predictions(done: Exported, trained: Trained, test: str | None) -> np.ndarr
     from dataclasses import replace
 
     raw = trained if trained.reading is None else replace(trained, reading=replace(trained.reading, scaler=None))
-    data, runner = raw.series(test, labelled=True, anyway=True), done.runner()
+    data, runner = raw.series(test, labeled=True, anyway=True), done.runner()
     found = []
     for row in range(len(data)):
         batch = data.batch([row])

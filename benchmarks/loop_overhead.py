@@ -1,4 +1,4 @@
-"""Cost of the training loop beside forward, backward and the optimiser's step: writes loop_overhead.md.
+"""Cost of the training loop beside forward, backward and the optimizer's step: writes loop_overhead.md.
 
     python benchmarks/loop_overhead.py
 
@@ -58,7 +58,7 @@ def main():
     data, valid = bitstream(BATCHES * 256, seed=0), bitstream(64, seed=1)
     lines = [f"mmRNN and LSTM, H = 64, batches of 256 event-coded bit streams, one thread, torch {torch.__version__};"]
     lines += [f"process CPU time, the least of {ROUNDS} interleaved rounds.", ""]
-    lines += ["| model | optimiser | bare loop, ms/batch | `fit`, ms/batch | ratio |"]
+    lines += ["| model | optimizer | bare loop, ms/batch | `fit`, ms/batch | ratio |"]
     lines.append("| --- | --- | ---: | ---: | ---: |")
     for model, optimizer in CASES:
         spec = ModelSpec.for_data(data, model, hidden_size=64)

@@ -12,7 +12,7 @@ from chronode.compiler._partition import kept
 from chronode.lab.bench.compiled import Leaky
 
 SIGNS = {"add": "+", "mul": "×", "neg": "−", "product": "product"}
-COLOURS = {"input": "#dbe9f6", "param": "#e8e2f4", "product": "#fbe3c8"}
+COLORS = {"input": "#dbe9f6", "param": "#e8e2f4", "product": "#fbe3c8"}
 
 
 def levels(nodes):
@@ -52,7 +52,7 @@ def main() -> None:
         text = text or SIGNS.get(node.op, node.op)
         size = "×".join(map(str, node.shape)) or "1"
         axes.add_patch(FancyBboxPatch((x - 0.66, y - 0.18), 1.32, 0.36, boxstyle="round,pad=0.04",
-                                      facecolor=COLOURS.get(node.op, "#e3f1e1"), edgecolor="#333333",
+                                      facecolor=COLORS.get(node.op, "#e3f1e1"), edgecolor="#333333",
                                       linewidth=2.4 if node in keep else 0.8))  # fmt: skip
         axes.text(x, y, f"{text}  ({size})", ha="center", va="center", fontsize=9)
     (x, y) = places[step.outputs[0].node]

@@ -14,6 +14,6 @@ torch.set_num_threads(1)
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
 
-# Steps compiled in tests: built with little optimisation, once for all processes and runs, in a folder of this user.
+# Steps compiled in tests: built with little optimization, once for all processes and runs, in a folder of this user.
 os.environ.setdefault("CHRONODE_CACHE", str(Path(tempfile.gettempdir()) / f"chronode-tests-{os.getuid()}"))
 os.environ.setdefault("CHRONODE_CXXFLAGS", "-O1")

@@ -47,7 +47,7 @@ def rows_of(part, scaler, channel=0):
 
 
 def check_blocks(parts, rows, length):
-    """No row in two parts, parts in the order of time, windows of neighbouring rows, nearly all rows used."""
+    """No row in two parts, parts in the order of time, windows of neighboring rows, nearly all rows used."""
     found = [rows_of(part, parts.scaler) for part in (parts.train, parts.valid, parts.test)]
     for windows in found:
         assert (np.diff(windows, axis=1) == 1).all()

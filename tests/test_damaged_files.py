@@ -68,13 +68,13 @@ def _entry(seed):
 def use_run(folder: Path):
     facts(Run.open(folder))
     trained = Trained.load(folder)
-    return lambda: trained.predict(trained.series(str(folder.parent / "vitals.csv"), labelled=False, anyway=True))
+    return lambda: trained.predict(trained.series(str(folder.parent / "vitals.csv"), labeled=False, anyway=True))
 
 
 def use_forecast(folder: Path):
     trained = Trained.load(folder)
     table = {"hour": np.arange(20.0), "x": np.r_[np.sin(np.arange(18)), [np.nan] * 2], "y": np.arange(20) % 2}
-    return lambda: trained.predict(trained.series(table, labelled=False, anyway=True))
+    return lambda: trained.predict(trained.series(table, labeled=False, anyway=True))
 
 
 def use_estimator(folder: Path):

@@ -23,8 +23,8 @@ for name in ("mmrnn", "lstm-dt", "lstm"):
     print(f"{name:8s} test accuracy {100 * scores[name]:.1f}%")
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3), width_ratios=(2, 1))
-for index, colour in ((0, "C0"), (1, "C1")):
-    left.plot(times[index], series[index], "o-", color=colour, markersize=3, linewidth=0.8, label=labels[index])
+for index, color in ((0, "C0"), (1, "C1")):
+    left.plot(times[index], series[index], "o-", color=color, markersize=3, linewidth=0.8, label=labels[index])
 left.set(xlabel="time", ylabel="value", ylim=(-1.3, 1.7), title="One series of each class")
 left.legend(loc="upper right", ncols=2)
 right.bar(list(scores), [100 * s for s in scores.values()], color="C2")

@@ -24,7 +24,7 @@ for name, settings in (("unicornn", {"delta_t": 0.1}), ("mmrnn", {}), ("lstm", {
     print(f"{name:9s} test accuracy:", ", ".join(f"{t} steps {s:.0f}%" for t, s in zip(lengths, scores)))
     plt.plot(lengths, scores, "o-", label=name)
 
-plt.axhline(50, color="grey", linestyle=":", label="guessing")
+plt.axhline(50, color="gray", linestyle=":", label="guessing")
 plt.xlabel("steps to remember")
 plt.ylabel("test accuracy, %")
 plt.ylim(40, 104)

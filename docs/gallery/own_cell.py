@@ -42,6 +42,6 @@ for axis, name in zip(axes, ("leaky", "rnn-dt")):
     score = model.score(doses[300:], left[300:], times=times[300:])
     print(f"{name:6s} R² on test series: {score:.3f}")
     axis.plot(left[300:], model.predict(doses[300:], times=times[300:]), ".")
-    axis.plot([0, 4], [0, 4], color="grey", linewidth=0.8)
+    axis.plot([0, 4], [0, 4], color="gray", linewidth=0.8)
     axis.set(xlabel="true amount", title=f"{name}: R² = {score:.3f}")
 axes[0].set_ylabel("predicted amount")

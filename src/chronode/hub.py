@@ -37,7 +37,7 @@ class HubModel(ModelHubMixin, library_name="chronode"):
     Example:
         >>> HubModel("runs/vitals-1").push_to_hub("me/vitals")                             # doctest: +SKIP
         >>> model = HubModel.from_pretrained("me/vitals").trained                          # doctest: +SKIP
-        >>> model.predict(model.series("new.csv", labelled=False))                         # doctest: +SKIP
+        >>> model.predict(model.series("new.csv", labeled=False))                         # doctest: +SKIP
     """
 
     def __init__(self, path: str | Path):

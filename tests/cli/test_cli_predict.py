@@ -69,7 +69,7 @@ def test_parquet_json_and_the_terminal_hold_the_same(home, tmp_path):
     assert [float(row["p_ill"]) for row in printed] == [row["p_ill"] for row in rows]
 
 
-def test_evaluate_measures_a_labelled_file_as_counting_does(home, tmp_path):
+def test_evaluate_measures_a_labeled_file_as_counting_does(home, tmp_path):
     new = write_vitals(tmp_path / "new.csv", patients=12, seed=7)
     scores = json.loads(chronode("evaluate", home / "run", new, "--json").out)["metrics"]
     said = table(chronode("predict", home / "run", new).out)

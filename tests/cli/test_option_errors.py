@@ -94,12 +94,12 @@ def test_other_mistakes_are_one_line_with_their_cure(tmp_path, sales):
 def test_texts_that_training_did_not_see_are_named(tmp_path):
     rows = [f"{i},{t},{i % 2 + t},{'red' if i % 2 else 'blue'},{'ab'[i % 2]}" for i in range(12) for t in range(3)]
     file, later = tmp_path / "a.csv", tmp_path / "b.csv"
-    file.write_text("\n".join(["id,t,x,colour,y", *rows]) + "\n")
-    later.write_text("id,t,x,colour\n1,0,2,green\n1,1,2,red\n")
+    file.write_text("\n".join(["id,t,x,color,y", *rows]) + "\n")
+    later.write_text("id,t,x,color\n1,0,2,green\n1,1,2,red\n")
     roles = ["--id", "id", "--time", "t", "--target", "y", "--categorical", "onehot"]
     chronode("train", file, *roles, "--model", "lstm", "--hidden", "4", "--epochs", "1", "-o", tmp_path / "run")
     error = chronode("predict", tmp_path / "run", later, code=2).err
-    assert "column 'colour' has texts that did not occur in training ('green'; 1 row)" in error
+    assert "column 'color' has texts that did not occur in training ('green'; 1 row)" in error
     assert "train with --allow-missing" in error
     error = chronode("train", file, *roles, "--model", "lstm", "--window", "5000", code=2).err
     assert "--window 5000 is longer than every series: the longest has 3 steps" in error

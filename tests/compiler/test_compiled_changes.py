@@ -81,7 +81,7 @@ def test_pruned_weights():
     check_now(cell)
 
 
-def test_parametrised_weights():
+def test_parametrized_weights():
     cell = leaky()
     parametrizations.orthogonal(cell.recurrent)
     check_now(cell)

@@ -1,4 +1,4 @@
-"""Dates in files: the formats that are found, given, recognised in numbers, and written back."""
+"""Dates in files: the formats that are found, given, recognized in numbers, and written back."""
 
 import datetime
 
@@ -129,7 +129,7 @@ def test_a_late_row_decides_the_order(tmp_path):
     ],
 )
 @pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
-def test_numbers_that_are_dates_are_recognised_and_reported(tmp_path, kind, numbers, name, expected):
+def test_numbers_that_are_dates_are_recognized_and_reported(tmp_path, kind, numbers, name, expected):
     frame = pandas.DataFrame({"when": numbers, "x": [1.0, 2.0]})
     if kind == "csv":
         made = one(tmp_path / "a.csv", numbers)

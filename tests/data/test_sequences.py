@@ -165,10 +165,10 @@ def test_an_empty_part_is_fine_but_makes_no_batch():
         empty.batch()
 
 
-def test_labelled_leaves_out_series_without_a_target():
-    assert from_list([[1.0], [2.0], [3.0]], target=["a", None, "b"]).labelled().ids.tolist() == [0, 2]
+def test_labeled_leaves_out_series_without_a_target():
+    assert from_list([[1.0], [2.0], [3.0]], target=["a", None, "b"]).labeled().ids.tolist() == [0, 2]
     steps = from_list([[1.0, 2.0], [3.0]], target=[[0, UNKNOWN], [UNKNOWN]], classes=["a", "b"])
-    assert steps.labelled().ids.tolist() == [0]
+    assert steps.labeled().ids.tolist() == [0]
 
 
 def test_unseen_classes_of_a_test_part_are_named():

@@ -91,11 +91,11 @@ def test_other_tables_get_the_same_values_or_are_refused():
     s = people()
     reading = Reading.of(s, options={"id": "who", "time": "t", **options_like(s)}, target=(), missing=False)
     fresh = {"who": ["d"], "t": [0], "x": [2.0], "age": [50.0], "sex": ["x"]}
-    made = reading.read(fresh, labelled=False)
+    made = reading.read(fresh, labeled=False)
     np.testing.assert_array_equal(made.static, [[50, nan, nan]])  # a text that did not occur in training
     del fresh["age"]
     with pytest.raises(ValueError, match="age: missing from this table"):
-        reading.read(fresh, labelled=False)
+        reading.read(fresh, labeled=False)
 
 
 def test_single_readings_may_be_static():
@@ -152,14 +152,14 @@ def test_later_readings_have_the_static_columns_of_training():
     s = from_channel_rows(READINGS, **ROLES, static=["age", "sex"], ignore=["ward"])
     options = {**ROLES, **options_like(s)}
     reading = Reading.of(s, options=options, target=(), missing=True, static_columns=("age", "sex"))
-    made = reading.read({**READINGS, "sex": ["m", "m", "m", "x", "x"]}, labelled=False)
+    made = reading.read({**READINGS, "sex": ["m", "m", "m", "x", "x"]}, labeled=False)
     np.testing.assert_array_equal(made.static, [[60, 0, 1], [70, nan, nan]])
     assert [note for note in made.notes if "ward" in note] == [
         "columns ignored because the model does not use them: 'ward'."
     ]
     without = {name: column for name, column in READINGS.items() if name != "age"}
     with pytest.raises(ValueError, match="age: missing from this table"):
-        reading.read(without, labelled=False)
+        reading.read(without, labeled=False)
 
 
 def test_a_model_and_a_linear_start_see_them():

@@ -29,7 +29,7 @@ def test_continue_fit_starts_from_the_weights():
     assert clf.predict_proba(X[:1])[0, y[0]] > before[0, y[0]]
 
 
-def test_ctrl_c_ends_fit_with_what_was_learnt_so_far(monkeypatch):
+def test_ctrl_c_ends_fit_with_what_was_learned_so_far(monkeypatch):
     fit = base.fit
     monkeypatch.setattr(base, "fit", lambda *data, **options: replace(fit(*data, **options), stopped="interrupted"))
     X, y = waves()

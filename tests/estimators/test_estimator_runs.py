@@ -67,16 +67,16 @@ def test_a_forecaster(home, tmp_path):
 def test_a_frame_is_read_as_a_file_that_holds_it(home, name):
     trained, frame = chronode_package.load(home / name), pandas.read_csv(home / "new.csv")
     for anyway in (False, True):
-        of_file = trained.series(str(home / "new.csv"), labelled=False, anyway=anyway)
-        of_frame = trained.series(frame, labelled=False, anyway=anyway)
+        of_file = trained.series(str(home / "new.csv"), labeled=False, anyway=anyway)
+        of_frame = trained.series(frame, labeled=False, anyway=anyway)
         np.testing.assert_array_equal(of_file.values, of_frame.values)
         np.testing.assert_array_equal(of_file.dt, of_frame.dt)
     with pytest.raises(ValueError, match="the frame does not match the training data of the model:\n  - hr: missing"):
-        trained.series(frame.drop(columns="hr"), labelled=False)
+        trained.series(frame.drop(columns="hr"), labeled=False)
     with pytest.raises(ValueError, match="hr: about .* here, .* in training .another unit"):
-        trained.series(frame.assign(hr=frame["hr"] * 1000), labelled=False)
+        trained.series(frame.assign(hr=frame["hr"] * 1000), labeled=False)
     later = frame.assign(charted_at=pandas.to_datetime(frame["charted_at"], utc=True))
-    np.testing.assert_array_equal(trained.series(later, labelled=False).dt, of_file.dt)
+    np.testing.assert_array_equal(trained.series(later, labeled=False).dt, of_file.dt)
 
 
 def test_the_wrong_estimator(home):

@@ -40,7 +40,7 @@ def test_lines_go_on_beyond_what_training_saw():
     np.testing.assert_allclose(forecaster.predict(far[..., :20]), far[..., 20:].transpose(0, 2, 1), atol=3)
 
 
-def test_slopes_are_learnt():
+def test_slopes_are_learned():
     rng = np.random.default_rng(0)
     X = rng.uniform(-5, 5, size=(80, 1)) + rng.uniform(-2, 2, size=(80, 1)) * np.arange(14)
     forecaster = SequenceForecaster("mmrnn", horizon=2, hidden_size=16, epochs=20, batch_size=8, random_state=0).fit(
@@ -89,7 +89,7 @@ def test_missing_values_start_from_the_last_seen():
     )
     answers = forecaster.predict(X)
     assert np.isfinite(answers).all()
-    # Nothing was learnt, so the forecast is the last value seen, give or take what steps usually change.
+    # Nothing was learned, so the forecast is the last value seen, give or take what steps usually change.
     assert np.abs(answers[1:, 0, 0] - X[1:, 0, -3]).max() < 10
     assert np.abs(answers[1:, 0, 1] - X[1:, 1, -1]).max() < 10
     assert np.isfinite(forecaster.score(X))

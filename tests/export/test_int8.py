@@ -134,7 +134,7 @@ def test_the_metrics_of_the_default_forecast_stay_those_of_chronode(run, tmp_pat
     trained = Trained.load(folder)
     assert found.count == 200
     assert own == pytest.approx(other, rel=0.02)
-    assert other == pytest.approx(trained.evaluate(trained.series(str(file), labelled=True))["rmse"], rel=0.1)
+    assert other == pytest.approx(trained.evaluate(trained.series(str(file), labeled=True))["rmse"], rel=0.1)
 
 
 @needs_compiler

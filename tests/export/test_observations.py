@@ -203,7 +203,7 @@ def test_codes_are_looked_up_in_c_as_they_are_read(coded, tmp_path):
     reading = Trained.load(run).reading
     assert reading is not None
     texts = {"id": [0] * 5, "t": [*range(5)], "kind": kinds, "value": [0.0] * 5}
-    values = replace(reading, scaler=None).read(texts, labelled=False).values
+    values = replace(reading, scaler=None).read(texts, labeled=False).values
     column = values[:, reading.channels.index("kind")].tolist()
     assert sorted(column) == [0.0, 1.0, 2.0, 3.0, 4.0]
     place = reading.channels.index("kind")

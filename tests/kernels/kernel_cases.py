@@ -145,7 +145,7 @@ def make(name, inputs=3, hidden=5, dtype=torch.float64, **chosen):
 def calls(name):
     """A strategy of random calls, as `called` takes them."""
     drawn = st.tuples(together(**SIZES), CASES[name].drawn).map(lambda drawn: {**drawn[0], **drawn[1]})
-    # Normalised over units, one is 0 and two are 1 and -1 whatever they were: their gradients are roundings alone.
+    # Normalized over units, one is 0 and two are 1 and -1 whatever they were: their gradients are roundings alone.
     return drawn.filter(lambda call: call.get("norm") != "layer" or call["hidden"] > 2)
 
 

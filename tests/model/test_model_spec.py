@@ -29,8 +29,8 @@ class RunningMean(chronode.nn.Cell):
 def test_spec_follows_from_the_data():
     rng = np.random.default_rng(0)
     values = rng.normal(size=(6, 5, 3))
-    labelled = from_numpy(values, order="NTD", target=np.array(["a", "b", "c"] * 2))
-    assert ModelSpec.for_data(labelled, "gru").num_outputs == 3
+    labeled = from_numpy(values, order="NTD", target=np.array(["a", "b", "c"] * 2))
+    assert ModelSpec.for_data(labeled, "gru").num_outputs == 3
     values[1, 2, 0] = np.nan
     numbers = from_numpy(values, order="NTD", target=rng.normal(size=(6, 4)))
     spec = ModelSpec.for_data(numbers, "gru", hidden_size=7, num_layers=2, dropout=0.5)

@@ -1,4 +1,4 @@
-"""Margins that depend on the window: learnt where errors differ, left alone where they do not."""
+"""Margins that depend on the window: learned where errors differ, left alone where they do not."""
 
 import numpy as np
 import torch
@@ -42,7 +42,7 @@ def test_errors_that_depend_on_nothing_have_the_same_margins(seed):
     assert bool((given_traits.spread(traits, 3) == 1).all())
 
 
-def test_few_windows_are_not_learnt_from():
+def test_few_windows_are_not_learned_from():
     margins = Margins(3)
     traits, errors = drawn(0, 40, depends=True)
     margins.fit(errors, traits)

@@ -281,11 +281,11 @@ def weights(layer):
 def trained_once(layer):
     """Its output after a step of gradient descent that it took in training, so that every weight is made again."""
     x, dt, lengths = call()
-    optimiser = torch.optim.SGD(layer.parameters(), lr=1e-3)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=1e-3)
     for _ in range(2):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         layer(x, dt=dt, lengths=lengths)[0].square().sum().backward()
-        optimiser.step()
+        optimizer.step()
     return layer(x, dt=dt, lengths=lengths)[0]
 
 
@@ -331,7 +331,7 @@ class Halved(nn.Module):
 
 
 @every_kernel
-def test_parametrised_weights_are_what_the_kernel_reads(name):
+def test_parametrized_weights_are_what_the_kernel_reads(name):
     layer, other = make(name), make(name)
     kernel = layer.cells[0].kernel()
     with torch.no_grad():

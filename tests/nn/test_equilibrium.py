@@ -116,10 +116,10 @@ def test_gradients(options):
     check_gradients(make("irnn", 1, 2, K=2, eta=0.3, noise=0.15, **options), length=2)
 
 
-# ---- initialisation
+# ---- initialization
 
 
-def test_initialisation():
+def test_initialization():
     torch.manual_seed(0)
     cell = chronode.create("irnn", 60, 80, rank=20, K=3).cells[0]
     for value, deviation in ((cell.v1, 0.03), (cell.v2, 0.03), (cell.inputs.weight, 0.1)):

@@ -68,8 +68,8 @@ def test_batch_norm():
     torch.testing.assert_close(layer.cells[0].project(x.transpose(0, 1)), a, rtol=0, atol=0.05)
 
 
-def normalised(cell, rows):
-    """Batch normalisation of the valid rows `(N, D)` alone, by torch: the input's share, and the norm after it."""
+def normalized(cell, rows):
+    """Batch normalization of the valid rows `(N, D)` alone, by torch: the input's share, and the norm after it."""
     norm = torch.nn.BatchNorm1d(cell.hidden_size).double()
     norm.load_state_dict(cell.norm.state_dict())
     return norm(torch.nn.functional.linear(rows, cell.inputs.weight, cell.inputs.bias)), norm
@@ -89,7 +89,7 @@ def test_batch_norm_does_not_count_padding(backend, memory, dense, extra):
     x = torch.randn(4, 7 + extra, 2).double().requires_grad_()
     valid = torch.arange(7 + extra) < lengths[:, None]
 
-    share, norm = normalised(cell, x[valid])
+    share, norm = normalized(cell, x[valid])
     a = torch.zeros(4, 7 + extra, 5).double().masked_scatter(valid.unsqueeze(-1), share)
     u, rows = cell.u.clamp(-1, 1), []
     for one, n in zip(a, lengths, strict=True):
@@ -114,7 +114,7 @@ def test_batch_norm_does_not_count_padding(backend, memory, dense, extra):
 
 @pytest.mark.parametrize("backend", ["native", "torch"])
 @pytest.mark.parametrize("lengths", [None, [9, 4]])
-def test_low_memory_normalises_the_whole_sequence_once(backend, lengths):
+def test_low_memory_normalizes_the_whole_sequence_once(backend, lengths):
     results = []
     for memory in ("fast", "low"):
         layer = make("indrnn", 2, 5, norm="batch", memory=memory)

@@ -30,13 +30,13 @@ def accuracy_after_training(name, task, updates=80):
     torch.manual_seed(0)
     layer = chronode.create(name, 2, 16, outputs="last")
     head = nn.Linear(layer.output_size, 2)
-    optimiser = torch.optim.Adam([*layer.parameters(), *head.parameters()], lr=1e-2)
+    optimizer = torch.optim.Adam([*layer.parameters(), *head.parameters()], lr=1e-2)
     for _ in range(updates):
         x, dt, label = task(64)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         nn.functional.cross_entropy(head(layer(x, dt=dt)[0]), label).backward()
         nn.utils.clip_grad_norm_(layer.parameters(), 1.0)
-        optimiser.step()
+        optimizer.step()
     layer.eval()
     x, dt, label = task(500)
     with torch.no_grad():

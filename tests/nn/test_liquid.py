@@ -179,10 +179,10 @@ def test_unfolds_default_and_form():
     assert (cell.form, cell.solver, cell.unfolds, cell.output_size) == ("synaptic", "fused", 6, 4)
 
 
-# ---- initialisation
+# ---- initialization
 
 
-def test_initialisation_of_the_synaptic_form():
+def test_initialization_of_the_synaptic_form():
     torch.manual_seed(0)
     body = chronode.create("ltc", 40, 40).cells[0].body
     ranges = [(body.v_leak, -0.2, 0.2)]

@@ -168,7 +168,7 @@ def test_gradients_of_the_comparison_models(name, memory):
     check_gradients(make(name, 1, 2, memory=memory))
 
 
-# ---- initialisation and theorem 3
+# ---- initialization and theorem 3
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -70,16 +70,16 @@ def test_urnn(form):
 
 
 def trained(name, steps=100, weight_decay=0.1, **settings):
-    """A cell after optimiser steps that pull its weights about."""
+    """A cell after optimizer steps that pull its weights about."""
     torch.manual_seed(0)
     layer = chronode.create(name, 3, 16, **settings)
     before = [p.detach().clone() for p in layer.parameters()]
-    optimiser = torch.optim.AdamW(layer.parameters(), lr=1e-2, weight_decay=weight_decay)
+    optimizer = torch.optim.AdamW(layer.parameters(), lr=1e-2, weight_decay=weight_decay)
     x, target = torch.randn(8, 10, 3), torch.randn(8, 10, layer.output_size)
     for _ in range(steps):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         (layer(x)[0] - target).square().mean().backward()
-        optimiser.step()
+        optimizer.step()
     assert all((p - q).abs().max() > 1e-2 for p, q in zip(layer.parameters(), before, strict=True))
     return layer.cells[0]
 
@@ -90,7 +90,7 @@ def test_exprnn_is_orthogonal_after_100_steps():
 
 
 def test_spectral_keeps_its_singular_values():
-    """Weight decay included, under which torch's own Householder parametrisation gives a matrix of zeros."""
+    """Weight decay included, under which torch's own Householder parametrization gives a matrix of zeros."""
     cell = trained("spectral", margin=0.1)
     singular = torch.linalg.svdvals(cell.matrix())
     torch.testing.assert_close(singular.sort()[0], (1 + 0.1 * torch.tanh(cell.p)).sort()[0], rtol=0, atol=1e-5)

@@ -53,7 +53,7 @@ CHANGES = {
     "a hook": lambda layer: layer.cells[0].register_forward_hook(lambda m, given, got: (2 * got[0], got[1])),
     "a method": lambda layer: setattr(layer.cells[0], "project", lambda x: layer.cells[0].inputs(x) + 1),
     "pruning": lambda layer: prune.random_unstructured(layer.cells[0].inputs, "weight", amount=0.5),
-    "a parametrisation": lambda layer: parametrizations.weight_norm(layer.cells[0].inputs),
+    "a parametrization": lambda layer: parametrizations.weight_norm(layer.cells[0].inputs),
 }
 
 
@@ -72,7 +72,7 @@ def test_what_is_remembered_is_never_stale(change):
         y, after = layer.step(x, start, dt)
         torch.testing.assert_close(y, wanted.detach(), rtol=1e-12, atol=1e-14)
         torch.testing.assert_close(after, tuple(part.detach() for part in state), rtol=1e-12, atol=1e-14)
-    assert change == "a parametrisation" or not torch.equal(y, before)
+    assert change == "a parametrization" or not torch.equal(y, before)
 
 
 @pytest.mark.usefixtures("no_grad")

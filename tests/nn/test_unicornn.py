@@ -72,7 +72,7 @@ def test_frozen_c_gets_no_gradient():
     assert layer.cells[0].c.grad is None and layer.cells[0].w.grad is not None
 
 
-def test_initialisation():
+def test_initialization():
     torch.manual_seed(0)
     cell = chronode.create("unicornn", 50, 400).cells[0]
     bound = np.sqrt(6 / ((1 + 8**2) * 50))  # kaiming_uniform, a = 8, fan_in = 50

@@ -27,7 +27,7 @@ def test_a_folder(home, tmp_path, source):
     assert sorted(path.name for path in (tmp_path / "repo").iterdir()) == ["README.md", "model.chronode"]
     assert (tmp_path / "repo/README.md").read_text() == read_card(home / "vitals.chronode")
     loaded = hub.HubModel.from_pretrained(str(tmp_path / "repo")).trained
-    data = loaded.series(home / "vitals.csv", labelled=False)
+    data = loaded.series(home / "vitals.csv", labeled=False)
     ours, theirs = (each.predict(data).values for each in (model.trained, loaded))
     assert all((one == other).all() for one, other in zip(ours, theirs, strict=True))
     hub.HubModel(tmp_path / "repo/model.chronode").save_pretrained(tmp_path / "repo")  # onto itself

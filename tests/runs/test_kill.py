@@ -104,7 +104,7 @@ def test_another_seed_gives_other_weights(tmp_path):
 @pytest.mark.parametrize(
     "hard", [("--optimizer", "rmsprop", "--tbptt", "3"), ("--optimizer", "sgd", "--average", "swa")]
 )
-def test_kills_change_no_bit_whatever_the_optimiser(hard, tmp_path):
+def test_kills_change_no_bit_whatever_the_optimizer(hard, tmp_path):
     data = write_vitals(tmp_path / "vitals.csv", patients=60)
     asked = ("train", str(data), *VITALS, *QUICK, *hard, "--epochs", "40")
     whole, killed = tmp_path / "whole", tmp_path / "killed"

@@ -43,7 +43,7 @@ def test_predictions_are_the_same(run, known, column):
 @pytest.mark.parametrize("run", ["run", "forecast"])
 def test_the_test_part_is_the_one_that_was_held_out(run):
     trained = Trained.load(run)
-    now = trained.evaluate(trained.series(labelled=True))
+    now = trained.evaluate(trained.series(labeled=True))
     then = json.loads(Path(run, "summary.json").read_text())["test"]
     assert {name: now[name] for name in then} == pytest.approx(then, rel=1e-5)
 

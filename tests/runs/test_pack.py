@@ -149,7 +149,7 @@ import chronode
 from chronode.stream import Stream
 
 model = chronode.load(sys.argv[2])
-predictions = model.predict(model.series(sys.argv[3], labelled=False))
+predictions = model.predict(model.series(sys.argv[3], labeled=False))
 stream = Stream(sys.argv[2])
 times = ("2024-01-31 12:00", "2024-01-31 13:30")
 answers = [stream.observe("p1", time, {"hr": 80.0, "temp": 36.6}) for time in times]
@@ -169,10 +169,10 @@ def test_the_extra_for_predictions_is_enough_to_predict_and_to_stream(home, tmp_
     assert done.returncode == 0, done.stderr
     values, answers = json.loads(done.stdout)
     trained = Trained.load(home / "run")
-    expected = trained.predict(trained.series(str(new), labelled=False)).values
+    expected = trained.predict(trained.series(str(new), labeled=False)).values
     assert values == pytest.approx([float(value) for row in expected for value in row], abs=1e-6)
     rows = {"patient": ["p1"] * 2, "charted_at": ["2024-01-31 12:00", "2024-01-31 13:30"]}
-    both = trained.predict(trained.series({**rows, "hr": [80.0] * 2, "temp": [36.6] * 2}, labelled=False, anyway=True))
+    both = trained.predict(trained.series({**rows, "hr": [80.0] * 2, "temp": [36.6] * 2}, labeled=False, anyway=True))
     assert answers[1] == pytest.approx(float(both.values[0][0]), abs=1e-5)
 
 

@@ -114,7 +114,7 @@ def test_a_loss_that_is_not_finite_is_reported_and_the_search_continues(tmp_path
     assert all("not finite" in trial.fault for trial in search.trials())
 
 
-def test_a_metric_that_is_better_lower_is_minimised(tmp_path):
+def test_a_metric_that_is_better_lower_is_minimized(tmp_path):
     search = search_in(tmp_path, metric="loss", epochs=1)
     search.run(3)
     assert search.best().value == min(trial.value for trial in search.trials() if trial.value is not None)

@@ -93,7 +93,7 @@ def test_forecasts_from_windows_are_those_of_predict(wave, tmp_path):
         lines = data.read_text().splitlines()
         kept = [line for line in lines[1:] if float(line.split(",")[1]) < 0.5 * steps]
         (tmp_path / "part.csv").write_text("\n".join([lines[0], *kept]) + "\n")
-        found = trained.predict(trained.series(tmp_path / "part.csv", labelled=False))
+        found = trained.predict(trained.series(tmp_path / "part.csv", labeled=False))
         for name, wanted in zip(found.ids, found.values, strict=True):
             places = [n for n, r in enumerate(rows) if r["w"] == str(name).partition("[")[0]]
             np.testing.assert_allclose(list(answers[places[steps - 1]].values()), wanted, atol=1e-5)
@@ -121,7 +121,7 @@ def test_a_linear_start_is_that_of_predict_on_the_rows_so_far(home, summed, tmp_
     for count in (5, 20, len(rows)):
         text = "\n".join(",".join(row.values()) for row in rows[:count])
         (tmp_path / "part.csv").write_text(f"{','.join(rows[0])}\n{text}\n")
-        found = summed.predict(summed.series(tmp_path / "part.csv", labelled=False))
+        found = summed.predict(summed.series(tmp_path / "part.csv", labeled=False))
         last = {row["patient"]: answer["p_ill"] for row, answer in zip(rows[:count], answers, strict=False)}
         for name, wanted in zip(found.ids, found.values, strict=True):
             assert last[name] == pytest.approx(float(wanted[0]), abs=1e-6)

@@ -21,7 +21,7 @@ from chronode.training._objective import Objective
 from chronode.training._task import Parts, Sizes, Task
 
 
-def test_regression_is_learnt_in_the_units_of_the_target():
+def test_regression_is_learned_in_the_units_of_the_target():
     raw = regression(300)
     assert raw.target is not None
     raw = replace(raw, target=replace(raw.target, values=1000 + 50 * raw.target.values))
@@ -64,7 +64,7 @@ def test_every_step_is_classified():
     assert said.labels[4] == [fitted.objective.classes[i] for i in said.values[4].argmax(1)]
 
 
-def test_a_language_of_one_sentence_is_learnt():
+def test_a_language_of_one_sentence_is_learned():
     words = np.tile(np.arange(5), 8)
     texts = [words[i : i + 12, None] for i in range(20)]
     data = from_list(
@@ -171,7 +171,7 @@ def test_the_loss_of_an_epoch_is_the_mean_over_its_series():
     ("changes", "steps"),
     [({}, 6), ({"epochs": 99}, 297), ({"tbptt": 4}, 12), ({"steps": 5}, 5), ({"epochs": 100}, None)],
 )
-def test_a_training_of_few_optimiser_steps_is_noted(changes, steps):
+def test_a_training_of_few_optimizer_steps_is_noted(changes, steps):
     parts = Parts(small(40), small(8, 1), small(8, 1))
     settings = Settings(**{"epochs": 2, "batch_size": 16, **changes})
     wanted = () if steps is None else (f"this training takes {steps} optimizer steps",)

@@ -97,7 +97,7 @@ def test_pieces_longer_than_the_series_change_nothing(data):
     assert torch.equal(weights(plain.model), weights(whole.model))
 
 
-def test_a_series_target_is_learnt_where_the_series_ends():
+def test_a_series_target_is_learned_where_the_series_ends():
     data = small()
     steps = []
     settings = Settings(epochs=1, batch_size=16, tbptt=3)

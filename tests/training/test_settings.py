@@ -45,7 +45,7 @@ def test_a_wrong_setting_is_named(options, message):
         Settings(**options)
 
 
-def test_an_unknown_setting_is_named_with_its_neighbours():
+def test_an_unknown_setting_is_named_with_its_neighbors():
     with pytest.raises(ValueError, match="learning_rte is not a known field. Did you mean 'learning_rate'"):
         Settings.from_dict({"learning_rte": 1.0})
 

@@ -32,7 +32,7 @@ def way(title: str, source: str, build: Callable[[int], Any]) -> Way:
     return Way(title, source, train_classifier)
 
 
-def neighbour() -> Any:
+def neighbor() -> Any:
     return KNeighborsTimeSeriesClassifier(distance="dtw")
 
 
@@ -41,8 +41,8 @@ if __name__ == "__main__":
         "aeon",
         version("aeon"),
         [
-            way("1-NN DTW, list of arrays as it is", "estimator overview", lambda seed: neighbour()),
-            way("SimpleImputer, 1-NN DTW", SOURCE, lambda seed: make_pipeline(SimpleImputer(), neighbour())),
+            way("1-NN DTW, list of arrays as it is", "estimator overview", lambda seed: neighbor()),
+            way("SimpleImputer, 1-NN DTW", SOURCE, lambda seed: make_pipeline(SimpleImputer(), neighbor())),
             way(
                 "SimpleImputer, Padder, Rocket",
                 SOURCE,

@@ -12,7 +12,7 @@ from rich.console import Console
 from ..data import Sequences, counted, is_irregular
 from ..judge import LINEAR, Race, best_baseline, gain_text, is_linear, model_name
 from ..runs import Config, Outcome, Prepared
-from ..training import AUTO, labelled
+from ..training import AUTO, labeled
 from .flags import as_options
 from .tables import Table
 
@@ -123,7 +123,7 @@ def scores_table(
         targets: Number of targets that the metrics are over.
     """
     names = list(dict.fromkeys(name for found in scores.values() for name in found))
-    heads = {name: labelled(name, positive, targets) for name in names}
+    heads = {name: labeled(name, positive, targets) for name in names}
     table = Table(title, title_justify="left")
     if len(names) > _MANY_METRICS:  # a row per metric is easier to read than several tables
         for row in scores:

@@ -56,7 +56,7 @@ def evaluate(
     from .outcome import say, say_note, scores_table, targets_table
 
     trained = Trained.load(run, anyway=anyway)
-    series = trained.series(data, labelled=True, anyway=anyway)
+    series = trained.series(data, labeled=True, anyway=anyway)
     console = Console(stderr=json)
     for note in series.notes if data else ():
         say_note(console, note)
@@ -129,7 +129,7 @@ def predict(
     if output != "-":
         check_new(Path(output), "--output", force=force)
     trained = Trained.load(run, anyway=anyway)
-    series = trained.series(data, labelled=False, anyway=anyway)
+    series = trained.series(data, labeled=False, anyway=anyway)
     errors = Console(stderr=True)
     for note in series.notes if data else ():
         say_note(errors, note)

@@ -34,7 +34,7 @@ def list_runs(
     """
     from ..judge import headline
     from ..runs import run_folders
-    from ..training import labelled
+    from ..training import labeled
     from .outcome import say, shown
 
     if not folder.is_dir() and folder != Path("runs"):  # without any run there is no folder "runs"
@@ -57,7 +57,7 @@ def list_runs(
             summary["status"],
             str(summary["epochs"] or ""),
         )
-        name = labelled(metric, summary["positive"], len(summary["targets"]))
+        name = labeled(metric, summary["positive"], len(summary["targets"]))
         table.add_row(*map(Text, cells), Text(f"{name} {score}" if score else ""))
     Console().print(table)
     for summary in found:

@@ -73,17 +73,17 @@ def _cut(nodes: list[Node], read: set[Node]) -> list[Node]:
 def _source_side(capacity: dict[tuple[object, object], int]) -> set[object]:
     """Returns the nodes that the source can still reach after Edmonds and Karp's maximum flow."""
     left = dict(capacity)
-    neighbours: dict[object, list[object]] = {}
+    neighbors: dict[object, list[object]] = {}
     for a, b in capacity:
-        neighbours.setdefault(a, []).append(b)
-        neighbours.setdefault(b, []).append(a)
+        neighbors.setdefault(a, []).append(b)
+        neighbors.setdefault(b, []).append(a)
         left.setdefault((b, a), 0)
     while True:
         previous: dict[object, object] = {"source": "source"}
         queue: deque[object] = deque(["source"])
         while queue and "sink" not in previous:
             a = queue.popleft()
-            for b in neighbours.get(a, ()):
+            for b in neighbors.get(a, ()):
                 if b not in previous and left[a, b] > 0:
                     previous[b] = a
                     queue.append(b)

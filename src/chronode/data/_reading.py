@@ -65,7 +65,7 @@ class Reading:
         >>> from chronode.data import from_long, options_like
         >>> train = from_long({"hour": [0, 1, 2], "hr": [80, 82, 81]}, time="hour")
         >>> reading = Reading.of(train, options={"time": "hour", **options_like(train)}, target=(), missing=False)
-        >>> later = reading.read({"hour": [0, 2], "hr": [79, 81], "bp": [120, 121]}, labelled=False)
+        >>> later = reading.read({"hour": [0, 2], "hr": [79, 81], "bp": [120, 121]}, labeled=False)
         >>> later.channels, later.notes
         (('hr',), ("columns ignored because the model does not use them: 'bp'.",))
     """
@@ -137,26 +137,26 @@ class Reading:
 
     # ---- reading ----------------------------------------------------------------------------------------
 
-    def read(self, source: Any, *, labelled: bool, anyway: bool = False) -> Sequences:
+    def read(self, source: Any, *, labeled: bool, anyway: bool = False) -> Sequences:
         """Reads a file or a frame as inputs of the model, scaled and in windows as in training.
 
         Args:
             source: The file, or a frame of pandas or polars, an Arrow table or a mapping of columns.
-            labelled: Whether to read the target too, for comparison.
+            labeled: Whether to read the target too, for comparison.
             anyway: Whether to accept times or values that seem to be in other units.
 
         Raises:
             ValueError: The file has other columns or units; the message lists the differences.
         """
         with _opened(source) as data:
-            wanted: dict[str, Any] = {"target": _one(self.target)} if labelled and self.target else {}
+            wanted: dict[str, Any] = {"target": _one(self.target)} if labeled and self.target else {}
             place = "the frame" if is_frame(data) else str(data)
-            unused, ignored = self._check_columns(data, place, self.target if labelled else ())
+            unused, ignored = self._check_columns(data, place, self.target if labeled else ())
             if "channel" in self.options or "row_per_series" in self.options:  # they have no list of columns
                 wanted["ignore"] = ignored
             s = self.matching(self.extended(self.series(data, **wanted)), place, anyway=anyway)
         notes = [f"columns ignored because the model does not use them: {listed(unused)}."] if unused else []
-        return self.inputs(s, labelled=labelled).with_notes(*notes)
+        return self.inputs(s, labeled=labeled).with_notes(*notes)
 
     def series(self, source: Any, **options: Any) -> Sequences:
         """Reads a file or a frame with the options of training and `options`, without checks and scaling."""
@@ -203,15 +203,15 @@ class Reading:
         s = replace(s, channels=self.channels, static_names=self.static)
         return s.with_notes(*notes_on_ranges(s, self.ranges))
 
-    def inputs(self, s: Sequences, *, labelled: bool = False) -> Sequences:
+    def inputs(self, s: Sequences, *, labeled: bool = False) -> Sequences:
         """Returns what the model takes of `matching` series: the windows of training, scaled."""
         if self.horizon and not self.per_step:
             # Of every step that enough steps follow, or of the end of each series.
             looked = {"horizon": self.horizon, "channels": self.forecast_channels, "window": self.window}
-            if not labelled:
+            if not labeled:
                 check_future(s, self.horizon, self.known)
-            s = forecast_windows(s, **looked) if labelled else recent(s, self.window)
-        elif labelled and self.horizon:
+            s = forecast_windows(s, **looked) if labeled else recent(s, self.window)
+        elif labeled and self.horizon:
             s = forecast(s, self.horizon, self.forecast_channels)
         elif self.window and not self.per_step:
             s = windows(s, self.window, self.stride or None, rest="keep")

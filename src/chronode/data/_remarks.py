@@ -92,10 +92,10 @@ def _on_labels(s: Sequences) -> list[str]:
     if by_case:
         examples = ", ".join(" and ".join(map(repr, same[:2])) for same in by_case[:_MOST_EXAMPLES])
         notes.append(f"labels of {name!r} differ only by case: {examples}. They are different classes: correct them.")
-    labelled = int(target.known.sum())
-    if not target.per_step and labelled >= _FEWEST_SERIES and len(target.classes) >= _LIKE_AN_ID * labelled:
+    labeled = int(target.known.sum())
+    if not target.per_step and labeled >= _FEWEST_SERIES and len(target.classes) >= _LIKE_AN_ID * labeled:
         notes.append(
-            f"the target {name!r} has {len(target.classes):,} classes for {counted(labelled, 'series')}: it looks like "
+            f"the target {name!r} has {len(target.classes):,} classes for {counted(labeled, 'series')}: it looks like "
             "an id. Pass another target=..., or kind='value' if it is a number."
         )
     return notes

@@ -139,7 +139,7 @@ class Sequences:
     def __iter__(self) -> Iterator[Series]:
         return (self._series(row) for row in range(len(self)))
 
-    def labelled(self) -> Sequences:
+    def labeled(self) -> Sequences:
         """Returns the series with a target; for targets per step, with a target at some step."""
         if self.target is None:
             return self[:0]

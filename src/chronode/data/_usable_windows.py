@@ -1,4 +1,4 @@
-"""Windows of a forecast that nothing can be learnt from: they have too few values, or an outage inside."""
+"""Windows of a forecast that nothing can be learned from: they have too few values, or an outage inside."""
 
 from __future__ import annotations
 

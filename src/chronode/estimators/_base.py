@@ -78,7 +78,7 @@ class SequenceEstimator(Displayed):
         categorical: Treatment of text in a long frame: "error", "codes" or "onehot".
         ignore: Columns of a long frame to leave out.
         static: Columns of a long frame with one value per series, such as age or sex; numbers or text.
-        log: Channels with positive values or counts that are modelled as logarithms (of 1 + value if zeros occur), or
+        log: Channels with positive values or counts that are modeled as logarithms (of 1 + value if zeros occur), or
             "all"; predictions are in the original units.
         clip_values: Whether values are clipped to the 0.5 to 99.5% range of each channel in training: "on", "off", or
             "auto" for channels with values more than 20 times that range beyond it.

@@ -278,7 +278,7 @@ def _split_target(s: Sequences) -> Read:
         raise ValueError(
             "there is a target at every step, but estimators need one per series: use chronode.training.fit."
         )
-    s = s.labelled()
+    s = s.labeled()
     assert s.target is not None
     values = s.target.values
     if s.target.classes is not None:

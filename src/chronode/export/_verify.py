@@ -99,15 +99,15 @@ def _series(trained: Trained, source: str) -> tuple[Sequences, Sequences]:
     """Returns the series in the units of the file, and scaled; with targets if the file has them."""
     reading, classes = trained.reading, trained.objective.classes
     if reading is None:
-        own = trained.series(source, labelled=False)
+        own = trained.series(source, labeled=False)
         return own, own
     pair = (replace(reading, scaler=None), reading)
     try:
-        found = [own.read(source, labelled=True, anyway=True) for own in pair]
+        found = [own.read(source, labeled=True, anyway=True) for own in pair]
         if len(found[0]) == 0:
             raise ValueError
     except ValueError:  # no targets here, or too few steps for a forecast; an error in the file itself comes again
-        found = [own.read(source, labelled=False, anyway=True) for own in pair]
+        found = [own.read(source, labeled=False, anyway=True) for own in pair]
     if reading.window and len(found[0]) > _MOST_WINDOWS:
         rows = np.linspace(0, len(found[0]) - 1, _MOST_WINDOWS).round().astype(np.int64)
         found = [own[rows] for own in found]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ._candidates import Candidate, candidates_for, pools_for
     from ._compared import compare, remark
     from ._intervals import metric_intervals
-    from ._neighbours import nearest_by_warping, warping_distances
+    from ._neighbors import nearest_by_warping, warping_distances
     from ._race import LINEAR, Race, entry_of
     from ._verdict import gain_text, headline, is_linear, model_name, unbeaten, verdict
 

@@ -24,7 +24,7 @@ from ..model.start import (
     training_season,
 )
 from ..training import LOWER_IS_BETTER, Objective, by_target, class_counts
-from ._neighbours import nearest_by_warping
+from ._neighbors import nearest_by_warping
 
 Metrics = dict[str, float]
 

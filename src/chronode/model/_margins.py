@@ -59,7 +59,7 @@ class Margins(nn.Module):
 
         Args:
             residuals: Errors of windows in the order of time, in units of each window's own scale.
-            traits: `(n, channels, 3)` of these windows, from which the spread is learnt if that makes the intervals of
+            traits: `(n, channels, 3)` of these windows, from which the spread is learned if that makes the intervals of
                 other windows better.
         """
         sizes = residuals.abs().double()
@@ -69,18 +69,18 @@ class Margins(nn.Module):
         self.get_buffer("table").copy_(_table(sizes))
 
     def _is_better_with(self, traits: Tensor, sizes: Tensor) -> bool:
-        """Each half of the windows judges what was learnt from the other half."""
+        """Each half of the windows judges what was learned from the other half."""
         if len(sizes) < _FEWEST_WINDOWS:
             return False
-        plain = learnt = 0.0
+        plain = learned = 0.0
         half = torch.arange(len(sizes)) < len(sizes) // 2
         for one, other in ((half, ~half), (~half, half)):
             own = Spread(self.spread.channels)
             own.fit(traits[one], sizes[one])
             there, here = (own(traits[rows], sizes.shape[1]) for rows in (one, other))
             plain += _interval_score(_table(sizes[one]), sizes[other], torch.ones_like(here))
-            learnt += _interval_score(_table(sizes[one] / there), sizes[other], here)
-        return learnt < _ENOUGH * plain
+            learned += _interval_score(_table(sizes[one] / there), sizes[other], here)
+        return learned < _ENOUGH * plain
 
     def widths(self, levels: Sequence[float], spread: Tensor) -> Tensor:
         """Returns margins `(levels, n, outputs)` of windows with this spread `(n, outputs)`, up to the largest ones."""

@@ -20,7 +20,7 @@ class Spread(nn.Module):
 
     The quantiles of a forecast are its value plus or minus a margin times this factor. The weights are those of a ridge
     regression of log sizes of errors on traits of a window, one for all steps ahead; traits beyond those of the windows
-    that were learnt from count as the nearest of these. Without `fit` the factor is 1.
+    that were learned from count as the nearest of these. Without `fit` the factor is 1.
 
     Args:
         channels: Number of channels that are forecast.

@@ -13,7 +13,7 @@ from .pages import Plot, bar_chart, heat_map, piece, span
 from .pages import figure as framed
 from .pages import grid as beside
 from .pages import table as html_table
-from .pages._colours import COLOURS
+from .pages._colors import COLORS
 
 if TYPE_CHECKING:
     from ..data import Sequences
@@ -40,7 +40,7 @@ def different_rows(s: Sequences, count: int) -> list[int]:
     by_class = target is not None and not target.per_step and target.classes is not None
     _, first = np.unique(target.values if target is not None and by_class else s.groups, return_index=True)
     first = np.sort(first)[:count]
-    # Evenly over the rest: neighbours may be windows of one series.
+    # Evenly over the rest: neighbors may be windows of one series.
     rest = np.setdiff1d(np.linspace(0, len(s) - 1, 2 * count).round().astype(int), first) if len(s) else first
     return [*first.tolist(), *rest.tolist()][:count]
 
@@ -58,7 +58,7 @@ def target_text(s: Sequences, row: int) -> str:
 
 
 def series_picture(s: Sequences, row: int, *, title: str | None = None, height: int = 170) -> Any:
-    """One series over time: a line per channel, or a field of colours if there are many."""
+    """One series over time: a line per channel, or a field of colors if there are many."""
     batch = s.batch([row])
     length = int(batch.lengths[0])
     x = batch.x[0, :length].numpy().astype(np.float64).reshape(length, -1)
@@ -81,8 +81,8 @@ def series_picture(s: Sequences, row: int, *, title: str | None = None, height: 
 
 def _draw_channel(plot: Plot, times: NDArray[Any], values: NDArray[Any], channel: int, name: str = "") -> None:
     seen = np.isfinite(values)
-    colour = COLOURS[channel % len(COLOURS)]
-    plot.line(times[seen], values[seen], colour=colour, name=name, dots=len(times) <= 80, width=1.4)
+    color = COLORS[channel % len(COLORS)]
+    plot.line(times[seen], values[seen], color=color, name=name, dots=len(times) <= 80, width=1.4)
 
 
 def _same_scale(x: NDArray[Any]) -> bool:
@@ -158,7 +158,7 @@ def gap_picture(s: Sequences) -> Plot | None:
     ends = (math.log10(low), math.log10(high)) if log else (0.0, high)
     unit = f"time between observations ({s.clock.unit_text()})"
     plot = Plot(ends, (0, 1.05 * counts.max()), title="Gaps", xlabel=unit, ylabel="count", log=log, height=190)
-    plot.bars(edges, counts, colour=COLOURS[2])
+    plot.bars(edges, counts, color=COLORS[2])
     return plot
 
 
@@ -170,7 +170,7 @@ def missing_picture(s: Sequences) -> str | None:
     order = np.argsort(-shares, kind="stable")[: min(_MOST_BARS, int((shares > 0).sum()))]
     title = "Missing values" + (f" in {len(order)} of {len(shares)} channels" if len(order) < len(shares) else "")
     names, values = [s.channels[place] for place in order], shares[order].tolist()
-    return bar_chart(names, values, list(map(percent, values)), title=title, full=1.0, colour=COLOURS[1])
+    return bar_chart(names, values, list(map(percent, values)), title=title, full=1.0, color=COLORS[1])
 
 
 def target_picture(s: Sequences) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .pages import GREY, Plot, figure, heat_map, number, span
-from .pages._colours import COLOURS
+from .pages import GRAY, Plot, figure, heat_map, number, span
+from .pages._colors import COLORS
 
 # With more classes their names are unreadable.
 MOST_CLASSES = 40
@@ -18,7 +18,7 @@ _BINS = 10
 
 
 def confusion_picture(predicted: NDArray[Any], true: NDArray[Any], classes: Sequence[str]) -> str:
-    """Plots the confusion matrix; colours show the share of the true class."""
+    """Plots the confusion matrix; colors show the share of the true class."""
     counts = np.zeros((len(classes), len(classes)), dtype=int)
     np.add.at(counts, (true, predicted), 1)
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
@@ -28,7 +28,7 @@ def confusion_picture(predicted: NDArray[Any], true: NDArray[Any], classes: Sequ
     texts = [[str(count) if count else "" for count in row] for row in counts.tolist()]
     return figure(
         heat_map(counts, classes, classes, title=title, xlabel="predicted class", texts=texts, tall=tall, shares=share),
-        "One row per true class; the colour shows the share of that class.",
+        "One row per true class; the color shows the share of that class.",
     )
 
 
@@ -46,7 +46,7 @@ def calibration_picture(chances: NDArray[Any], true: NDArray[Any], classes: Sequ
     half = 1.96 * np.sqrt(np.maximum(y * (1 - y), 0.25 / sizes) / sizes)
     labels = {"xlabel": f"predicted probability of {what}", "ylabel": "observed share"}
     plot = Plot((0, 1), (0, 1), title=f"Calibration: mean error {number(error)}", **labels)
-    plot.line([0, 1], [0, 1], colour=GREY, dash="3 3", name="perfect")
+    plot.line([0, 1], [0, 1], color=GRAY, dash="3 3", name="perfect")
     plot.band(x, np.clip(y - half, 0, 1), np.clip(y + half, 0, 1), name="95% interval")
     plot.line(x, y, dots=True, name="model")
     return figure(plot, f"Test predictions in {len(parts)} groups of about {round(sizes.mean())}, by probability.")
@@ -63,7 +63,7 @@ def residual_pictures(predicted: NDArray[Any], true: NDArray[Any], names: Sequen
         few = np.linspace(0, len(ours) - 1, min(len(ours), _MOST_DOTS)).astype(int)
         ends = span(ours, theirs)
         plot = Plot(ends, ends, title=f"{name}: predicted and true", xlabel="true", ylabel="predicted")
-        plot.line(ends, ends, colour=GREY, dash="3 3", name="predicted = true")
+        plot.line(ends, ends, color=GRAY, dash="3 3", name="predicted = true")
         plot.dots(theirs[few], ours[few], opacity=max(0.15, min(0.8, 60 / len(few))), size=2.5)
         gap = ours - theirs
         counts, edges = np.histogram(gap, bins=min(40, max(8, round(len(gap) ** 0.4))))
@@ -71,7 +71,7 @@ def residual_pictures(predicted: NDArray[Any], true: NDArray[Any], names: Sequen
         bars = Plot(
             (edges[0], edges[-1]), (0, 1.05 * counts.max()), title=title, xlabel="predicted − true", ylabel="count"
         )
-        bars.bars(edges, counts, colour=COLOURS[2])
+        bars.bars(edges, counts, color=COLORS[2])
         if edges[0] < 0 < edges[-1]:
             bars.upright(0.0)
         pictures += [figure(plot), figure(bars)]
@@ -104,11 +104,11 @@ def forecast_picture(
         whole=True,
     )
     seen = np.isfinite(past)
-    plot.line(before[seen], past[seen], colour=GREY, dots=len(past) <= 60, name="history")
+    plot.line(before[seen], past[seen], color=GRAY, dots=len(past) <= 60, name="history")
     for level in sorted(intervals, reverse=True):
-        plot.band(after, *intervals[level], colour=COLOURS[1], name=f"{level:g}% interval")
-    plot.line(after, true, colour=COLOURS[0], dots=True, name="true")
-    plot.line(after, predicted, colour=COLOURS[1], dots=True, name="forecast")
+        plot.band(after, *intervals[level], color=COLORS[1], name=f"{level:g}% interval")
+    plot.line(after, true, color=COLORS[0], dots=True, name="true")
+    plot.line(after, predicted, color=COLORS[1], dots=True, name="forecast")
     plot.upright(0.0)
     return str(plot)
 
@@ -137,13 +137,13 @@ def steps_picture(
         plot = Plot(
             span(times, room=0.01), span(ours, theirs), title=f"{name}: predicted and true", xlabel=axis, height=170
         )
-        plot.line(times, theirs, colour=COLOURS[0], name="true")
-        plot.line(times, ours, colour=COLOURS[1], name="predicted")
+        plot.line(times, theirs, color=COLORS[0], name="true")
+        plot.line(times, ours, color=COLORS[1], name="predicted")
         return str(plot)
     chances = np.where(true >= 0, predicted[np.arange(len(true)), true], np.nan)
     title = f"{name}: probability of the true class"
     plot = Plot(span(times, room=0.01), (0, 1), title=title, xlabel=axis, height=170)
-    plot.line(times, chances, colour=COLOURS[0])
+    plot.line(times, chances, color=COLORS[0])
     return str(plot)
 
 
@@ -158,5 +158,5 @@ def horizon_picture(gaps: NDArray[Any], horizon: int, channels: Sequence[str]) -
         whole=True,
     )
     for place, name in enumerate(channels[:8]):
-        plot.line(range(1, horizon + 1), table[:, place], colour=COLOURS[place], name=name, dots=horizon <= 40)
+        plot.line(range(1, horizon + 1), table[:, place], color=COLORS[place], name=name, dots=horizon <= 40)
     return figure(plot)

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ..judge import model_name
-from ..training import labelled
+from ..training import labeled
 from ._training_pictures import learning_pictures
 from .pages import grid, number, piece, table
 
@@ -31,7 +31,7 @@ def run_html(run: Run) -> str:
             names = list(summary.test)
             scores = {name: summary.test, **summary.baselines}
             lines = [[row, *(_cell(found.get(one)) for one in names)] for row, found in scores.items()]
-            heads = [labelled(one, summary.positive, len(summary.targets)) for one in names]
+            heads = [labeled(one, summary.positive, len(summary.targets)) for one in names]
             pieces.append(table(["test", *heads], lines, numeric=heads, best=0))
     entries = [[name, str(value)] for name, value in facts.items() if value not in (None, "")]
     return piece(table(["Run", ""], entries), *pieces, grid(*learning_pictures(rows, metric, best)))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..training import LOWER_IS_BETTER
-from .pages import GREY, Html, Plot, bar_chart, dot_chart, figure, grid, number, piece, span, table
-from .pages._colours import COLOURS
+from .pages import GRAY, Html, Plot, bar_chart, dot_chart, figure, grid, number, piece, span, table
+from .pages._colors import COLORS
 
 if TYPE_CHECKING:
     from ..search import Comparison, ModelScores, Trial
@@ -49,7 +49,7 @@ def comparison_pictures(comparison: Comparison) -> list[str]:
 
 def _curves(rows: Sequence[ModelScores], metric: str) -> list[str]:
     """The mean over seeds and the range; a run that stopped early counts as long as it went on."""
-    tables = {row.model: _table_of(row) for row in rows[: len(COLOURS)]}
+    tables = {row.model: _table_of(row) for row in rows[: len(COLORS)]}
     known = {name: found for name, found in tables.items() if np.isfinite(found).any()}
     if not known:
         return []
@@ -66,11 +66,11 @@ def _curves(rows: Sequence[ModelScores], metric: str) -> list[str]:
             continue
         kept = np.isfinite(found).any(0)
         epochs, shown = np.arange(1, found.shape[1] + 1)[kept], found[:, kept]
-        colour = COLOURS[place]
+        color = COLORS[place]
         if len(found) > 1:
-            plot.band(epochs, np.nanmin(shown, 0), np.nanmax(shown, 0), colour=colour)
-        plot.line(epochs, np.nanmean(shown, 0), colour=colour, name=name, dots=len(epochs) <= 40)
-    note = f"The {len(COLOURS)} best of {len(rows)} models." if len(rows) > len(COLOURS) else ""
+            plot.band(epochs, np.nanmin(shown, 0), np.nanmax(shown, 0), color=color)
+        plot.line(epochs, np.nanmean(shown, 0), color=color, name=name, dots=len(epochs) <= 40)
+    note = f"The {len(COLORS)} best of {len(rows)} models." if len(rows) > len(COLORS) else ""
     return [figure(plot, note)]
 
 
@@ -119,7 +119,7 @@ def search_pictures(trials: Sequence[Trial], metric: str, importances: Mapping[s
         names = sorted(importances, key=lambda name: -importances[name])
         shares = [importances[name] for name in names]
         texts = [f"{100 * share:.0f}%" for share in shares]
-        pictures.append(figure(bar_chart(names, shares, texts, title="Importance of the settings", colour=COLOURS[2])))
+        pictures.append(figure(bar_chart(names, shares, texts, title="Importance of the settings", color=COLORS[2])))
     for name in done[0].settings:
         found = [trial.settings.get(name) for trial in done]
         if len(set(found)) > 1 and all(isinstance(one, int | float) and not isinstance(one, bool) for one in found):
@@ -132,12 +132,12 @@ def _history(trials: Sequence[Trial], done: Sequence[Trial], values: np.ndarray,
     ends = span(values)
     plot = Plot((-0.5, len(trials) - 0.5), ends, title=f"Validation {metric} by trial", xlabel="trial", whole=True)
     numbers = [trial.number for trial in done]
-    plot.line(numbers, best(values), colour=COLOURS[1], name="best so far", step=True)
+    plot.line(numbers, best(values), color=COLORS[1], name="best so far", step=True)
     titles = [f"trial {place}: {number(value)}" for place, value in zip(numbers, values.tolist(), strict=True)]
     plot.dots(numbers, values, name="complete", titles=titles)
     pruned = [trial.number for trial in trials if trial.state == "pruned"]
     if pruned:
-        plot.dots(pruned, [ends[0]] * len(pruned), colour=GREY, name="pruned", size=2.5)
+        plot.dots(pruned, [ends[0]] * len(pruned), color=GRAY, name="pruned", size=2.5)
     return plot
 
 

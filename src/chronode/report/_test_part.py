@@ -13,7 +13,7 @@ from ..data import UNKNOWN, Sequences
 from ..judge import headline, metric_intervals
 from ..model import SequenceModel
 from ..runs import Config, Prepared, Summary
-from ..training import USUAL_INTERVALS, Objective, Predictions, intervals_of, labelled
+from ..training import USUAL_INTERVALS, Objective, Predictions, intervals_of, labeled
 from ._best_and_worst import best_and_worst
 from ._model_pictures import (
     MOST_CLASSES,
@@ -48,7 +48,7 @@ def scores_table(summary: Summary, model: str, intervals: dict[str, tuple[float,
     count = len(summary.targets)
     rows = [
         [
-            labelled(name, summary.positive, count),
+            labeled(name, summary.positive, count),
             own(name),
             *(scores.get(name) for scores in summary.baselines.values()),
         ]

@@ -8,7 +8,7 @@ from typing import Any
 from ..judge import gain_text, is_linear
 from ..model import LINEAR
 from ..runs import RaceSummary, Run, Summary
-from ..training import labelled
+from ..training import labeled
 from ._training_pictures import learning_pictures
 from .pages import details, grid, heading, paragraph, table
 
@@ -53,7 +53,7 @@ def _race(race: RaceSummary, positive: str | None) -> list[str]:
     own = ("candidate", "epochs", "spread")
     measured = [name for name in race.chosen if name not in own]
     names = list(dict.fromkeys([race.metric, "loss", *measured]))[:_FEW_METRICS]
-    heads = [labelled(name, positive) for name in names]
+    heads = [labeled(name, positive) for name in names]
     spread = any(entry.get("spread") is not None for entry in race.entries)
     columns = ["candidate", heads[0], *(["± over folds"] if spread else []), *heads[1:], "epochs"]
     rows: list[list[Any]] = []
@@ -61,7 +61,7 @@ def _race(race: RaceSummary, positive: str | None) -> list[str]:
         first, *others = (entry.get(name) for name in names)
         rows.append([entry.get("candidate"), first, *([entry.get("spread")] if spread else []), *others])
         rows[-1].append(entry.get("epochs") or "")
-    text = f"Candidates on held-out series, by {race.judged}; the best {labelled(race.metric, positive)} first."
+    text = f"Candidates on held-out series, by {race.judged}; the best {labeled(race.metric, positive)} first."
     return [
         str(heading("Race")),
         paragraph(f"Choice: {race.reason}"),

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..training import labelled
+from ..training import labeled
 from .pages import Plot, figure, grid, piece, safe, span, table
-from .pages._colours import COLOURS
+from .pages._colors import COLORS
 
 
 def learning_pictures(rows: Sequence[Mapping[str, Any]], metric: str, best_epoch: int | None) -> list[str]:
@@ -36,8 +36,8 @@ def learning_pictures(rows: Sequence[Mapping[str, Any]], metric: str, best_epoch
             continue
         plot = Plot(span(epochs, room=0.02), span(*lines.values()), title=title, xlabel="epoch", whole=True)
         for place, (name, values) in enumerate(lines.items()):
-            colour = COLOURS[place] if name else COLOURS[2]
-            plot.line(epochs, values, colour=colour, name=name, dots=len(epochs) <= 40)
+            color = COLORS[place] if name else COLORS[2]
+            plot.line(epochs, values, color=color, name=name, dots=len(epochs) <= 40)
         if best_epoch:
             plot.upright(float(best_epoch), name=f"best epoch ({best_epoch})")
         pictures.append(figure(plot))
@@ -71,5 +71,5 @@ def _held_out_table(estimator: Any) -> str:
     scores = {"this model": estimator.validated_, **estimator.baselines_}
     rows = [[name, *(score.get(key, "") for key in names)] for name, score in scores.items()]
     positive = getattr(estimator, "positive_", None)
-    shown = [labelled(name, None if positive is None else str(positive)) for name in names]
+    shown = [labeled(name, None if positive is None else str(positive)) for name in names]
     return table(("held-out series", *shown), rows, numeric=shown)

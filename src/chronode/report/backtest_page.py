@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._version import __version__
-from .pages import GREY, Plot, cards, code, figure, grid, number, page, paragraph, span, table, write_page
-from .pages._colours import COLOURS
+from .pages import GRAY, Plot, cards, code, figure, grid, number, page, paragraph, span, table, write_page
+from .pages._colors import COLORS
 
 if TYPE_CHECKING:
     from ..estimators import Backtest
@@ -68,8 +68,8 @@ def _by_step(found: Backtest) -> str:
 
 def _lines(lines: dict[str, list[float]], places: range, title: str, label: str) -> str:
     plot = Plot(span(places), span(*lines.values(), zero=True), title=title, xlabel=label, whole=True)
-    for colour, (name, values) in zip(COLOURS, lines.items(), strict=False):
-        plot.line(places, values, colour=colour, name=name, dots=len(places) <= 40)
+    for color, (name, values) in zip(COLORS, lines.items(), strict=False):
+        plot.line(places, values, color=color, name=name, dots=len(places) <= 40)
     return figure(plot)
 
 
@@ -88,9 +88,9 @@ def _forecasts(found: Backtest, row: int) -> str:
         whole=True,
     )
     seen = np.isfinite(past)
-    plot.line(before[seen], past[seen], colour=GREY, name="history")
-    plot.line(after, true, colour=COLOURS[0], dots=True, name="true")
-    for colour, (name, values) in zip(COLOURS[1:], shown.items(), strict=False):
-        plot.line(after, values, colour=colour, dots=name == "model", name=name)
+    plot.line(before[seen], past[seen], color=GRAY, name="history")
+    plot.line(after, true, color=COLORS[0], dots=True, name="true")
+    for color, (name, values) in zip(COLORS[1:], shown.items(), strict=False):
+        plot.line(after, values, color=color, dots=name == "model", name=name)
     plot.upright(0.0)
     return figure(plot)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..storage import replacing
-from .pages._colours import COLOURS
+from .pages._colors import COLORS
 
 
 def plot_curves(
@@ -18,8 +18,8 @@ def plot_curves(
     figure = Figure(figsize=(7, 4.2), dpi=130, layout="constrained")
     axes = figure.add_subplot()
     for index, (name, values) in enumerate(curves.items()):
-        colour = COLOURS[index % len(COLOURS)]
-        axes.plot(range(1, len(values) + 1), values, color=colour, lw=2, marker="o", ms=3, label=name)
+        color = COLORS[index % len(COLORS)]
+        axes.plot(range(1, len(values) + 1), values, color=color, lw=2, marker="o", ms=3, label=name)
     if chance is not None:
         axes.axhline(chance, color="0.5", ls=":", lw=1.5, label="chance")
     axes.set_xlabel("epoch")

@@ -11,7 +11,7 @@ from typing import Any
 from ..judge import best_baseline, headline, is_linear, model_name
 from ..model import SequenceModel
 from ..runs import REPORT, Config, Prepared, Run, Summary, Trained
-from ..training import Objective, Predictions, labelled
+from ..training import Objective, Predictions, labeled
 from ._data_pictures import pictures_of
 from ._test_part import TestPart, own_units, scores_table, targets_table
 from ._training_part import training_section
@@ -87,7 +87,7 @@ def _head(run: Run, summary: Summary, config: Config, intervals: dict[str, tuple
     if value is not None:
         low, high = intervals.get(metric, (None, None))
         ends = "" if low is None or high is None else f"<small>{number(low)} to {number(high)}</small>"
-        facts[f"test {labelled(metric, summary.positive, len(summary.targets))}"] = Html(f"{number(value)}{ends}")
+        facts[f"test {labeled(metric, summary.positive, len(summary.targets))}"] = Html(f"{number(value)}{ends}")
     # A linear start alone is not compared with itself.
     itself = f"linear ({summary.start.features})" if linear and summary.start is not None else ""
     others: dict[str, Any] = {name: scores for name, scores in about["baselines"].items() if name != itself}

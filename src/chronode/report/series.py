@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..data import Sequences
 from ..storage import replacing
 from ._data_pictures import FEW_CHANNELS, different_rows, target_text
-from .pages._colours import COLOURS
+from .pages._colors import COLORS
 
 
 def plot_series(s: Sequences, path: Path, *, title: str, count: int = 3) -> Path:
@@ -64,9 +64,9 @@ def _lines(axes: Any, s: Sequences, x: NDArray[Any], times: NDArray[Any]) -> Non
     # Values are held between events, so lines are steps; dense samples look the same either way.
     for channel in range(x.shape[1]):
         seen = ~np.isnan(x[:, channel])
-        name, colour = s.channels[channel], COLOURS[channel % len(COLOURS)]
+        name, color = s.channels[channel], COLORS[channel % len(COLORS)]
         axes.plot(
-            times[seen], x[seen, channel], color=colour, lw=1, marker=marker, ms=4, label=name, drawstyle="steps-post"
+            times[seen], x[seen, channel], color=color, lw=1, marker=marker, ms=4, label=name, drawstyle="steps-post"
         )
     axes.grid(alpha=0.3)
     axes.legend(fontsize=7, ncols=min(4, x.shape[1]), frameon=False, loc="upper right")

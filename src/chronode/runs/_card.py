@@ -9,7 +9,7 @@ from typing import Any
 from .._version import __version__
 from ..data import Reading
 from ..model import SequenceModel
-from ..training import labelled
+from ..training import labeled
 from ._config import Config
 from ._prepare import DataFacts
 from ._summary import Scores, Summary
@@ -128,7 +128,7 @@ def _metrics(summary: Summary) -> Iterator[str]:
     if not summary.test:
         yield "The model was not tested."
         return
-    heads = {name: labelled(name, summary.positive, len(summary.targets)) for name in summary.test}
+    heads = {name: labeled(name, summary.positive, len(summary.targets)) for name in summary.test}
     yield from _table({"this model": summary.test, **summary.baselines}, heads)
     if summary.targets:
         each = {name: own.test for name, own in summary.targets.items()}
@@ -169,6 +169,6 @@ def _use() -> Iterator[str]:
         "import chronode",
     )
     yield from ("", 'model = chronode.load("model.chronode")')
-    yield from ('print(model.predict(model.series("new.csv", labelled=False)).values)', "```", "")
+    yield from ('print(model.predict(model.series("new.csv", labeled=False)).values)', "```", "")
     yield from ("On the command line, after `pip install 'chronode[train]'`:", "", "```sh")
     yield from ("chronode predict model.chronode new.csv", "```")

@@ -72,7 +72,7 @@ class DataConfig:
             least three.
         scale: Whether channels and numeric targets are scaled to mean 0 and standard deviation 1 of the training part.
         scale_time: Whether times are divided by the median gap of the training part.
-        log: Channels with positive values or counts that are modelled as logarithms, or "all"; of 1 + value if zeros
+        log: Channels with positive values or counts that are modeled as logarithms, or "all"; of 1 + value if zeros
             occur. Forecasts, intervals and metrics are in the original units.
         clip_values: Whether values are clipped to the 0.5 to 99.5% range of each channel in the training part: "on",
             "off", or "auto" for channels with values more than 20 times that range beyond it.

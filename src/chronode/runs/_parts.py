@@ -56,10 +56,10 @@ def check_second_file(data: DataConfig) -> None:
     """Rejects a test file that does not exist, before anything is read."""
     path = Path(data.test)
     if data.test and (is_pipe(data.test) or not path.is_file()):
-        raise ValueError(f"test={data.test!r}: no such file.{near(path.name, neighbours(path))}")
+        raise ValueError(f"test={data.test!r}: no such file.{near(path.name, neighbors(path))}")
 
 
-def neighbours(path: Path) -> list[str]:
+def neighbors(path: Path) -> list[str]:
     """Returns the names in the folder of a path; empty if there is no such folder."""
     return [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
 
@@ -72,8 +72,8 @@ def second_file(reading: Reading, data: DataConfig, known: Sequences) -> tuple[S
         data: The section of the config.
         known: The series of training and validation.
     """
-    found = reading.read(data.test, labelled=True, anyway=True)
-    test = found if data.forecast else found.labelled()
+    found = reading.read(data.test, labeled=True, anyway=True)
+    test = found if data.forecast else found.labeled()
     if not len(test):
         raise ValueError(f"{data.test}: no series has a target: there is nothing to test.")
     notes = [f"{Path(data.test).name}: {note}" for note in found.notes]

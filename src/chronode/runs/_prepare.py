@@ -35,7 +35,7 @@ from ._parts import (
     channels_of,
     check_second_file,
     divided_series,
-    neighbours,
+    neighbors,
     notes_on_parts,
     second_file,
 )
@@ -133,7 +133,7 @@ def prepare(config: Config, divide: Divide = split_for_training) -> Prepared:
     if path.exists():
         return _from_file(config, divide)
     if path.suffix and data.source not in tasks():
-        raise ValueError(f"{path}: no such file.{near(path.name, neighbours(path))}")
+        raise ValueError(f"{path}: no such file.{near(path.name, neighbors(path))}")
     return _from_task(config)
 
 
@@ -199,7 +199,7 @@ def _from_file(config: Config, divide: Divide) -> Prepared:
     check_second_file(data)
     series = read_source(data)
     notes = list(series.notes)
-    used = series if data.forecast else series.labelled()
+    used = series if data.forecast else series.labeled()
     if gone := len(series) - len(used):
         notes.append(f"{counted(gone, 'series')} without target: not used in training.")
     if not len(used):

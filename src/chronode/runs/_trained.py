@@ -87,12 +87,12 @@ class Trained:
         _check_sizes({name: f"{path}: {name}" for name in ("objective", "data")}, model, learned, reading)
         return cls(path, contents.config, model, learned.objective, learned.scaler, reading)
 
-    def series(self, source: Any = None, *, labelled: bool, anyway: bool = False) -> Sequences:
+    def series(self, source: Any = None, *, labeled: bool, anyway: bool = False) -> Sequences:
         """Reads and scales the series of a file or a frame as in training; None: the test part of the run.
 
         Args:
             source: A file, or a frame of pandas or polars; for a run on a task, the name of that task.
-            labelled: Whether to read the targets.
+            labeled: Whether to read the targets.
             anyway: Whether to accept times or values that seem to be in other units.
         """
         if source is None and self.path.is_file() and self.reading is not None:
@@ -105,7 +105,7 @@ class Trained:
             return test
         if self.reading is None:
             raise ValueError(f"{self.path} was trained on the task {task} and cannot be used on other data.")
-        return self.reading.read(source, labelled=labelled, anyway=anyway)
+        return self.reading.read(source, labeled=labeled, anyway=anyway)
 
     def prepared(self) -> Prepared:
         """Returns the series of training, divided as they were then.
@@ -197,7 +197,7 @@ class Trained:
 def load(path: str | Path) -> Trained:
     """Loads a trained model from a run folder or from a file written by `chronode pack`.
 
-    Nothing in either is executed. The result predicts: `model.predict(model.series("new.csv", labelled=False))`.
+    Nothing in either is executed. The result predicts: `model.predict(model.series("new.csv", labeled=False))`.
 
     Raises:
         ValueError: The folder or file is damaged; the message names the file and the field.

@@ -10,7 +10,7 @@ from typing import Any
 from ..judge import best_baseline, headline
 from ..runs import Run, Summary
 from ..system import drawn
-from ..training import LOWER_IS_BETTER, labelled, mean_and_std
+from ..training import LOWER_IS_BETTER, labeled, mean_and_std
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Comparison:
     def label(self, metric: str) -> str:
         """Returns the heading of a metric, with the positive class if it depends on it."""
         found = (one.positive for row in self.rows for one in row.results)
-        return labelled(metric, next(found, None))
+        return labeled(metric, next(found, None))
 
     @property
     def failed(self) -> list[RunResult]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ._forecasting import default_window, forecast_at, forecast_parts, forecast_scaler, forecast_settings
     from ._inputs import spec_for, together
     from ._loaders import evaluation_batches
-    from ._metrics import LOWER_IS_BETTER, Scores, labelled, mean_and_std
+    from ._metrics import LOWER_IS_BETTER, Scores, labeled, mean_and_std
     from ._objective import Objective, class_counts
     from ._predict import Predictions, evaluate, predict
     from ._progress import ProgressBar

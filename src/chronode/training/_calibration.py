@@ -90,7 +90,7 @@ def intervals_of(
 ) -> NDArray[np.float64]:
     """Returns the lower and upper ends of intervals, `(levels, 2, N, K)`, in the units of the target.
 
-    They are symmetric in the units of the model, so those of a channel that is modelled as a logarithm are not.
+    They are symmetric in the units of the model, so those of a channel that is modeled as a logarithm are not.
     """
     half, middle = margins_of(model, data, levels), _middle(model, data)
     return _in_own_units(np.stack([middle - half, middle + half], axis=1), scaler)

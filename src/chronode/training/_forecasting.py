@@ -77,7 +77,7 @@ def forecast_parts(
         parts = [forecast_windows(part, horizon, channels, **options) for part in split(s, given, seed=seed)]
     found = iter(parts)
     parts = [next(found) if share > 0 else parts[0][:0] for share in shares]
-    # The test part is left as it is: nothing is learnt from it.
+    # The test part is left as it is: nothing is learned from it.
     return [*usable_windows(parts[:2], [s.channels.index(name) for name in channels]), *parts[2:]]
 
 

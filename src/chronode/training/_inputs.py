@@ -43,12 +43,12 @@ def parts_of(
         return None, data
     if not isinstance(data, Sequences):
         raise TypeError(f"data must be a task, its Parts or Sequences, got {type(data).__name__}.")
-    train = data.labelled()
+    train = data.labeled()
     if not len(train):
         raise ValueError("there is nothing to learn from: no series has a target.")
     if valid is None:
         train, valid = hold_out(train, seed=seed)
-    valid = valid.labelled().with_classes(train.classes)
+    valid = valid.labeled().with_classes(train.classes)
     if not len(valid):
         raise ValueError("no validation series has a target, so the best epoch cannot be chosen.")
     return None, Parts(train, valid, valid, scaler)

@@ -33,7 +33,7 @@ def mean_and_std(values: Sequence[float]) -> tuple[float, float | None]:
     return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
 
 
-def labelled(metric: str, positive: str | None, targets: int = 1) -> str:
+def labeled(metric: str, positive: str | None, targets: int = 1) -> str:
     """Returns the heading of a metric: with the positive class of two, if the metric depends on it.
 
     Args:
@@ -42,9 +42,9 @@ def labelled(metric: str, positive: str | None, targets: int = 1) -> str:
         targets: Number of targets that have metrics of their own, of which this one is over all.
 
     Example:
-        >>> labelled("f1", "ill"), labelled("accuracy", "ill"), labelled("balanced_accuracy", None)
+        >>> labeled("f1", "ill"), labeled("accuracy", "ill"), labeled("balanced_accuracy", None)
         ('f1 (ill)', 'accuracy', 'balanced accuracy')
-        >>> labelled("rmse", None, 2), labelled("r2", None, 2)
+        >>> labeled("rmse", None, 2), labeled("r2", None, 2)
         ('rmse (scaled)', 'r2 (mean)')
     """
     name = metric.replace("balanced_", "balanced ")

@@ -201,7 +201,7 @@ def test_more_processes_give_the_same_numbers():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"over": "colour", "values": [1]}, "over='colour' is not supported"),
+        ({"over": "color", "values": [1]}, "over='color' is not supported"),
         ({"over": "width", "values": []}, "values is empty"),
         ({"over": "solver", "values": ["euler"]}, "solver='euler' is not supported"),
         ({"over": "width", "values": [10], "models": ["lstm"]}, "models='lstm' is not supported"),

@@ -54,7 +54,7 @@ def task(monkeypatch):
 
 
 @pytest.mark.parametrize("name", sorted(CANDIDATES))
-def test_what_the_values_tell_is_learnt(task, name):
+def test_what_the_values_tell_is_learned(task, name):
     parts = task.load()
     found = run_summary(name, parts, Objective.for_task(task, parts.train), seed=0)
     assert found.metrics["test"]["auroc"] > 0.9

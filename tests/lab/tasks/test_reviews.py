@@ -29,7 +29,7 @@ def films(tmp_path, monkeypatch):
         for label, rating, word in (("pos", 9, "good"), ("neg", 2, "bad")):
             (tmp_path / "imdb" / "aclImdb" / part / label).mkdir(parents=True)
             for i in range(count):
-                file = tmp_path / "imdb" / "aclImdb" / part / label / f"{i * imdb.NEIGHBOURS}_{rating}.txt"
+                file = tmp_path / "imdb" / "aclImdb" / part / label / f"{i * imdb.NEIGHBORS}_{rating}.txt"
                 file.write_text(f"A {word} film.<br /><br />" + "very " * i + f"{part}only", encoding="utf-8")
     (tmp_path / "glove").mkdir()
     (tmp_path / "glove" / "glove.6B.100d.txt").write_text("good" + " 0.5" * 100 + "\n")

@@ -17,7 +17,7 @@ def test_both_protocols_are_described_and_the_leak_is_named(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_how_it_is_learnt_and_scored(name):
+def test_how_it_is_learned_and_scored(name):
     task = find_task(name)
     if name in ("traffic", "power"):
         assert (task.loss, task.metric, task.sizes.classes) == ("squared", "mse", None)

@@ -41,7 +41,7 @@ def test_logistic_regression_is_that_of_scikit_learn(width, classes):
     (weight, bias), *_ = _logistic_path(torch.tensor(x), torch.tensor(y), (0.01,), classes)
     theirs = LogisticRegression(C=1 / (0.01 * len(x) * width), tol=1e-10, max_iter=10_000).fit(x, y)
     chances = torch.softmax(torch.tensor(x) @ weight + bias, 1).numpy()
-    # Of two classes scikit-learn has one weight vector, half as strongly penalised as our two.
+    # Of two classes scikit-learn has one weight vector, half as strongly penalized as our two.
     if classes == 2:
         theirs = LogisticRegression(C=2 / (0.01 * len(x) * width), tol=1e-10, max_iter=10_000).fit(x, y)
     # Few unknowns are solved for by Newton's method, exactly.

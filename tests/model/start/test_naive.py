@@ -1,4 +1,4 @@
-"""Naive forecasts and nearest neighbours against loops."""
+"""Naive forecasts and nearest neighbors against loops."""
 
 import numpy as np
 import pytest
@@ -142,7 +142,7 @@ def test_distances_are_those_of_the_table(channels, band):
             assert found[i, j].item() == pytest.approx(warped(a[i, :n], b[j, :m], reach), rel=1e-5)
 
 
-def test_a_series_is_its_own_nearest_neighbour():
+def test_a_series_is_its_own_nearest_neighbor():
     rng = np.random.default_rng(0)
     s = from_list([rng.normal(size=(n, 2)) for n in (5, 9, 7, 12)])
     assert nearest_by_warping(s, s).tolist() == [0, 1, 2, 3]

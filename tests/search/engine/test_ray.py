@@ -74,7 +74,7 @@ def test_compare_has_the_results_of_one_process_and_whole_run_folders(lose_the_w
     assert not Comparison.of(list(found.values())).failed
     for planned in there:
         trained = Trained.load(planned.folder)
-        assert trained.evaluate(trained.series(labelled=True)) == found[planned.model].test
+        assert trained.evaluate(trained.series(labeled=True)) == found[planned.model].test
     assert len(list(compare(there, engine=RAY, on_start=pytest.fail))) == 2  # nothing is trained again
 
 

@@ -40,8 +40,8 @@ def principal(states: Array, count: int = 2) -> tuple[Array, Array]:
         >>> shares.round(6).tolist()
         [1.0, 0.0]
     """
-    centred = states - states.mean(0)
-    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    centered = states - states.mean(0)
+    left, sizes, _ = np.linalg.svd(centered, full_matrices=False)
     variance = sizes**2
     return left[:, :count] * sizes[:count], variance / max(float(variance.sum()), np.finfo(np.float64).tiny)
 

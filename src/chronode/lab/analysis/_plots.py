@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...report.pages import COLOURS
+from ...report.pages import COLORS
 from ...storage import replacing
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ def panels(columns: int = 1, *, rows: int = 1, width: float = 6.4, height: float
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 
-def colour(index: int) -> str:
-    """Returns the colour of the index-th item."""
-    return COLOURS[index % len(COLOURS)]
+def color(index: int) -> str:
+    """Returns the color of the index-th item."""
+    return COLORS[index % len(COLORS)]
 
 
 def finish(axes: Any, xlabel: str, ylabel: str, title: str, *, legend: bool = False) -> None:

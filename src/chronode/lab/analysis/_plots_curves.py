@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ._learning import LearningCurves
-from ._plots import colour, finish, panels, save
+from ._plots import color, finish, panels, save
 from ._speed import Speed
 
 
@@ -30,7 +30,7 @@ def plot_learning(found: Sequence[LearningCurves], path: str | Path) -> Path:
         for place, (name, losses) in enumerate(zip(curves.models, curves.losses, strict=True)):
             window = max(1, len(losses) // 50)
             smooth = np.convolve(losses, np.ones(window) / window, "valid")
-            each.plot(np.arange(window, len(losses) + 1), smooth, color=colour(place), lw=1.5, label=name)
+            each.plot(np.arange(window, len(losses) + 1), smooth, color=color(place), lw=1.5, label=name)
         if curves.naive is not None:
             each.axhline(curves.naive, color="0.4", ls=":", lw=1.5, label="naive")
         length = curves.options.get("length")
@@ -51,7 +51,7 @@ def plot_speed(found: Speed, path: str | Path) -> Path:
     """
     figure, ((axes,),) = panels()
     for index, (name, seconds) in enumerate(zip(found.models, found.seconds, strict=True)):
-        axes.loglog(found.lengths, 1e3 * seconds, color=colour(index), marker="o", lw=2, label=name)
+        axes.loglog(found.lengths, 1e3 * seconds, color=color(index), marker="o", lw=2, label=name)
     axes.set_xticks(found.lengths, [str(length) for length in found.lengths])
     axes.minorticks_off()
     title = f"Batch of {found.batch}, {found.hidden_size} units"

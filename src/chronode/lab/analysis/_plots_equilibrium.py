@@ -8,7 +8,7 @@ import numpy as np
 
 from ._equilibrium import Convergence, Eigenvalues
 from ._phase import PhasePortrait
-from ._plots import colour, finish, panels, save
+from ._plots import color, finish, panels, save
 
 
 def plot_convergence(found: Convergence, path: str | Path) -> Path:
@@ -23,11 +23,11 @@ def plot_convergence(found: Convergence, path: str | Path) -> Path:
         'convergence.png'
     """
     figure, axes = panels()
-    axes[0, 0].semilogy(found.distances.T, color=colour(0), lw=1, alpha=0.6)
+    axes[0, 0].semilogy(found.distances.T, color=color(0), lw=1, alpha=0.6)
     if np.isfinite(found.bound):
         k = np.arange(found.distances.shape[1])
         worst = found.distances[:, 0].max() * found.bound**k
-        axes[0, 0].semilogy(k, worst, color=colour(1), ls="--", lw=2, label=f"guarantee, {found.bound:.2f} per step")
+        axes[0, 0].semilogy(k, worst, color=color(1), ls="--", lw=2, label=f"guarantee, {found.bound:.2f} per step")
     title = f"{found.model}: η = {found.eta:g}, measured rate {np.nanmedian(found.rates):.2f} per step"
     finish(axes[0, 0], "recursion step k", r"$\|g_k - g^*\|$", title, legend=bool(np.isfinite(found.bound)))
     return save(figure, path)
@@ -45,8 +45,8 @@ def plot_eigenvalues(found: Eigenvalues, path: str | Path) -> Path:
         'eigenvalues.png'
     """
     figure, axes = panels()
-    axes[0, 0].hist(found.real, bins=60, color=colour(0))
-    axes[0, 0].axvline(0, color=colour(1), ls="--", lw=2)
+    axes[0, 0].hist(found.real, bins=60, color=color(0))
+    axes[0, 0].axvline(0, color=color(1), ls="--", lw=2)
     title = f"{found.model}: {found.stable:.1%} negative"
     finish(axes[0, 0], r"real part of the eigenvalues of $\nabla\phi\,PU - \gamma I$", "count", title)
     return save(figure, path)

@@ -10,7 +10,7 @@ import numpy as np
 from ..papers import numbers
 from ._expressivity import REFINE, Sweep, Trajectory
 from ._liquid import LayerTrajectory, TimeConstants
-from ._plots import colour, finish, panels, save
+from ._plots import color, finish, panels, save
 
 NAMES = {"neural-ode": "Neural ODE", "ct-rnn": "CT-RNN", "ltc": "LTC"}
 UNITS = {"width": "width k (units)", "depth": "layers", "sigma_w": "σ_w", "sigma_b": "σ_b"}
@@ -31,7 +31,7 @@ def plot_trajectories(found: Sequence[Trajectory | LayerTrajectory], path: str |
     for index, (each, one) in enumerate(zip(axes, found, strict=True)):
         last = one.latent[-1] if isinstance(one, Trajectory) else one.latent
         length = one.lengths[-1] if isinstance(one, Trajectory) else one.length
-        each.plot(*last.T, color=colour(index), lw=1.5)
+        each.plot(*last.T, color=color(index), lw=1.5)
         each.plot(*last[0], color="0.2", marker="o", ms=5)
         title = f"{NAMES.get(one.model, one.model)}: length {length:.3g}"
         finish(each, "1st principal component", "2nd principal component", title)
@@ -58,7 +58,7 @@ def plot_sweep(found: Sweep, path: str | Path) -> Path:
         # Shifted, so that bars do not hide each other.
         at = places * 1.03 ** (index - 1) if numeric else places + 0.08 * (index - 1)
         style = {
-            "color": colour(index),
+            "color": color(index),
             "marker": "os^"[index % 3],
             "capsize": 3,
             "lw": 2 if numeric else 0,
@@ -70,7 +70,7 @@ def plot_sweep(found: Sweep, path: str | Path) -> Path:
         axes.plot(
             at,
             shown,
-            color=colour(index),
+            color=color(index),
             ls="--" if numeric else "",
             marker="_",
             ms=12,
@@ -103,7 +103,7 @@ def plot_explained(found: Sequence[Trajectory | LayerTrajectory], path: str | Pa
         shares = one.explained[-1] if isinstance(one, Trajectory) else one.explained
         shares = 100 * shares[:components]
         number = np.arange(1, len(shares) + 1)
-        each.bar(number, shares, color=colour(index))
+        each.bar(number, shares, color=color(index))
         each.plot(number, shares.cumsum(), color="0.2", marker="o", ms=4, lw=1.5, label="sum")
         each.set_xticks(number)
         finish(each, "principal component", "variance explained (%)", NAMES.get(one.model, one.model), legend=True)
@@ -128,7 +128,7 @@ def plot_depth(found: Sweep, path: str | Path) -> Path:
     for index, model in enumerate(found.models):
         low, middle, high = np.quantile(REFINE * found.depth[index], (0.25, 0.5, 0.75), axis=-1)
         at, bars = places + 0.26 * (index - 1), np.stack([middle - low, high - middle])
-        axes.bar(at, middle, 0.24, yerr=bars, capsize=3, color=colour(index), label=NAMES[model])
+        axes.bar(at, middle, 0.24, yerr=bars, capsize=3, color=color(index), label=NAMES[model])
         if found.over == "activation":
             means = [paper[model, value] for value in found.values]
             label = "mean of the paper" if index == len(found.models) - 1 else None
@@ -153,9 +153,9 @@ def plot_time_constants(found: TimeConstants, path: str | Path, neurons: int = 6
     """
     figure, ((axes,),) = panels()
     for index in range(min(neurons, found.values.shape[-1])):
-        axes.plot(found.time, found.values[0, :, index], color=colour(index), lw=2, label=f"neuron {index + 1}")
+        axes.plot(found.time, found.values[0, :, index], color=color(index), lw=2, label=f"neuron {index + 1}")
         for bound in (found.lower[index], found.upper[index]):
-            axes.axhline(bound, color=colour(index), ls="--", lw=0.8)
+            axes.axhline(bound, color=color(index), ls="--", lw=0.8)
     finish(axes, "time (units of dt)", "τ_sys (units of dt)", "Time constants of a running LTC")
     axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
     return save(figure, path)

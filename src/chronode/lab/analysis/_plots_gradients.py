@@ -10,7 +10,7 @@ import numpy as np
 from ._gradient_table import GradientTable
 from ._gradients import GradientFlow
 from ._losses import GradientHistory, LossGradients, LossSurface
-from ._plots import colour, finish, panels, save
+from ._plots import color, finish, panels, save
 
 
 def plot_gradient_flow(flows: Sequence[GradientFlow], path: str | Path) -> Path:
@@ -28,7 +28,7 @@ def plot_gradient_flow(flows: Sequence[GradientFlow], path: str | Path) -> Path:
     for index, flow in enumerate(flows):
         curve = np.nanmedian(flow.log10_norms, axis=0)
         name = flow.model if flow.norm == "spectral" else f"{flow.model} ({flow.norm.title()} norm)"
-        axes[0, 0].plot(curve, color=colour(index), lw=2, label=name)
+        axes[0, 0].plot(curve, color=color(index), lw=2, label=name)
     axes[0, 0].axhline(0, color="0.5", ls=":", lw=1.5)
     finish(axes[0, 0], "step t", r"$\log_{10}\,\|\partial h_T / \partial h_t\|$", "What is left of step t", legend=True)
     return save(figure, path)
@@ -47,11 +47,11 @@ def plot_gradient_table(table: GradientTable, path: str | Path) -> Path:
     """
     figure, axes = panels()
     for index, name in enumerate(table.models):
-        axes[0, 0].plot(table.lengths, table.means[index], color=colour(index), lw=2, marker="o", label=f"{name}, here")
+        axes[0, 0].plot(table.lengths, table.means[index], color=color(index), lw=2, marker="o", label=f"{name}, here")
         if name in table.paper:
             lengths = sorted(table.paper[name])
             means = [table.paper[name][length][0] for length in lengths]
-            axes[0, 0].plot(lengths, means, color=colour(index), lw=1.5, ls="--", marker="x", label=f"{name}, paper")
+            axes[0, 0].plot(lengths, means, color=color(index), lw=1.5, ls="--", marker="x", label=f"{name}, paper")
     axes[0, 0].set_yscale("log")
     finish(axes[0, 0], "sequence length T (steps)", "mean gradient norm of a unit", "mmRNN's Table 2", legend=True)
     return save(figure, path)
@@ -71,7 +71,7 @@ def plot_singular_values(flow: GradientFlow, path: str | Path) -> Path:
     if flow.log10_singular_values is None:
         raise ValueError("this flow has no singular values: pass singular_values=True to gradient_flow.")
     figure, axes = panels()
-    axes[0, 0].plot(flow.log10_singular_values[0], color=colour(0), lw=0.8, alpha=0.5)
+    axes[0, 0].plot(flow.log10_singular_values[0], color=color(0), lw=0.8, alpha=0.5)
     finish(axes[0, 0], "step t", r"$\log_{10}$ singular values of $\partial h_T / \partial h_t$", flow.model)
     return save(figure, path)
 
@@ -90,14 +90,14 @@ def plot_loss_gradients(found: Sequence[LossGradients], path: str | Path) -> Pat
     figure, axes = panels()
     for index, one in enumerate(found):
         curve = one.norms.mean(0)
-        axes[0, 0].semilogy(range(1, len(curve) + 1), curve / curve.max(), color=colour(index), lw=2, label=one.model)
+        axes[0, 0].semilogy(range(1, len(curve) + 1), curve / curve.max(), color=color(index), lw=2, label=one.model)
     label = r"$\|\partial L / \partial h_t\|$ (share of its maximum)"
     finish(axes[0, 0], "step t", label, "The teaching signal on its way back", legend=True)
     return save(figure, path)
 
 
 def plot_loss_surfaces(surfaces: Sequence[LossSurface], path: str | Path) -> Path:
-    """Draws the losses on a plane in weight space, side by side on one colour scale (mmRNN Fig. 3 right).
+    """Draws the losses on a plane in weight space, side by side on one color scale (mmRNN Fig. 3 right).
 
     Example:
         >>> import tempfile
@@ -138,6 +138,6 @@ def plot_history(histories: Sequence[GradientHistory], path: str | Path) -> Path
     }
     for one, (field, label) in zip(axes.flat, shown.items(), strict=True):
         for index, history in enumerate(histories):
-            one.semilogy(history.steps, getattr(history, field), color=colour(index), lw=2, label=history.model)
+            one.semilogy(history.steps, getattr(history, field), color=color(index), lw=2, label=history.model)
         finish(one, "training step", label, "", legend=field == "ratio")
     return save(figure, path)

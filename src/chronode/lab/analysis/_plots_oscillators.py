@@ -11,7 +11,7 @@ import numpy as np
 from ._oscillator_bounds import GradientBounds, Representation, StateBounds
 from ._oscillator_studies import EffectiveSteps, Sensitivity, StudyScores, WeightNorms
 from ._oscillators import Energy, Reconstruction, Volume
-from ._plots import colour, finish, panels, save
+from ._plots import color, finish, panels, save
 
 DASHES = ("-", "--", ":", "-.")
 
@@ -31,7 +31,7 @@ def plot_energy(found: Energy, path: str | Path) -> Path:
     first = found.values[..., :1]
     change = 100 * ((found.values - first) / np.abs(first)).mean(1)
     for index, line in enumerate(change):
-        axes.plot(line, color=colour(index), lw=1.5, label=f"layer {index + 1}")
+        axes.plot(line, color=color(index), lw=1.5, label=f"layer {index + 1}")
     finish(axes, "step n", "change of H (% of H at step 0)", "Hamiltonian over time", legend=True)
     return save(figure, path)
 
@@ -50,7 +50,7 @@ def plot_volume(found: Sequence[Volume], path: str | Path) -> Path:
     figure, ((axes,),) = panels()
     for index, volume in enumerate(found):
         line = volume.log10_volume.mean(0)
-        axes.plot(line, color=colour(index), ls=DASHES[index % 4], lw=2, label=volume.model)
+        axes.plot(line, color=color(index), ls=DASHES[index % 4], lw=2, label=volume.model)
     finish(axes, "step n", "log₁₀ of the volume (1 at step 0)", "Phase-space volume", legend=True)
     return save(figure, path)
 
@@ -72,7 +72,7 @@ def plot_reconstruction(found: Reconstruction, path: str | Path) -> Path:
     for i, delta_t in enumerate(found.delta_t):
         for j, dtype in enumerate(found.dtypes):
             name = f"Δt = {delta_t:g}, {dtype}"
-            axes.loglog(back, error[i, j], color=colour(i), ls=DASHES[j % 4], lw=1.5, label=name)
+            axes.loglog(back, error[i, j], color=color(i), ls=DASHES[j % 4], lw=1.5, label=name)
     finish(axes, "inverse steps", "largest error of y and z", "Error of the inverse", legend=True)
     return save(figure, path)
 
@@ -94,8 +94,8 @@ def plot_state_bounds(found: StateBounds, path: str | Path) -> Path:
         (axes[1], "|z|", found.z, found.z_bound),
     ):
         for index, (line, limit) in enumerate(zip(measured, bound, strict=True)):
-            each.semilogy(np.maximum(line, 1e-3), color=colour(index), lw=1.5, label=f"layer {index + 1}")
-            each.semilogy(limit, color=colour(index), ls="--", lw=1.5, label=f"layer {index + 1}, bound C.1")
+            each.semilogy(np.maximum(line, 1e-3), color=color(index), lw=1.5, label=f"layer {index + 1}")
+            each.semilogy(limit, color=color(index), ls="--", lw=1.5, label=f"layer {index + 1}, bound C.1")
         finish(each, "step n", f"largest {name}", f"Hidden states {name}", legend=True)
     return save(figure, path)
 
@@ -112,8 +112,8 @@ def plot_gradient_bounds(found: GradientBounds, path: str | Path) -> Path:
         'gradient_bounds.png'
     """
     figure, ((axes,),) = panels()
-    axes.loglog(found.lengths, found.measured, color=colour(0), marker="o", lw=2, label="measured")
-    axes.loglog(found.lengths, found.bound, color=colour(1), marker="s", ls="--", lw=2, label="bound (12)")
+    axes.loglog(found.lengths, found.measured, color=color(0), marker="o", lw=2, label="measured")
+    axes.loglog(found.lengths, found.bound, color=color(1), marker="s", ls="--", lw=2, label="bound (12)")
     finish(axes, "length N (steps)", "max |∂E/∂θ|", "Gradients of the loss", legend=True)
     return save(figure, path)
 
@@ -133,7 +133,7 @@ def plot_representation(found: Representation, path: str | Path) -> Path:
     figure, (axes,) = panels(2, width=9.2)
     for index, (name, values) in enumerate((("measured", found.measured), ("formula (14)", found.formula))):
         middle = np.median(np.abs(values), axis=1)
-        axes[0].loglog(found.delta_t, middle, color=colour(index), marker="os"[index], ls=DASHES[index], label=name)
+        axes[0].loglog(found.delta_t, middle, color=color(index), marker="os"[index], ls=DASHES[index], label=name)
     finish(
         axes[0],
         "Δt",
@@ -143,7 +143,7 @@ def plot_representation(found: Representation, path: str | Path) -> Path:
     )
     limit = (found.steps - found.at + 1) / found.steps
     distance = np.abs(found.ratio - limit).max(1)
-    axes[1].loglog(found.delta_t, distance, color=colour(0), marker="o", label="worst unit")
+    axes[1].loglog(found.delta_t, distance, color=color(0), marker="o", label="worst unit")
     slope = distance[-1] * (np.array(found.delta_t) / found.delta_t[-1]) ** 2
     axes[1].loglog(found.delta_t, slope, color="0.4", ls=":", label="Δt²")
     finish(axes[1], "Δt", f"|measured / formula - {limit:g}|", "Distance from the limit (n - k + 1)/n", legend=True)
@@ -163,8 +163,8 @@ def plot_effective_steps(found: EffectiveSteps, path: str | Path) -> Path:
     """
     figure, ((axes,),) = panels()
     for index, (steps, largest) in enumerate(zip(found.steps, found.delta_t, strict=True)):
-        axes.plot(steps, color=colour(index), marker=".", lw=1, label=f"layer {index + 1}")
-        axes.axhline(largest, color=colour(index), ls="--", lw=1)
+        axes.plot(steps, color=color(index), marker=".", lw=1, label=f"layer {index + 1}")
+        axes.axhline(largest, color=color(index), ls="--", lw=1)
     finish(axes, "unit, sorted", "effective time step Δt σ(c)", f"Smallest step: Δt / {found.spread:.1f}", legend=True)
     return save(figure, path)
 
@@ -182,8 +182,8 @@ def plot_weight_norms(found: WeightNorms, path: str | Path) -> Path:
     figure, ((axes,),) = panels()
     for index in range(found.norms.shape[1]):
         mean, spread = found.norms[:, index].mean(0), found.norms[:, index].std(0)
-        axes.plot(mean, color=colour(index), marker="o", ms=3, lw=2, label=f"layer {index + 1}")
-        axes.fill_between(range(len(mean)), mean - spread, mean + spread, color=colour(index), alpha=0.2, lw=0)
+        axes.plot(mean, color=color(index), marker="o", ms=3, lw=2, label=f"layer {index + 1}")
+        axes.fill_between(range(len(mean)), mean - spread, mean + spread, color=color(index), alpha=0.2, lw=0)
     finish(axes, "epoch", "‖w‖∞", f"Hidden weights during training on {found.task}", legend=True)
     return save(figure, path)
 
@@ -246,7 +246,7 @@ def _draw_comparison(axes: Any, found: StudyScores, name: str) -> None:
     scale = 100 if found.metric in ("accuracy", "f1", "auroc") else 1
     for index, kind in enumerate(found.kinds):
         scores = scale * found.scores[index]
-        style = {"color": colour(index), "marker": "os^"[index % 3], "ls": DASHES[index % 4], "capsize": 3, "lw": 2}
+        style = {"color": color(index), "marker": "os^"[index % 3], "ls": DASHES[index % 4], "capsize": 3, "lw": 2}
         axes.errorbar(found.values, scores.mean(-1), scores.std(-1), label=kind, **style)
     unit = " (%)" if scale == 100 else ""
     finish(axes, name, f"test {found.metric}{unit}", found.task, legend=len(found.kinds) > 1)

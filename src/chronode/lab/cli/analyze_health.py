@@ -36,7 +36,7 @@ def health(
     from ..analysis._plots_health import plot_health
 
     trained = Trained.load(run, anyway=anyway)
-    series = trained.series(data, labelled=False, anyway=anyway)
+    series = trained.series(data, labeled=False, anyway=anyway)
     for note in series.notes if data else ():
         print(f"note: {note}", file=sys.stderr)
     found = measure(trained.model, series)

@@ -19,7 +19,7 @@ from ..datasets._download import cache_folder, fetch, mirror_folder, present
 
 data_app = typer.Typer(help="Data sets: list, download, verify, build.", no_args_is_help=True, rich_markup_mode=None)
 
-HEADINGS = ("name", "data", "publisher", "licence", "download", "checked by")
+HEADINGS = ("name", "data", "publisher", "license", "download", "checked by")
 
 
 def _known(names: list[str] | None) -> list[str] | None:
@@ -44,7 +44,7 @@ def list_command(
     json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of docs/datasets.md.")] = False,
 ) -> None:
-    """List the data sets: publisher, licence, size, location.
+    """List the data sets: publisher, license, size, location.
 
     Example: chronode data list --json
     """
@@ -53,7 +53,7 @@ def list_command(
     elif markdown:
         print(as_markdown())
     else:
-        table = Table("name", "data", "licence", "download", "checked by", "here", title="Data sets")
+        table = Table("name", "data", "license", "download", "checked by", "here", title="Data sets")
         for known in data_sets().values():
             name, title, _, *cells = _cells(known)
             table.add_row(f"[bold]{name}[/bold]", title, *cells, _where(known.name) or "")

@@ -1,4 +1,4 @@
-"""The data sets known to chronode: publisher, address, licence, and the hashes by which a copy is recognized.
+"""The data sets known to chronode: publisher, address, license, and the hashes by which a copy is recognized.
 
 The entries are in `catalogue.json` next to this file. Hashes of remote files are published (by the publisher, or by
 projects that pin the same file); those of variants were computed from the named files.
@@ -63,7 +63,7 @@ class DataSet:
         title: Short description.
         publisher: Publisher.
         page: Address of the description.
-        licence: Licence as stated by the publisher.
+        licence: License as stated by the publisher.
         cite: Work to cite.
         remote: Files to download.
         reads: Patterns of the files that are unpacked and read; `*` also matches `/`.

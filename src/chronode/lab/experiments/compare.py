@@ -72,7 +72,7 @@ def compare(recipe: Recipe, budget: str, ledger: Ledger) -> list[TableRow]:
 
 
 def row(number: PaperNumber, cell: TableCell | None, found: dict[str, Entry], *, comparable: bool = True) -> TableRow:
-    """Returns one number with our runs; it gets no judgement if its data are not `comparable`."""
+    """Returns one number with our runs; it gets no judgment if its data are not `comparable`."""
     best = chosen(cell, found) if cell else None
     entries = tuple(found[key] for key in (best.hashes() if best else ()) if key in found)
     if cell is None or best is None or not entries:

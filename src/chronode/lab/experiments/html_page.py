@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...report.pages import COLOURS, GREY, Plot, cards, figure, grid, page, paragraph, span, table, write_page
+from ...report.pages import COLORS, GRAY, Plot, cards, figure, grid, page, paragraph, span, table, write_page
 from .compare import TableRow, mean_text
 
 if TYPE_CHECKING:
     from .counts import Table
 
 _NUMERIC = ("paper", "ours", "seeds", "steps", "minutes")
-_COLOUR = {"reached": COLOURS[2], "not reached": COLOURS[1]}
-_COLOUR |= dict.fromkeys(("not comparable", "no number"), GREY)
+_COLOR = {"reached": COLORS[2], "not reached": COLORS[1]}
+_COLOR |= dict.fromkeys(("not comparable", "no number"), GRAY)
 
 
 def write_index(tables: Sequence[Table], papers: Mapping[str, str], path: Path) -> Path:
@@ -30,7 +30,7 @@ def write_index(tables: Sequence[Table], papers: Mapping[str, str], path: Path) 
     """
     cells = [(one, row) for one in tables for row in one.rows if row.entries]
     verdicts = Counter(row.verdict for _, row in cells)
-    facts: dict[str, Any] = {"numbers of the papers": len(cells), **{name: verdicts[name] for name in _COLOUR}}
+    facts: dict[str, Any] = {"numbers of the papers": len(cells), **{name: verdicts[name] for name in _COLOR}}
     columns = ["table", "task", "model", "metric", "paper", "ours", "verdict", *_NUMERIC[2:]]
     rows = [_line(one, row) for one, row in cells]
     pictures = [_picture(papers[name], [row for one, row in cells if one.recipe.paper == name]) for name in papers]
@@ -79,12 +79,12 @@ def _picture(title: str, rows: Sequence[TableRow]) -> list[str]:
         x, y = (np.array([float(scale(value)) for value in values]) for values in _both(chosen))
         ends = span(x, y)
         plot = Plot(ends, ends, title=title, xlabel=f"{what} in the paper", ylabel="ours")
-        plot.line(ends, ends, colour=GREY, dash="3 3")
-        for verdict, colour in _COLOUR.items():
+        plot.line(ends, ends, color=GRAY, dash="3 3")
+        for verdict, color in _COLOR.items():
             own = [place for place, row in enumerate(chosen) if row.verdict == verdict]
             titles = [f"{chosen[place].number.label}, {chosen[place].number.task}" for place in own]
             if own:
-                plot.dots(x[own], y[own], colour=colour, name=verdict, opacity=0.8, titles=titles)
+                plot.dots(x[own], y[own], color=color, name=verdict, opacity=0.8, titles=titles)
         pictures.append(figure(plot))
     return pictures
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ...report.pages import COLOURS
+from ...report.pages import COLORS
 from ...storage import replacing
 from ..papers import PaperNumber
 from .compare import TableRow, compare
@@ -148,9 +148,9 @@ def _panel(axes: Any, what: str, higher: bool, pairs: list[tuple[Table, TableRow
 
     names = list(dict.fromkeys(table.recipe.name for table, _ in pairs))
     for index, name in enumerate(names):
-        colour = COLOURS[index % len(COLOURS)]
-        look = {"marker": "osD^vP*X"[index // len(COLOURS) % 8], "edgecolors": colour, "s": 22, "alpha": 0.8}
-        for face, verdicts in ((colour, VERDICTS[:2]), ("white", VERDICTS[2:])):
+        color = COLORS[index % len(COLORS)]
+        look = {"marker": "osD^vP*X"[index // len(COLORS) % 8], "edgecolors": color, "s": 22, "alpha": 0.8}
+        for face, verdicts in ((color, VERDICTS[:2]), ("white", VERDICTS[2:])):
             rows = [row for table, row in pairs if table.recipe.name == name and row.verdict in verdicts]
             label = name.partition("/")[2] + (" (not comparable)" if face == "white" else "")
             if dots := [(row.number.mean, row.mean) for row in rows]:
@@ -167,7 +167,7 @@ def _panel(axes: Any, what: str, higher: bool, pairs: list[tuple[Table, TableRow
             axis.set_major_formatter("{x:g}")
             axis.set_minor_formatter(NullFormatter())
     axes.plot([low, high], [low, high], color="0.4", lw=1)
-    axes.fill_between([low, high], [low, high], high if higher else low, color=COLOURS[2], alpha=0.08, lw=0)
+    axes.fill_between([low, high], [low, high], high if higher else low, color=COLORS[2], alpha=0.08, lw=0)
     unit = " (%)" if higher else ""
     axes.set(xlim=(low, high), ylim=(low, high), xlabel=f"{what} in the paper{unit}", ylabel=f"chronode{unit}")
     axes.grid(alpha=0.3)

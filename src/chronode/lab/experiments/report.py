@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ...report.pages import COLOURS
+from ...report.pages import COLORS
 from ...storage import replacing
 from ..papers import PaperNumber
 from .compare import TableRow, mean_text, named, shown
@@ -143,8 +143,8 @@ def plot(recipe: Recipe, rows: list[TableRow], path: Path, budget: str) -> Path:
     for axes, column in zip(panels, columns, strict=True):
         own = [row for row in rows if row.number.column == column]
         papers = [(row.number.mean, row.number.spread) for row in own]
-        _dots(axes, papers, fmt="o", color=COLOURS[0], label="paper")
-        _dots(axes, [(row.mean, row.spread) for row in own], fmt="D", color=COLOURS[1], label="ours")
+        _dots(axes, papers, fmt="o", color=COLORS[0], label="paper")
+        _dots(axes, [(row.mean, row.spread) for row in own], fmt="D", color=COLORS[1], label="ours")
         axes.set_yticks(range(len(own)), [row.number.label for row in own], fontsize=8)
         axes.set_ylim(len(own) - 0.5, -0.5)  # the first row on top
         unit = f" ({own[0].number.unit})" if own[0].number.unit else ""

@@ -66,7 +66,7 @@ def read_idx(path: str | Path) -> NDArray[np.uint8]:
 
 def mnist(folder: Path) -> Images:
     """Reads MNIST from its four idx files in `folder`."""
-    train, test = (_labelled(folder, part) for part in ("train", "t10k"))
+    train, test = (_labeled(folder, part) for part in ("train", "t10k"))
     return Images(*train, *test)
 
 
@@ -96,7 +96,7 @@ def read_cifar_batch(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     return records[:, 1:].reshape(-1, 3, 32, 32), labels
 
 
-def _labelled(folder: Path, part: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def _labeled(folder: Path, part: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Reads (images, labels) of one part of MNIST."""
     images = read_idx(folder / f"{part}-images-idx3-ubyte")
     if images.ndim != 3 or images.shape[1:] != (28, 28) or not len(images):

@@ -69,7 +69,7 @@ add_task(
             "clean": "whole files (or users), split at random: five training, one validation, one test; windows of 32 "
             "frames every 16; scaled by the training files",
             "paper": "windows of 32 frames every 16 of all files, shuffled (RandomState 23489), 10% validation, 15% "
-            "test. Leaks: neighbouring windows share 16 frames and are in different parts; mean and standard deviation "
+            "test. Leaks: neighboring windows share 16 frames and are in different parts; mean and standard deviation "
             "include the test frames",
         },
         options={"group": "file"},

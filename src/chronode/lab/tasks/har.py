@@ -137,7 +137,7 @@ _PROTOCOLS = {
 _LTC = (
     ". features='handmade': 16 consecutive windows with 561 features each, as in LTC; shuffled (RandomState 893429), "
     "10% "
-    "validation, unscaled. Leaks: neighbouring series share 15 windows and are in training and validation"
+    "validation, unscaled. Leaks: neighboring series share 15 windows and are in training and validation"
 )
 
 add_task(

@@ -20,7 +20,7 @@ from ._text import Numbering, Review, as_symbols, encoded, utf8, word_vectors
 
 CLASSES = ("neg", "pos")
 VALIDATION = 0.3
-NEIGHBOURS = 50
+NEIGHBORS = 50
 """Number of consecutive reviews that are a group: reviews of the same film follow one another in the files."""
 _NAME = re.compile(r"(\d+)_(\d+)\.txt")
 
@@ -81,10 +81,10 @@ def _make(protocol: str, seed: int, *, words: int, longest: int | None, vectors:
 
 
 def _by_film(reviews: Sequences) -> Sequences:
-    """Returns the reviews with neighbours as groups: two share 0.4 words that are in 2 to 20 reviews, others 0.003."""
+    """Returns the reviews with neighbors as groups: two share 0.4 words that are in 2 to 20 reviews, others 0.003."""
     numbers = [int(str(name).rpartition("/")[2].partition("_")[0]) for name in reviews.ids]
     assert reviews.target is not None
-    return replace(reviews, groups=reviews.target.values.ravel() * len(reviews) + np.array(numbers) // NEIGHBOURS)
+    return replace(reviews, groups=reviews.target.values.ravel() * len(reviews) + np.array(numbers) // NEIGHBORS)
 
 
 add_task(

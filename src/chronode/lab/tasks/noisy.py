@@ -82,7 +82,7 @@ def plane_rows(images: NDArray[np.uint8], labels: NDArray[np.uint8]) -> Sequence
     1].
     """
     rows = in_unit(images.transpose(0, 2, 1, 3).reshape(len(images), CIFAR_SIDE, -1))
-    channels = tuple(f"{colour} {i}" for colour in ("red", "green", "blue") for i in range(CIFAR_SIDE))
+    channels = tuple(f"{color} {i}" for color in ("red", "green", "blue") for i in range(CIFAR_SIDE))
     target = Target(labels.astype(np.int32), classes=CIFAR_CLASSES, names=("object",))
     return equal_series(rows, target, channels)
 

@@ -71,7 +71,7 @@ add_task(
             "of 32 days every 4 days inside each; scaled per channel by the training days; missing readings stay "
             "missing; times in days",
             "paper": "windows of 32 days every 4 days, shuffled (RandomState 23489), 10% validation, 15% test; "
-            "missing readings are 0; one mean and standard deviation for all 72 channels. Leaks: neighbouring windows "
+            "missing readings are 0; one mean and standard deviation for all 72 channels. Leaks: neighboring windows "
             "share 28 days and are in different parts; mean and standard deviation include the test days. The authors' "
             "code then swaps batch and time, so that its parts are days of a window; this is not reproduced here",
         },

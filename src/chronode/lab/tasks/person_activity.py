@@ -161,7 +161,7 @@ add_task(
             "rows "
             "every 16; x, y, z scaled by the training recordings; time in units of 100 ms",
             "paper": "windows of 32 rows every 16, shuffled (RandomState 98841), 20% test, unscaled; the last "
-            "recording is lost, as in the authors' code. Leaks: neighbouring windows share 16 rows and are in "
+            "recording is lost, as in the authors' code. Leaks: neighboring windows share 16 rows and are in "
             "different parts. The authors select the best epoch by the test part; here 10% of their training windows "
             "are validation. features='ltc': no times, RandomState 27731, 10% "
             "validation, 15% test. features='latent-ode': windows of 50 every 25, RandomState 42. The authors use "

@@ -49,7 +49,7 @@ def _make(protocol: str, seed: int) -> Parts:
     path = folder("power")
     if protocol == "clean":
         train, valid, test = blocks(read(path), LENGTH, (LENGTH,) * 3)
-        return scaled(train.labelled(), valid.labelled(), test.labelled())
+        return scaled(train.labeled(), valid.labeled(), test.labeled())
     minutes = read(path, hold=True)
     return scaled(*shuffled(range_windows(minutes, LENGTH, LENGTH), 23489), Scaler.fit(minutes))
 

@@ -33,7 +33,7 @@ LENGTH, STRIDE = 32, 4
 LONGEST_GAP = 24
 """Hours without a row after which a new series begins; there is a gap of ten months in the data."""
 MOST_RAIN = 1000
-"""Millimetres per hour, three times the record: more is an error of the gauge (one row has 9831.3)."""
+"""Millimeters per hour, three times the record: more is an error of the gauge (one row has 9831.3)."""
 
 
 def read(path: Path) -> Sequences:
@@ -88,8 +88,8 @@ def _make(protocol: str, seed: int) -> Parts:
         train, valid, test = blocks(read(path), LENGTH, (STRIDE,) * 3)
         return scaled(train, valid, test)
     hours = read_as_authors(path)
-    centred = Scaler.fit(hours, skip=set(FEATURES) - {"temp"})
-    scaler = replace(centred, std=(1.0,) * len(FEATURES))
+    centered = Scaler.fit(hours, skip=set(FEATURES) - {"temp"})
+    scaler = replace(centered, std=(1.0,) * len(FEATURES))
     return scaled(*shuffled(range_windows(hours, LENGTH, STRIDE), 23489), scaler)
 
 
@@ -107,8 +107,8 @@ add_task(
             "9831 mm of rain are replaced by the previous reading; holiday is 1 where the file names one "
             "(the first hour of the day); times in hours",
             "paper": "windows of 32 rows every 4 rows, shuffled (RandomState 23489), 10% validation, 15% test; only "
-            "the temperature is centred; holiday is always 0, because the authors' code compares it with None; dt is "
-            "1 even across months. Leaks: neighbouring windows share 28 rows and are in different parts; the mean and "
+            "the temperature is centered; holiday is always 0, because the authors' code compares it with None; dt is "
+            "1 even across months. Leaks: neighboring windows share 28 rows and are in different parts; the mean and "
             "standard deviation of the target include the test rows",
         },
         data="traffic",

@@ -70,7 +70,7 @@ def choose(windows: Windows, folds: Sequence[Fold], known: Sequence[Family]) -> 
                 for member, error in zip(settings, errors.tolist(), strict=True):
                     losses.setdefault(member, []).append(error)
     rows = sum(int(fold.judge.sum()) for fold in folds)
-    independent = max(rows / windows.y.shape[1], 1.0)  # the targets of neighbouring windows overlap
+    independent = max(rows / windows.y.shape[1], 1.0)  # the targets of neighboring windows overlap
     found = []
     for member, own in losses.items():
         # The first folds may have too few rows to fit a map; it is then the naive forecast.

@@ -207,7 +207,7 @@ def _moments(features: Tensor, clip: bool) -> tuple[Tensor, Tensor, Tensor, Tens
 
 
 def _ridge_path(x: Tensor, y: Tensor, penalties: Sequence[float], classes: int) -> list[tuple[Tensor, Tensor]]:
-    """Minimises `mean |y - x w - b|^2 / F + penalty |w|^2` for each penalty, with one eigenvalue problem."""
+    """Minimizes `mean |y - x w - b|^2 / F + penalty |w|^2` for each penalty, with one eigenvalue problem."""
     count, width = x.shape
     middle, bias = x.mean(0), y.mean(0)
     x, y = x - middle, y - bias
@@ -224,7 +224,7 @@ def _ridge_path(x: Tensor, y: Tensor, penalties: Sequence[float], classes: int) 
 
 
 def _logistic_path(x: Tensor, y: Tensor, penalties: Sequence[float], classes: int) -> list[tuple[Tensor, Tensor]]:
-    """Minimises `mean cross entropy + penalty |w|^2 / 2` for each penalty, beginning where the last one ended."""
+    """Minimizes `mean cross entropy + penalty |w|^2 / 2` for each penalty, beginning where the last one ended."""
     count, width = x.shape
     basis = None
     if width > count:  # the weights are in the span of the rows, so there are at most as many unknowns as rows
@@ -235,15 +235,15 @@ def _logistic_path(x: Tensor, y: Tensor, penalties: Sequence[float], classes: in
     weight = x.new_zeros(x.shape[1], classes).requires_grad_()
     bias = (shares / shares.sum()).log().requires_grad_()
     found = []
-    minimise = newton if is_small(count, x.shape[1], classes) else _minimise
+    minimize = newton if is_small(count, x.shape[1], classes) else _minimize
     for penalty in sorted(penalties, reverse=True):
-        minimise(x, y.long(), weight, bias, penalty)
+        minimize(x, y.long(), weight, bias, penalty)
         solved = weight.detach() / width**0.5
         found.append((solved if basis is None else basis @ solved, bias.detach().clone()))
     return found
 
 
-def _minimise(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, penalty: float) -> None:
+def _minimize(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, penalty: float) -> None:
     """Sets weight and bias to the minimum, with L-BFGS."""
     optimizer = without_compiler(torch.optim.LBFGS)([weight, bias], max_iter=_ITERATIONS, line_search_fn="strong_wolfe")
 

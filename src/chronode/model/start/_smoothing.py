@@ -104,7 +104,7 @@ def _adjustment(steps: int, horizon: int, season: int, memory: float) -> tuple[T
 
 
 def _moving_average(steps: int, season: int) -> Tensor:
-    """Returns the map `(K, K)` to centred means over one season, continued on straight lines at both ends."""
+    """Returns the map `(K, K)` to centered means over one season, continued on straight lines at both ends."""
     half = season // 2
     found = torch.zeros(steps, steps, dtype=torch.float64)
     first, last = half, steps - 1 - half

@@ -247,7 +247,7 @@ def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict
     size = {"channels": s.num_channels, "steps": steps, "gap": gap}
     if fits and np.ptp(spans) <= 0.1 * steps:
         found.append({"kind": "values", **size})
-    # Steps that have little to do with their neighbours are better left out than interpolated.
+    # Steps that have little to do with their neighbors are better left out than interpolated.
     if fits and np.ptp(spans) <= 0.1 * steps and s.has_missing:
         found.append({"kind": "readings", **size})
     narrow = steps >= 2 and 2 * steps * s.num_channels <= _WIDE

@@ -1,7 +1,7 @@
 """HTML pages with SVG plots, written without a library: reports of runs, and output in notebooks."""
 
 from ._charts import bar_chart, heat_map, shade
-from ._colours import COLOURS
+from ._colors import COLORS
 from ._dots import dot_chart
 from ._html import (
     Html,
@@ -20,11 +20,11 @@ from ._html import (
     write_page,
 )
 from ._marks import number, shortened, span, ticks
-from ._plot import GREY, Plot
+from ._plot import GRAY, Plot
 
 __all__ = [
-    "COLOURS",
-    "GREY",
+    "COLORS",
+    "GRAY",
     "Html",
     "Plot",
     "bar_chart",

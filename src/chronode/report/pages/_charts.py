@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._colours import COLOURS
+from ._colors import COLORS
 from ._marks import number, put, shortened, svg, text_width
 from ._plot import GRID
 
@@ -22,7 +22,7 @@ def bar_chart(
     *,
     title: str = "",
     full: float | None = None,
-    colour: str = COLOURS[0],
+    color: str = COLORS[0],
     width: int = 440,
 ) -> str:
     """Draws horizontal bars with a name on the left and a text on the right.
@@ -33,7 +33,7 @@ def bar_chart(
         texts: Texts after the bars.
         title: Text above the chart.
         full: The value of a bar of full length; the largest value by default.
-        colour: Colour of the bars.
+        color: Color of the bars.
         width: Width of the drawing.
 
     Example:
@@ -45,25 +45,25 @@ def bar_chart(
     right = 10 + max(map(text_width, texts), default=0)
     room, top = width - left - right, 10 + 17 * bool(title)
     most = full or max([*values, 0.0]) or 1.0
-    body = [put(0, 14, title, colour="#111827", bold=True)] if title else []
+    body = [put(0, 14, title, color="#111827", bold=True)] if title else []
     for place, (name, value, text) in enumerate(zip(shown, values, texts, strict=True)):
         y, size = top + 20 * place, max(0.0, min(value / most, 1.0)) * room
         body.append(put(left - 6, y + 12, name, anchor="end", whole=names[place]))
         body.append(f'<rect x="{left}" y="{y + 2}" width="{room}" height="13" fill="#f3f4f6"/>')
-        body.append(f'<rect x="{left}" y="{y + 2}" width="{size:.1f}" height="13" fill="{colour}"/>')
+        body.append(f'<rect x="{left}" y="{y + 2}" width="{size:.1f}" height="13" fill="{color}"/>')
         body.append(put(width - right + 6, y + 12, text))
     return svg(width, top + 20 * len(shown) + 4, "".join(body), title)
 
 
-def shade(share: float, colour: str) -> str:
-    """Returns a colour between white (0) and `colour` (1).
+def shade(share: float, color: str) -> str:
+    """Returns a color between white (0) and `color` (1).
 
     Example:
         >>> shade(0.0, "#0072B2"), shade(1.0, "#0072B2"), shade(0.5, "#000000")
         ('#ffffff', '#0072b2', '#808080')
     """
     share = min(max(share, 0.0), 1.0) if share == share else 0.0
-    parts = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    parts = (int(color[place : place + 2], 16) for place in (1, 3, 5))
     return "#" + "".join(f"{round(255 + (part - 255) * share):02x}" for part in parts)
 
 
@@ -92,7 +92,7 @@ def heat_map(
         texts: Texts in the fields.
         width: Width of the drawing.
         tall: Height of a row.
-        shares: Intensity of the colour, -1 to 1; by default `values` divided by the largest absolute value.
+        shares: Intensity of the color, -1 to 1; by default `values` divided by the largest absolute value.
 
     Example:
         >>> heat_map([[1.0, -1.0]], ["hr"], ["a", "b"]).count("<rect")
@@ -100,17 +100,17 @@ def heat_map(
     """
     table = np.asarray(values, dtype=np.float64)
     sizes = np.abs(table[np.isfinite(table)])
-    colours = table / (sizes.max(initial=0.0) or 1.0) if shares is None else np.asarray(shares, dtype=np.float64)
+    colors = table / (sizes.max(initial=0.0) or 1.0) if shares is None else np.asarray(shares, dtype=np.float64)
     names = [shortened(name, 18) for name in rows]
     left, top = 10 + max(map(text_width, names), default=0), 8 + 17 * bool(title)
     sides = np.arange(table.shape[1] + 1) if edges is None else np.asarray(edges, dtype=np.float64)
     sides = left + (sides - sides[0]) / ((sides[-1] - sides[0]) or 1) * (width - left - 2)
     floor = top + tall * len(names)
-    body = [put(0, 14, title, colour="#111827", bold=True)] if title else []
+    body = [put(0, 14, title, color="#111827", bold=True)] if title else []
     for place, name in enumerate(names):
         body.append(put(left - 6, top + tall * (place + 0.5) + 4, name, anchor="end", whole=rows[place]))
     for (row, column), value in np.ndenumerate(table):
-        share = colours[row, column]
+        share = colors[row, column]
         if math.isfinite(value) and (abs(share) > 1e-3 or texts is not None):
             body.append(_field(sides, row, column, share, value, top, tall, texts))
     body.append(f'<path d="M{left} {top}H{width - 2}V{floor}H{left}Z" fill="none" stroke="{GRID}"/>')
@@ -124,14 +124,14 @@ def _field(
     sides: NDArray[np.float64], row: int, column: int, share: float, value: float, top: float, tall: int, texts: Any
 ) -> str:
     left, size, y = sides[column], sides[column + 1] - sides[column], top + tall * row
-    colour = shade(abs(share), COLOURS[0] if share >= 0 else COLOURS[1])
-    box = f'<rect x="{left:.1f}" y="{y:.1f}" width="{max(size, 0.6):.1f}" height="{tall}" fill="{colour}">'
+    color = shade(abs(share), COLORS[0] if share >= 0 else COLORS[1])
+    box = f'<rect x="{left:.1f}" y="{y:.1f}" width="{max(size, 0.6):.1f}" height="{tall}" fill="{color}">'
     written = "" if texts is None else str(texts[row][column])
     box += f"<title>{escape(written or number(value))}</title></rect>"
     if not written or text_width(written) > size:
         return box
     ink = "#ffffff" if abs(share) > 0.55 else "#111827"
-    return box + put(left + size / 2, y + tall / 2 + 4, written, anchor="middle", colour=ink)
+    return box + put(left + size / 2, y + tall / 2 + 4, written, anchor="middle", color=ink)
 
 
 def _column_names(columns: Sequence[str], sides: NDArray[np.float64], floor: float) -> tuple[list[str], float]:

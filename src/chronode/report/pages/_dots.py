@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from statistics import fmean, stdev
 
-from ._colours import COLOURS
+from ._colors import COLORS
 from ._marks import number, put, shortened, span, svg, text_width, ticks
-from ._plot import GREY, GRID
+from ._plot import GRAY, GRID
 
 
 def dot_chart(
@@ -40,22 +40,22 @@ def dot_chart(
     def across(value: float) -> float:
         return left + (value - low) / (high - low) * (width - left - 12)
 
-    body = [put(0, 14, title, colour="#111827", bold=True)] if title else []
+    body = [put(0, 14, title, color="#111827", bold=True)] if title else []
     for tick in ticks(low, high, most=5):
         body.append(f'<path d="M{across(tick):.1f} {top}V{floor}" stroke="{GRID}"/>')
         body.append(put(across(tick), floor + 15, number(tick), anchor="middle"))
     for value in (lines or {}).values():
-        body.append(f'<path d="M{across(value):.1f} {top}V{floor}" stroke="{GREY}" stroke-dasharray="3 3"/>')
+        body.append(f'<path d="M{across(value):.1f} {top}V{floor}" stroke="{GRAY}" stroke-dasharray="3 3"/>')
     for place, (name, values) in enumerate(rows.items()):
-        y, colour = top + 22 * place + 11, COLOURS[place % len(COLOURS)]
+        y, color = top + 22 * place + 11, COLORS[place % len(COLORS)]
         body.append(put(left - 6, y + 4, names[place], anchor="end", whole=name))
         if len(values) > 1:
             mean, half = fmean(values), stdev(values)
             ends = (across(max(mean - half, low)), across(min(mean + half, high)))
-            body.append(f'<path d="M{ends[0]:.1f} {y}H{ends[1]:.1f}" stroke="{colour}" stroke-width="2"/>')
-            body.append(f'<path d="M{across(mean):.1f} {y - 7}v14" stroke="{colour}" stroke-width="2"/>')
+            body.append(f'<path d="M{ends[0]:.1f} {y}H{ends[1]:.1f}" stroke="{color}" stroke-width="2"/>')
+            body.append(f'<path d="M{across(mean):.1f} {y - 7}v14" stroke="{color}" stroke-width="2"/>')
         for value in values:
-            mark = f'<circle cx="{across(value):.1f}" cy="{y}" r="3.2" fill="{colour}" fill-opacity="0.6">'
+            mark = f'<circle cx="{across(value):.1f}" cy="{y}" r="3.2" fill="{color}" fill-opacity="0.6">'
             body.append(f"{mark}<title>{escape(name)}: {number(value)}</title></circle>")
     below = floor + 20
     for text in (xlabel, *(f"dotted: {name} {number(value)}" for name, value in (lines or {}).items())):

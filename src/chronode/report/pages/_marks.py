@@ -70,13 +70,13 @@ def put(
     text: str,
     *,
     anchor: str = "start",
-    colour: str = "#374151",
+    color: str = "#374151",
     bold: bool = False,
     whole: str = "",
 ) -> str:
     look = (f' text-anchor="{anchor}"' if anchor != "start" else "") + (' font-weight="600"' if bold else "")
     full = f"<title>{escape(whole)}</title>" if whole and whole != text else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}"{look}>{escape(text)}{full}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{color}"{look}>{escape(text)}{full}</text>'
 
 
 def text_width(text: str) -> float:

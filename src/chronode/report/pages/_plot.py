@@ -9,10 +9,10 @@ from html import escape
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._colours import COLOURS
+from ._colors import COLORS
 from ._marks import number, put, shortened, svg, text_width, ticks
 
-GREY = "#6b7280"
+GRAY = "#6b7280"
 GRID = "#e5e7eb"
 _MOST_POINTS = 600
 """Maximum number of points of a line; with more, the minimum and maximum of every stretch are kept."""
@@ -70,7 +70,7 @@ class Plot:
         x: ArrayLike,
         y: ArrayLike,
         *,
-        colour: str = COLOURS[0],
+        color: str = COLORS[0],
         name: str = "",
         dash: str = "",
         dots: bool = False,
@@ -88,17 +88,17 @@ class Plot:
                 )
             pen = bool(drawn)
         style = f' stroke-dasharray="{dash}"' if dash else ""
-        self.marks.append(f'<path d="{"".join(path)}" fill="none" stroke="{colour}" stroke-width="{width}"{style}/>')
-        self._name(name, colour, "line" if not dash else "dash")
+        self.marks.append(f'<path d="{"".join(path)}" fill="none" stroke="{color}" stroke-width="{width}"{style}/>')
+        self._name(name, color, "line" if not dash else "dash")
         if dots or known.sum() == 1:
-            self.dots(across[known], up[known], colour=colour, size=2.2)
+            self.dots(across[known], up[known], color=color, size=2.2)
 
     def dots(
         self,
         x: ArrayLike,
         y: ArrayLike,
         *,
-        colour: str = COLOURS[0],
+        color: str = COLORS[0],
         size: float = 3.0,
         name: str = "",
         opacity: float = 1.0,
@@ -115,10 +115,10 @@ class Plot:
             for one, two, text in zip(across, up, texts, strict=True)
             if math.isfinite(one) and math.isfinite(two)
         ]
-        self.marks.append(f'<g fill="{colour}"{look}>{"".join(drawn)}</g>')
-        self._name(name, colour, "dot")
+        self.marks.append(f'<g fill="{color}"{look}>{"".join(drawn)}</g>')
+        self._name(name, color, "dot")
 
-    def band(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, *, colour: str = COLOURS[0], name: str = "") -> None:
+    def band(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, *, color: str = COLORS[0], name: str = "") -> None:
         """Adds the area between two lines."""
         across = self._across(np.asarray(x, dtype=np.float64))
         lower, upper = (self._up(np.asarray(side, dtype=np.float64)) for side in (low, high))
@@ -126,10 +126,10 @@ class Plot:
         there = [f"{one:.1f} {two:.1f}" for one, two in zip(across[known], upper[known], strict=True)]
         back = [f"{one:.1f} {two:.1f}" for one, two in zip(across[known], lower[known], strict=True)]
         if there:
-            self.marks.insert(0, f'<path d="M{"L".join([*there, *back[::-1]])}Z" fill="{colour}" fill-opacity="0.18"/>')
-            self._name(name, colour, "area")
+            self.marks.insert(0, f'<path d="M{"L".join([*there, *back[::-1]])}Z" fill="{color}" fill-opacity="0.18"/>')
+            self._name(name, color, "area")
 
-    def bars(self, edges: ArrayLike, heights: ArrayLike, *, colour: str = COLOURS[0], unit: str = "") -> None:
+    def bars(self, edges: ArrayLike, heights: ArrayLike, *, color: str = COLORS[0], unit: str = "") -> None:
         """Adds a bar between every two edges."""
         sides = self._across(np.asarray(edges, dtype=np.float64))
         values = np.asarray(heights, dtype=np.float64)
@@ -138,19 +138,19 @@ class Plot:
             if value > 0:
                 box = f'x="{left + 0.5:.1f}" y="{top:.1f}" width="{max(right - left - 1, 0.5):.1f}"'
                 text = f"<title>{escape(f'{number(value)} {unit}'.strip())}</title>"
-                self.marks.append(f'<rect {box} height="{max(base - top, 0):.1f}" fill="{colour}">{text}</rect>')
+                self.marks.append(f'<rect {box} height="{max(base - top, 0):.1f}" fill="{color}">{text}</rect>')
 
-    def upright(self, x: float, *, name: str = "", colour: str = GREY) -> None:
+    def upright(self, x: float, *, name: str = "", color: str = GRAY) -> None:
         """Adds a vertical dotted line."""
         place = f"M{self._across(np.array([x]))[0]:.1f} {self.top}V{self.height - self.bottom}"
-        self.marks.append(f'<path d="{place}" stroke="{colour}" stroke-dasharray="3 3" fill="none"/>')
-        self._name(name, colour, "dash")
+        self.marks.append(f'<path d="{place}" stroke="{color}" stroke-dasharray="3 3" fill="none"/>')
+        self._name(name, color, "dash")
 
-    def level(self, y: float, *, name: str = "", colour: str = GREY) -> None:
+    def level(self, y: float, *, name: str = "", color: str = GRAY) -> None:
         """Adds a horizontal dotted line."""
         place = f"M{self.left} {self._up(np.array([y]))[0]:.1f}H{self.width - self.right}"
-        self.marks.append(f'<path d="{place}" stroke="{colour}" stroke-dasharray="3 3" fill="none"/>')
-        self._name(name, colour, "dash")
+        self.marks.append(f'<path d="{place}" stroke="{color}" stroke-dasharray="3 3" fill="none"/>')
+        self._name(name, color, "dash")
 
     def __str__(self) -> str:
         rows = _legend(self.names, self.left, self.width - self.right)
@@ -159,9 +159,9 @@ class Plot:
         legend = "".join(_legend_row(row, self.height + 12 + 16 * place) for place, row in enumerate(rows))
         return svg(self.width, self.height + extra + 4 * bool(rows), body + legend, self.title or self.ylabel)
 
-    def _name(self, name: str, colour: str, kind: str) -> None:
-        if name and (name, colour, kind) not in self.names:
-            self.names.append((name, colour, kind))
+    def _name(self, name: str, color: str, kind: str) -> None:
+        if name and (name, color, kind) not in self.names:
+            self.names.append((name, color, kind))
 
     def _across(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.left + (x - self.x[0]) / ((self.x[1] - self.x[0]) or 1) * (self.width - self.left - self.right)
@@ -183,14 +183,14 @@ class Plot:
             if across - half < taken or across + half > self.width + 1:
                 continue
             taken = across + half + 8
-            yield f'<path d="M{across:.1f} {floor}v4" stroke="{GREY}"/>'
+            yield f'<path d="M{across:.1f} {floor}v4" stroke="{GRAY}"/>'
             yield put(across, floor + 16, text, anchor="middle")
-        yield f'<path d="M{self.left} {floor}H{self.width - self.right}" stroke="{GREY}"/>'
+        yield f'<path d="M{self.left} {floor}H{self.width - self.right}" stroke="{GRAY}"/>'
 
     def _texts(self) -> Iterable[str]:
         letters = int(self.width - self.left) // 6
         if self.title:
-            yield put(self.left, 14, shortened(self.title, letters), colour="#111827", bold=True)
+            yield put(self.left, 14, shortened(self.title, letters), color="#111827", bold=True)
         if self.ylabel:
             yield put(self.left, 14 + 17 * bool(self.title) - 2, shortened(self.ylabel, letters))
         if self.xlabel:
@@ -211,28 +211,28 @@ def _thinned(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np
 
 
 def _legend(names: list[tuple[str, str, str]], left: float, right: float) -> list[list[tuple[float, str, str, str]]]:
-    """Returns rows of (place, name, colour, kind)."""
+    """Returns rows of (place, name, color, kind)."""
     rows: list[list[tuple[float, str, str, str]]] = []
     place = math.inf
-    for name, colour, kind in names:
+    for name, color, kind in names:
         text = shortened(name, 40)
         if place + 22 + text_width(text) > right:
             rows.append([])
             place = left
-        rows[-1].append((place, text, colour, kind))
+        rows[-1].append((place, text, color, kind))
         place += 34 + text_width(text)
     return rows
 
 
 def _legend_row(row: list[tuple[float, str, str, str]], y: float) -> str:
     parts = []
-    for place, name, colour, kind in row:
+    for place, name, color, kind in row:
         if kind == "dot":
-            parts.append(f'<circle cx="{place + 8}" cy="{y - 4}" r="3.5" fill="{colour}"/>')
+            parts.append(f'<circle cx="{place + 8}" cy="{y - 4}" r="3.5" fill="{color}"/>')
         elif kind == "area":
-            parts.append(f'<rect x="{place}" y="{y - 9}" width="16" height="10" fill="{colour}" fill-opacity="0.3"/>')
+            parts.append(f'<rect x="{place}" y="{y - 9}" width="16" height="10" fill="{color}" fill-opacity="0.3"/>')
         else:
             dash = ' stroke-dasharray="3 3"' if kind == "dash" else ""
-            parts.append(f'<path d="M{place} {y - 4}h16" stroke="{colour}" stroke-width="2"{dash}/>')
+            parts.append(f'<path d="M{place} {y - 4}h16" stroke="{color}" stroke-width="2"{dash}/>')
         parts.append(put(place + 21, y, name))
     return "".join(parts)
