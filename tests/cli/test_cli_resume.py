@@ -43,6 +43,19 @@ def test_a_resumed_run_refuses_other_data_other_settings_and_other_versions(here
     assert "version 99" in chronode("runs", here).err
 
 
+def test_a_run_that_was_divided_in_another_way_is_refused(here, vitals):
+    """Its test part would contain series of its training; other files can still be predicted."""
+    chronode("train", vitals, *VITALS, *QUICK, "--epochs", 1, "-o", "run")
+    facts = json.loads((here / "run/data.json").read_text())
+    (here / "run/data.json").write_text(json.dumps({**facts, "parts": {}}))
+    assert "data.json: parts is not a known field" in chronode("evaluate", "run", code=2).err
+    facts["reading"]["scaler"]["mean"][0] += 0.01
+    (here / "run/data.json").write_text(json.dumps(facts))
+    for command in (("evaluate", "run"), ("train", "--resume", "run", "--epochs", 2)):
+        assert "its test part is not known" in chronode(*command, code=2).err
+    chronode("predict", "run", vitals, "-o", "now.csv")
+
+
 def test_a_resumed_run_refuses_another_file(here, vitals):
     chronode("train", vitals, *VITALS, *QUICK, "--epochs", 1, "-o", "run")
     write_vitals(here / "other.csv", seed=1)

@@ -11,7 +11,7 @@ from estimator_samples import classifier, even_times, fitted_classifier, long_fr
 from sklearn.exceptions import NotFittedError
 
 import chronode.estimators._base as base
-from chronode.estimators import SequenceClassifier, SequenceForecaster, SequenceRegressor
+from chronode.estimators import SequenceClassifier, SequenceRegressor
 
 fitted = pytest.fixture(scope="module")(fitted_classifier)
 
@@ -68,34 +68,13 @@ def test_save_and_load(tmp_path):
     assert SequenceClassifier.load(folder).random_state is None
 
 
-def as_earlier_versions_wrote(folder):
-    """estimator.json with the parts that stood in place of the reading."""
+def test_an_estimator_with_unknown_fields_is_refused_by_name(fitted, tmp_path):
+    folder = fitted.save(tmp_path / "clf")
     path = folder / "estimator.json"
     facts = json.loads(path.read_text())
-    reading = facts.pop("reading")
-    roles = {name: reading["options"].pop(name) for name in ("id", "time") if name in reading["options"]}
-    origin = "2024-01-01T00:00:00Z" if reading["dates"] else 0
-    clock = {"unit": reading["unit"], "scale": reading["unit_size"], "origin": origin, "format": ""}
-    facts |= {"scaler": reading["scaler"], "options": reading["options"], "roles": roles, "clock": clock}
-    if reading["horizon"]:
-        facts |= {"channels": reading["forecast_channels"], "window": reading["window"]}
-    path.write_text(json.dumps(facts))
-    return folder
-
-
-def test_an_estimator_of_an_earlier_version(tmp_path):
-    X, y = waves()
-    frame = long_frame(X, y, even_times())
-    clf = classifier(missing=True).fit(frame, "label", time="when", id="who")
-    old = SequenceClassifier.load(as_earlier_versions_wrote(clf.save(tmp_path / "clf")))
-    frame.loc[3, "x0"] = np.nan
-    assert (old.predict_proba(frame) == clf.predict_proba(frame)).all()
-    assert replace(old.reading_, gap=clf.reading_.gap) == clf.reading_
-    forecaster = SequenceForecaster("gru", horizon=2, channels=["x1"], hidden_size=3, epochs=1, random_state=0)
-    forecaster.fit(X)
-    old = SequenceForecaster.load(as_earlier_versions_wrote(forecaster.save(tmp_path / "next")))
-    assert (old.predict(X) == forecaster.predict(X)).all() and old.channels_ == ("x1",)
-    assert SequenceForecaster.load(old.save(tmp_path / "again")).window_ == forecaster.window_
+    path.write_text(json.dumps({**facts, "scalers": {}}))
+    with pytest.raises(ValueError, match=r"estimator\.json: .*scalers is not a known field"):
+        SequenceClassifier.load(folder)
 
 
 def test_an_estimator_of_a_gpu_answers_anywhere(fitted, tmp_path):

@@ -118,6 +118,23 @@ def test_pieces_with_a_carried_state_give_the_numbers_of_the_whole(name):
         torch.testing.assert_close(one, other)
 
 
+def test_a_model_keeps_the_settings_of_its_weights_if_a_default_has_changed(tmp_path, monkeypatch):
+    data = bitstream(16, seed=0)
+    model = SequenceModel.build(ModelSpec.for_data(data, "running-mean", hidden_size=4)).eval()
+    path = model.save(tmp_path / "model")
+    monkeypatch.setitem(RunningMean.__init__.__kwdefaults__, "rate", 0.125)
+    batch = data.batch()
+    for _ in range(2):
+        loaded = SequenceModel.load(path)
+        assert loaded.spec.settings == {"rate": 0.5}
+        assert torch.equal(loaded(batch.x, **batch.times), model(batch.x, **batch.times))
+        path = loaded.save(tmp_path / "again")
+    spec = json.loads((tmp_path / "model.json").read_text()) | {"settings": {"rate": 0.25}}
+    (tmp_path / "model.json").write_text(json.dumps(spec))
+    with pytest.raises(ValueError, match="saved with rate=0.5, but this layer has rate=0.25"):
+        SequenceModel.load(tmp_path / "model")
+
+
 def test_a_saved_model_gives_the_same_predictions_and_is_not_a_pickle(tmp_path):
     data = bitstream(16, seed=0)
     spec = ModelSpec.for_data(data, "running-mean", hidden_size=4, rate=0.25)

@@ -73,17 +73,6 @@ def test_the_zone_is_that_of_training(trained):
     assert trained.reading.zoned is False
 
 
-def test_a_model_that_does_not_know_the_zone_learns_it_from_the_stream(trained, tmp_path):
-    older = replace(trained, reading=replace(trained.reading, zoned=None))
-    stream, loaded = Stream(older), Stream(older)
-    assert answered(stream, [event("a", 5), event("a", "2024-01-01 10:00Z")])[1] == 1
-    loaded.load(stream.save(tmp_path / "a.state"))
-    for each in (stream, loaded):
-        assert answered(each, [event("a", "2024-01-01 11:00"), event("a", "2024-01-01 11:00Z")])[1] == 1
-    with pytest.raises(ValueError, match=r"a\.state: times\.zoned"):
-        Stream(trained).load(tmp_path / "a.state")
-
-
 # ---- the same numbers as those of a table ----------------------------------------------------------------------------
 
 

@@ -59,7 +59,7 @@ class Reading:
         known: Columns whose values are known over the horizon.
         calendar: Periods of the calendar that are inputs, such as "weekday".
         ranges: Range of nearly all values of each channel in training; empty if it is not known.
-        zoned: Whether dates have a time zone; None if it is not known (runs of older versions).
+        zoned: Whether dates have a time zone.
 
     Example:
         >>> from chronode.data import from_long, options_like
@@ -89,7 +89,7 @@ class Reading:
     known: tuple[str, ...] = ()
     calendar: tuple[str, ...] = ()
     ranges: Ranges = ()
-    zoned: bool | None = None
+    zoned: bool = False
 
     def __post_init__(self) -> None:
         parse(ReadOptions, self.options, "options")

@@ -21,7 +21,6 @@ from ..settings import near
 from ..storage import parse, read_json, replacing
 from ..training import Epoch
 from ._of_run import facts_of, is_run
-from ._older_files import upgraded
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -96,8 +95,8 @@ class Stored(BaseEstimator):
         file = path / _FACTS
         if not file.is_file():
             raise FileNotFoundError(f"{file}: no such file; pass a folder written by save(folder), or a run folder.")
-        found, model = read_json(file, dict[str, Any]), SequenceModel.load(path / _MODEL)
-        return cls._with_facts(file, lambda: upgraded(found, model), model)
+        facts, model = read_json(file, dict[str, Any]), SequenceModel.load(path / _MODEL)
+        return cls._with_facts(file, lambda: facts, model)
 
     @classmethod
     def _with_facts(cls, path: Path, find: Callable[[], dict[str, Any]], model: SequenceModel) -> Self:

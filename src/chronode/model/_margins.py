@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ._spread import BUFFERS, Spread
+from ._spread import Spread
 
 LEVELS = tuple(percent / 100 for percent in range(1, 100))
 """Confidence levels of the stored margins, from 0.01 to 0.99."""
@@ -47,7 +46,6 @@ class Margins(nn.Module):
         self.spread = Spread(channels)
         self.register_buffer("table", torch.full((len(LEVELS), outputs), torch.nan, dtype=torch.float64))
         self.register_buffer("most", torch.full((outputs,), _NO_LIMIT, dtype=torch.float64))
-        self.register_load_state_dict_pre_hook(_allow_none)
 
     @property
     def known(self) -> bool:
@@ -94,14 +92,6 @@ class Margins(nn.Module):
             low = min(int(place), len(LEVELS) - 2)
             found.append(torch.lerp(table[low], table[low + 1], place - low))
         return torch.stack(found)
-
-
-def _allow_none(module: nn.Module, tensors: dict[str, Any], prefix: str, *rest: Any) -> None:
-    """Accepts models of earlier versions, which have no margins, or none with a spread."""
-    tensors.setdefault(f"{prefix}table", torch.full_like(module.get_buffer("table"), torch.nan))
-    tensors.setdefault(f"{prefix}most", torch.full_like(module.get_buffer("most"), _NO_LIMIT))
-    for name in BUFFERS:
-        tensors.setdefault(f"{prefix}spread.{name}", module.get_buffer(f"spread.{name}"))
 
 
 def _table(sizes: Tensor) -> Tensor:

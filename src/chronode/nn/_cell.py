@@ -38,8 +38,6 @@ class Cell(nn.Module):
         per_layer: Names of settings for which a stack accepts a list with one value per layer.
         encoder: Makes the cell that prepares D inputs with missing values, if it is not the default one.
         for_reader: Settings that an encoder gives to the cell that reads its output.
-        older_settings: Values that hold for weights saved before these settings existed, where they differ from
-            the defaults.
     """
 
     state_parts: ClassVar[int] = 1
@@ -50,7 +48,6 @@ class Cell(nn.Module):
     per_layer: ClassVar[tuple[str, ...]] = ()
     encoder: ClassVar[Callable[[int], Cell] | None] = None
     for_reader: ClassVar[dict[str, Any]] = {}
-    older_settings: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)

@@ -19,7 +19,7 @@ from ..kernels import constant_to_compilers
 
 _OF_EVERY_MODULE = frozenset(dir(nn.Module)) - {"forward", "__call__", "_call_impl", "__getattr__"}
 _DESCRIPTIONS = frozenset(
-    {"sequence_kernel", "written", "kernel", "why_no_kernel", "per_layer", "encoder", "for_reader", "older_settings"}
+    {"sequence_kernel", "written", "kernel", "why_no_kernel", "per_layer", "encoder", "for_reader"}
 )
 _VARIABLES_OF_EVERY_MODULE = vars(nn.Module()).keys() | _OF_EVERY_MODULE
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")

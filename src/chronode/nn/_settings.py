@@ -52,11 +52,9 @@ def as_bytes(settings: dict[str, Any]) -> Tensor:
 def differing(cell_class: type[Cell], own: Tensor, saved: Tensor) -> dict[str, Any]:
     """Returns the saved settings that are not those of the layer; both are results of `as_bytes`.
 
-    A setting that did not exist when the weights were saved has the value from `older_settings` of the cell, or its
-    default.
+    A setting that the cell did not have when the weights were saved counts as its default.
     """
     here, there = (json.loads(bytes(settings.tolist()).decode()) for settings in (own, saved))
     defaults = cell_settings(cell_class, {}, 0, 1, defaults=True)
-    younger = {"max_gap": None} | defaults | cell_class.older_settings
-    there = {name: younger.get(name) for name in here} | there
+    there = {name: defaults.get(name) for name in here} | there
     return {name: there[name] for name in sorted(there) if there[name] != here.get(name)}

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..data import split, split_for_training
 from ._config import Config, DataConfig
 from ._prepare import DataFacts, Prepared, prepare, source_of
 
@@ -15,9 +14,8 @@ from ._prepare import DataFacts, Prepared, prepare, source_of
 def prepare_again(config: Config, run: Path) -> Prepared:
     """Returns the series of a run, divided as in its training.
 
-    Earlier versions of chronode divided series in other ways, and a test part that is divided differently contains
-    series of training. The sizes of the parts and the scaling, which was fitted to the training part, show whether they
-    are the same.
+    A test part that is divided differently contains series of training. The sizes of the parts and the scaling, which
+    was fitted to the training part, show whether they are the same.
 
     Args:
         config: The config of the run.
@@ -27,17 +25,13 @@ def prepare_again(config: Config, run: Path) -> Prepared:
         ValueError: The parts cannot be found.
     """
     stored = DataFacts.load(run)
-    reading = stored.reading
-    if reading is not None and reading.horizon:  # the defaults of forecasts have changed
-        config = config.with_values({"data": {"window": reading.window, "per_step": reading.per_step}})
-    for divide in (split_for_training, split):
-        prepared = prepare(config, divide)
-        if _same_parts(prepared, stored):
-            return prepared
-    raise ValueError(
-        f"{run} was trained by another version of chronode, which divided the data in another way: its test part is "
-        "not known. `chronode predict` and `evaluate` work with other files; train again to resume or test it."
-    )
+    prepared = prepare(config)
+    if not _same_parts(prepared, stored):
+        raise ValueError(
+            f"{run} was trained by another version of chronode, which divided the data in another way: its test part "
+            "is not known. `chronode predict` and `evaluate` work with other files; train again to resume or test it."
+        )
+    return prepared
 
 
 def _same_parts(prepared: Prepared, stored: DataFacts) -> bool:

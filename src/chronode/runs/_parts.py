@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,23 +16,21 @@ from ..data import (
     is_pipe,
     listed,
     split_by_time,
+    split_for_training,
     windows,
 )
 from ..settings import near
 from ..training import forecast_parts
 from ._config import DataConfig
 
-Divide = Callable[..., tuple[Sequences, ...]]
 
-
-def divided_series(series: Sequences, data: DataConfig, seed: int, divide: Divide) -> tuple[list[Sequences], str]:
+def divided_series(series: Sequences, data: DataConfig, seed: int) -> tuple[list[Sequences], str]:
     """Returns (training, validation and test, cut into windows; a description of the split).
 
     Args:
         series: All series.
         data: The section of the config.
         seed: Random seed.
-        divide: Division of the series by group.
     """
     by_time, cut = _by_time(series, data), "series"
     if data.forecast and not data.per_step:
@@ -44,7 +41,7 @@ def divided_series(series: Sequences, data: DataConfig, seed: int, divide: Divid
         _check_divisible(series, data)
         parts = split_by_time(series, data.shares)
     else:
-        parts = divide(series, data.shares, seed=seed)
+        parts = split_for_training(series, data.shares, seed=seed)
     how = "by time" if by_time else f"by {data.group or data.id or 'series'}"
     used = [part for part, share in zip(parts, data.shares, strict=True) if share > 0]
     shares = "/".join(f"{100 * share:.4g}" for share in data.shares if share > 0)

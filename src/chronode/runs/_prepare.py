@@ -21,7 +21,6 @@ from ..data import (
     ranges_of,
     remarks,
     shaping,
-    split_for_training,
     with_calendar,
     with_future,
 )
@@ -31,7 +30,6 @@ from ..storage import hash_of, parse, read_json
 from ..training import AUTO, Objective, default_window, find_task, forecast_scaler, tasks, together
 from ._config import Config, DataConfig
 from ._parts import (
-    Divide,
     channels_of,
     check_second_file,
     divided_series,
@@ -113,12 +111,8 @@ class DataFacts:
         return read_json(run / "data.json", cls)
 
 
-def prepare(config: Config, divide: Divide = split_for_training) -> Prepared:
+def prepare(config: Config) -> Prepared:
     """Reads the file or loads the task of the config.
-
-    Args:
-        config: The config.
-        divide: Division of the series of a file by group, if they are divided.
 
     Example:
         >>> asked = Config.from_dict({"data": {"source": "bitstream", "options": {"train": 20, "valid": 5, "test": 5}}})
@@ -131,7 +125,7 @@ def prepare(config: Config, divide: Divide = split_for_training) -> Prepared:
         raise ValueError("no data given: pass a file or a task, `chronode train DATA ...`.")
     path = Path(data.source)
     if path.exists():
-        return _from_file(config, divide)
+        return _from_file(config)
     if path.suffix and data.source not in tasks():
         raise ValueError(f"{path}: no such file.{near(path.name, neighbors(path))}")
     return _from_task(config)
@@ -190,7 +184,7 @@ def _from_task(config: Config) -> Prepared:
     )
 
 
-def _from_file(config: Config, divide: Divide) -> Prepared:
+def _from_file(config: Config) -> Prepared:
     data = config.data
     if data.options or data.protocol != "clean":
         raise ValueError(f"{data.source} is a file: protocol=... and options=... can only be given with a task.")
@@ -213,7 +207,7 @@ def _from_file(config: Config, divide: Divide) -> Prepared:
         used = with_future(with_calendar(used, periods), data.forecast, data.channels, data.known, periods)
     if data.forecast and not data.per_step:
         data = replace(data, window=data.window or default_window(used, data.forecast, channels_of(used, data)))
-    raw, divided = divided_series(used, data, config.training.seed, divide)
+    raw, divided = divided_series(used, data, config.training.seed)
     notes += [note for part in raw for note in part.notes]
     fitted = together(*raw[:2]) if _refits(config, raw) else raw[0]
     scaler = _scaler(fitted, data, shaping(fitted, own, log=data.log, clip_values=data.clip_values, gaps=data.gaps))

@@ -35,14 +35,12 @@ class Times:
     Attributes:
         dates: Whether times are dates.
         origin: Time that counts as 0: nanoseconds since 1970 for dates, otherwise a number; None before the first time.
-        zoned: Whether dates have a zone; None if the model does not know it and no time was read yet.
     """
 
     def __init__(self, reading: Reading):
         self.dates, self._unit, self._scale = reading.dates, reading.unit, reading.unit_size
-        self.zoned = reading.zoned
+        self._zoned = reading.zoned
         self.origin: int | None = None
-        self._trained_zoned = reading.zoned
         self._format, self._unit_option = reading.options.get("time_format"), reading.options.get("unit")
         is_named = not is_number(reading.unit) and reading.unit != "step"
         self._durations = is_named and math.isclose(seconds_of(reading.unit)[1], self._scale)
@@ -95,15 +93,15 @@ class Times:
         if kind is str and self.dates and self._format is None and (fields := _ISO.fullmatch(cell)):
             instant = _instant(fields)
             if instant is not None:
-                return self._zoned(cell, instant, fields[8] is not None)
+                return self._instant(cell, instant, fields[8] is not None)
         if kind is datetime and self.dates:
             naive = cell if cell.tzinfo is None else cell.astimezone(timezone.utc)
             instant = calendar.timegm(naive.timetuple()) * _NANO + naive.microsecond * 1000
-            return self._zoned(cell, instant, cell.tzinfo is not None)
+            return self._instant(cell, instant, cell.tzinfo is not None)
         if kind in (int, float) and self._format == NUMBER and math.isfinite(cell):
             return cell
         if kind is int and self._format in EPOCHS:
-            return self._zoned(cell, cell * (_NANO // int(EPOCHS[self._format])), zoned=True)
+            return self._instant(cell, cell * (_NANO // int(EPOCHS[self._format])), zoned=True)
         if isinstance(cell, bool):
             raise ValueError(f"{cell} is not a time")
         try:
@@ -120,15 +118,13 @@ class Times:
         if not self.dates:
             return ticks if moments.rate is None else [tick / moments.rate for tick in ticks]
         factor = _NANO // int(moments.rate or 1)
-        return [self._zoned(cell, tick * factor, moments.zoned) for tick in ticks]
+        return [self._instant(cell, tick * factor, moments.zoned) for tick in ticks]
 
     def _has_rate(self) -> bool:
         return self.dates or self._durations
 
-    def _zoned(self, cell: Any, instant: int, zoned: bool) -> int:
-        if self.zoned is None:
-            self.zoned = zoned
-        if zoned != self.zoned:
+    def _instant(self, cell: Any, instant: int, zoned: bool) -> int:
+        if zoned != self._zoned:
             raise ValueError(f"{shown(cell)} has {'a' if zoned else 'no'} time zone: {self._expected()}")
         return instant
 
@@ -136,31 +132,27 @@ class Times:
         form = f" in the form {self._format}" if self._format and self._format != NUMBER else ""
         if not self.dates:
             return f"it has {'times' if form else 'numbers'}{form}"
-        zone = {True: " with a time zone", False: " without a time zone", None: ""}[self.zoned]
-        return f"it has dates{zone}{form or ' such as 2024-01-31 12:00'}"
+        zone = "with" if self._zoned else "without"
+        return f"it has dates {zone} a time zone{form or ' such as 2024-01-31 12:00'}"
 
     # ---- files --------------------------------------------------------------------------------------------
 
     def facts(self) -> dict[str, Any]:
         """Returns what must be stored with the states, as JSON data."""
-        return {"origin": self.origin, "zoned": self.zoned, "dates": self.dates, "unit": self._unit}
+        return {"origin": self.origin, "zoned": self._zoned, "dates": self.dates, "unit": self._unit}
 
-    def checked(self, facts: Any) -> tuple[int | None, bool | None]:
+    def checked(self, facts: Any) -> int | None:
         """Returns what `restore` takes of facts that `facts` returned; rejects those of other times."""
         found = parse(dict[str, Any], facts, "times")
-        origin, zoned = (parse(kind, found.get(name), f"times.{name}") for name, kind in _STORED.items())
         if (found.get("dates"), found.get("unit")) != (self.dates, self._unit):
             raise ValueError("times: the times of the states are not of the kind and unit of the model.")
-        if self._trained_zoned is not None and zoned is not None and zoned != self._trained_zoned:
+        if parse(bool, found.get("zoned"), "times.zoned") != self._zoned:
             raise ValueError("times.zoned: the times of the states and of the model differ in having a time zone.")
-        return origin, zoned if self._trained_zoned is None else self._trained_zoned
+        return parse(int | None, found.get("origin"), "times.origin")
 
-    def restore(self, checked: tuple[int | None, bool | None]) -> None:
+    def restore(self, origin: int | None) -> None:
         """Continues on the clock of states."""
-        self.origin, self.zoned = checked
-
-
-_STORED = {"origin": int | None, "zoned": bool | None}
+        self.origin = origin
 
 
 def _instant(fields: re.Match[str]) -> int | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import torch
 from torch import Tensor, nn
 
@@ -40,7 +38,6 @@ class CoRNNCell(Cell):
 
     per_layer = ("delta_t", "gamma", "epsilon")
     state_parts = 2
-    older_settings: ClassVar[dict[str, Any]] = {"solver": "symplectic"}
 
     def __init__(
         self,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -33,7 +31,6 @@ class CTLSTMCell(Cell):
     """
 
     state_parts = 4
-    older_settings: ClassVar[dict[str, Any]] = {"candidate": "tanh"}
 
     def __init__(self, input_size: int, hidden_size: int, forget_bias: float = 1.0, candidate: str = "logistic"):
         super().__init__(input_size, hidden_size)

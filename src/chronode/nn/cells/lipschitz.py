@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import torch
 from torch import Tensor, nn
 
@@ -40,8 +38,6 @@ class LipschitzCell(Cell):
         solver: "euler", "midpoint", "heun", "rk4" or "dopri5".
         steps: Number of sub-steps of a fixed-step solver in each dt.
     """
-
-    older_settings: ClassVar[dict[str, Any]] = {"max_step": None}
 
     def __init__(
         self,
