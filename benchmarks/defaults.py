@@ -18,8 +18,8 @@ for each series, and the best of all seven methods, known only afterwards, show 
 
 The settings of the linear start of forecasts were chosen by errors on other series: the number of maps and the share of
 the simple forecast on the last horizons of about 70 series of github.com/vincentarelbundock/Rdatasets, of the M4
-competition, and random cycles; the power of the shares and the margin of maps with more to fit from six origins of 58
-series of Rdatasets. Forecasts were made with one seed, which has no effect unless the network improves on the linear
+competition, and random cycles; the power of the shares and the margin of maps with more parameters from six origins of
+58 series of Rdatasets. Forecasts were made with one seed, which has no effect unless the network improves on the linear
 start.
 """
 
