@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from commands import chronode
 from work_folder import work_folder
 
 from chronode import SequenceForecaster
+from chronode.runs import Trained
 
 here = pytest.fixture(work_folder)
 QUICK = ("--model", "gru", "--hidden", 4, "--epochs", 1, "--batch-size", 32, "--seed", 0)
@@ -93,3 +95,26 @@ def test_the_calendar_forecasts_without_rows_of_the_future(here):
     (here / "steps.csv").write_text("units\n" + "".join(f"{value:.3f}\n" for value in units))
     message = chronode("train", here / "steps.csv", "--forecast", 7, "--calendar", *QUICK, code=2).err
     assert "calendar needs dates" in message and "--time" in message
+
+
+def test_known_inputs_that_make_forecasts_worse_are_left_out_with_a_note(here):
+    """The price moves sales until the training part ends; from then on it does the opposite."""
+    rng, steps = np.random.default_rng(0), 240
+    price = rng.uniform(1, 5, steps)
+    units = 100 - 10 * price * np.where(np.arange(steps) < 160, 1, -1) + rng.normal(size=steps)
+    days = np.datetime64("2024-01-01") + np.arange(steps)
+    rows = [f"{day},{own},{cost}" for day, own, cost in zip(days, units, price, strict=True)]
+    (here / "turned.csv").write_text("\n".join(["day,units,price", *rows]) + "\n")
+    common = ("--time", "day", "--forecast", HORIZON, "--known", "price", "--start", "linear", *QUICK)
+    chronode("train", here / "turned.csv", *common, "--output", here / "run")
+    (note,) = [
+        text for text in json.loads((here / "run" / "summary.json").read_text())["notes"] if "known inputs" in text
+    ]
+    error, without = (float(number) for number in re.findall(r"(\d+\.\d+) with", note))
+    assert "price" in note and without < error
+    assert Trained.load(here / "run").model.relative.get_buffer("effects").count_nonzero() == 0
+    sales(here / "sales.csv")
+    chronode("train", here / "sales.csv", *common, "--output", here / "useful")
+    summary = json.loads((here / "useful" / "summary.json").read_text())
+    assert not any("known inputs" in text for text in summary["notes"])
+    assert Trained.load(here / "useful").model.relative.get_buffer("effects").count_nonzero() > 0

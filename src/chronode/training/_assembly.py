@@ -129,7 +129,7 @@ def assemble(
         if linear is None and built.relative is not None and not isinstance(model, SequenceModel):
             built.relative.fit_floor(parts.train)
         check_fits(built, goal, parts, settings)
-        notes = notes_on(goal, parts, settings)
+        notes = (*notes_on(goal, parts, settings), *([linear.note] if linear is not None and linear.note else []))
         return Assembly(parts, goal, built, settings, notes, linear, torch.get_rng_state())
 
 

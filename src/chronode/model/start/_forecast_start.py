@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...data import Sequences, folds_of, is_irregular, known_channels, step_gap
+from ...data import Sequences, folds_of, is_irregular, known_channels, listed, step_gap
 from ...system import threads, threads_for
 from .._relative import Relative
 from ._continuations import Map, Member, average, choose
@@ -81,7 +81,9 @@ class MapsFit(StartFit):
         return replace(self, start=self.maps.start(self.maps.rows(parts)))
 
 
-def choose_maps(train: Sequences, valid: Sequences, relative: Sequence[int], seed: int = 0) -> ForecastMaps:
+def choose_maps(
+    train: Sequences, valid: Sequences, relative: Sequence[int], seed: int = 0, *, effects: bool = True
+) -> ForecastMaps:
     """Chooses the maps that continue these channels best.
 
     If the validation windows belong to the training series, the maps are fitted before, and judged after, several
@@ -92,13 +94,15 @@ def choose_maps(train: Sequences, valid: Sequences, relative: Sequence[int], see
         valid: Validation windows, likewise.
         relative: Numbers of the channels to continue.
         seed: Random seed of the folds of series.
+        effects: Whether known inputs have an effect on what follows.
     """
     gap, steps = step_gap(train), int(train.lengths.max())
     description = {"kind": "values", "channels": train.num_channels, "steps": steps, "gap": gap}
     assert train.target is not None
     horizon = train.target.values.shape[1] // len(relative)
     view = Relative(relative, known_channels(train), horizon)
-    view.fit_effects(train)
+    if effects:
+        view.fit_effects(train)
     view.fit_floor(train)
     parts = [train] if valid is train or not len(valid) else [train, valid]
     if len(np.intersect1d(train.groups, valid.groups)):
@@ -116,6 +120,8 @@ def choose_maps(train: Sequences, valid: Sequences, relative: Sequence[int], see
 def fit_forecast(train: Sequences, valid: Sequences, relative: Sequence[int], *, seed: int = 0) -> StartFit:
     """Returns the linear forecast with the lowest error on windows that it was not fitted to.
 
+    Known inputs that make forecasts of the validation part worse are left out, with a note.
+
     Args:
         train: Windows with the following values as target.
         valid: Validation windows, likewise.
@@ -129,8 +135,27 @@ def fit_forecast(train: Sequences, valid: Sequences, relative: Sequence[int], *,
         >>> bool((fitted.outputs(w[40:]) - torch.tensor(w[40:].target.values)).abs().max() < 0.02)
         True
     """
+    fitted, known = _fitted(train, valid, relative, seed), known_channels(train)
+    if not known or not len(valid):
+        return fitted
+    plain = _fitted(train, valid, relative, seed, effects=False)
+    error, without = (_error(own, valid, plain.relative) for own in (fitted, plain))
+    if not error > without:
+        return fitted
+    names = listed([train.channels[channel] for channel in known])
+    return replace(
+        plain,
+        note=f"the linear model leaves out the known inputs {names}, which make forecasts of the validation part worse "
+        f"(mean absolute error in spreads of a window: {error:.4g} with them, {without:.4g} without).",
+    )
+
+
+def _fitted(
+    train: Sequences, valid: Sequences, relative: Sequence[int], seed: int, *, effects: bool = True
+) -> StartFit:
+    """Returns the better of the maps of the last values and of the last readings, if there are both."""
     with threads(threads_for(int(train.lengths.sum()) * train.num_channels)):
-        maps = choose_maps(train, valid, relative, seed)
+        maps = choose_maps(train, valid, relative, seed, effects=effects)
         start, held_out = fit_maps(maps, train)
     found = MapsFit(start, maps.description, held_out, {}, 0.0, maps.relative, maps)
     # Other series of the same years do not tell which of both goes on into the next year.
@@ -191,15 +216,16 @@ def _reading_kinds(s: Sequences) -> list[dict[str, Any]]:
     ]
 
 
-def _error(fitted: StartFit, s: Sequences) -> float:
-    """Returns the mean absolute error over known targets, in units of the spread of each window: otherwise the largest
-    of many series would decide.
+def _error(fitted: StartFit, s: Sequences, view: Relative | None = None) -> float:
+    """Returns the mean absolute error over known targets, in units of the spread of each window (in `view`, or in that
+    of the model): otherwise the largest of many series would decide.
     """
-    assert s.target is not None and fitted.relative is not None
+    view = view or fitted.relative
+    assert s.target is not None and view is not None
     gaps = (fitted.outputs(s) - torch.tensor(s.target.values)).abs()
     for first in range(0, len(s), 512):
         batch = s.batch(slice(first, first + 512))
-        scale = fitted.relative.view(batch.x, batch.lengths, batch.observed, batch.static).scale.double()
+        scale = view.view(batch.x, batch.lengths, batch.observed, batch.static).scale.double()
         gaps[first : first + 512] /= scale.repeat(1, gaps.shape[1] // scale.shape[1])
     return float(gaps.nanmean())
 

@@ -140,6 +140,7 @@ class StartFit:
         penalty: The chosen penalty.
         relative: For forecasts, the transform of windows to their own level and scale, applied before `start`.
         scale: Logits per unit of the outputs of a ridge regression; None for a logistic regression and for numbers.
+        note: Remark for the user.
     """
 
     start: LinearStart
@@ -149,6 +150,7 @@ class StartFit:
     penalty: float
     relative: Relative | None = None
     scale: float | None = field(default=None, kw_only=True)
+    note: str = field(default="", kw_only=True)
 
     def outputs(self, s: Sequences) -> Tensor:
         """Returns logits or values `(N, K)` of all series; for a target per step, `(steps, K)`."""
