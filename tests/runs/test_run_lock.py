@@ -69,6 +69,16 @@ def test_the_same_process_cannot_lock_twice(run):
         pass
 
 
+def test_each_of_several_contenders_is_told_the_holder(tmp_path):
+    lock = FolderLock(tmp_path / "run.lock")
+    with lock.held():
+        for _ in range(2):
+            with pytest.raises(ValueError, match=f"in use by process {os.getpid()} on "), lock.held():
+                pass
+            assert lock.taken()
+    assert not lock.taken()
+
+
 TRAIN = """
 import torch
 from chronode.runs._folder import Run

@@ -5,14 +5,11 @@ from __future__ import annotations
 import fcntl
 import os
 import platform
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 _PATIENCE = 1.0  # seconds: checking the lock takes it briefly, and a killed process needs a moment to end
-
-_handles: set[int] = set()
 
 
 class FolderLock:
@@ -48,49 +45,32 @@ class FolderLock:
         Raises:
             ValueError: Another process, or another block of this one, holds the lock.
         """
-        handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
-        _handles.add(handle)
+        from filelock import FileLock, Timeout  # takes about 50 ms
+
+        # A soft lock, which filelock uses where there is no flock, would outlive a killed process.
+        lock = FileLock(self.path, timeout=_PATIENCE, fallback_to_soft=False)
         try:
-            give_up = time.monotonic() + _PATIENCE
-            while not _try(handle, fcntl.LOCK_EX):
-                if time.monotonic() > give_up:
-                    holder = os.pread(handle, 200, 0).decode(errors="replace").strip() or "another process"
-                    raise ValueError(f"{self._locked} is in use by {holder}: wait for it, or end it first.")
-                time.sleep(0.05)
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, f"process {os.getpid()} on {platform.node()}\n".encode(), 0)
+            lock.acquire()
+        except Timeout:
+            holder = self.path.read_text(errors="replace")[:200].strip() or "another process"
+            raise ValueError(f"{self._locked} is in use by {holder}: wait for it, or end it first.") from None
+        try:
+            self.path.write_text(f"process {os.getpid()} on {platform.node()}\n")
             yield
         finally:
-            if handle in _handles:  # not in a forked child, which has closed it
-                _handles.remove(handle)
-                fcntl.flock(handle, fcntl.LOCK_UN)  # now, because a forked child may still have it open
-                os.close(handle)
+            lock.release()
 
     def taken(self) -> bool:
-        """Returns whether any process holds the lock."""
+        """Returns whether any process holds the lock; the file may be read-only."""
         try:
             handle = os.open(self.path, os.O_RDONLY)
         except FileNotFoundError:
             return False
         try:
-            return not _try(handle, fcntl.LOCK_SH)
+            # Shared, so that two checks at the same time do not take each other for a holder.
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
         finally:
             os.close(handle)
-
-
-def _try(handle: int, kind: int) -> bool:
-    try:
-        fcntl.flock(handle, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
         return False
-    return True
-
-
-def _let_go_in_child() -> None:
-    """Releases the lock in a forked child, which must not hold the lock of a killed parent."""
-    for handle in _handles:
-        os.close(handle)
-    _handles.clear()
-
-
-os.register_at_fork(after_in_child=_let_go_in_child)
