@@ -205,13 +205,13 @@ def test_the_files_that_contributing_names_exist():
 
 
 def test_the_costs_of_models_are_those_measured():
-    measured = (ROOT / "benchmarks" / "all_models.md").read_text()
+    measured = (ROOT / "benchmarks" / "compiled.md").read_text()
     listed = (DOCS / "models.md").read_text()
     table = (DOCS / "choosing.md").read_text().partition("<!-- cost -->")[2].partition("<!-- /cost -->")[0]
     rows = re.findall(r"^\| `([\w-]+)` \| ([\d.]+) \| ([\d,]+) \| (\w+) \|$", table, re.MULTILINE)
-    assert len(rows) > 10
+    assert len(rows) >= 8
     for name, milliseconds, parameters, time in rows:
-        assert f"| {name} | {milliseconds} |" in measured
+        assert re.search(rf"^\| {name} \| \d+ \| {milliseconds} \|", measured, re.MULTILINE)
         assert re.search(rf"^\| `{name}` \| .* \| {time} \| {parameters} \|", listed, re.MULTILINE)
 
 
