@@ -87,8 +87,8 @@ def test_a_command_does_not_let_pyarrow_import_pandas(here, vitals):
 
 def test_pandas_can_be_imported_after_pyarrow_was_kept_from_it():
     code = """
-        from chronode import _process
-        _process.has_frames = False
+        from chronode.system import process
+        process.has_frames = False
         from chronode.data import from_long
         from chronode.data._dates import parse_dates
         import sys

@@ -68,7 +68,7 @@ def test_a_damaged_library_is_built_again(cache, damage):
     whole = path.read_bytes()
     path.write_bytes(whole[:-1000] + whole[-999:] if damage is None else damage)
     assert not build.is_built(SOURCE)
-    subprocess.run([sys.executable, "-c", f"from chronode.compiler import _build; _build.load({SOURCE!r})"], check=True)
+    subprocess.run([sys.executable, "-c", f"from chronode.compiler import build; build.load({SOURCE!r})"], check=True)
     assert build.is_built(SOURCE)
 
 

@@ -122,11 +122,10 @@ def test_other_cells_run_as_a_loop_with_a_note(monkeypatch):
 
 
 def test_an_operator_has_an_implementation_for_each_kind_of_device():
-    from chronode.kernels import elementwise as _elementwise
-    from chronode.kernels import unicornn as _unicornn
+    from chronode.kernels import elementwise, unicornn
 
-    for module in (_elementwise, _unicornn):
-        name = module.__name__.rsplit("_", 1)[-1]
+    for module in (elementwise, unicornn):
+        name = module.__name__.rsplit(".", 1)[-1]
         for way in ("forward", "backward"):
             operator = getattr(module, f"{name}_{way}")
             assert {"cpu", "cuda"} <= set(operator.kernels)

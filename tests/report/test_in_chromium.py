@@ -83,9 +83,9 @@ def test_nothing_is_wider_than_a_phone(report, tmp_path):
 
 
 def test_nothing_is_wider_than_a_printed_page(report, tmp_path):
-    """The rules for printing, applied to a window as wide as A4 paper between its margins, with six metrics."""
+    """The rules for printing, applied to a window as wide as A4 paper between its margins, with five baselines."""
     printed = """
-    const scores = [...document.querySelectorAll("table")].find(one => one.querySelector("th").innerText === "model");
+    const scores = [...document.querySelectorAll("table")].find(one => one.querySelector("th").innerText === "metric");
     for (const row of scores.querySelectorAll("tr")) {
       while (row.children.length < 7) row.append(row.children[1].cloneNode(true));
       for (const cell of row.querySelectorAll("td.n")) cell.innerText = "0.8226 (0.6745 to 0.9445)";

@@ -136,7 +136,8 @@ def resume_run(
     if (summary := run.summary()) is not None and summary.status == "finished" and config == before:
         if draw is not None and not (run.path / REPORT).is_file():
             _draw_again(run, draw, on_event)
-        return Outcome(run, "finished", {**asdict(summary), **run.load_json("summary.json")})
+        stored = {name: value for name, value in asdict(summary).items() if value is not None}
+        return Outcome(run, "finished", {**stored, **run.load_json("summary.json")})
     if source is not None:
         config = config.with_values({"data": {"source": source}})
     elif (run.path / "data.json").is_file():

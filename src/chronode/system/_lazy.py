@@ -26,8 +26,7 @@ def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], l
         >>> "Sequences" in exported, get("Sequences").__module__
         (True, 'chronode.data._sequences')
     """
-    module = sys.modules[package]
-    homes = _homes(module)
+    homes = _homes(sys.modules[package])
 
     def get(name: str) -> Any:
         home = homes.get(name)
@@ -35,9 +34,7 @@ def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], l
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         if home == ".":  # the name of a module
             return importlib.import_module(f".{name}", package)
-        value = getattr(importlib.import_module(home, package), name)
-        setattr(module, name, value)
-        return value
+        return getattr(importlib.import_module(home, package), name)
 
     return get, lambda: sorted(homes), sorted(homes)
 
