@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import Console
 
 from ..data import Sequences, counted, is_irregular
-from ..judge import LINEAR, Race, best_baseline, gain_text, is_linear, model_name
+from ..judge import Race, best_baseline, is_linear, linear_text, model_name
 from ..runs import Config, Outcome, Prepared
 from ..training import AUTO, labeled
 from .flags import as_options
@@ -154,8 +154,7 @@ def show_outcome(console: Console, outcome: Outcome) -> None:
     if outcome.run.config["training"].get("refit"):
         by = f"{counted(summary['epochs'], 'epoch')} on the training and validation series together"
     if is_linear(summary, asked.get("start")):
-        by = f"the {LINEAR}, fitted to the training and validation series together"
-        by = f"the {LINEAR}: {gain_text(summary.get('start') or {})}" if summary["epochs"] else by
+        by = linear_text(summary)
     say(console, f"{describe_end(summary)}: {by}")
     tested = bool(summary["test"])
     title, scores = ("test", summary["test"]) if tested else ("validation (no test part)", summary["valid"])
@@ -165,7 +164,7 @@ def show_outcome(console: Console, outcome: Outcome) -> None:
     if targets:
         console.print(targets_table(targets, summary["metric"]))
     start, last = summary.get("start"), summary["notes"][-1:]
-    if start and start["valid"] is not None:
+    if start and start["valid"] is not None and not summary.get("baseline"):
         whole = summary["valid"].get(start["metric"], float("nan"))
         about = f"validation {start['metric']} {start['valid']:.4g} alone"
         about += f", {whole:.4g} with the network" if summary["best_epoch"] else ""

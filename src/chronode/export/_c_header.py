@@ -133,9 +133,10 @@ int {name}_step({name}_state *state, const float *x, const unsigned char *observ
 
 
 def _kind(deployment: Deployment) -> str:
-    layer, spec = deployment.model.layer, deployment.model.spec
-    model = spec.model if spec is not None else layer.cell_class.__name__
-    return f"{comment(model)}, {layer.hidden_size} units, {layer.num_layers} layer(s)"
+    model, layer = deployment.model, deployment.model.layer
+    if model.is_linear:  # the network adds nothing
+        return comment(model.title)
+    return f"{comment(model.title)}, {layer.hidden_size} units, {layer.num_layers} layer(s)"
 
 
 def _origin(deployment: Deployment) -> str:

@@ -31,6 +31,6 @@ if TYPE_CHECKING:
     from ._intervals import metric_intervals
     from ._neighbors import nearest_by_warping, warping_distances
     from ._race import LINEAR, Race, entry_of
-    from ._verdict import gain_text, headline, is_linear, model_name, unbeaten, verdict
+    from ._verdict import headline, is_linear, linear_text, model_name, unbeaten, verdict
 
 __getattr__, __dir__, __all__ = lazy(__name__)

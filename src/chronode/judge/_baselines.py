@@ -135,7 +135,8 @@ def _linear(
     parts: Parts, objective: Objective, channels: Sequence[str], model: SequenceModel | None
 ) -> dict[str, Tensor]:
     """Outputs of the linear start, or of the one that there could be."""
-    if model is not None and model.start is not None:
+    replaced = model is not None and model.spec is not None and bool(model.spec.baseline) and model.is_linear
+    if model is not None and model.start is not None and not replaced:
         outputs = outputs_of(model.start, parts.test, model.relative)
         return {f"linear ({model.start.features.kind})": outputs}
     fitted = _fitted_linear(parts, objective, channels)

@@ -38,7 +38,7 @@ def compare(
 def remark(fitted: Fitted, own: Metrics, found: dict[str, Metrics], series: int) -> tuple[str, ...]:
     """Returns a sentence with remedies if the model does not beat the best baseline, else nothing."""
     summary = {"metric": fitted.objective.metric, "test": own, "baselines": found}
-    summary |= {"epochs": len(fitted.history), "best_epoch": fitted.best_epoch}
+    summary |= {"epochs": len(fitted.history), "best_epoch": fitted.best_epoch, "baseline": fitted.baseline}
     start = "none" if fitted.model.start is None else "linear"
     text = verdict(summary, series=series, start=start, forecast=False, python=True)
     return () if text is None else (text,)

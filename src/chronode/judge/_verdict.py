@@ -73,6 +73,25 @@ def model_name(summary: Mapping[str, Any], model: str, start: str | None) -> str
     return summary.get("model") or (LINEAR if is_linear(summary, start) else model)
 
 
+def linear_text(summary: Mapping[str, Any]) -> str:
+    """Returns what a model without a network is, and why: the linear start, or the baseline that takes its place.
+
+    Args:
+        summary: Content of summary.json.
+
+    Example:
+        >>> linear_text({"epochs": 3, "baseline": "last value"})
+        'the baseline "last value", which is better on the validation part than what was trained'
+        >>> linear_text({"epochs": 0})
+        'the linear start alone, fitted to the training and validation series together'
+    """
+    if replaced := summary.get("baseline"):
+        return f'the baseline "{replaced}", which is better on the validation part than what was trained'
+    if not summary.get("epochs"):
+        return f"the {LINEAR}, fitted to the training and validation series together"
+    return f"the {LINEAR}: {gain_text(summary.get('start') or {})}"
+
+
 def gain_text(start: Mapping[str, Any]) -> str:
     """Returns why no epoch counts as better than the linear start, with the numbers that decided.
 
@@ -134,7 +153,11 @@ def verdict(summary: Mapping[str, Any], *, series: int, start: str, forecast: bo
         return None
     metric = headline(summary)
     own = summary["test"][metric]
-    if best[0].startswith("linear") and start != "none" and math.isclose(own, best[1], rel_tol=_ROUNDING):
+    if replaced := summary.get("baseline"):
+        found = (
+            f'The model is the baseline "{replaced}" ({metric} {own:.4g}): nothing was better on the validation part.'
+        )
+    elif best[0].startswith("linear") and start != "none" and math.isclose(own, best[1], rel_tol=_ROUNDING):
         no_gain = "Training did not improve" if summary.get("epochs") else "No network of the race improved"
         why = gain_text(summary.get("start") or {}) if summary.get("epochs") else ""
         why = f": {why}" if "(" in why else ""

@@ -138,10 +138,14 @@ class SequenceModel(nn.Module):
 
     @property
     def title(self) -> str:
-        """Title of the model: the name of its network, the linear start with it, or that start alone."""
+        """Title of the model: the name of its network, the linear start with it, that start alone, or the baseline that
+        takes its place.
+        """
         network = self.layer.cell_class.__name__ if self.spec is None else self.spec.model
         if self.start is None:
             return network
+        if self.is_linear and self.spec is not None and self.spec.baseline:
+            return f"baseline: {self.spec.baseline}"
         return linear_title(self.start.features.kind) if self.is_linear else f"linear start + {network}"
 
     @property

@@ -42,6 +42,8 @@ class ModelSpec:
         static: Number of static values of a series, which modulate the output of the layer and enter the head.
         pool: Input of the head for a whole series: the output after the "last" step, or the "mean" or "max" over all
             valid steps. Pooled models need whole series: they are not for live data and export.
+        baseline: Naive forecast that takes the place of the linear start because it is better, such as "last value";
+            empty otherwise.
         settings: Settings of the layer (dropout, bidirectional, residual, memory) and of the model.
 
     Example:
@@ -72,6 +74,7 @@ class ModelSpec:
     static: int = 0
     known: tuple[int, ...] = ()
     pool: str = "last"
+    baseline: str = ""
 
     def __post_init__(self) -> None:
         find_model(self.model)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from ..judge import gain_text, is_linear
-from ..model import LINEAR
+from ..judge import is_linear, linear_text
 from ..runs import RaceSummary, Run, Summary
 from ..training import labeled
 from ._training_pictures import learning_pictures
@@ -32,11 +31,11 @@ def training_section(run: Run, summary: Summary, start: str | None) -> list[str]
     pieces: list[str] = []
     if rows:
         end = _ENDS.get(summary.stopped, summary.stopped or summary.status)
-        alone = "" if summary.start is None else f" The model is the {LINEAR}: {gain_text(asdict(summary.start))}."
-        pieces += [paragraph(f"{len(rows):,} epochs; {end}.{alone if linear else ''}")]
+        alone = f" The model is {linear_text(asdict(summary))}." if linear and summary.start is not None else ""
+        pieces += [paragraph(f"{len(rows):,} epochs; {end}.{alone}")]
         pieces.append(grid(*learning_pictures(rows, summary.metric, summary.best_epoch)))
     elif linear:
-        pieces.append(paragraph(f"The model is the {LINEAR}, fitted to the training and validation series together."))
+        pieces.append(paragraph(f"The model is {linear_text(asdict(summary))}."))
     else:
         pieces.append(paragraph("No epoch was finished."))
     if summary.race is not None:

@@ -88,8 +88,9 @@ def _head(run: Run, summary: Summary, config: Config, intervals: dict[str, tuple
         low, high = intervals.get(metric, (None, None))
         ends = "" if low is None or high is None else f"<small>{number(low)} to {number(high)}</small>"
         facts[f"test {labeled(metric, summary.positive, len(summary.targets))}"] = Html(f"{number(value)}{ends}")
-    # A linear start alone is not compared with itself.
+    # A linear start alone, or a baseline, is not compared with itself.
     itself = f"linear ({summary.start.features})" if linear and summary.start is not None else ""
+    itself = summary.baseline or itself
     others: dict[str, Any] = {name: scores for name, scores in about["baselines"].items() if name != itself}
     if (best := best_baseline(metric, others)) is not None:
         facts[f"best baseline: {best[0]}"] = best[1]

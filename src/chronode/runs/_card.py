@@ -38,6 +38,7 @@ def model_card(
         environment: Contents of environment.json: versions and date of the training.
     """
     name = "linear-model" if model.is_linear else config.model.model
+    name = "naive-forecast" if summary.baseline else name
     tag = name if re.fullmatch(r"[A-Za-z][\w.-]*", name) else "chronode"
     lines = ["---", "library_name: chronode", "tags:", "- time-series", f"- {tag}", "---", ""]
     lines += [f"# {_plain(model.title)} trained on {_plain(config.data.source)}", ""]
@@ -73,6 +74,10 @@ def _model(config: Config, model: SequenceModel, summary: Summary, environment: 
     spec = model.spec
     assert spec is not None
     weights, when = model.num_weights, _when(environment)
+    if summary.baseline:
+        why = "which was better on the validation part than what was trained"
+        yield f"Forecasts of the {_plain(model.title)}, {why}{when}."
+        return
     if model.is_linear:
         title = _plain(model.title)
         yield f"A linear model with {weights:,} weights, fitted{when}: the {title}, without a network."

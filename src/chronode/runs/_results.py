@@ -27,6 +27,7 @@ def summary_of(fitted: Fitted, prepared: Prepared, status: str) -> dict[str, Any
     return {
         "status": status,
         "model": fitted.model.title,
+        "baseline": fitted.baseline,
         "positive": fitted.objective.positive,
         "stopped": fitted.stopped,
         "epochs": len(fitted.history),

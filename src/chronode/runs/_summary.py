@@ -62,6 +62,7 @@ class Summary:
     Attributes:
         status: One of OUTCOMES.
         model: Title of the model, such as "linear start + mmrnn"; empty in runs of earlier versions.
+        baseline: Baseline that was handed out because it was better on the validation part; empty for the model itself.
         positive: Positive one of two classes.
         stopped: Reason for the end of training.
         epochs: Number of epochs.
@@ -81,6 +82,7 @@ class Summary:
 
     status: str
     model: str = ""
+    baseline: str = ""
     positive: str | None = None
     stopped: str = ""
     epochs: int | None = None

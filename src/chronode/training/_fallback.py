@@ -45,13 +45,15 @@ def not_worse_than_naive(fitted: Fitted, parts: Parts, linear: StartFit | None) 
             f" with the network: {own * unit:.4g})."
         )
         return _handed_out(fitted, alone, parts, note, ""), linear
+    repeated = name.replace("seasonal naive", "last season")
     what = "the linear model" if fitted.best_epoch == 0 and linear is not None else "the network"
     numbers = f"mean absolute error on the validation part: {least * unit:.4g}; of {what}: {own * unit:.4g}"
     if linear is None:
-        note = f"{what} is worse than repeating the {name} ({numbers}): train with --start linear (start='linear')."
+        note = f"{what} is worse than repeating the {repeated} ({numbers}): train with --start linear (start='linear')."
         return replace(fitted, notes=(*fitted.notes, note)), linear
     put_start(model, naive)
-    note = f"the forecast repeats the {name}, which is better than {what} ({numbers})."
+    model.spec = replace(model.spec, start=naive.description, baseline=name)
+    note = f"the forecast repeats the {repeated}, which is better than {what} ({numbers})."
     return _handed_out(fitted, model, parts, note, name), naive
 
 

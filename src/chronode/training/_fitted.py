@@ -33,7 +33,7 @@ class Fitted:
         start: Results of the linear start alone, as epoch 0; None without a linear start.
         chance: The gain on the linear start, as a share of what is left to gain, that an epoch has to exceed.
         baseline: Baseline whose forecasts these are, because it was better on the validation part: "last value" or
-            "last season (12)"; empty for the model itself.
+            "seasonal naive (12)"; empty for the model itself.
     """
 
     model: SequenceModel

@@ -181,7 +181,7 @@ def naive_forecasts(train: Sequences, relative: Relative, season: int) -> dict[s
         >>> w = forecast_windows(from_list([np.arange(30.0) % 5]), 3, window=12)
         >>> found = naive_forecasts(w, Relative([0], horizon=3), 5)
         >>> {name: own.outputs(w)[0].round().tolist() for name, own in found.items()}
-        {'last value': [1.0, 1.0, 1.0], 'last season (5)': [2.0, 3.0, 4.0]}
+        {'last value': [1.0, 1.0, 1.0], 'seasonal naive (5)': [2.0, 3.0, 4.0]}
     """
     view, channels = copy.deepcopy(relative), relative.channels
     if view.known:
@@ -191,7 +191,7 @@ def naive_forecasts(train: Sequences, relative: Relative, season: int) -> dict[s
     assert train.target is not None
     horizon = train.target.values.shape[1] // len(channels)
     known = [tuple(families(steps, horizon, [season] if season > 1 else [], channel)) for channel in channels]
-    names = {"last value": "last value", f"last season ({season})": f"season of {season}"}
+    names = {"last value": "last value", f"seasonal naive ({season})": f"season of {season}"}
     found: dict[str, StartFit] = {}
     for name, family in names.items():
         if all(family in [own.name for own in families_of] for families_of in known):
