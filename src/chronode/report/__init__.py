@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from ..system import lazy
 
 if TYPE_CHECKING:
-    from ._data_pictures import as_html
+    from ._data_pictures import as_html, write_series_page
     from ._run_pictures import run_html
     from ._search_pictures import comparison_html, search_html
-    from ._training_pictures import fitted_html, learning_pictures, progress_html
+    from ._training_pictures import fitted_html, learning_pictures, progress_html, write_curves
 
 __getattr__, __dir__, __all__ = lazy(__name__)

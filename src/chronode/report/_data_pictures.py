@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data import UNKNOWN, percent
-from .pages import Plot, bar_chart, heat_map, piece, span
+from .pages import Plot, bar_chart, heat_map, page, piece, span, write_page
 from .pages import figure as framed
 from .pages import grid as beside
 from .pages import table as html_table
@@ -77,6 +78,21 @@ def series_picture(s: Sequences, row: int, *, title: str | None = None, height: 
     for channel, label in enumerate(s.channels):
         _draw_channel(plot, times, x[:, channel], channel, label if x.shape[1] > 1 else "")
     return plot
+
+
+def write_series_page(s: Sequences, path: Path, *, title: str, count: int = 3) -> Path:
+    """Writes a page with the first `count` series with different targets.
+
+    Example:
+        >>> import tempfile
+        >>> from chronode.data import from_list
+        >>> s = from_list([[1.0, 2.0], [3.0, 1.0, 2.0]])
+        >>> write_series_page(s, Path(tempfile.mkdtemp()) / "two.html", title="two").name
+        'two.html'
+    """
+    rows = different_rows(s, count)
+    cut = f"The first {_LONGEST:,} steps." if max(len(s[row].times) for row in rows) > _LONGEST else ""
+    return write_page(path, page(title, cut, {"Series": [framed(series_picture(s, row)) for row in rows]}))
 
 
 def _draw_channel(plot: Plot, times: NDArray[Any], values: NDArray[Any], channel: int, name: str = "") -> None:

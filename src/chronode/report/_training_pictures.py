@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..training import labeled
-from .pages import Plot, figure, grid, piece, safe, span, table
+from .pages import Plot, figure, grid, page, piece, safe, span, table, write_page
 from .pages._colors import COLORS
 
 
@@ -42,6 +43,21 @@ def learning_pictures(rows: Sequence[Mapping[str, Any]], metric: str, best_epoch
             plot.upright(float(best_epoch), name=f"best epoch ({best_epoch})")
         pictures.append(figure(plot))
     return pictures
+
+
+def write_curves(
+    curves: Mapping[str, Sequence[float]], path: Path, *, title: str, ylabel: str, chance: float | None = None
+) -> Path:
+    """Writes a page with one line per model over epochs; `chance` is a dotted line."""
+    epochs = range(1, 1 + max(map(len, curves.values())))
+    heights = span(*map(np.asarray, curves.values()), [] if chance is None else [chance])
+    plot = Plot(span(epochs, room=0.02), heights, title=ylabel, xlabel="epoch", whole=True, height=300)
+    for place, (name, values) in enumerate(curves.items()):
+        color = COLORS[place % len(COLORS)]
+        plot.line(epochs[: len(values)], values, color=color, name=name, dots=len(epochs) <= 40)
+    if chance is not None:
+        plot.level(chance, name="chance")
+    return write_page(path, page(title, "", {"Learning curves": [figure(plot)]}))
 
 
 def progress_html(

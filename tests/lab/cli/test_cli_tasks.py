@@ -57,7 +57,7 @@ def test_the_table_names_the_tasks():
 def test_show_tells_sizes_and_draws(tmp_path):
     output = run("tasks", "show", "bitstream", "--option", "train=50", "--output", str(tmp_path)).stdout
     assert "50 series" in output
-    assert (tmp_path / "bitstream.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "bitstream.html").read_text().count("<svg") == 3
 
 
 def test_show_as_json(tmp_path):

@@ -13,7 +13,7 @@ from ...data import Sequences
 from ...kernels import status
 from ...model import ModelSpec
 from ...nn import find_model
-from ...report.curves import plot_curves
+from ...report import write_curves
 from ...training import BatchDone, Epoch, EpochDone, Event, Settings, fit
 from ..tasks.bitstream import BLOCK, bitstream
 
@@ -53,7 +53,7 @@ def run_demo(names: list[str], epochs: int, seed: int, output: Path) -> dict[str
     console.print(_table(outcomes))
     curves = {name: [100 * e.metrics["accuracy"] for e in outcome.epochs] for name, outcome in outcomes.items()}
     title = f"Parity of up to {LONGEST} bits from irregular events (H = {HIDDEN}, seed {seed})"
-    path = plot_curves(curves, output / "curves.png", title=title, ylabel="validation accuracy (%)", chance=50)
+    path = write_curves(curves, output / "curves.html", title=title, ylabel="validation accuracy (%)", chance=50)
     console.print(f"plot: {path}", soft_wrap=True)
     console.print("next: `chronode models` lists more models for --models")
     return outcomes

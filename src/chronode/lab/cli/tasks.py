@@ -57,13 +57,13 @@ def show(
 
     Example: chronode tasks show adding --option length=100
     """
-    from ...report.series import plot_series
+    from ...report import write_series_page
     from ..papers import settings
     from ..tasks import find_task
 
     task = find_task(name)
     parts = task.load(protocol, seed, **task.read_options(option or []))
-    path = plot_series(parts.train, output / f"{name}.png", title=f"{name}: {task.what}")
+    path = write_series_page(parts.train, output / f"{name}.html", title=f"{name}: {task.what}")
     summaries = {part: getattr(parts, part).describe().as_dict() for part in ("train", "valid", "test")}
     if json:
         print(jsonlib.dumps({**facts(task), "parts": summaries, "notes": notes(parts), "plot": str(path)}, indent=2))
