@@ -58,11 +58,11 @@ def why_changed(cell: nn.Module, written: Mapping[type, Methods]) -> str | None:
     """
     if _surely_as_written(cell, written, next(iter(written))) and not torch_module._has_any_global_hook():
         return None
-    for place, module in _modules(cell, type(cell).__name__):
-        reason = _why_replaced(place, module, written, next(iter(written)) if module is cell else None)
+    for path, module in _modules(cell, type(cell).__name__):
+        reason = _why_replaced(path, module, written, next(iter(written)) if module is cell else None)
         for name, value in vars(module).items():
             if reason is None and callable(value) and name not in _VARIABLES_OF_EVERY_MODULE:
-                reason = _why_replaced(f"{place}.{name}", value, written)
+                reason = _why_replaced(f"{path}.{name}", value, written)
         if reason is not None:
             return reason
     return why_hooked(cell)
@@ -73,15 +73,22 @@ def _surely_as_written(part: Any, written: Mapping[type, Methods], expected: typ
     methods = written.get(expected or type(part))
     if methods is None or not methods.unchanged_in(type(part)):
         return False
-    own = vars(part)
-    for name in own.keys() - _VARIABLES_OF_EVERY_MODULE:
-        if name in methods.by_name or (callable(own[name]) and not _surely_as_written(own[name], written)):
+    attributes = vars(part)
+    for name in attributes.keys() - _VARIABLES_OF_EVERY_MODULE:
+        if name in methods.by_name or (
+            callable(attributes[name]) and not _surely_as_written(attributes[name], written)
+        ):
             return False
     if not isinstance(part, nn.Module):
         return True
-    if own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]:
+    if (
+        attributes["_forward_hooks"]
+        or attributes["_forward_pre_hooks"]
+        or attributes["_backward_hooks"]
+        or attributes["_backward_pre_hooks"]
+    ):
         return False
-    return all(child is None or _surely_as_written(child, written) for child in own["_modules"].values())
+    return all(child is None or _surely_as_written(child, written) for child in attributes["_modules"].values())
 
 
 class Code:
@@ -96,22 +103,22 @@ class Code:
         modules = [part for part in parts if isinstance(part, nn.Module)]
         classes = dict.fromkeys(cls for part in parts for cls in type(part).__mro__ if cls is not object)
         hooks = [vars(part)[kind] for part in modules for kind in _HOOKS]
-        self._no_hooks = [own for own in hooks if not own]
+        self._no_hooks = [mapping for mapping in hooks if not mapping]
         members = (*map(vars, parts), *map(vars, classes), *filter(None, hooks))
-        self._members = [(own, tuple(own.values())) for own in members]
-        places = [place for part in modules for place in (part._parameters, part._buffers, part._modules)]
-        self._places = [(place, name, value) for place in places for name, value in place.items()]
+        self._members = [(mapping, tuple(mapping.values())) for mapping in members]
+        places = [table for part in modules for table in (part._parameters, part._buffers, part._modules)]
+        self._places = [(table, name, value) for table in places for name, value in table.items()]
 
     def holds(self) -> bool:
         """Returns whether nothing has changed."""
         if any(self._no_hooks) or torch_module._has_any_global_hook():
             return False
-        for place, name, value in self._places:
-            if place.get(name) is not value:
+        for table, name, value in self._places:
+            if table.get(name) is not value:
                 return False
         try:
-            for own, values in self._members:
-                if tuple(own.values()) != values:
+            for mapping, values in self._members:
+                if tuple(mapping.values()) != values:
                     return False
         except Exception:  # two values whose comparison is not a boolean, such as tensors, are not the same object
             return False
@@ -121,11 +128,15 @@ class Code:
 def _parts(part: Any) -> Iterator[Any]:
     """Yields a module, its submodules, and the objects among their attributes that can be called, such as a solver."""
     yield part
-    own = vars(part)
-    for name in own.keys() - _VARIABLES_OF_EVERY_MODULE:
-        if callable(own[name]) and hasattr(own[name], "__dict__") and not isinstance(own[name], type):
-            yield from _parts(own[name])
-    for child in own.get("_modules", {}).values():
+    attributes = vars(part)
+    for name in attributes.keys() - _VARIABLES_OF_EVERY_MODULE:
+        if (
+            callable(attributes[name])
+            and hasattr(attributes[name], "__dict__")
+            and not isinstance(attributes[name], type)
+        ):
+            yield from _parts(attributes[name])
+    for child in attributes.get("_modules", {}).values():
         if child is not None:
             yield from _parts(child)
 
@@ -138,11 +149,11 @@ def _why_replaced(place: str, part: Any, written: Mapping[type, Methods], expect
     methods = written.get(expected or cls)
     if methods is None:
         return f"{place} is a {cls.__name__}, which its kernel does not support"
-    own = vars(part)
+    attributes = vars(part)
     for name, method in methods.by_name.items():
         # torch.export temporarily replaces __call__ of every module: that does not change this class.
         same = _attribute(cls, name) is method or getattr(cls, name) is getattr(nn.Module, name, None)
-        if name in own or not same:
+        if name in attributes or not same:
             return f"{place} has its own {name}"
     return None
 
@@ -163,11 +174,11 @@ def why_hooked(module: nn.Module) -> str | None:
     """
     if torch_module._has_any_global_hook():
         return "a hook on all modules is registered"
-    for place, part in _modules(module, type(module).__name__):
-        own = vars(part)
+    for path, part in _modules(module, type(module).__name__):
+        attributes = vars(part)
         for kind in _HOOKS:
-            if own[kind] and not all(map(_makes_a_weight, own[kind].values())):
-                return f"{place} has {kind.strip('_').replace('_', ' ')}"
+            if attributes[kind] and not all(map(_makes_a_weight, attributes[kind].values())):
+                return f"{path} has {kind.strip('_').replace('_', ' ')}"
     return None
 
 

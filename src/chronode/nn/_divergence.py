@@ -45,5 +45,5 @@ def warn(cell: str, y: Tensor, states: Iterable[tuple[Tensor, ...]], batch: Laye
 def _largest(values: Tensor) -> float:
     """Returns the largest magnitude; infinity if a value is NaN."""
     low, high = values.detach().aminmax()
-    found = max(abs(float(low)), abs(float(high)))
-    return found if found == found else float("inf")
+    largest = max(abs(float(low)), abs(float(high)))
+    return largest if largest == largest else float("inf")

@@ -243,12 +243,12 @@ def _refuse(wrong: Tensor, name: str, call: Call, unbatched: bool, what: str, cu
     if not may_look(wrong) or not bool(wrong.any()):
         return
     n, b, d = (int(i) for i in wrong.nonzero()[0])
-    place = [n] if unbatched else [b, n] if call.batch_first else [n, b]
+    index = [n] if unbatched else [b, n] if call.batch_first else [n, b]
     if call.one_step:
-        place = [] if unbatched else [b]
+        index = [] if unbatched else [b]
     if name == "x":
-        place.append(d)
-    where = f"{name}[{', '.join(map(str, place))}]" if place else name
+        index.append(d)
+    where = f"{name}[{', '.join(map(str, index))}]" if index else name
     count = int(wrong.sum())
     raise ValueError(f"{where} {what} ({count} such element{'s' if count > 1 else ''}): {cure}.")
 

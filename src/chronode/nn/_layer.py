@@ -209,8 +209,8 @@ class Layer(nn.Module):
         if kernel is not None and kernel.stack is not None:
             changes.remake_weights(self.cells)
             reads = [cast(Cell, cell).kernel_reads() for cell in self.cells]
-            own = plan._replace(last=self.outputs == "last")
-            y, states = kernel.stack(reads, below[0], states, batch.dt, masks, self.residual, own)
+            cell_plan = plan._replace(last=self.outputs == "last")
+            y, states = kernel.stack(reads, below[0], states, batch.dt, masks, self.residual, cell_plan)
             return y, after + states
         levels = [below]  # for each level, the input of each direction
         for index in range(self.num_layers):
@@ -223,8 +223,8 @@ class Layer(nn.Module):
             for direction in range(directions):
                 cell = cast(Cell, self.cells[index * directions + direction])
                 state = states[index * directions + direction]
-                own = plan._replace(reverse=direction == 1, last=last)
-                y, state = driver.run(cell, inputs[direction], state, batch.dt, own)
+                cell_plan = plan._replace(reverse=direction == 1, last=last)
+                y, state = driver.run(cell, inputs[direction], state, batch.dt, cell_plan)
                 outputs.append(y)
                 after.append(state)
             y = outputs[0] if directions == 1 else torch.cat(outputs, dim=-1)
@@ -280,9 +280,9 @@ class Layer(nn.Module):
         """Rejects the weights of a layer with other settings (buffers such as Δt are loaded, not compared)."""
         saved = self.other_settings(state)
         if saved:
-            own = self._facts()
+            settings = self._facts()
             there = ", ".join(f"{name}={value!r}" for name, value in saved.items())
-            here = ", ".join(f"{name}={own.get(name)!r}" for name in saved)
+            here = ", ".join(f"{name}={settings.get(name)!r}" for name in saved)
             raise ValueError(
                 f"these weights belong to a layer with other settings: they were saved with {there}, but this layer "
                 f"has {here}. Build the layer with the settings they were saved with."
@@ -294,11 +294,11 @@ class Layer(nn.Module):
 
     def _facts(self) -> dict[str, Any]:
         """Returns the settings that determine the meaning of the weights and are not part of the state_dict."""
-        own = {"cell": self.cell_class.__name__, "num_layers": self.num_layers, "residual": self.residual}
-        own |= {"max_gap": self.max_gap}
+        facts = {"cell": self.cell_class.__name__, "num_layers": self.num_layers, "residual": self.residual}
+        facts |= {"max_gap": self.max_gap}
         buffers = {name for name, _ in self.cells[0].named_buffers()}
         described = cell_settings(self.cell_class, self.settings, 0, self.num_layers, defaults=True)
-        return own | {key: value for key, value in described.items() if key not in buffers}
+        return facts | {key: value for key, value in described.items() if key not in buffers}
 
     def call(self) -> Call:
         """Returns the properties of this layer that the argument checks need."""
@@ -318,5 +318,5 @@ class Layer(nn.Module):
         defaults = inspect.signature(Layer).parameters
         layer = {name: getattr(self, name) for name in LAYER_SETTINGS if getattr(self, name) != defaults[name].default}
         usual = cell_settings(self.cell_class, {}, 0, 1, defaults=True)
-        own = {name: value for name, value in self.settings.items() if value != usual[name]}
-        return ", ".join([*cell, sizes, *(f"{name}={value!r}" for name, value in {**layer, **own}.items())])
+        changed = {name: value for name, value in self.settings.items() if value != usual[name]}
+        return ", ".join([*cell, sizes, *(f"{name}={value!r}" for name, value in {**layer, **changed}.items())])

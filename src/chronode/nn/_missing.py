@@ -30,7 +30,7 @@ class ForwardFill(Cell):
         """Performs one step."""
         value, observed = x.chunk(2, dim=-1)
         filled, since = state
-        seen = observed > 0
-        filled = torch.where(seen, value, filled)
-        since = torch.where(seen, torch.zeros_like(since), since + dt)
+        is_observed = observed > 0
+        filled = torch.where(is_observed, value, filled)
+        since = torch.where(is_observed, torch.zeros_like(since), since + dt)
         return torch.cat([filled, observed, since.to(x.dtype)], dim=-1), (filled, since)

@@ -23,17 +23,17 @@ def cell_settings(
     cell_class: type[Cell], settings: dict[str, Any], index: int, num_layers: int, *, defaults: bool = False
 ) -> dict[str, Any]:
     """Returns the settings of the cell of layer `index`; rejects unknown names and lists of the wrong length."""
-    known = {
+    parameters = {
         name: parameter.default
         for name, parameter in inspect.signature(cell_class).parameters.items()
         if name not in ("input_size", "hidden_size")
     }
-    chosen = dict(known) if defaults else {}
+    chosen = dict(parameters) if defaults else {}
     for name, value in settings.items():
-        if name not in known:
+        if name not in parameters:
             raise TypeError(
-                f"{cell_class.__name__} has no setting {name!r}; it has {', '.join(known) or 'none'}."
-                + near(name, [*known, *LAYER_SETTINGS])
+                f"{cell_class.__name__} has no setting {name!r}; it has {', '.join(parameters) or 'none'}."
+                + near(name, [*parameters, *LAYER_SETTINGS])
             )
         if name in cell_class.per_layer and isinstance(value, (list, tuple)):
             if len(value) != num_layers:

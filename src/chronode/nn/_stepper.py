@@ -33,9 +33,9 @@ def enter_step(
         if tuple(dt.shape) not in ((x[..., 0].shape), (*x.shape[:-1], 1)):
             raise ValueError(f"dt must be a number or have shape {(*x.shape[:-1], 1)}, got {shape(dt)}.")
         dt = dt.reshape(x.shape[:-1]).unsqueeze(axis)
-    seen = observed.unsqueeze(axis) if isinstance(observed, Tensor) else observed
+    mask = observed.unsqueeze(axis) if isinstance(observed, Tensor) else observed
     call = layer.call()._replace(one_step=True)
-    return check_inputs(call, x.unsqueeze(axis), dt, None, None, seen, has_state)
+    return check_inputs(call, x.unsqueeze(axis), dt, None, None, mask, has_state)
 
 
 class Stepper:
@@ -133,7 +133,7 @@ class Stepper:
         prepared ones.
         """
         if self._plain(x, dt, observed):
-            seen, gap = x if observed is None else _with_mask(x, observed), cast(float, dt)
+            inputs, gap = x if observed is None else _with_mask(x, observed), cast(float, dt)
             if gap != self._gap:
                 self._dt.fill_(gap)
                 self._gap = gap
@@ -141,9 +141,9 @@ class Stepper:
             entered = enter_step(self.layer, x, dt, observed)
             if x.shape != self._shape:
                 raise ValueError(f"x must have shape {self._shape}, for which this stepper was made; got {shape(x)}.")
-            seen, self._gap = entered.x[0], math.nan
+            inputs, self._gap = entered.x[0], math.nan
             self._dt.copy_(entered.dt[0])
-        y = self._run(seen.view(self._dt.shape[0], -1))
+        y = self._run(inputs.view(self._dt.shape[0], -1))
         return y[0] if self._unbatched else y
 
     def _plain(self, x: Tensor, dt: Tensor | float, observed: Tensor | None) -> bool:
@@ -185,10 +185,12 @@ class Stepper:
         cells = cast(list[Cell], list(self.layer.cells))
         with torch.inference_mode(False), torch.no_grad():
             self._encoders = [_LoopUnit(cell, state, self._dt) for cell, state in zip(encoders, states, strict=False)]
-            own = list(states[len(encoders) :])
+            cell_states = list(states[len(encoders) :])
             whole_stack = self._on_cpu and kernels.find_stack(cells, self._like) is not None
             groups = [cells] if whole_stack else [[cell] for cell in cells]
-            self._stack = [_unit(group, [own.pop(0) for _ in group], self._dt, self.layer.residual) for group in groups]
+            self._stack = [
+                _unit(group, [cell_states.pop(0) for _ in group], self._dt, self.layer.residual) for group in groups
+            ]
         self._units = [*self._encoders, *self._stack]
         self._whole_stack = whole_stack
         self._tensors = [*self.layer.parameters(), *self.layer.buffers()]
@@ -203,8 +205,8 @@ class Stepper:
             return x.clone()
         levels, skip = [x], self.layer.residual
         for index, unit in enumerate(self._stack):
-            seen = torch.cat([levels[index], levels[index - skip]], dim=-1) if index >= skip else levels[index]
-            levels.append(unit.step(seen))
+            inputs = torch.cat([levels[index], levels[index - skip]], dim=-1) if index >= skip else levels[index]
+            levels.append(unit.step(inputs))
         return levels[-1].clone()
 
 
@@ -262,9 +264,9 @@ class _NativeUnit:
         return list(zip(*(part.clone().unbind(0) for part in self.current()), strict=True))
 
     def put(self, states: list[State]) -> None:
-        for place, state in enumerate(states):
+        for layer, state in enumerate(states):
             for array, part in zip(self.current(), state, strict=True):
-                array[place].copy_(part)
+                array[layer].copy_(part)
 
 
 def _with_mask(x: Tensor, observed: Tensor) -> Tensor:

@@ -54,8 +54,8 @@ class SkipCell(Cell):
         update = probability + (torch.round(probability) - probability).detach()
         _, new = self.cell(x, tuple(old), dt)
         kept = tuple(before + update * (after - before) for before, after in zip(old, new, strict=True))
-        seen = torch.cat(kept, dim=-1) if self.gate == "state" else kept[-1]
-        change = torch.sigmoid(self.pace(seen))
+        gate_input = torch.cat(kept, dim=-1) if self.gate == "state" else kept[-1]
+        change = torch.sigmoid(self.pace(gate_input))
         probability = update * change + (1 - update) * (probability + torch.minimum(change, 1 - probability))
         return kept[0], (*kept, probability, updates + update)
 

@@ -71,8 +71,8 @@ class Reads(NamedTuple):
 def run_fused(reads: Reads, x: Tensor, state: State, dt: Tensor, plan: Plan) -> tuple[Tensor, State] | None:
     """Runs the fused loop of torch over a whole sequence; returns None where the driver must run."""
     # With lengths, torch takes packed sequences, whose backward pass is quadratic in T: each step slices everything.
-    own = plan.lengths is None and plan.memory != "low"
-    if not own or torch.compiler.is_compiling() or autocasts(x):
+    is_plain = plan.lengths is None and plan.memory != "low"
+    if not is_plain or torch.compiler.is_compiling() or autocasts(x):
         return None
     weights = list(reads.weights)
     if reads.elapsed is not None:

@@ -36,9 +36,9 @@ class DecayToMean(Cell):
 
     def set_mean(self, x: Tensor, observed: Tensor) -> None:
         """Sets x̃ from training data: the mean of the observed values of `x (..., D)`."""
-        seen = observed.reshape(-1, self.hidden_size)
-        values = torch.where(seen, x.reshape(seen.shape), 0)
-        self.mean.copy_(values.sum(0) / seen.sum(0).clamp(min=1))
+        mask = observed.reshape(-1, self.hidden_size)
+        values = torch.where(mask, x.reshape(mask.shape), 0)
+        self.mean.copy_(values.sum(0) / mask.sum(0).clamp(min=1))
 
     def initial_state(self, batch: int, like: Tensor) -> State:
         """Returns a state without observations."""
@@ -48,12 +48,12 @@ class DecayToMean(Cell):
         """Performs one step."""
         value, observed = x.chunk(2, dim=-1)
         last, since = state
-        seen = observed > 0
+        is_observed = observed > 0
         since = torch.where(since < 0, torch.zeros_like(since), since + dt)
         kept = torch.exp(-torch.relu(self.w * since + self.b)).to(x.dtype)
-        filled = torch.where(seen, value, self.mean + kept * (last - self.mean))
+        filled = torch.where(is_observed, value, self.mean + kept * (last - self.mean))
         y = torch.cat([filled, observed, since.to(x.dtype)], dim=-1)
-        return y, (torch.where(seen, value, last), torch.where(seen, torch.zeros_like(since), since))
+        return y, (torch.where(is_observed, value, last), torch.where(is_observed, torch.zeros_like(since), since))
 
 
 @register("gru-d", paper="Che et al. 2018, GRU-D", time="native", missing=True)

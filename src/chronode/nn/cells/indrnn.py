@@ -99,9 +99,9 @@ class IndRNNCell(Cell):
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
         """Performs one step."""
-        a, *seen = x.split([self.hidden_size, *([self.input_size] if self.dense else [])], dim=-1)
+        a, *dense_input = x.split([self.hidden_size, *([self.input_size] if self.dense else [])], dim=-1)
         h = torch.relu(a + torch.clamp(self.u, -self.bound, self.bound) * state[0])
-        return torch.cat([*seen, h], dim=-1) if self.dense else h, (h,)
+        return torch.cat([*dense_input, h], dim=-1) if self.dense else h, (h,)
 
     def kernel_reads(self) -> elementwise.IndRNNReads:
         """Returns the contribution of the input, the bounded u, and whether y begins with x."""
