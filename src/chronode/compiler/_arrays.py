@@ -82,10 +82,10 @@ class Arrays:
     def _without_batch(array: Array, dim: int, position: int | None) -> View:
         """Returns the array's view with as many axes as the result has, without the batch axis."""
         view = array.view
-        own = array.dim
-        if position is not None and array.batch is None and own >= dim - position:
+        axes = array.dim
+        if position is not None and array.batch is None and axes >= dim - position:
             # This array has an axis of one element where the others have the batch axis.
-            axis = position - (dim - own)
+            axis = position - (dim - axes)
             if view.shape[axis] != 1:
                 raise Unsupported("mixes rows of the batch: a parameter has an axis where the batch is")
             view = view.without(axis)
@@ -97,21 +97,21 @@ class Arrays:
     def reshaped(self, array: Array, shape: Sequence[int]) -> Array:
         """Implements `torch.Tensor.view`."""
         if -1 in shape:
-            known = -1
+            given_size = -1
             for size in shape:
-                known *= size
+                given_size *= size
             total = 1 if array.batch is None else self.batch
             for size in array.view.shape:
                 total *= size
-            shape = [total // known if size == -1 else size for size in shape]
+            shape = [total // given_size if size == -1 else size for size in shape]
         rows, position = self.split_shape(shape)
         if (position is None) != (array.batch is None):
             raise Unsupported("merges the batch with another axis")
-        seen = array.view.reshaped(rows)
-        if seen is None:
-            seen = self.build.pointwise("copy", array.view).reshaped(rows)
-        assert seen is not None
-        return Array(seen, position)
+        view = array.view.reshaped(rows)
+        if view is None:
+            view = self.build.pointwise("copy", array.view).reshaped(rows)
+        assert view is not None
+        return Array(view, position)
 
     def expanded(self, array: Array, shape: Sequence[int]) -> Array:
         """Implements `torch.Tensor.expand`."""

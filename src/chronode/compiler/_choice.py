@@ -70,13 +70,13 @@ def use(model: nn.Module, compiled: bool = True) -> None:
 
 def cells_of(model: nn.Module) -> list[Any]:
     """Returns the cells of all layers of a model, without cells inside cells."""
-    found: list[Any] = []
+    cells: list[Any] = []
     inner: set[int] = set()
     for module in model.modules():
         if hasattr(module, "prepare") and hasattr(module, "initial_state") and id(module) not in inner:
-            found.append(module)
+            cells.append(module)
             inner.update(id(part) for part in module.modules())
-    return found
+    return cells
 
 
 def plan(model: nn.Module, steps: int) -> Decision:

@@ -163,14 +163,14 @@ class _Pass:
         """Returns a gather or scatter, element by element."""
         a, index = node.args
         to, source, width = self.names[node], self._at(a), a.node.size
-        place = f"s.index({index.node.detail})[{index.offset} + j * {index.strides[0]}]"
+        column = f"s.index({index.node.detail})[{index.offset} + j * {index.strides[0]}]"
         outer = "for (int64_t r = 0; r < s.m; ++r) for (int64_t j = 0; j < {}; ++j) "
         if node.op == "gather":
-            value = f"({source})[r * {width} + {place} * {a.strides[-1]}]"
+            value = f"({source})[r * {width} + {column} * {a.strides[-1]}]"
             return f"{outer.format(node.size)}{to}[r * {node.size} + j] = {value};"
         value = f"({source})[r * {width} + j * {a.strides[-1]}]"
         zero = f"std::fill_n({to}, s.m * {node.size}, T(0)); "
-        return f"{zero}{outer.format(a.shape[-1])}{to}[r * {node.size} + {place}] += {value};"
+        return f"{zero}{outer.format(a.shape[-1])}{to}[r * {node.size} + {column}] += {value};"
 
 
 class _Forward(_Pass):
@@ -215,12 +215,12 @@ class _Backward(_Pass):
             self.declare(f"n{node.number}", self.in_kept(node))
         for node in _ordered(self.program.stored):
             if node in self.chunk_at:
-                place = f"s.in_chunk({self.chunk_at[node]}, {node.size})"
+                address = f"s.in_chunk({self.chunk_at[node]}, {node.size})"
             else:
-                place = self.in_scratch(node)
+                address = self.in_scratch(node)
             # An input that a sum over time reads is copied; everything else reads the original.
             name = f"{'c' if node.op == 'input' else 'n'}{node.number}"
-            self.declare(name, place)
+            self.declare(name, address)
             if node.op != "input":
                 self.names[node] = name
         for node in self.step.sums:
@@ -251,8 +251,8 @@ class _Backward(_Pass):
     def _rows(self, view: View) -> str:
         """Returns the rows of many steps."""
         kept = view.node in self.kept_at
-        place = (self.kept_at if kept else self.chunk_at)[view.node]
-        return f"{{{int(kept)}, {place}, {view.node.size}, {view.offset}, {_row_stride(view)}}}"
+        offset = (self.kept_at if kept else self.chunk_at)[view.node]
+        return f"{{{int(kept)}, {offset}, {view.node.size}, {view.offset}, {_row_stride(view)}}}"
 
 
 def _member(name: str) -> str:

@@ -124,8 +124,8 @@ class LoopWriter(Writer):
             self._close("}")
             index = self._index(dense_strides(self.loop.space), 0)
             for node in self.loop.sums:
-                place = f"s{node.number} + {index}"
-                self._line(f"(V::load({place}, lanes) + t{node.number}).store({place}, lanes);")
+                address = f"s{node.number} + {index}"
+                self._line(f"(V::load({address}, lanes) + t{node.number}).store({address}, lanes);")
         self._close("});")
         for _ in outer:
             self._close("}")
@@ -145,8 +145,8 @@ class LoopWriter(Writer):
         for _ in self.loop.axes:
             self._close("}")
         for node in self.loop.reductions:
-            place = self._place(node, self._kept_strides(node), 0)
-            self._line(f"a{node.number}.store({place}, lanes);")
+            address = self._place(node, self._kept_strides(node), 0)
+            self._line(f"a{node.number}.store({address}, lanes);")
         self._close("});")
         for _ in kept:
             self._close("}")
@@ -167,8 +167,8 @@ class LoopWriter(Writer):
         for _ in inner:
             self._close("}")
         for node in self.loop.reductions:
-            place = self._place(node, self._kept_strides(node), 0)
-            self._line(f"*({place}) = {'sum' if node.op == 'sum' else 'largest'}(a{node.number});")
+            address = self._place(node, self._kept_strides(node), 0)
+            self._line(f"*({address}) = {'sum' if node.op == 'sum' else 'largest'}(a{node.number});")
         for _ in kept:
             self._close("}")
         self._close("}")
@@ -200,17 +200,17 @@ class LoopWriter(Writer):
             step = store.strides[-1] if store.strides else 1
             if not isinstance(store.to, Node):
                 width = math.prod(store.value.shape)
-                place = f"{store.to} + {self._index(store.strides, store.offset, width)}"
+                address = f"{store.to} + {self._index(store.strides, store.offset, width)}"
             else:
                 width = store.to.size
                 name = f"c{store.to.number}" if store.to.op == "input" else self.names[store.to]
-                place = f"{name} + {self._index(store.strides, store.offset, width)}"
+                address = f"{name} + {self._index(store.strides, store.offset, width)}"
             if not self.loop.space:
                 step = width
             if step == 1:
-                self._line(f"{value}.store({place}, lanes);")
+                self._line(f"{value}.store({address}, lanes);")
             else:
-                self._line(f"store_strided({value}, {place}, {step}, lanes);")
+                self._line(f"store_strided({value}, {address}, {step}, lanes);")
 
     def _literal(self, node: Node) -> str:
         text = node.detail
@@ -223,15 +223,15 @@ class LoopWriter(Writer):
 
     def _loaded(self, view: View) -> str:
         node = view.node
-        place = self._place(node, view.strides, view.offset)
+        address = self._place(node, view.strides, view.offset)
         if not self.loop.space:
             if node.is_parameter:
-                return f"V(*({place}))"
-            return f"V::load({place}, lanes)" if node.size == 1 else f"load_strided({place}, {node.size}, lanes)"
+                return f"V(*({address}))"
+            return f"V::load({address}, lanes)" if node.size == 1 else f"load_strided({address}, {node.size}, lanes)"
         step = view.strides[-1]
         if step == 0:
-            return f"V(*({place}))"
-        return f"V::load({place}, lanes)" if step == 1 else f"load_strided({place}, {step}, lanes)"
+            return f"V(*({address}))"
+        return f"V::load({address}, lanes)" if step == 1 else f"load_strided({address}, {step}, lanes)"
 
     def _place(self, node: Node, strides: tuple[int, ...], offset: int) -> str:
         name = f"p{node.detail}" if node.op == "param" else self.names[node]

@@ -26,11 +26,11 @@ class Fingerprint:
     """
 
     def __init__(self, cell: nn.Module):
-        found = Places(cell)
-        self.unknown = found.unknown
-        self._places: list[tuple[Callable[[Any], Any], Any, Any]] = found.places
-        self._tensors = [(read, name, describe(read(name))) for read, name in found.tensors]
-        self._shared = _shared([read(name) for read, name in found.tensors])
+        watched = Places(cell)
+        self.unknown = watched.unknown
+        self._places: list[tuple[Callable[[Any], Any], Any, Any]] = watched.places
+        self._tensors = [(read, name, describe(read(name))) for read, name in watched.tensors]
+        self._shared = _shared([read(name) for read, name in watched.tensors])
 
     def holds(self) -> bool:
         """Returns whether nothing has changed."""
@@ -38,8 +38,8 @@ class Fingerprint:
             return False
         try:
             for read, name, value in self._places:
-                found = read(name)
-                if found is not value and not _same(found, value):
+                current = read(name)
+                if current is not value and not _same(current, value):
                     return False
             tensors = []
             for read, name, described in self._tensors:
@@ -62,7 +62,7 @@ def describe(tensor: Tensor | None) -> Described | None:
 def _shared(tensors: list[Tensor | None]) -> tuple[int, ...]:
     """Returns which of these are the same object: a step that reads a tied weight is traced with one weight."""
     first: dict[int, int] = {}
-    return tuple(first.setdefault(id(tensor), place) for place, tensor in enumerate(tensors))
+    return tuple(first.setdefault(id(tensor), index) for index, tensor in enumerate(tensors))
 
 
 def _same(found: Any, value: Any) -> bool:

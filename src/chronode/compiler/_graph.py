@@ -61,11 +61,11 @@ class Builder:
         parts = self._pieces([view.squeezed() for view in views])
         if parts is not None:
             axis, pieces = parts
-            made = self.concat([self.pointwise(op, *piece, kind=kind) for piece in pieces], axis).squeezed()
+            result = self.concat([self.pointwise(op, *piece, kind=kind) for piece in pieces], axis).squeezed()
         else:
             args = [self.resolved(view.squeezed()) for view in views]
-            made = self._node(op, args, tuple(shape[axis] for axis in axes), kind).view()
-        return _unsqueezed(made, shape)
+            result = self._node(op, args, tuple(shape[axis] for axis in axes), kind).view()
+        return _unsqueezed(result, shape)
 
     def _simplified(self, op: str, views: Sequence[View]) -> View | None:
         numbers = [_number(view) for view in views]
@@ -99,8 +99,8 @@ class Builder:
         """Returns the view as a view of a stored value, or a value with exactly this shape."""
         node = view.node
         if node.op == "concat":
-            seen = self._in_piece(view)
-            return self._mask_from_storage(seen) if seen.node.op == "concat" and seen.node.kind == "bool" else seen
+            part = self._in_piece(view)
+            return self._mask_from_storage(part) if part.node.op == "concat" and part.node.kind == "bool" else part
         if not node.is_pointwise or node.op == "const":
             return view
         if view.is_all():
@@ -112,16 +112,16 @@ class Builder:
                 return self._mask_from_storage(view)
             node.forced = True
             return view
-        made = self.pointwise(node.op, *(arg for arg in args if arg is not None), kind=node.kind)
+        result = self.pointwise(node.op, *(arg for arg in args if arg is not None), kind=node.kind)
         # An operation without effect returns its argument, still seen through a view.
-        return made if made.squeezed().is_all() else self.resolved(made)
+        return result if result.squeezed().is_all() else self.resolved(result)
 
     def _mask_from_storage(self, view: View) -> View:
         """Returns a view of a mask that cannot be resolved: masks are never stored as such, but as 0 and 1."""
         stored = self.as_float(view.node.view()).node
         stored.forced |= stored.is_pointwise
-        seen = View(stored, view.shape, view.strides, view.offset)
-        return self._node("ne", (seen, self.constant(0.0, view.shape)), view.shape, "bool").view()
+        stored_view = View(stored, view.shape, view.strides, view.offset)
+        return self._node("ne", (stored_view, self.constant(0.0, view.shape)), view.shape, "bool").view()
 
     def as_float(self, view: View) -> View:
         """Returns 1 where a mask is set, else 0."""
@@ -144,8 +144,8 @@ class Builder:
             if position <= first and last % concat.shape[axis] < end:
                 strides, offset = _moved(view, concat.shape, piece.shape, axis, position)
                 # Only shapes matter to `compose`: the node represents one with the shape of the piece.
-                seen = compose(piece, View(concat, view.shape, strides, offset))
-                return view if seen is None else self.resolved(seen)
+                part = compose(piece, View(concat, view.shape, strides, offset))
+                return view if part is None else self.resolved(part)
             position = end
         return view
 
@@ -181,7 +181,7 @@ class Builder:
         """Returns the sum or the maximum over axes, which are dropped."""
         kept = tuple(size for axis, size in enumerate(view.shape) if axis not in axes)
         wide = [axis for axis, size in enumerate(view.shape) if size != 1]
-        summed = tuple(place for place, axis in enumerate(wide) if axis in axes)
+        summed = tuple(position for position, axis in enumerate(wide) if axis in axes)
         if not summed:
             for axis in sorted(axes, reverse=True):
                 view = view.without(axis)

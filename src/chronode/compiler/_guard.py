@@ -43,12 +43,12 @@ def refuse_own_gradients(step: Callable[..., Iterable[Tensor]], *inputs: Tensor)
     leaves = [tensor.detach().clone().requires_grad_() for tensor in inputs]
     with _Guard():
         outputs = step(*(leaf.view_as(leaf) for leaf in leaves))
-    todo, seen = [out.grad_fn for out in outputs], set()
+    todo, visited = [out.grad_fn for out in outputs], set()
     while todo:
         node = todo.pop()
-        if node is None or node in seen:
+        if node is None or node in visited:
             continue
-        seen.add(node)
+        visited.add(node)
         if isinstance(node, BackwardCFunction) and not _is_recorded(node):
             name = type(node).__name__.removesuffix("Backward")
             raise Unsupported(f"has a torch.autograd.Function ({name}), whose own backward rule only torch can run")

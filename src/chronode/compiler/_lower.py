@@ -89,8 +89,8 @@ class _Lowering:
                 self.shared.add(node)
                 self.derived_copies[node] = self.derived.node_copy(node)
         output = next(node for node in nodes if node.op == "output")
-        made = 1 + len(self.traced.states)
-        outputs, gradients = output.args[0][:made], output.args[0][made:]
+        num_outputs = 1 + len(self.traced.states)
+        outputs, gradients = output.args[0][:num_outputs], output.args[0][num_outputs:]
         rows = 2 + len(self.traced.states) + len(self.traced.draws)
         sums = [self._finished(node) for node in gradients[rows:]]
         self.finish.output(tuple(sums))

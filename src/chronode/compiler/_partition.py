@@ -18,12 +18,12 @@ _NEVER = 10**12
 
 def forward_nodes(step: Step) -> set[Node]:
     """Returns the nodes that do not depend on an incoming gradient."""
-    found: set[Node] = set()
+    forward: set[Node] = set()
     for node in step.nodes:
         incoming = node.op == "input" and str(node.detail).startswith("grad_")
-        if not incoming and all(arg.node in found for arg in node.args):
-            found.add(node)
-    return found
+        if not incoming and all(arg.node in forward for arg in node.args):
+            forward.add(node)
+    return forward
 
 
 def is_free(node: Node) -> bool:
@@ -36,14 +36,14 @@ def kept(step: Step) -> list[Node]:
     forward = forward_nodes(step)
     read: set[Node] = set()
     ends = [view.node for view in step.gradients if view is not None] + step.sums
-    pending, seen = list(ends), set(ends)
+    pending, visited = list(ends), set(ends)
     read |= {node for node in ends if node in forward}
     while pending:
         for arg in pending.pop().args:
             if arg.node in forward:
                 read.add(arg.node)
-            elif arg.node not in seen:
-                seen.add(arg.node)
+            elif arg.node not in visited:
+                visited.add(arg.node)
                 pending.append(arg.node)
     read = {node for node in read if not is_free(node)}
     return _cut([node for node in step.nodes if node in forward and not is_free(node)], read)

@@ -204,9 +204,9 @@ class Places:
             return
         for name in _slots(kind):
             self._watch(operator.attrgetter(name), value)
-        own = getattr(value, "__dict__", None)
-        if isinstance(own, dict):
-            self._search_members(value, own, _is_library(kind.__module__))
+        members = getattr(value, "__dict__", None)
+        if isinstance(members, dict):
+            self._search_members(value, members, _is_library(kind.__module__))
 
     def _search_members(self, value: Any, own: dict[str, Any], search_all: bool) -> None:
         self.places.append((_count, own, _count(own)))
@@ -230,7 +230,7 @@ class Places:
             self._todo.extend(value)
             return
         self.places.append((len, value, len(value)))
-        for place, item in enumerate(value):
+        for index, item in enumerate(value):
             if isinstance(value, dict):
                 self._todo.append(item)
                 self._watch(value.get, item)
@@ -238,7 +238,7 @@ class Places:
                 self.places.append((value.__contains__, item, True))
                 self._todo.append(item)
             else:
-                self._watch(value.__getitem__, place)
+                self._watch(value.__getitem__, index)
 
     def _search_hidden(self, value: Any, kind: type) -> None:
         """Compares the bytes of arrays; other objects with contents in C are unknown."""
@@ -285,14 +285,14 @@ def _is_own(module: str | None) -> bool:
 
 def _hides(kind: type) -> bool:
     """Returns whether objects of a class have contents besides their `__dict__` and slots, as copyreg decides it."""
-    known = len(list(_slots(kind))) + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
-    return bool(kind.__itemsize__) or kind.__basicsize__ > object.__basicsize__ + 8 * known
+    pointers = len(list(_slots(kind))) + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
+    return bool(kind.__itemsize__) or kind.__basicsize__ > object.__basicsize__ + 8 * pointers
 
 
 def _slots(kind: type) -> Iterator[str]:
     for base in kind.__mro__:
-        own = vars(base).get("__slots__", ())
-        for name in (own,) if isinstance(own, str) else own:
+        slots = vars(base).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
             if name not in ("__dict__", "__weakref__"):
                 hidden = name.startswith("__") and not name.endswith("__")
                 yield f"_{base.__name__.lstrip('_')}{name}" if hidden else name

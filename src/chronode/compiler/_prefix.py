@@ -39,7 +39,7 @@ def divide(
 def _merge_shared(recorded: fx.GraphModule, batch: int) -> set[fx.Node]:
     """Merges equal nodes that depend on parameters alone; returns the other nodes."""
     per_row: set[fx.Node] = set()
-    known: dict[Any, fx.Node] = {}
+    merged: dict[Any, fx.Node] = {}
     nodes = list(recorded.graph.nodes)
     writes = any(node.op == "call_function" and operator(node).endswith("_") for node in nodes)
     for node in nodes:
@@ -50,11 +50,11 @@ def _merge_shared(recorded: fx.GraphModule, batch: int) -> set[fx.Node]:
         elif node.op == "get_attr" or (node.op == "call_function" and not writes):
             name = node.meta.get("captured", node.target)
             key = repr((name if node.op == "get_attr" else str(node.target), node.args, node.kwargs))
-            if key in known:
-                node.replace_all_uses_with(known[key])
+            if key in merged:
+                node.replace_all_uses_with(merged[key])
                 recorded.graph.erase_node(node)
             else:
-                known[key] = node
+                merged[key] = node
     return per_row
 
 

@@ -66,16 +66,16 @@ def _slice(
     axis %= a.dim
     if axis == a.batch and (start or 0) == 0 and (end is None or end >= arrays.batch) and step == 1:
         return a
-    own = a.axis(axis)
-    places = range(a.view.shape[own])[slice(start, end, step)]
-    return a.over(a.view.narrowed(own, places.start if len(places) else 0, len(places), step))
+    view_axis = a.axis(axis)
+    places = range(a.view.shape[view_axis])[slice(start, end, step)]
+    return a.over(a.view.narrowed(view_axis, places.start if len(places) else 0, len(places), step))
 
 
 @rule("select")
 def _select(arrays: Arrays, a: Array, axis: int, index: int) -> Array:
     axis %= a.dim
-    own = a.axis(axis)
-    view = a.view.narrowed(own, index % a.view.shape[own], 1).without(own)
+    view_axis = a.axis(axis)
+    view = a.view.narrowed(view_axis, index % a.view.shape[view_axis], 1).without(view_axis)
     return Array(view, None if a.batch is None else a.batch - (axis < a.batch))
 
 
@@ -86,9 +86,9 @@ def _unbind(arrays: Arrays, a: Array, axis: int = 0) -> list[Array]:
 
 @rule("split_with_sizes")
 def _split_with_sizes(arrays: Arrays, a: Array, sizes: Sequence[int], axis: int = 0) -> list[Array]:
-    own, pieces, start = a.axis(axis), [], 0
+    view_axis, pieces, start = a.axis(axis), [], 0
     for size in sizes:
-        pieces.append(a.over(a.view.narrowed(own, start, size)))
+        pieces.append(a.over(a.view.narrowed(view_axis, start, size)))
         start += size
     return pieces
 
@@ -106,11 +106,11 @@ def _cat(arrays: Arrays, parts: Sequence[Array], axis: int = 0) -> Array:
     if not with_batch:
         raise Unsupported("concatenates parameters within the step")
     position, axis = with_batch[0].batch, axis % with_batch[0].dim
-    own = with_batch[0].axis(axis)
+    view_axis = with_batch[0].axis(axis)
     views = [arrays.build.as_float(part.view) if part.batch == position else None for part in parts]
     if any(view is None for view in views):
         raise Unsupported("concatenates along the batch axis")
-    return Array(arrays.build.concat([view for view in views if view is not None], own), position)
+    return Array(arrays.build.concat([view for view in views if view is not None], view_axis), position)
 
 
 @rule("stack")
@@ -127,11 +127,11 @@ def _slice_backward(
         return grad
     if step != 1:
         raise Unsupported("has the gradient of a slice with a step")
-    own = grad.axis(axis)
-    total, size = shape[axis], grad.view.shape[own]
+    view_axis = grad.axis(axis)
+    total, size = shape[axis], grad.view.shape[view_axis]
     start = range(total)[slice(start, end)].start
-    zeros = [arrays.build.constant(0.0, _with(grad.view.shape, own, n)) for n in (start, total - start - size)]
-    return grad.over(arrays.build.concat([zeros[0], grad.view, zeros[1]], own))
+    zeros = [arrays.build.constant(0.0, _with(grad.view.shape, view_axis, n)) for n in (start, total - start - size)]
+    return grad.over(arrays.build.concat([zeros[0], grad.view, zeros[1]], view_axis))
 
 
 @rule("select_backward")

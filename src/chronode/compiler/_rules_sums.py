@@ -87,8 +87,8 @@ def _mm(arrays: Arrays, a: Array, b: Array) -> Array | RowSum:
             return RowSum(arrays.build.outer(b.view, a.view), (k, n), transposed=True)
         return RowSum(arrays.build.outer(a.view, b.view), (k, n))
     if a.batch is None and b.batch == 1:
-        made = _mm(arrays, arrays.permuted(b, [1, 0]), arrays.permuted(a, [1, 0]))
-        return arrays.permuted(made, [1, 0])
+        product = _mm(arrays, arrays.permuted(b, [1, 0]), arrays.permuted(a, [1, 0]))
+        return arrays.permuted(product, [1, 0])
     raise Unsupported("multiplies rows of the batch with each other")
 
 

@@ -48,10 +48,10 @@ class Compiled:
         traced = self.step.traced
         if not traced.with_project:
             x = cell.project_sequence(x, plan.valid(x))
-        made = traced.prefix(*(named(cell, name) for name in traced.captured))
+        weights = traced.prefix(*(named(cell, name) for name in traced.captured))
         with torch.no_grad():
-            derived = [_for_kernel(tensor, x) for tensor in self.step.derived(*made)]
-        tensors = [_for_kernel(tensor, x) for tensor in made]
+            derived = [_for_kernel(tensor, x) for tensor in self.step.derived(*weights)]
+        tensors = [_for_kernel(tensor, x) for tensor in weights]
         rows = [_last_dense(x), dt, *self._draws(x)]
         keep = ops.needs_backward(x, dt, *state, *tensors)
         interval = math.isqrt(len(x) - 1) + 1 if keep and plan.memory == "low" else 0
@@ -84,16 +84,16 @@ class Compiled:
             of_ends: Whether there is a gradient of each last state.
         """
         reach = self.step.traced.reach
-        live, found = {part for part, wanted in enumerate(of_ends) if wanted}, set[int]()
+        live, reached = {part for part, wanted in enumerate(of_ends) if wanted}, set[int]()
         for step in range(steps):
             outputs = [1 + part for part in live] + [0] * (of_y and (step == 0 or not last or padded))
-            now = {place for output in outputs for place in reach[output]}
+            now = {index for output in outputs for index in reach[output]}
             before = {part for part in range(len(of_ends)) if 2 + part in now or (padded and part in live)}
-            found |= now
+            reached |= now
             if before == live and step > 0:
                 break
             live = before
-        return {place for place in found if not 2 <= place < 2 + len(of_ends)} | {2 + part for part in live}
+        return {index for index in reached if not 2 <= index < 2 + len(of_ends)} | {2 + part for part in live}
 
     def gradients_of_tensors(self, tensors: Sequence[Tensor], sums: Tensor) -> list[Tensor | None]:
         """Returns the gradients of the tensors of `prefix`, from the sums over rows and time."""

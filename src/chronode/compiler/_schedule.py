@@ -64,16 +64,16 @@ class Scheduler:
         return [*(target.value.node for target in self.targets), *self.sums, *self.keep]
 
     def _needed(self) -> list[Node]:
-        found: set[Node] = set()
+        needed: set[Node] = set()
         pending = list(self._roots())
         while pending:
             node = pending.pop()
-            if node in found:
+            if node in needed:
                 continue
-            found.add(node)
+            needed.add(node)
             if not self._is_leaf(node):
                 pending.extend(arg.node for arg in node.args)
-        return sorted(found, key=lambda node: node.number)
+        return sorted(needed, key=lambda node: node.number)
 
     def _guards(self) -> dict[Node, str]:
         """Returns the guarded target of each node that is needed by this target alone."""

@@ -206,8 +206,8 @@ def _joint(
         wanted = [tensor for tensor in inputs if tensor.requires_grad]
         if not pairs:
             return list(outputs), [None] * len(inputs)
-        found = iter(torch.autograd.grad([o for o, _ in pairs], wanted, [g for _, g in pairs], allow_unused=True))
-        return list(outputs), [next(found) if tensor.requires_grad else None for tensor in inputs]
+        gradients = iter(torch.autograd.grad([o for o, _ in pairs], wanted, [g for _, g in pairs], allow_unused=True))
+        return list(outputs), [next(gradients) if tensor.requires_grad else None for tensor in inputs]
 
     if not backward:
         with torch.no_grad():
@@ -220,15 +220,15 @@ def _joint(
 def _reach(rest: fx.GraphModule, inputs: list[Tensor]) -> tuple[tuple[int, ...], ...]:
     """Returns for each output the inputs that it has a gradient for, be it 0."""
     leaves = [tensor.detach().requires_grad_(tensor.dtype.is_floating_point) for tensor in inputs]
-    wanted = [place for place, leaf in enumerate(leaves) if leaf.requires_grad]
-    found = []
+    wanted = [index for index, leaf in enumerate(leaves) if leaf.requires_grad]
+    reached = []
     for out in rest(*leaves):
         grads: tuple[Tensor | None, ...] = (None,) * len(wanted)
         if out.requires_grad:
-            asked, ones = [leaves[place] for place in wanted], torch.ones_like(out)
+            asked, ones = [leaves[index] for index in wanted], torch.ones_like(out)
             grads = torch.autograd.grad(out, asked, ones, retain_graph=True, allow_unused=True)
-        found.append(tuple(place for place, grad in zip(wanted, grads, strict=True) if grad is not None))
-    return tuple(found)
+        reached.append(tuple(index for index, grad in zip(wanted, grads, strict=True) if grad is not None))
+    return tuple(reached)
 
 
 def _named(cell: Any, name: str) -> Tensor:

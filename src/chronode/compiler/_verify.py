@@ -47,8 +47,8 @@ def _compare(cell: Any, kernel: Compiled, far: float, scale: float) -> None:
             expected = _with_gradients(_steps(cell, x, state, dt), inputs, scale)
         torch.manual_seed(1)
         y, new = kernel.run(cell, x, state, dt, _Plan())
-        found = _with_gradients([y, *new], inputs, scale)
-    if not all(map(_agree, expected, found)):
+        actual = _with_gradients([y, *new], inputs, scale)
+    if not all(map(_agree, expected, actual)):
         raise Unsupported("gives different outputs or gradients when compiled (does it disable gradients?)")
 
 

@@ -86,7 +86,9 @@ class View:
         """Returns the view broadcast to `shape`; axes are matched from the last one."""
         missing = len(shape) - len(self.shape)
         sizes, strides = (1,) * missing + self.shape, (0,) * missing + self.strides
-        wide = tuple(0 if own != size else stride for own, size, stride in zip(sizes, shape, strides, strict=True))
+        wide = tuple(
+            0 if length != size else stride for length, size, stride in zip(sizes, shape, strides, strict=True)
+        )
         return View(self.node, shape, wide, self.offset)
 
     def reshaped(self, shape: Shape) -> View | None:

@@ -33,16 +33,16 @@ def roots(loop: Loop) -> list[View]:
 
 def visited(loop: Loop, scheduler: Scheduler) -> Iterator[tuple[View, bool]]:
     """Yields every value that the loop needs and whether it is computed in place; each computed node comes once."""
-    context, seen = (loop.space, loop.axes, loop.guard), set[Node]()
+    context, computed = (loop.space, loop.axes, loop.guard), set[Node]()
     pending = roots(loop)[::-1]
     while pending:
         view = pending.pop()
         inlined = scheduler.inlines(view, context)
-        if inlined and view.node in seen:
+        if inlined and view.node in computed:
             continue
         yield view, inlined
         if inlined:
-            seen.add(view.node)
+            computed.add(view.node)
             pending += view.node.args[::-1]
 
 

@@ -92,10 +92,10 @@ def cache_folder() -> Path:
 def is_intact(path: Path) -> bool:
     """Returns whether a library exists, only this user can write to it, and its contents are unchanged."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return False
-    if not stat.S_ISREG(found.st_mode) or not _is_private(found):
+    if not stat.S_ISREG(status.st_mode) or not _is_private(status):
         return False
     content = path.read_bytes()
     body, seal = content[: -len(_SEAL) - 64], content[-len(_SEAL) - 64 :]
@@ -112,12 +112,12 @@ def _folder(create: bool = True) -> Path:
     try:
         if create:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError as error:
         if not create and isinstance(error, FileNotFoundError):
             return folder
         raise BuildError(f"the cache {folder} cannot be used ({error.strerror}): set CHRONODE_CACHE") from error
-    if not stat.S_ISDIR(found.st_mode) or not _is_private(found):
+    if not stat.S_ISDIR(status.st_mode) or not _is_private(status):
         raise BuildError(_not_private(folder))
     return folder
 
@@ -130,10 +130,10 @@ def _check_parents(folder: Path) -> None:
     """Refuses a cache that another user could replace as a whole, because a folder or link above it is theirs."""
     try:
         above = dict.fromkeys([*folder.absolute().parents, *folder.resolve().parents])
-        found = {parent: parent.lstat() for parent in above if os.path.lexists(parent)}
+        statuses = {parent: parent.lstat() for parent in above if os.path.lexists(parent)}
     except (OSError, RuntimeError) as error:
         raise BuildError(f"the cache {folder} cannot be used ({error}): set CHRONODE_CACHE") from error
-    for parent, entry in found.items():
+    for parent, entry in statuses.items():
         if entry.st_uid not in (0, os.geteuid()) or (stat.S_ISDIR(entry.st_mode) and _others_may_replace(entry)):
             raise BuildError(f"{_not_private(folder)} ({parent} does or can)")
 
@@ -149,10 +149,10 @@ def _others_may_replace(found: os.stat_result) -> bool:
 def _is_own_group(group: int) -> bool:
     """Returns whether a group is the private one that many systems create for each user."""
     try:
-        user, found = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(group)
+        user, entry = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(group)
     except KeyError:
         return False
-    return found.gr_name == user and set(found.gr_mem) <= {user}
+    return entry.gr_name == user and set(entry.gr_mem) <= {user}
 
 
 def _key(source: str) -> str:

@@ -87,8 +87,8 @@ def chosen() -> str:
     """Returns the backend in force: "auto", "torch" or "native"."""
     if blocks := _blocks:
         thread = threading.get_ident()
-        own = [block for owner, block in blocks if owner == thread]
-        return (own[-1] if own else blocks[-1][1]).name
+        thread_blocks = [block for owner, block in blocks if owner == thread]
+        return (thread_blocks[-1] if thread_blocks else blocks[-1][1]).name
     if calls := _calls:
         return calls[-1][0]
     return one_of("CHRONODE_BACKEND", os.environ.get("CHRONODE_BACKEND", "auto"), NAMES)

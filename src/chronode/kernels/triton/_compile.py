@@ -115,9 +115,9 @@ def compile_for(variant: Variant, target: str, hidden: int = 128, dtype: str = "
     if "cubin" in compiled.asm:
         registers, spilled = _of_cubin(compiled.asm["cubin"])
     else:
-        found = compiled.asm["amdgcn"]
-        registers = int(re.findall(r"\.vgpr_count:\s+(\d+)", found)[0])
-        spilled = 4 * int(re.findall(r"\.vgpr_spill_count:\s+(\d+)", found)[0])
+        assembly = compiled.asm["amdgcn"]
+        registers = int(re.findall(r"\.vgpr_count:\s+(\d+)", assembly)[0])
+        spilled = 4 * int(re.findall(r"\.vgpr_spill_count:\s+(\d+)", assembly)[0])
     return Resources(registers, spilled, compiled.metadata.shared)
 
 
@@ -129,5 +129,5 @@ def _of_cubin(binary: bytes) -> tuple[int, int]:
         file.write_bytes(binary)
         command = [str(tool), "--dump-resource-usage", str(file)]
         output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = {name: int(value) for name, value in re.findall(r"(REG|STACK|LOCAL):(\d+)", output)}
-    return found["REG"], found["STACK"] + found["LOCAL"]
+    counts = {name: int(value) for name, value in re.findall(r"(REG|STACK|LOCAL):(\d+)", output)}
+    return counts["REG"], counts["STACK"] + counts["LOCAL"]
