@@ -44,12 +44,12 @@ class StepRows:
         column = self.ordered(column)
         if self.firsts is None:
             return column
-        seen = ~np.isnan(column)
-        count = np.add.reduceat(seen, self.firsts, dtype=np.int64)
+        is_observed = ~np.isnan(column)
+        count = np.add.reduceat(is_observed, self.firsts, dtype=np.int64)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             # Divided before summing, so that the mean of large numbers does not overflow.
             share = np.repeat(count, np.diff(self.firsts, append=len(column)))
-            return np.where(count > 0, np.add.reduceat(np.where(seen, column / share, 0.0), self.firsts), np.nan)
+            return np.where(count > 0, np.add.reduceat(np.where(is_observed, column / share, 0.0), self.firsts), np.nan)
 
     def last(self, codes: NDArray[Any]) -> NDArray[Any]:
         """Returns the last non-negative code of each step; -1 if there is none."""

@@ -131,9 +131,9 @@ class Scaler:
         goal = used.target if target and used.target is not None and used.target.classes is None else None
         goals = [] if goal is None else [_moments(column) for column in goal.values.T]
         fixed = [] if used.static is None else [_moments(column) for column in used.static.T]
-        for place, name in enumerate(train.static_names):  # known values of the future are scaled like their channel
+        for index, name in enumerate(train.static_names):  # known values of the future are scaled like their channel
             channel, _ = future_place(name, train.channels)
-            fixed[place] = fixed[place] if channel is None else pairs[channel]
+            fixed[index] = fixed[index] if channel is None else pairs[channel]
         gap = train.median_gap() if dt or gaps != "keep" else None
         return cls(
             channels=train.channels,
@@ -182,15 +182,15 @@ class Scaler:
         """Returns values `(N, D)` scaled; symbols are returned as they are."""
         if values.dtype.kind != "f":
             return values
-        found = np.empty_like(values)
+        result = np.empty_like(values)
         for start in range(0, len(values), _ROWS_AT_A_TIME):  # a large table is not copied in float64
             rows = slice(start, start + _ROWS_AT_A_TIME)
-            own = values[rows].astype(np.float64)
+            chunk = values[rows].astype(np.float64)
             for i in range(len(self.shapes)):
-                own[:, i] = self.shaped(i, own[:, i])
+                chunk[:, i] = self.shaped(i, chunk[:, i])
             with np.errstate(over="ignore", invalid="ignore"):
-                found[rows] = (own - self.mean) / self.std
-        return found
+                result[rows] = (chunk - self.mean) / self.std
+        return result
 
     def inverse(self, s: Sequences) -> Sequences:
         """Series that `transform` gave, in their own units again: values, times and number targets."""
@@ -203,13 +203,13 @@ class Scaler:
         static = s.static
         if static is not None:
             static = (static * np.asarray(self.static_std) + np.asarray(self.static_mean)).astype(static.dtype)
-        own = replace(s, base_values=values, target=target, gaps=None, static=static)
+        inverted = replace(s, base_values=values, target=target, gaps=None, static=static)
         if self.dt == 1.0 or s.base_times is None:
-            return own
+            return inverted
         lead = None if s.lead is None else s.lead * self.dt
         unit = s.clock.unit.removeprefix(f"{self.dt:g} x ")
         clock = replace(s.clock, unit=unit, scale=s.clock.scale / self.dt)
-        return replace(own, base_times=s.base_times * self.dt, lead=lead, clock=clock)
+        return replace(inverted, base_times=s.base_times * self.dt, lead=lead, clock=clock)
 
     def shaped(self, channel: int, column: NDArray[Any]) -> NDArray[np.float64]:
         """Returns values of a channel, by number, as they are scaled."""
@@ -218,10 +218,10 @@ class Scaler:
     def inverse_values(self, values: NDArray[Any], channels: Sequence[int] | None = None) -> NDArray[np.float64]:
         """Converts scaled values `(..., D)`, or those `(..., C)` of some channels, to their own units."""
         at = list(range(len(self.channels))) if channels is None else list(channels)
-        found = values * np.asarray(self.std)[at] + np.asarray(self.mean)[at]
-        for place, channel in enumerate(at if self.shapes else ()):
-            found[..., place] = self.shapes[channel].invert(found[..., place])
-        return found
+        result = values * np.asarray(self.std)[at] + np.asarray(self.mean)[at]
+        for index, channel in enumerate(at if self.shapes else ()):
+            result[..., index] = self.shapes[channel].invert(result[..., index])
+        return result
 
     def inverse_target(self, values: Numbers) -> Numbers:
         """Converts predictions `(..., K)` to the units of the target."""
@@ -230,19 +230,19 @@ class Scaler:
         if isinstance(values, torch.Tensor):
             mean, std = (values.new_tensor(numbers) for numbers in (self.target_mean, self.target_std))
             return invert_columns(values * std + mean, self.target_shapes)  # pyrefly: ignore[bad-return]
-        found = values * np.asarray(self.target_std) + np.asarray(self.target_mean)
-        for place, shape in enumerate(self.target_shapes):
-            found[..., place] = shape.invert(found[..., place])
-        return found
+        result = values * np.asarray(self.target_std) + np.asarray(self.target_mean)
+        for index, shape in enumerate(self.target_shapes):
+            result[..., index] = shape.invert(result[..., index])
+        return result
 
     def scale_target(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """Converts values `(..., K)` from the units of the target: the inverse of `inverse_target`."""
         if not self.targets:
             return values
-        own = np.array(values, dtype=np.float64)
-        for place, shape in enumerate(self.target_shapes):
-            own[..., place] = shape.apply(own[..., place])
-        return (own - np.asarray(self.target_mean)) / np.asarray(self.target_std)
+        shaped = np.array(values, dtype=np.float64)
+        for index, shape in enumerate(self.target_shapes):
+            shaped[..., index] = shape.apply(shaped[..., index])
+        return (shaped - np.asarray(self.target_mean)) / np.asarray(self.target_std)
 
     def _target(self, target: Target | None) -> Target | None:
         if not self.targets or target is None:
@@ -252,7 +252,8 @@ class Scaler:
         source = target.given
         if self.target_shapes:
             source = np.stack(
-                [shape.clip(own) for shape, own in zip(self.target_shapes, source.T, strict=True)], axis=1
+                [shape.clip(column) for shape, column in zip(self.target_shapes, source.T, strict=True)],
+                axis=1,
             )
         values = self.scale_target(target.values)
         wrong = np.argwhere(~np.isfinite(values) & np.isfinite(target.values))
@@ -269,11 +270,11 @@ class Scaler:
             raise ValueError(f"the static values differ from training: {names}.")
         if s.static is None:
             return None
-        own = np.array(s.static, dtype=np.float64)
-        for place, name in enumerate(self.static if self.shapes else ()):
+        shaped = np.array(s.static, dtype=np.float64)
+        for index, name in enumerate(self.static if self.shapes else ()):
             channel, _ = future_place(name, self.channels)
-            own[:, place] = own[:, place] if channel is None else self.shapes[channel].apply(own[:, place])
-        return ((own - np.asarray(self.static_mean)) / np.asarray(self.static_std)).astype(s.static.dtype)
+            shaped[:, index] = shaped[:, index] if channel is None else self.shapes[channel].apply(shaped[:, index])
+        return ((shaped - np.asarray(self.static_mean)) / np.asarray(self.static_std)).astype(s.static.dtype)
 
     def _check_logarithm(self, s: Sequences, channel: int) -> None:
         offset = self.shapes[channel].offset if self.shapes else None
@@ -308,13 +309,13 @@ class Scaler:
 
 def _moments(column: NDArray[Any]) -> tuple[float, float]:
     """Returns (mean, std) of the observed values; std 1 if constant, mean 0 if there are none."""
-    seen = column[~np.isnan(column)].astype(np.float64)
-    if not len(seen):
+    observed = column[~np.isnan(column)].astype(np.float64)
+    if not len(observed):
         return 0.0, 1.0
-    size = float(np.abs(seen).max())
+    size = float(np.abs(observed).max())
     if size == 0:
         return 0.0, 1.0
-    seen /= size  # squares of large numbers would overflow
-    mean, std = float(seen.mean()), float(seen.std())
+    observed /= size  # squares of large numbers would overflow
+    mean, std = float(observed.mean()), float(observed.std())
     # Rounding errors give a constant channel a tiny standard deviation.
     return mean * size, std * size if std > 1e-12 and std * size > 0 else 1.0

@@ -132,9 +132,9 @@ class Sequences:
         picked = self._picked(rows)
         target = self.target if self.target is None or self.target.per_step else self.target.take(picked)
         lead = None if self.lead is None else self.lead[picked]
-        own = {name: getattr(self, name)[picked] for name in ("starts", "lengths", "ids", "groups")}
+        arrays = {name: getattr(self, name)[picked] for name in ("starts", "lengths", "ids", "groups")}
         static = None if self.static is None else self.static[picked]
-        return replace(self, target=target, lead=lead, rows=None, static=static, **own)
+        return replace(self, target=target, lead=lead, rows=None, static=static, **arrays)
 
     def __iter__(self) -> Iterator[Series]:
         return (self._series(row) for row in range(len(self)))
@@ -143,11 +143,11 @@ class Sequences:
         """Returns the series with a target; for targets per step, with a target at some step."""
         if self.target is None:
             return self[:0]
-        known = self.target.known
+        has_target = self.target.known
         if self.target.per_step:
-            sums = np.concatenate([[0], np.cumsum(known)])
-            known = sums[self.starts + self.lengths] > sums[self.starts]
-        return self[known]
+            sums = np.concatenate([[0], np.cumsum(has_target)])
+            has_target = sums[self.starts + self.lengths] > sums[self.starts]
+        return self[has_target]
 
     def with_classes(self, classes: Sequence[str] | None) -> Sequences:
         """Returns the series with labels numbered as in `classes` (from training); an unseen class is an error."""
@@ -221,12 +221,12 @@ class Sequences:
         used = np.cumsum(ends[:-1]) > 0
         if used.all():
             return self
-        place = np.cumsum(used) - 1
+        positions = np.cumsum(used) - 1
         target = self.target
         if target is not None and target.per_step:
             target = target.take(used)
         times = None if self.base_times is None else self.base_times[used]
-        starts = place[self.starts] if len(self) else self.starts
+        starts = positions[self.starts] if len(self) else self.starts
         return replace(self, base_values=self.base_values[used], base_times=times, starts=starts, target=target)
 
     # ---- facts and files --------------------------------------------------------------------------------
@@ -312,6 +312,6 @@ class Sequences:
             dt[0] = 0.0 if self.lead is None else self.lead[row]
             dt = dt if self.gaps is None else self.gaps(dt)
         target = self.target
-        own = None if target is None else target.values[part] if target.per_step else target.values[row]
+        series_target = None if target is None else target.values[part] if target.per_step else target.values[row]
         static = None if self.static is None else self.static[row]
-        return Series(values, times, dt, own, self.ids[row].item(), self.groups[row].item(), static)
+        return Series(values, times, dt, series_target, self.ids[row].item(), self.groups[row].item(), static)

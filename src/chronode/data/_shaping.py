@@ -98,21 +98,21 @@ def bounds(column: NDArray[Any]) -> tuple[float, float] | None:
         >>> bounds(np.array([*range(200), 1e9])), bounds(np.zeros(3))
         ((1.0, 199.0), None)
     """
-    seen = column[~np.isnan(column)].astype(np.float64)
-    if not len(seen):
+    observed = column[~np.isnan(column)].astype(np.float64)
+    if not len(observed):
         return None
     # The values next to the quantiles, towards the middle: a single outlier must not move them.
-    low = float(np.quantile(seen, _TAILS[0], method="higher"))
-    high = float(np.quantile(seen, _TAILS[1], method="lower"))
+    low = float(np.quantile(observed, _TAILS[0], method="higher"))
+    high = float(np.quantile(observed, _TAILS[1], method="lower"))
     return (low, high) if low < high else None
 
 
 def _is_impossible(column: NDArray[Any]) -> bool:
     """Returns whether there are values far beyond the range of nearly all others."""
-    found = bounds(column)
-    if found is None:
+    limits = bounds(column)
+    if limits is None:
         return False
-    low, high = found
+    low, high = limits
     beyond = max(low - float(np.nanmin(column)), float(np.nanmax(column)) - high)
     return beyond > _IMPOSSIBLE * (high - low)
 
@@ -144,14 +144,14 @@ def shaping(
     if gaps != "keep" and train.base_times is None:
         raise ValueError(f"gaps={gaps!r} needs times: pass the column of times, time=..., or omit gaps.")
     s = train.compact()
-    own = s.channels if channels is None else [name for name in s.channels if name in channels]
-    numeric = [name for name in own if s.base_values.dtype.kind == "f" and not is_coded(s, name)]
+    candidates = s.channels if channels is None else [name for name in s.channels if name in channels]
+    numeric = [name for name in candidates if s.base_values.dtype.kind == "f" and not is_coded(s, name)]
     names = [log] if isinstance(log, str) else list(log)
-    names = numeric if names == [ALL] and ALL not in own else names
+    names = numeric if names == [ALL] and ALL not in candidates else names
     clipped = numeric if clip_values == "on" else []
     if clip_values == "auto":
         clipped = [name for name in numeric if _is_impossible(s.base_values[:, s.channels.index(name)])]
-    return {"log": {name: _offset(s, name, own) for name in names}, "clip": clipped, "gaps": gaps}
+    return {"log": {name: _offset(s, name, candidates) for name in names}, "clip": clipped, "gaps": gaps}
 
 
 def is_coded(s: Sequences, channel: str) -> bool:
@@ -176,11 +176,11 @@ def _offset(s: Sequences, channel: str, channels: Sequence[str]) -> float:
         raise ValueError(f"log={channel!r}: this channel is text, which has no logarithm; omit it.")
     if where := without_logarithm(s, channel, np.nextafter(0.0, 1.0)):
         raise ValueError(f"log={channel!r}: {where}. Negative values have no logarithm: leave the channel out of log.")
-    seen = [s.base_values[:, s.channels.index(channel)]]
+    columns = [s.base_values[:, s.channels.index(channel)]]
     if s.target is not None and s.target.classes is None:  # the values that follow the last window
-        ahead = [place for place, name in enumerate(s.target.names) if name.rpartition("+")[0] == channel]
-        seen += [s.target.values[:, place] for place in ahead]
-    return 1.0 if any((column == 0).any() for column in seen) else 0.0
+        ahead = [index for index, name in enumerate(s.target.names) if name.rpartition("+")[0] == channel]
+        columns += [s.target.values[:, index] for index in ahead]
+    return 1.0 if any((column == 0).any() for column in columns) else 0.0
 
 
 def notes_on_shapes(channels: Iterable[str], shapes: Iterable[Shape]) -> tuple[str, ...]:
@@ -211,8 +211,8 @@ def shapes_of(
         log: Offset of each channel that is used as a logarithm.
         clip: Channels to clip.
     """
-    found = []
+    shapes = []
     for name, column in columns.items():
         low, high = (bounds(column) if name in clip else None) or (None, None)
-        found.append(Shape(low, high, log.get(name)))
-    return tuple(found) if any(shape != Shape() for shape in found) else ()
+        shapes.append(Shape(low, high, log.get(name)))
+    return tuple(shapes) if any(shape != Shape() for shape in shapes) else ()

@@ -71,10 +71,10 @@ def split_for_training(s: Sequences, fractions: Sequence[float] = PARTS, *, seed
     """
     shares = _fractions(fractions)
     parts = _parts(s, shares, "group", True, seed)
-    seen = shares[:2].sum()
-    rest, test = _parts(s, np.array([seen, shares[2]]), "group", True, seed)
+    share = shares[:2].sum()
+    rest, test = _parts(s, np.array([share, shares[2]]), "group", True, seed)
     if len(np.unique(rest.groups)) > 1:  # very few groups are divided at once
-        parts = (*_parts(rest, shares[:2] / seen, "group", True, seed), test)
+        parts = (*_parts(rest, shares[:2] / share, "group", True, seed), test)
     return _with_notes(parts)
 
 
@@ -209,8 +209,8 @@ def _strata(s: Sequences, member: NDArray[np.int64], count: int) -> NDArray[np.i
     labels = target.values[s.steps] if target.per_step else target.values
     member = np.repeat(member, s.lengths) if target.per_step else member
     width = len(target.classes)
-    known = labels >= 0
-    cells = np.bincount(member[known] * width + labels[known], minlength=count * width)
+    has_label = labels >= 0
+    cells = np.bincount(member[has_label] * width + labels[has_label], minlength=count * width)
     return cells.reshape(count, width).argmax(axis=1)
 
 
@@ -244,10 +244,10 @@ def _with_notes(parts: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
     target = parts[0].target
     if target is None or target.classes is None:
         return parts
-    seen = [np.unique(t.values[p.steps] if t.per_step else t.values) for p in parts if (t := p.target) is not None]
+    codes = [np.unique(t.values[p.steps] if t.per_step else t.values) for p in parts if (t := p.target) is not None]
     notes = []
-    for i, found in enumerate(seen[1:], start=2):
-        gone = [target.classes[c] for c in np.setdiff1d(found, seen[0]).tolist() if c >= 0]
+    for i, later in enumerate(codes[1:], start=2):
+        gone = [target.classes[c] for c in np.setdiff1d(later, codes[0]).tolist() if c >= 0]
         if gone:
             notes.append(f"split: part {i} has classes that are not in training (part 1): {listed(gone)}.")
     return tuple(part.with_notes(*notes) for part in parts)

@@ -43,9 +43,9 @@ def split_static(
     left = [i for i in range(len(channels)) if i not in set(chosen)]
     if not left:
         raise ValueError("all value columns are static: a series needs at least one that changes over time.")
-    found = one_per_series(values[:, chosen], [channels[i] for i in chosen], lengths, ids, categories)
+    static_values = one_per_series(values[:, chosen], [channels[i] for i in chosen], lengths, ids, categories)
     names = tuple(channels[i] for i in chosen)
-    return np.ascontiguousarray(values[:, left]), tuple(channels[i] for i in left), found, names
+    return np.ascontiguousarray(values[:, left]), tuple(channels[i] for i in left), static_values, names
 
 
 def one_per_series(
@@ -57,9 +57,9 @@ def one_per_series(
 ) -> NDArray[Any]:
     """Returns the only known value of each series `(N, S)`, NaN if it has none, of columns `(steps, S)`."""
     starts = np.cumsum(lengths) - lengths
-    found = np.empty((len(lengths), len(names)), dtype=values.dtype)
-    for place, name in enumerate(names):
-        low, high = np.fmin.reduceat(values[:, place], starts), np.fmax.reduceat(values[:, place], starts)
+    result = np.empty((len(lengths), len(names)), dtype=values.dtype)
+    for index, name in enumerate(names):
+        low, high = np.fmin.reduceat(values[:, index], starts), np.fmax.reduceat(values[:, index], starts)
         if (low < high).any():
             series, column = int((low < high).argmax()), _column(name, categories)
             both = "more than one text" if column in categories else f"the values {low[series]:g} and {high[series]:g}"
@@ -67,8 +67,8 @@ def one_per_series(
                 f"static={column!r}: series {ids[series]!s} has {both}, but a static column has one value per series. "
                 "Leave it out of static to use it as a channel."
             )
-        found[:, place] = low
-    return found
+        result[:, index] = low
+    return result
 
 
 def source_columns(names: Sequence[str], categories: Collection[str]) -> list[str]:

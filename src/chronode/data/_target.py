@@ -58,8 +58,10 @@ class Target:
 
     def take(self, rows: NDArray[Any] | slice) -> Target:
         """Returns the targets of these rows."""
-        own = {name: None if (array := getattr(self, name)) is None else array[rows] for name in ("source", "weights")}
-        return replace(self, values=self.values[rows], **own)
+        arrays = {
+            name: None if (array := getattr(self, name)) is None else array[rows] for name in ("source", "weights")
+        }
+        return replace(self, values=self.values[rows], **arrays)
 
     def with_classes(self, classes: Sequence[str]) -> Target:
         """Returns the labels numbered as in `classes`; any other label is an error."""
@@ -154,8 +156,8 @@ def array_target(
         raise ValueError(f"there must be one class per row, got shape {array.shape}; several targets must be numbers.")
     if classes is not None and array.dtype.kind in "iu":
         return _numbered(array, distinct("classes", classes), per_step, name)
-    codes, found = labels(array)
-    return class_target(codes, found, per_step=per_step, classes=classes, name=name)
+    codes, label_names = labels(array)
+    return class_target(codes, label_names, per_step=per_step, classes=classes, name=name)
 
 
 def labels(array: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
@@ -168,10 +170,10 @@ def labels(array: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
     elif array.dtype.kind in "OU":
         unknown = np.array([v is None or v != v or v == "" for v in array.tolist()], dtype=bool)
         array = np.array([str(v) for v in array.tolist()], dtype=str)
-    found, codes = np.unique(array[~unknown], return_inverse=True)
+    distinct_values, codes = np.unique(array[~unknown], return_inverse=True)
     every = np.full(len(array), -1, dtype=np.int64)
     every[~unknown] = codes
-    return every, number_names(found)
+    return every, number_names(distinct_values)
 
 
 def number_names(found: NDArray[Any]) -> list[str]:

@@ -171,12 +171,12 @@ def seconds_of(unit: str) -> tuple[str, float]:
         >>> seconds_of("100 ms")
         ('100 milliseconds', 0.1)
     """
-    found = re.fullmatch(r"\s*(\d+\.?\d*(?:e[+-]?\d+)?)?\s*([a-zµ]+)\s*", str(unit).lower())
-    word = found[2] if found else ""
+    match = re.fullmatch(r"\s*(\d+\.?\d*(?:e[+-]?\d+)?)?\s*([a-zµ]+)\s*", str(unit).lower())
+    word = match[2] if match else ""
     name = _SHORT.get(word) or next((full for full in SECONDS if word in (full, full + "s")), None)
-    if not found or name is None:
+    if not match or name is None:
         raise ValueError(f"unit={unit!r} is not a unit of time; use e.g. {', '.join(SECONDS)}.{near(word, SECONDS)}")
-    count = float(found[1]) if found[1] else 1.0
+    count = float(match[1]) if match[1] else 1.0
     if not (math.isfinite(count) and count > 0):
         raise ValueError(f"unit={unit!r} must be greater than 0.")
     return (name if count == 1 else f"{count:g} {name}s"), count * SECONDS[name]

@@ -46,29 +46,29 @@ def usable_windows(parts: Sequence[Sequences], channels: Sequence[int]) -> list[
     lengths = np.concatenate([part.lengths for part in parts])
     for channel in channels:
         counts, spreads = (
-            np.concatenate(own) for own in zip(*(_moments(part, channel) for part in parts), strict=True)
+            np.concatenate(moments) for moments in zip(*(_moments(part, channel) for part in parts), strict=True)
         )
         shares = counts / lengths
         usual = np.median(shares) if len(shares) else 0.0
         bad |= (counts < _ENOUGH_VALUES) & (shares < _SPARSE * usual)
         before, after = _medians_so_far(spreads, groups, ends), _medians_so_far(spreads, groups, -ends)
         bad |= (spreads < _FLAT * before) | (spreads > _TORN * np.maximum(before, after))
-    found = []
-    for part, own in zip(parts, np.split(bad, np.cumsum(sizes)[:-1]), strict=True):
-        gone = int(own.sum())
+    usable = []
+    for part, bad_rows in zip(parts, np.split(bad, np.cumsum(sizes)[:-1]), strict=True):
+        gone = int(bad_rows.sum())
         note = f"forecast: {counted(gone, 'window')} with too few values or an outage inside not used in training."
         used = gone and gone <= _MOST_LEFT_OUT * len(part)
-        found.append(part[~own].with_notes(note) if used else part)
-    return found
+        usable.append(part[~bad_rows].with_notes(note) if used else part)
+    return usable
 
 
 def _moments(s: Sequences, channel: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Returns the number of values in each window and their standard deviation."""
     values = s.base_values[:, channel].astype(np.float64)
-    known = ~np.isnan(values)
-    values = np.where(known, values - (values[known].mean() if known.any() else 0.0), 0.0)
-    sums = [np.concatenate([[0.0], np.cumsum(own)]) for own in (known, values, values**2)]
-    count, total, square = (own[s.starts + s.lengths] - own[s.starts] for own in sums)
+    is_known = ~np.isnan(values)
+    values = np.where(is_known, values - (values[is_known].mean() if is_known.any() else 0.0), 0.0)
+    sums = [np.concatenate([[0.0], np.cumsum(column)]) for column in (is_known, values, values**2)]
+    count, total, square = (column[s.starts + s.lengths] - column[s.starts] for column in sums)
     many = np.maximum(count, 1)
     variance = square / many - (total / many) ** 2
     # Differences of large sums leave no more than rounding of what was constant.
@@ -79,12 +79,12 @@ def _medians_so_far(
     spreads: NDArray[np.float64], groups: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Returns the median spread of the windows of the same group that end no later than each window."""
-    found = np.empty_like(spreads)
+    medians = np.empty_like(spreads)
     before: list[float] = []
     last = None
     for row in np.lexsort((ends, groups)).tolist():
         if groups[row] != last:
             before, last = [], groups[row]
         insort(before, float(spreads[row]))
-        found[row] = before[len(before) // 2]
-    return found
+        medians[row] = before[len(before) // 2]
+    return medians

@@ -52,9 +52,9 @@ def windows(
             f"window={length} is longer than every series: the longest has {counted(s.lengths.max(initial=0), 'step')}."
         )
     parent = np.repeat(np.arange(len(s)), count)
-    place = (np.arange(len(parent)) - np.repeat(np.cumsum(count) - count, count)) * stride
-    starts = s.starts[parent] + place
-    lengths = np.minimum(length, s.lengths[parent] - place)
+    offset = (np.arange(len(parent)) - np.repeat(np.cumsum(count) - count, count)) * stride
+    starts = s.starts[parent] + offset
+    lengths = np.minimum(length, s.lengths[parent] - offset)
     notes = []
     if rest == "drop" and (covered < s.lengths).any():
         gone = int((count == 0).sum())
@@ -62,12 +62,12 @@ def windows(
         notes.append(
             f"windows of {length}: {counted(int((s.lengths - covered).clip(0).sum()), 'step')} left over{short}."
         )
-    own = s[parent]
-    ids = np.char.add(np.char.add(own.ids.astype(str), "["), np.char.add(place.astype(str), ":"))
-    ids = np.char.add(np.char.add(ids, (place + lengths).astype(str)), "]")
-    return replace(own, starts=starts, lengths=lengths, ids=ids, lead=_lead(own, starts, place, lead)).with_notes(
-        *notes
-    )
+    parents = s[parent]
+    ids = np.char.add(np.char.add(parents.ids.astype(str), "["), np.char.add(offset.astype(str), ":"))
+    ids = np.char.add(np.char.add(ids, (offset + lengths).astype(str)), "]")
+    return replace(
+        parents, starts=starts, lengths=lengths, ids=ids, lead=_lead(parents, starts, offset, lead)
+    ).with_notes(*notes)
 
 
 def _lead(own: Sequences, starts: NDArray[np.int64], place: NDArray[np.int64], lead: str) -> NDArray[np.float64] | None:
@@ -114,10 +114,10 @@ def forecast(s: Sequences, horizon: int = 1, channels: Sequence[str] | None = No
             f"horizon={horizon} needs a series of more than {counted(horizon, 'step')}, but the longest has "
             f"{s.lengths.max(initial=0)}: use a shorter horizon or longer series."
         )
-    own = replace(s, target=Target(future, True, None, names))[enough]
+    kept = replace(s, target=Target(future, True, None, names))[enough]
     gone = int((~enough).sum())
     note = f"forecast: {counted(gone, 'series')} not longer than {counted(horizon, 'step')} dropped."
-    return replace(own, lengths=own.lengths - horizon).with_notes(*([note] if gone else []))
+    return replace(kept, lengths=kept.lengths - horizon).with_notes(*([note] if gone else []))
 
 
 def concat(parts: Iterable[Sequences]) -> Sequences:
