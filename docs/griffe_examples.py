@@ -19,6 +19,6 @@ class LazyExports(Extension):
 
     def on_module_members(self, *, mod: Module, **_: object) -> None:
         """Called for every module when all its members are known."""
-        if mod.is_init_module and "__getattr__" in mod.members and "lazy" in mod.members:
+        if mod.is_init_module and {"TYPE_CHECKING", "lazy"} <= mod.members.keys():
             imported = {name for name, member in mod.members.items() if member.is_alias}
             mod.exports = sorted(imported - {"TYPE_CHECKING", "lazy"})

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from ..system import lazy
 
 if TYPE_CHECKING:
+    from . import start
     from ._margins import LEVELS, Margins
     from ._model import LINEAR, SequenceModel, check_symbols, pooled
     from ._relative import Relative
