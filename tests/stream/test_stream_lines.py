@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -376,3 +377,27 @@ def test_events_of_a_model_of_one_series_need_no_id(tmp_path):
     several = [json.dumps({"id": name, "t": t, "x": 1.0}) for t in range(3) for name in ("pump", "fan")]
     text, errors = answered(Stream(trained), several)
     assert errors == 0 and [json.loads(line)["id"] for line in text.splitlines()] == ["pump", "fan"] * 3
+
+
+@pytest.mark.parametrize("size", [1, 1000])
+def test_a_channel_in_another_unit_is_noted_once(home, trained, size):
+    rows, notes, quiet = events(home / "new.csv"), [], []
+    hertz = [{**row, "hr": row["hr"] and f"{float(row['hr']) / 60:.3f}"} for row in rows]
+    again = [{**row, "patient": f"{row['patient']}-{time}"} for time in range(3) for row in hertz]
+    for found, sent in ((notes, again), (quiet, rows)):
+        followed = Lines(Stream(trained), lambda text: None, found.append)
+        for start in range(0, len(sent), size):
+            followed.process(as_lines(sent)[start : start + size])
+        followed.end()
+    (note,) = notes
+    known = [float(row["hr"]) for row in again if row["hr"]]
+    low, high = (float(end) for end in re.search(r"([\d.]+) to ([\d.]+) here", note).groups())
+    assert "hr (100%" in note and quiet == []
+    assert min(known) - 0.01 <= low < high <= max(known) + 0.01
+
+
+def test_the_note_on_ranges_goes_to_standard_error(home):
+    rows = events(home / "new.csv")
+    out, err = run_stream(home, "\n".join(as_lines([{**row, "hr": "1.2"} for row in rows])) + "\n")
+    assert err.count("outside the range of training: hr") == 1 and "outside" not in out
+    assert len(out.splitlines()) == len(rows)

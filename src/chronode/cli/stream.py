@@ -73,11 +73,12 @@ def stream(
     """
     from ..runs import FolderLock
     from ..stream import Lines, Stream, batches
+    from .outcome import say_note
 
     if sys.stdout is None:
         raise ValueError("standard output is closed, but the predictions are written to it.")
     followed = Stream(run, late=late, idle=idle, ahead=ahead)
-    lines = Lines(followed, _write)
+    lines = Lines(followed, _write, lambda text: say_note(Console(stderr=True), text))
     with _opened(events) as handle, nullcontext() if state is None else FolderLock.beside(state).held():
         if state is not None and state.exists():
             followed.load(state)
@@ -88,6 +89,7 @@ def stream(
                 for batch in batches(handle, lambda handle: _wait(handle, stop, saver)):
                     lines.process(batch)
                     saver.changed = True
+                lines.end()
         except BrokenPipeError:
             reader_gone = True
         finally:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ._parts import Parts
     from ._pipe import is_pipe, keep
     from ._reading import Reading
-    from ._remarks import canonical, ranges_of, remarks
+    from ._remarks import canonical, outside, ranges_of, remarks
     from ._scaling import Scaler
     from ._sequences import Sequences, Series
     from ._series_rows import from_series_rows

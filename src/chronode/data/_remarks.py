@@ -187,7 +187,7 @@ def notes_on_ranges(s: Sequences, ranges: Ranges) -> list[str]:
     return outside(s.channels, [column[~np.isnan(column)] for column in s.values.T], ranges)
 
 
-def outside(channels: Sequence[str], columns: Sequence[NDArray[Any]], ranges: Ranges) -> list[str]:
+def outside(channels: Sequence[str], columns: Sequence[NDArray[Any]], ranges: Sequence[tuple[float, ...]]) -> list[str]:
     """Returns a note on the columns (of known values) of which most lie outside their range."""
     found = []
     for name, seen, ends in zip(channels, columns, ranges, strict=True):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..storage import MIB
 from ._formats import MOST_BYTES, Format, Row, decoded
 from ._intake import as_columns
+from ._ranges import RangeWatch
 from ._step import Step
 from ._stream import Stream
 
@@ -35,15 +37,21 @@ class Lines:
     Args:
         stream: The stream.
         write: Called with text to write.
+        note: Called with a remark on a channel of which most values are outside the range of training, once for each.
 
     Attributes:
         errors: Number of lines for which an error was written.
     """
 
-    def __init__(self, stream: Stream, write: Callable[[str], object]):
+    def __init__(
+        self, stream: Stream, write: Callable[[str], object], note: Callable[[str], object] = lambda text: None
+    ):
         data = stream.trained.config.data
-        self._stream, self._write = stream, write
-        named = stream.trained.reading.options.get("id") or data.id  # pyrefly: ignore[missing-attribute]
+        self._stream, self._write, self._note = stream, write, note
+        reading = stream.trained.reading
+        assert reading is not None
+        self._ranges = RangeWatch(reading.channels, reading.ranges, reading.scaler)
+        named = reading.options.get("id") or data.id
         self._id = named or "id"
         self._only = None if named else 0  # the id of a file that is one series, as `predict` writes it
         self._time = data.time or "time"
@@ -65,14 +73,24 @@ class Lines:
                     events.append(self._event(number, row))
             except ValueError as error:
                 rows[number] = _failed(str(error), number)
-        step = self._answer(events, rows)
+        answered = self._answer(events, rows)
         if rows:
             self._write(self._format.text([rows[number] for number in sorted(rows)]))
             self._format.written()
-        if step is not None:
+        if answered is not None:
+            step, values = answered
             self._stream.commit(step)
+            self._say(self._ranges.see(values[step.taken]))
         self._line += len(lines)
         self.errors += sum("error" in row for row in rows.values())
+
+    def end(self) -> None:
+        """Notes what few values show, once no more lines come."""
+        self._say(self._ranges.last())
+
+    def _say(self, notes: Iterable[str]) -> None:
+        for note in notes:
+            self._note(note)
 
     def _event(self, number: int, row: Row) -> Event:
         given = row.get(self._id, self._only)
@@ -82,8 +100,8 @@ class Lines:
             raise ValueError(f"{self._time}: the time is missing")
         return Event(number, given, row)
 
-    def _answer(self, events: list[Event], rows: dict[int, Row]) -> Step | None:
-        """Adds the answers to events to `rows`; returns what the events change."""
+    def _answer(self, events: list[Event], rows: dict[int, Row]) -> tuple[Step, NDArray[Any]] | None:
+        """Adds the answers to events to `rows`; returns what the events change, and their values."""
         if not events:
             return None
         given = [event.row for event in events]
@@ -96,13 +114,14 @@ class Lines:
         places = [place for place in range(len(events)) if place not in errors]
         if not places:
             return None
-        step = self._stream.prepare([ids[place] for place in places], found.at(np.array(places)))
+        found = found.at(np.array(places))
+        step = self._stream.prepare([ids[place] for place in places], found)
         predictions = self._stream.decoder.rows(step.outputs)
         for place, taken, prediction in zip(places, step.taken.tolist(), predictions, strict=True):
             row = self._row(events[place], taken, prediction)
             if row is not None:
                 rows[events[place].line] = row
-        return step
+        return step, found.values
 
     def _row(self, event: Event, taken: bool, prediction: Row) -> Row | None:
         """Returns the answer to an event that could be read; None if there is none."""
