@@ -1,4 +1,4 @@
-"""What the reference has to know of chronode: sections `Example:`, and the exports of lazy packages."""
+"""Extension of griffe for the reference: sections `Example:`, and the exports of lazy packages."""
 
 import re
 

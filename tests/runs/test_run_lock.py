@@ -69,7 +69,7 @@ def test_the_same_process_cannot_lock_twice(run):
         pass
 
 
-def test_each_of_several_contenders_is_told_the_holder(tmp_path):
+def test_the_error_of_each_contender_names_the_holder(tmp_path):
     lock = FolderLock(tmp_path / "run.lock")
     with lock.held():
         for _ in range(2):

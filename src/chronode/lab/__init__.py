@@ -1,4 +1,4 @@
-"""What exists for the five papers: their numbers, tasks, data sets, tables, analyses and benchmarks."""
+"""The lab of the five papers: their numbers, tasks, data sets, tables, analyses and benchmarks."""
 
 from typing import TYPE_CHECKING
 
