@@ -16,6 +16,7 @@ EXPENSIVE = frozenset(
 )
 """Element-wise operations that cost more than storing their result for later use."""
 COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
+"""Comparisons of two values."""
 MASKS = COMPARISONS | {"and", "or", "xor", "not"}
 REDUCTIONS = frozenset({"sum", "max"})
 GRADIENTS = frozenset({"row_sum", "outer"})

@@ -12,6 +12,7 @@ from ..settings import one_of
 from ._names import counted, distinct, listed
 
 CONSTANT = "constant, kept"
+"""Remark on a channel with a single value."""
 EMPTY = ("drop", "error", "keep")
 
 

@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-NUMBER, QUARTER, WEEK, ELAPSED = "number", "quarter", "week", "elapsed"
+NUMBER = "number"
+"""Format of times that are plain numbers."""
+QUARTER, WEEK, ELAPSED = "quarter", "week", "elapsed"
 EPOCHS = {"epoch s": 1.0, "epoch ms": 1e3, "epoch us": 1e6, "epoch ns": 1e9}
+"""Formats of times since 1970, with the number of their units in a second."""
 NAMED = (NUMBER, *EPOCHS, QUARTER, WEEK, ELAPSED)
 """Formats besides those of `strptime`: plain numbers, time since 1970, "1970 Q1", "2024-W05", "36:05" (h:mm)."""
 

@@ -29,8 +29,10 @@ from ._race import LINEAR, Race, RaceEntry, beats, best_of, decide, deciding, en
 
 SMALL = 500
 """With fewer series, candidates are cross-validated, and the winner is trained on all of them."""
-EPOCHS, EARLY_STOP = 50, 20
-"""Most epochs, and epochs without improvement, of the full training."""
+EPOCHS = 50
+"""Maximum number of epochs of the full training."""
+EARLY_STOP = 20
+"""Epochs without improvement after which the full training stops."""
 _LARGE_BATCHES = 1_000  # series
 
 

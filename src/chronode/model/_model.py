@@ -37,6 +37,7 @@ def check_symbols(model: SequenceModel, data: Sequences) -> None:
 
 
 LINEAR = "linear start alone"
+"""Name of a model whose network adds nothing to the linear start."""
 
 
 def linear_title(features: str = "") -> str:

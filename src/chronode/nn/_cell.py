@@ -15,6 +15,7 @@ from . import _changes as changes
 State = tuple[Tensor, ...]
 """The state of a cell: tensors of shape `(B, size)`."""
 Step = Callable[[Tensor, State, Tensor], tuple[Tensor, State]]
+"""One step of a cell with prepared weights: `(x, state, dt) -> (y, state)`."""
 
 
 class Cell(nn.Module):

@@ -38,6 +38,7 @@ def _rk4(f: Callable[[Tensor], Tensor], h: Tensor, step: Tensor) -> Tensor:
 
 FIXED = {"euler": _euler, "midpoint": _midpoint, "heun": _heun, "rk4": _rk4}
 ADAPTIVE = ("dopri5",)
+"""Solvers whose steps depend on the values."""
 NAMES = (*FIXED, *ADAPTIVE)
 FLOW_NAMES = (*NAMES, "exponential")
 

@@ -33,6 +33,7 @@ from ._summary import OUTCOMES, Summary
 FORMAT = "chronode-run"
 VERSION = 1
 REPORT = "report.html"
+"""File name of the report of a run."""
 
 # Files that may be left if the creation was killed; "run.json" is written last, so without it nothing was trained.
 _MADE_FIRST = {"config.json", "environment.json", "run.lock"}

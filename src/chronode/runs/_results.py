@@ -18,6 +18,7 @@ from ._prepare import Prepared
 from ._tables import columns_of, write_table
 
 STRONG_BASELINE = "lstm-dt"
+"""Model that `--baseline` trains for comparison."""
 _measured: dict[Any, MeasuredBaselines] = {}  # the baselines of the last data
 
 

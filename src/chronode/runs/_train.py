@@ -29,6 +29,7 @@ MAY_CHANGE = ("epochs", "steps", "early_stop", "threads")
 """Training settings that a resumed run may change."""
 
 Draw = Callable[[Run, Prepared, SequenceModel, Objective, Predictions | None], object]
+"""Function that draws the report of a run."""
 
 
 @dataclass(frozen=True)

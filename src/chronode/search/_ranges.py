@@ -58,6 +58,7 @@ class OneOf:
 
 
 Range = Between | OneOf
+"""Values to search: an interval or a list."""
 
 
 @dataclass(frozen=True)

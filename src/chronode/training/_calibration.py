@@ -14,6 +14,7 @@ from ..model import LEVELS, Relative, SequenceModel, traits_of
 from ._predict import outputs
 
 USUAL_INTERVALS = (80.0, 95.0)
+"""Levels of prediction intervals in percent, if none are asked for."""
 _MOST_WINDOWS = 5_000
 
 

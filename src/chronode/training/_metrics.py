@@ -21,6 +21,7 @@ TWO_CLASSES = ("sensitivity", "specificity", "min_se_ppv")
 ONE_SIDED = ("f1", "auprc", *TWO_CLASSES)
 """Metrics of two classes that depend on which of them is the positive one."""
 LOWER_IS_BETTER = frozenset({"loss", "cross_entropy", "perplexity", "mse", "rmse", "nrmse", "mae"})
+"""Metrics of which lower values are better."""
 
 
 def mean_and_std(values: Sequence[float]) -> tuple[float, float | None]:

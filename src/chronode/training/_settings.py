@@ -17,6 +17,7 @@ ACCELERATORS = ("cpu", "gpu", "auto")
 STRATEGIES = ("auto", "ddp", "ddp_find_unused_parameters_true")
 PRECISIONS = ("32", "bf16")
 STARTS = ("none", "linear", "summaries")
+"""Kinds of a linear start."""
 AUTO = "auto"
 """Stands for an automatic choice in place of the name of a model."""
 

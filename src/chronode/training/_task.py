@@ -14,6 +14,7 @@ from ..settings import near, one_of, whole
 from ..system import built_in
 
 LOSSES = ("cross_entropy", "squared")
+"""Losses of a task."""
 METRICS = (
     "accuracy",
     "f1",
@@ -27,7 +28,9 @@ METRICS = (
     "nrmse",
     "mae",
 )
+"""Metrics of a task."""
 PROTOCOLS = ("clean", "paper")
+"""Ways to divide the series of a task."""
 
 
 @dataclass(frozen=True)
