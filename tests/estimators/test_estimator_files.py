@@ -29,6 +29,17 @@ def test_continue_fit_starts_from_the_weights():
     assert clf.predict_proba(X[:1])[0, y[0]] > before[0, y[0]]
 
 
+def test_continue_fit_keeps_the_positive_class(tmp_path):
+    X, y = waves()
+    few = {label: [*np.flatnonzero(y == label)[:6], *np.flatnonzero(y != label)] for label in (0, 1)}
+    clf = classifier().fit(X[few[0]], y[few[0]])
+    assert clf.positive_ == 0
+    for own in (clf, SequenceClassifier.load(clf.save(tmp_path / "clf"))):
+        assert own.continue_fit(X[few[1]], y[few[1]], epochs=1).positive_ == 0
+    assert clf.set_params(positive=1).continue_fit(X[few[1]], y[few[1]], epochs=1).positive_ == 1
+    assert clf.set_params(positive=None).fit(X[few[0]], y[few[0]]).positive_ == 0
+
+
 def test_ctrl_c_ends_fit_with_what_was_learned_so_far(monkeypatch):
     fit = base.fit
     monkeypatch.setattr(base, "fit", lambda *data, **options: replace(fit(*data, **options), stopped="interrupted"))

@@ -261,7 +261,7 @@ class SequenceEstimator(Displayed):
         settings = self._completed(settings, train)
         parts = [scaler.transform(part, compact=not reading.horizon) for part in (train, valid)]
         about: dict[str, Any] = {"start": start, "scaler": scaler, "on_event": self._listener(settings)}
-        about["objective"] = self._objective(parts[0], scaler)
+        about["objective"] = self._objective(parts[0], scaler, continued=isinstance(model, SequenceModel))
         return fit(parts[0], model, settings, valid=parts[1], **about)
 
     def _completed(self, settings: Settings, train: Sequences) -> Settings:
@@ -293,8 +293,8 @@ class SequenceEstimator(Displayed):
         goal = self._objective(parts.train, scaler)
         return race(parts, goal, settings, candidates, pools=pools, **options)
 
-    def _objective(self, train: Sequences, scaler: Scaler | None) -> Objective:
-        """Returns what is learned from series that are scaled."""
+    def _objective(self, train: Sequences, scaler: Scaler | None, *, continued: bool = False) -> Objective:
+        """Returns what is learned from series that are scaled; `continued`: by an estimator that is already fitted."""
         return Objective.for_data(train, scaler=scaler)
 
     def _name(self) -> str | None:

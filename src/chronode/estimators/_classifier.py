@@ -176,9 +176,11 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         self._train(s, self._roles(X, id, time), weights, classes_=classes)
         return self
 
-    def _objective(self, train: Sequences, scaler: Scaler | None) -> Objective:
+    def _objective(self, train: Sequences, scaler: Scaler | None, *, continued: bool = False) -> Objective:
         assert train.classes is not None
-        name = None if self.positive is None else number_names(np.asarray([self.positive]))[0]
+        # The rarer class of more series may be the other one, but the metrics of one model have to mean the same.
+        positive = self.positive_ if continued and self.positive is None else self.positive
+        name = None if positive is None else number_names(np.asarray([positive]))[0]
         return Objective.for_data(train, scaler=scaler, positive=name)
 
     def _keep(self, fitted: Fitted) -> None:
