@@ -66,8 +66,7 @@ class Bars(ProgressDisplay):
         if isinstance(event, Note):
             say_note(self.console, event.text)
         elif isinstance(event, BatchDone):
-            done = event.epoch - 1 + event.batch / event.batches
-            self._show(event.epoch, done, f"loss {event.loss:.4g}{self.measured}")
+            self._show(event.epoch, event.epochs_done, f"loss {event.loss:.4g}{self.measured}")
         else:
             self._measured(event)
 
@@ -78,9 +77,9 @@ class Bars(ProgressDisplay):
         self.measured = f"  {(scores or [f'valid loss {epoch.valid_loss:.4g}'])[0]}"
         self._show(epoch.number, epoch.number, f"loss {epoch.loss:.4g}{self.measured}")
         if not self.console.is_terminal:
-            scores_text = "  ".join([f"loss {epoch.loss:.4g}", f"valid loss {epoch.valid_loss:.4g}", *scores])
-            line = f"{self.label}  epoch {epoch.number}/{self.epochs}  {scores_text}{'  (best)' if event.best else ''}"
-            self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+            self.console.print(
+                f"{self.label}  {event.line(self.epochs)}", markup=False, highlight=False, soft_wrap=True
+            )
 
     def _show(self, epoch: int, done: float, text: str) -> None:
         if self.bar is None or done < self.done:

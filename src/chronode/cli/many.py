@@ -73,7 +73,7 @@ class RunsBar(ProgressDisplay):
                 say_note(self.console, event.text)
             self.notes.add(event.text)
         elif isinstance(event, BatchDone):
-            self.shares[label] = (event.epoch - 1 + event.batch / event.batches) / self.epochs
+            self.shares[label] = event.epochs_done / self.epochs
             text = f"{label}  epoch {event.epoch}/{self.epochs}  loss {event.loss:.4g}"
             self.progress.update(self.bar, completed=self.done + sum(self.shares.values()), text=text)
 

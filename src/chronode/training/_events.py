@@ -56,6 +56,11 @@ class BatchDone:
     step: int
     loss: float
 
+    @property
+    def epochs_done(self) -> float:
+        """Number of epochs that are done, with the fraction of this one."""
+        return self.epoch - 1 + self.batch / self.batches
+
 
 @dataclass(frozen=True)
 class EpochDone:
@@ -63,6 +68,13 @@ class EpochDone:
 
     epoch: Epoch
     best: bool
+
+    def line(self, epochs: int) -> str:
+        """Returns all numbers in one line; `epochs` is the maximum number of epochs."""
+        epoch = self.epoch
+        numbers = {"loss": epoch.loss, "valid loss": epoch.valid_loss, **epoch.metrics}
+        scores = "  ".join(f"{name} {value:.4g}" for name, value in numbers.items())
+        return f"epoch {epoch.number}/{epochs}  {scores}{'  (best)' if self.best else ''}"
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,7 @@ class ProgressBar:
         if isinstance(event, Note):
             self._line(f"note: {event.text}")
         elif isinstance(event, BatchDone):
-            done = event.epoch - 1 + event.batch / event.batches
-            self._show(done, f"epoch {event.epoch}/{self.epochs}  loss {event.loss:.4g}", final=False)
+            self._show(event.epochs_done, f"epoch {event.epoch}/{self.epochs}  loss {event.loss:.4g}", final=False)
         else:
             self._epoch(event)
 
@@ -54,10 +53,7 @@ class ProgressBar:
         epoch = event.epoch
         self.rows.append(epoch.as_row())
         self.best = epoch.number if event.best else self.best
-        scores = [f"{name} {value:.4g}" for name, value in epoch.metrics.items()]
-        numbers = "  ".join([f"loss {epoch.loss:.4g}", f"valid loss {epoch.valid_loss:.4g}", *scores])
-        text = f"epoch {epoch.number}/{self.epochs}  {numbers}{'  (best)' if event.best else ''}"
-        self._show(float(epoch.number), text, final=True)
+        self._show(float(epoch.number), event.line(self.epochs), final=True)
 
     def _show(self, done: float, text: str, *, final: bool) -> None:
         """`final`: an epoch has ended; batches are shown a few times per second only."""

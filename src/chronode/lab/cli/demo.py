@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ...cli.bars import Bars
 from ...cli.tables import Table
 from ...data import Sequences
 from ...kernels import status
 from ...model import ModelSpec
 from ...nn import find_model
 from ...report import write_curves
-from ...training import BatchDone, Epoch, EpochDone, Event, Settings, fit
+from ...training import Epoch, Settings, fit
 from ..tasks.bitstream import BLOCK, bitstream
 
 LONGEST = 15
@@ -47,9 +47,9 @@ def run_demo(names: list[str], epochs: int, seed: int, output: Path) -> dict[str
     outcomes = {}
     # Such small batches gain nothing from threads, and on a busy machine they wait long for them.
     settings = Settings(epochs=epochs, batch_size=128, seed=seed, threads=1)
-    with _progress(console) as progress:
+    with Bars(console, names, epochs) as bars:
         for name in names:
-            outcomes[name] = _train(name, data, settings, progress)
+            outcomes[name] = _train(name, data, settings, bars)
     console.print(_table(outcomes))
     curves = {name: [100 * e.metrics["accuracy"] for e in outcome.epochs] for name, outcome in outcomes.items()}
     title = f"Parity of up to {LONGEST} bits from irregular events (H = {HIDDEN}, seed {seed})"
@@ -73,27 +73,11 @@ def drawn_examples(streams: Sequences, count: int) -> list[str]:
     return lines
 
 
-def _train(name: str, data: list[Sequences], settings: Settings, progress: Progress) -> DemoResult:
+def _train(name: str, data: list[Sequences], settings: Settings, bars: Bars) -> DemoResult:
     train, valid, test = data
-    bar = progress.add_task(name, total=settings.epochs, text=f"epoch 0/{settings.epochs}")
-    measured = ""
-
-    def show(event: Event) -> None:
-        nonlocal measured
-        if isinstance(event, EpochDone):
-            measured = f"  valid {event.epoch.metrics['accuracy']:.1%}"
-        elif isinstance(event, BatchDone):
-            text = f"epoch {event.epoch}/{settings.epochs}  loss {event.loss:.3f}{measured}"
-            progress.update(bar, completed=event.epoch - 1 + event.batch / event.batches, text=text)
-
-    fitted = fit(train, ModelSpec.for_data(train, name, HIDDEN), settings, valid=valid, on_event=show)
+    fitted = fit(train, ModelSpec.for_data(train, name, HIDDEN), settings, valid=valid, on_event=bars)
     parameters = sum(p.numel() for p in fitted.model.parameters())
     return DemoResult(parameters, fitted.evaluate(test)["accuracy"], fitted.seconds, fitted.history)
-
-
-def _progress(console: Console) -> Progress:
-    columns = (TextColumn("{task.description:<12}"), BarColumn(24), TextColumn("{task.fields[text]}"))
-    return Progress(*columns, TimeRemainingColumn(elapsed_when_finished=True), console=console)
 
 
 def _table(outcomes: dict[str, DemoResult]) -> Table:

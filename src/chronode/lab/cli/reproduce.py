@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn
 
+from ...cli.bars import ProgressDisplay
 from ...cli.tables import Table
 from ...search.engine import Engine
 from ...settings import one_of
@@ -138,7 +139,8 @@ def _follow(jobs: list[TableJob], ledger: Ledger, engine: Engine, state: Path, c
     costs = {job.hash: max(seconds(job, known), 0.1) for job in jobs}
     columns = (TextColumn("{task.description:<44}"), BarColumn(24), TextColumn("{task.fields[text]}"))
     faults: list[Finished] = []
-    with Progress(*columns, TimeRemainingColumn(elapsed_when_finished=True), console=console) as bars:
+    with ProgressDisplay(console, *columns) as display:
+        bars = display.progress
         whole = bars.add_task("all runs", total=sum(costs.values()), text=f"0/{len(jobs)}")
         own: dict[str, Any] = {}
         done = dict.fromkeys(costs, 0.0)

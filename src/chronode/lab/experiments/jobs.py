@@ -39,7 +39,7 @@ class TableJob:
 
         def listen(event: Event) -> None:
             if isinstance(event, BatchDone) and report is not None:
-                epochs = (event.epoch - 1 + event.batch / event.batches) / training.epochs
+                epochs = event.epochs_done / training.epochs
                 done = epochs if training.steps is None else max(epochs, event.step / training.steps)
                 report(Progress(done, event.loss))
 
