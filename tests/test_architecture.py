@@ -1,6 +1,8 @@
 """Packages import from their left, never from their right; docs/architecture.md has the picture."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "chronode"
@@ -83,3 +85,37 @@ def test_packages_use_each_other_through_their_interface():
             if len(target) > 1 and target[1] != module[1] and hidden:
                 wrong.append(f"{path.relative_to(SOURCE)}:{node.lineno} imports {names} from {'.'.join(target)}")
     assert not wrong, "\n".join(wrong)
+
+
+WITHOUT_THE_LAB = """
+import sys
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[:2] == ["chronode", "lab"]:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Hidden())
+from chronode.cli import main
+
+main()
+"""
+
+
+def without_the_lab(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", WITHOUT_THE_LAB, *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+def test_everything_else_works_without_the_lab(tmp_path):
+    rows = [f"{i},{t},{(i % 2) * t},{'ab'[i % 2]}" for i in range(30) for t in range(4)]
+    (tmp_path / "data.csv").write_text("id,time,x,label\n" + "\n".join(rows) + "\n")
+    columns = ("--target", "label", "--id", "id", "--time", "time", "--model", "gru", "--epochs", "1")
+    done = without_the_lab(tmp_path, "train", "data.csv", *columns, "-o", "run")
+    assert done.returncode == 0, done.stderr
+    done = without_the_lab(tmp_path, "predict", "run", "data.csv", "-o", "scores.csv")
+    assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "scores.csv").read_text().splitlines()) == 31
+    assert "reproduce" not in without_the_lab(tmp_path, "--help").stdout
+    done = without_the_lab(tmp_path, "train", "bitstream", "--model", "gru", "-o", "other")
+    assert done.returncode == 2 and "bitstream" in done.stderr
