@@ -27,6 +27,13 @@ def test_numbers_as_text_are_numbers():
     assert made(long(x=["1", " 2.5", "", "4e1"])).values[:, 0].tolist()[1:4:2] == [2.5, 40]
 
 
+@pytest.mark.parametrize("space", ["\xa0", "\u3000", "\x85", "\x0b", "\t "])
+def test_unicode_spaces_are_stripped(space):
+    """Spreadsheets fill cells with non-breaking spaces."""
+    values = made(long(x=["1", space, f"{space}3{space}", "4"])).base_values[:, 0]
+    np.testing.assert_array_equal(values, [1, nan, 3, 4])
+
+
 def test_text_can_become_codes_or_channels():
     table = long(tag=["red", None, "blue", "red"])
     coded = made(table, categorical="codes")

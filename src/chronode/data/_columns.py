@@ -207,10 +207,13 @@ def codes(column: Column, name: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
     return rank[found], values[order]
 
 
+_SPACE = r"[\s\p{Z}\x0b\x1c-\x1f\x{85}]"  # all that `utf8_trim_whitespace` strips; RE2's \s has ASCII only
+
+
 def trimmed(column: Column, nulls: bool = True) -> Column:
     """Strips whitespace around texts; empty text is missing. A column without either is returned as it is."""
     pa = arrow()
-    if pa.compute.any(pa.compute.match_substring_regex(column, r"^\s|\s$")).as_py():
+    if pa.compute.any(pa.compute.match_substring_regex(column, f"^{_SPACE}|{_SPACE}$")).as_py():
         column = pa.compute.utf8_trim_whitespace(column)
     return without(column, [""]) if nulls else column
 
