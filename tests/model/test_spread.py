@@ -49,14 +49,6 @@ def test_few_windows_are_not_learned_from():
     assert bool((margins.spread(traits, 3) == 1).all())
 
 
-def test_margins_of_earlier_versions_have_no_spread():
-    old, margins = Margins(2), Margins(2)
-    old.fit(torch.randn(100, 2))
-    margins.load_state_dict({"table": old.get_buffer("table")})
-    assert torch.equal(margins.at([90]), old.at([90]))
-    assert bool((margins.spread(torch.randn(5, 1, 3), 2) == 1).all())
-
-
 def test_channels_have_their_own_spread():
     traits, errors = drawn(0, outputs=1, depends=True)
     _, others = drawn(1, outputs=1, depends=False)

@@ -164,7 +164,8 @@ def _forecasts(parts: Parts, channels: Sequence[str], objective: Objective) -> d
     assert target is not None
     at = [test.channels.index(name) for name in channels]
     if target.per_step:
-        return {"last value": torch.tensor(_last_values(test, parts.scaler, objective.num_outputs, at))}
+        scaler = objective.scaler if objective.scaler is not None else parts.scaler
+        return {"last value": torch.tensor(_last_values(test, scaler, objective.num_outputs, at))}
     horizon = objective.num_outputs // len(at)
     season, gap = training_season(parts.train, at, horizon), step_gap(parts.train)
     found: dict[str, list[Tensor]] = {}
