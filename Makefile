@@ -68,7 +68,7 @@ test-gpu: $(READY) $(WITH_TRITON)
 	    else echo 'chronode bench --device cuda: skipped, torch sees no CUDA device on this machine'; fi
 
 gpu-report: $(READY) $(WITH_TRITON)
-	@TRITON_CACHE_DIR=$(CURDIR)/build/triton $(PYTHON) -W ignore -m chronode.lab.bench.gpu -o benchmarks/gpu.md
+	@TRITON_CACHE_DIR=$(CURDIR)/build/triton PYTHONPATH=benchmarks $(PYTHON) -W ignore -m chronode_bench.gpu -o benchmarks/gpu.md
 
 # triton does not depend on torch, and must not bring another one.
 $(WITH_TRITON): $(INSTALLED)

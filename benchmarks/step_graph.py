@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+from chronode_bench.compiled import Leaky
 from matplotlib.patches import FancyBboxPatch
 
 from chronode.compiler._compiled import step_of
 from chronode.compiler._partition import kept
-from chronode.lab.bench.compiled import Leaky
 
 SIGNS = {"add": "+", "mul": "×", "neg": "−", "product": "product"}
 COLORS = {"input": "#dbe9f6", "param": "#e8e2f4", "product": "#fbe3c8"}

@@ -56,20 +56,6 @@ def test_demo_trains_prints_a_table_and_draws_a_plot(tmp_path):
     assert all(f">{name}</text>" in page for name in ("sirnn", "lstm-dt", "chance"))
 
 
-def test_bench_times_single_steps(tmp_path):
-    output = run(
-        "bench", "--step", "--case", "irnn", "--repeats", "1", "--json", "--output", str(tmp_path / "steps")
-    ).stdout
-    rows = json.loads(output)
-    assert [row["model"] for row in rows] == ["irnn", "sirnn"]
-    for row in rows:
-        assert row["ratio"] == pytest.approx(row["stepper"] / row["lstm_cell"])
-        assert row["step_ratio"] == pytest.approx(row["step"] / row["lstm_cell"])
-        assert min(row["stepper"], row["step"], row["lstm_cell"]) > 0
-    assert json.loads((tmp_path / "steps.json").read_text()) == rows
-    assert "| sirnn |" in (tmp_path / "steps.md").read_text()
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -78,8 +64,6 @@ def test_bench_times_single_steps(tmp_path):
         (("compile", "rnn", "--hidden-size", "4", "--set", "activation"), "--set must be NAME=VALUE"),
         (("demo", "--models", ","), "--models is empty"),
         (("demo", "--epochs", "0"), "--epochs"),
-        (("bench", "--case", "nothing like it"), "matches none of"),
-        (("bench", "--step", "--case", "nothing like it"), "matches no model"),
     ],
 )
 def test_a_mistake_ends_with_one_line_and_code_2(arguments, expected):

@@ -336,24 +336,6 @@ def test_the_commands_of_the_readme_run_as_they_stand(home, tmp_path):
     assert packed.observe("a", *given) == whole.observe("a", *given)
 
 
-def test_the_rate_is_measured_both_ways():
-    from chronode.lab.bench.stream import as_markdown, time_stream
-
-    timings = time_stream(1, ids=200, batch=64)
-    assert [one.way for one in timings] == ["observe_many", "lines"]
-    assert all(one.per_minute > 0 and (one.ids, one.batch) == (200, 64) for one in timings)
-    assert as_markdown(timings).count("1,000,000") == 2
-
-
-def test_costs_are_measured():
-    from chronode.lab.bench.stream import bench_model
-    from chronode.lab.bench.stream_costs import as_markdown, measure_costs
-
-    costs = measure_costs(bench_model(), ids=300, events=40)
-    assert len(costs) == 5 and all(cost.value > 0 and cost.goal > 0 for cost in costs)
-    assert as_markdown(costs).count("300 ids") == 3
-
-
 def test_wrong_options(home, tmp_path):
     _, err = run_stream(home, "", "--late", "maybe", code=2)
     assert "maybe" in err

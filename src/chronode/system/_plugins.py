@@ -13,7 +13,8 @@ from types import ModuleType
 GROUP = "chronode.plugins"
 """Entry points of this group are loaded when a model is first looked up."""
 
-_BUILT_IN = {"tasks": "chronode.lab.tasks", "commands": "chronode.lab.cli"}
+_BUILT_IN = {"tasks": "chronode.lab.tasks", "commands": "chronode.lab.cli", "benchmarks": "chronode_bench"}
+_CHECKOUT = Path(__file__).parents[3]
 
 _loaded: dict[str, str] = {}
 _installed: list[str] = []
@@ -73,7 +74,13 @@ def load_installed() -> None:
 
 
 def built_in(kind: str) -> ModuleType | None:
-    """Imports the module of the lab that adds "tasks" or "commands"; None if the lab is not installed."""
+    """Imports the module that adds "tasks", "commands" or "benchmarks"; None if it is not there.
+
+    The benchmarks are beside the source tree of a checkout, and not in an installed package.
+    """
+    folder = str(_CHECKOUT / "benchmarks")
+    if kind == "benchmarks" and folder not in sys.path and Path(folder, _BUILT_IN[kind]).is_dir():
+        sys.path.append(folder)
     try:
         return importlib.import_module(_BUILT_IN[kind])
     except ModuleNotFoundError as error:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import statistics
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from ...nn import create
 from ...storage import Result
-from ..bench.cases import BenchCase
-from ..bench.timing import time_case
 
 TORCH_LSTM = "torch.nn.LSTM"
 
@@ -62,9 +64,18 @@ def training_speed(
     seconds = np.empty((len(models), len(lengths)))
     for i, name in enumerate(models):
         for j, length in enumerate(lengths):
-            which, model = ("lstm", "rnn") if name == TORCH_LSTM else ("chronode", name)
-            case = BenchCase(name, model, length, batch, 1, hidden_size, layers)
-            seconds[i, j] = time_case(case, repeats, lambda _: None, only={which})[which].train
+            layer = (
+                create(name, 1, hidden_size, layers)
+                if name != TORCH_LSTM
+                else torch.nn.LSTM(1, hidden_size, batch_first=True)
+            )
+            x = torch.randn(batch, length, 1)
+            times = []
+            for _ in range(repeats + 1):
+                start = time.perf_counter()
+                layer(x)[0].sum().backward()
+                times.append(time.perf_counter() - start)
+            seconds[i, j] = statistics.median(times[1:])  # the first one warms up caches and allocators
             if progress:
                 progress(i * len(lengths) + j + 1, seconds.size)
     return Speed(tuple(models), tuple(lengths), batch, hidden_size, seconds)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from ...system import built_in
+
 
 def attach(app: typer.Typer) -> None:
     """Adds the commands of the lab to those of chronode."""
@@ -14,5 +16,9 @@ def attach(app: typer.Typer) -> None:
 
     for name, group in (("analyze", analyze_app), ("data", data_app), ("tasks", tasks_app)):
         app.add_typer(group, name=name)
-    for command in (demo, bench, reproduce, results):
+    for command in (demo, reproduce, results):
         app.command()(command)
+    if (benchmarks := built_in("benchmarks")) is not None:
+        app.command()(benchmarks.bench)
+    else:  # an installed wheel
+        app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(bench)

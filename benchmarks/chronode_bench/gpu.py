@@ -1,6 +1,6 @@
 """Resources of the GPU kernels and a lower bound on their time from memory traffic: computed, not measured.
 
-`python -m chronode.lab.bench.gpu -o benchmarks/gpu.md` writes the report; it needs triton, but no GPU.
+`python -m chronode_bench.gpu -o benchmarks/gpu.md` writes the report; it needs triton, but no GPU.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...storage import replacing
+from chronode.storage import replacing
 
 BANDWIDTH = {"900 GB/s (V100)": 900e9, "1,555 GB/s (A100)": 1555e9, "3,350 GB/s (H100)": 3350e9}
 MULTIPROCESSORS = {"sm_80": 108, "sm_90": 132}
@@ -75,7 +75,7 @@ def report() -> Iterator[str]:
 
 
 def _resources() -> Iterator[str]:
-    from ...kernels.triton import TARGETS, compile_for, variants
+    from chronode.kernels.triton import TARGETS, compile_for, variants
 
     yield from ("", "## Registers per thread, bytes spilled, bytes of shared memory", "")
     yield "| kernel | " + " | ".join(TARGETS) + " | sm_80, bfloat16 | warps of 64 on an sm_80 multiprocessor |"
@@ -88,7 +88,7 @@ def _resources() -> Iterator[str]:
 
 
 def _occupancy() -> Iterator[str]:
-    from ...kernels.triton import compile_for, tiles, variants
+    from chronode.kernels.triton import compile_for, tiles, variants
 
     forward, backward = (next(v for v in variants() if v.name == f"UnICORNN {way}") for way in ("forward", "backward"))
     yield from ("", "## Occupancy of UnICORNN's kernels at B = 64", "")

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ...cli.tables import Table
-from ...nn import models
-from ...system import check_device
-from ..bench import compiled, steps
-from ..bench import run as bench
+from chronode.cli.tables import Table
+from chronode.nn import models
+from chronode.system import check_device
+
+from . import compiled, steps
+from . import run as bench
 
 
 def run_bench(
@@ -85,8 +86,8 @@ def run_steps(*, pick: str, repeats: int, as_json: bool, output: Path | None) ->
 
 def run_stream(*, repeats: int, as_json: bool, output: Path | None) -> None:
     """Times a stream and prints or writes the observations per minute and other costs."""
-    from ..bench import stream
-    from ..bench import stream_costs as costs
+    from . import stream
+    from . import stream_costs as costs
 
     with Console(stderr=True).status("bench") as line:
         timings = stream.time_stream(repeats, line.update)

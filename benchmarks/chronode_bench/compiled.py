@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from ... import compiler
-from ...compiler import kernel_of
-from ...kernels import backend
-from ...nn import Cell, Layer, create
+from chronode import compiler
+from chronode.compiler import kernel_of
+from chronode.kernels import backend
+from chronode.nn import Cell, Layer, create
 
 Run = Callable[[], Tensor]
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 
-from ..._version import __version__
-from ...kernels import status
-from ...storage import replacing
-from ...system import cpu_model
+from chronode._version import __version__
+from chronode.kernels import status
+from chronode.storage import replacing
+from chronode.system import cpu_model
+
 from .cases import CASES as CASES
 from .cases import BenchCase
 from .cases import all_models as all_models

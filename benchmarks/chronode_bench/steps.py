@@ -11,7 +11,7 @@ from functools import partial
 import torch
 from torch import nn
 
-from ...nn import create
+from chronode.nn import create
 
 MODELS = ("mmrnn", "unicornn", "ltc", "irnn", "ernn")
 """The papers' models."""

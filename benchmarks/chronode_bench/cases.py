@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ...kernels import backend
-from ...nn import create
+from chronode.kernels import backend
+from chronode.nn import create
 
 Products = list[tuple[int, int, int]]
 """Matrix products of one time step and sample: (rows per sample, inner size, columns)."""

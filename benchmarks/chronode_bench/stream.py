@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from ...data import Reading, Scaler
-from ...model import ModelSpec, SequenceModel
-from ...runs import Config, Trained
-from ...stream import Lines, Stream
-from ...training import Objective
+from chronode.data import Reading, Scaler
+from chronode.model import ModelSpec, SequenceModel
+from chronode.runs import Config, Trained
+from chronode.stream import Lines, Stream
+from chronode.training import Objective
 
 IDS = 100_000
 BATCH = 4096

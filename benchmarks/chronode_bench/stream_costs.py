@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ...runs import Trained
-from ...stream import Lines, Stream
+from chronode.runs import Trained
+from chronode.stream import Lines, Stream
 
 IDS = 1_000_000
 EVENTS = 6000

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
-from ...nn import create
+from chronode.nn import create
+
 from .cases import BenchCase
 
 MEMORY_CASES = (
@@ -19,8 +21,9 @@ MEMORY_CASES = (
 
 def peak_mebibytes(case: BenchCase) -> float:
     """Returns the peak memory in MiB, beyond the process, the input and the weights."""
-    command = [sys.executable, "-c", f"from chronode.lab.bench.memory import _child; _child({case.name!r})"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    command = [sys.executable, "-c", f"from chronode_bench.memory import _child; _child({case.name!r})"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         raise RuntimeError(f"measuring {case.name} failed: {done.stderr.strip().splitlines()[-1]}")
     return float(done.stdout)

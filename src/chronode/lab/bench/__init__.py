@@ -1,1 +1,0 @@
-"""Benchmarks: the cases and measurements of `chronode bench`."""

@@ -1,0 +1,58 @@
+import json
+import subprocess
+import sys
+
+import pytest
+from chronode_bench import stream, stream_costs
+from commands import run
+
+
+def test_bench_times_single_steps(tmp_path):
+    output = run(
+        "bench", "--step", "--case", "irnn", "--repeats", "1", "--json", "--output", str(tmp_path / "steps")
+    ).stdout
+    rows = json.loads(output)
+    assert [row["model"] for row in rows] == ["irnn", "sirnn"]
+    for row in rows:
+        assert row["ratio"] == pytest.approx(row["stepper"] / row["lstm_cell"])
+        assert row["step_ratio"] == pytest.approx(row["step"] / row["lstm_cell"])
+        assert min(row["stepper"], row["step"], row["lstm_cell"]) > 0
+    assert json.loads((tmp_path / "steps.json").read_text()) == rows
+    assert "| sirnn |" in (tmp_path / "steps.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [((), "matches none of"), (("--step",), "matches no model"), (("--compiled",), "matches no model")],
+)
+def test_a_case_that_does_not_exist(options, expected):
+    assert expected in run("bench", *options, "--case", "nothing like it", code=2).stderr
+
+
+WITHOUT_A_CHECKOUT = """
+from pathlib import Path
+from chronode.system import _plugins
+_plugins._CHECKOUT = Path("nowhere")
+from chronode.cli import main
+main()
+"""
+
+
+def test_an_installed_package_says_where_the_benchmarks_are():
+    command = [sys.executable, "-c", WITHOUT_A_CHECKOUT, "bench", "--compiled", "--repeats", "3"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "git clone https://" in done.stderr and "make bench" in done.stderr
+
+
+def test_the_rate_is_measured_both_ways():
+    timings = stream.time_stream(1, ids=200, batch=64)
+    assert [one.way for one in timings] == ["observe_many", "lines"]
+    assert all(one.per_minute > 0 and (one.ids, one.batch) == (200, 64) for one in timings)
+    assert stream.as_markdown(timings).count("1,000,000") == 2
+
+
+def test_costs_are_measured():
+    costs = stream_costs.measure_costs(stream.bench_model(), ids=300, events=40)
+    assert len(costs) == 5 and all(cost.value > 0 and cost.goal > 0 for cost in costs)
+    assert stream_costs.as_markdown(costs).count("300 ids") == 3
