@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from chronode.data._dates import format_of_numbers, formats_of_text
-from chronode.data._files import _READERS
+from chronode.data._readers import _READERS
 
 GUIDE = Path(__file__).parents[2] / "docs" / "files.md"
 BLOCKS = re.compile(

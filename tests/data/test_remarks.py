@@ -11,7 +11,7 @@ from series_checks import some
 
 from chronode import SequenceClassifier
 from chronode.data import Reading, from_long, from_numpy, options_like
-from chronode.data._remarks import alike, canonical, ranges_of, remarks
+from chronode.data._describe import alike, canonical, ranges_of, remarks
 
 nan = float("nan")
 SHORT = (*QUICK, "--epochs", 1)

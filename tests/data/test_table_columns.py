@@ -5,7 +5,7 @@ import pytest
 from long_tables import ONCE, long, made, nan
 
 from chronode.data import from_long, from_wide, options_like
-from chronode.data._table_values import MOST_CATEGORIES
+from chronode.data._table_columns import MOST_CATEGORIES
 
 
 def test_missing_cells_are_not_observed():

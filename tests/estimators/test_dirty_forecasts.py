@@ -7,7 +7,7 @@ import pytest
 
 from chronode import ModelSpec
 from chronode.data import forecast_windows, from_list
-from chronode.data._usable_windows import usable_windows
+from chronode.data._windows import usable_windows
 from chronode.estimators import SequenceForecaster
 from chronode.judge import fit_forecast
 from chronode.model._relative import Relative

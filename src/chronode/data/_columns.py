@@ -1,9 +1,10 @@
-"""Columns of tables, read through Arrow as numbers or as codes of distinct values; errors name the row."""
+"""Columns of tables as Arrow data: from frames of pandas and polars, DuckDB, Arrow tables and mappings."""
 
 from __future__ import annotations
 
 import datetime
 import functools
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -13,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..system import process
-from ._build import plain
 from ._names import listed
+from ._target import plain
 from ._times import is_number
 
 if TYPE_CHECKING:
@@ -260,3 +261,57 @@ def _values(dictionary: pa.Array) -> NDArray[Any]:
         if np.isfinite(values).all() and (values == np.floor(values)).all() and np.abs(values).max(initial=0) < 2**53:
             return values.astype(np.int64)
     return np.array([str(value) for value in dictionary.to_pylist()], dtype=str)
+
+
+# Names that pandas gives to an unnamed index in CSV and Parquet files.
+_UNNAMED = re.compile(r"|Unnamed: \d+(\.\d+)?|__index_level_\d+__")
+_TIME = "time"
+
+
+def with_index(
+    table: Any, cells: dict[str, Column], time: str | None, others: Sequence[str | None]
+) -> tuple[dict[str, Column], str | None]:
+    """Returns (the columns with the index levels that are used, the column of times).
+
+    A level is used if `time` or one of `others` names it. Without `time`, an index of dates holds the times.
+    """
+    index = getattr(table, "index", None)
+    if index is None or not hasattr(index, "names"):
+        return cells, time
+    levels = [index.get_level_values(i) for i in range(index.nlevels)]
+    found = {str(level.name): level for level in levels if level.name in (time, *others) and level.name is not None}
+    if time is None:
+        dated = next((level for level in levels if _is_dated(level)), None)
+        if dated is not None:
+            time = _TIME if dated.name is None else str(dated.name)
+            while time in cells:
+                time = f"{time} (index)"
+            found[time] = dated
+    return {
+        **cells,
+        **{name: to_arrow(name, _plain(level)) for name, level in found.items() if name not in cells},
+    }, time
+
+
+def is_row_numbers(name: str, column: Column) -> bool:
+    """Returns whether a column is an unnamed index: distinct whole numbers."""
+    if not _UNNAMED.fullmatch(name):
+        return False
+    found = numbers(column) if not arrow().types.is_boolean(column.type) else None
+    if found is None or np.isnan(found).any() or (found != np.floor(found)).any():
+        return False
+    return len(np.unique(found)) == len(found)
+
+
+def series_times(part: Any) -> Any:
+    """Returns the times of a pandas frame or Series whose index holds dates; None otherwise."""
+    index = getattr(part, "index", None)
+    return _plain(index).to_numpy() if index is not None and hasattr(index, "names") and _is_dated(index) else None
+
+
+def _is_dated(level: Any) -> bool:
+    return type(level).__name__ in ("DatetimeIndex", "TimedeltaIndex", "PeriodIndex")
+
+
+def _plain(level: Any) -> Any:
+    return level.to_timestamp() if type(level).__name__ == "PeriodIndex" else level

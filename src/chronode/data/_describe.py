@@ -1,15 +1,21 @@
-"""Summary of Sequences, shown before training."""
+"""Summary of series, shown before training, and remarks on data that were probably not meant as they are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ._names import counted
+from ._names import counted, listed
 from ._sequences import Sequences
+from ._shaping import bounds
 from ._times import SECONDS, Clock
 
 MOSTLY_MISSING = 0.6
@@ -164,3 +170,190 @@ def _in_words(gap: float, clock: Clock) -> str:
     name = next((name for name in short if seconds >= SECONDS[name]), "nanosecond")
     count = f"{seconds / SECONDS[name]:.3g}"
     return f"{count} {name if count == '1' and short[name].startswith(name) else short[name]}"
+
+
+Ranges = tuple[tuple[float, ...], ...]
+
+_LEADING_ZEROS = re.compile(r"(?<![\d.,])0+(?=\d)")
+_FEWEST_VALUES = 5
+_FEWEST_SERIES = 10
+_LIKE_AN_ID = 0.8
+_MOST_EXAMPLES = 2
+
+
+def remarks(s: Sequences) -> tuple[str, ...]:
+    """Returns notes on ids, labels and columns of the series of training.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> s = from_list([[[1.0, 1.0], [2.0, 2.0]]] * 4, target=["ill", "Ill", "well", "well"], channels=["a", "b"])
+        >>> for note in remarks(s):
+        ...     print(note.partition(":")[0])
+        labels of 'target' differ only by case
+        equal columns
+    """
+    return (*_on_ids(s), *_on_labels(s), *_on_columns(s))
+
+
+# ---- ids and labels --------------------------------------------------------------------------------------
+
+
+def canonical(text: str) -> str:
+    """Returns an id without what people rarely mean as a difference: case, Unicode form, invisible characters,
+    leading zeros and spaces.
+
+    Example:
+        >>> canonical("Ｐ007\u200b ") == canonical("p7")
+        True
+    """
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    plain = plain if plain.isascii() else "".join(c for c in plain if unicodedata.category(c) != "Cf")
+    return _LEADING_ZEROS.sub("", plain.strip())
+
+
+def alike(texts: Iterable[str]) -> list[list[str]]:
+    """Returns groups of different texts that are the same to a person.
+
+    Example:
+        >>> alike(["p1", "P1", "p01", "p2"])
+        [['P1', 'p01', 'p1']]
+    """
+    found: dict[str, set[str]] = defaultdict(set)
+    for text in texts:
+        found[canonical(text)].add(text)
+    return [sorted(group) for group in found.values() if len(group) > 1]
+
+
+def _on_ids(s: Sequences) -> list[str]:
+    if s.ids.dtype.kind != "U":
+        return []
+    groups = dict(zip(s.ids.tolist(), s.groups.tolist(), strict=True))
+    found = [same for same in alike(groups) if len({groups[name] for name in same}) > 1]
+    if not found:
+        return []
+    examples = ", ".join(" and ".join(map(ascii, same[:2])) for same in found[:_MOST_EXAMPLES])
+    return [
+        f"{counted(sum(map(len, found)), 'id')} differ only by case, Unicode form, invisible characters or leading "
+        f"zeros ({examples}) and count as different series, which may be in training and in test: correct them, or "
+        "name a column that is the same for both with group=..."
+    ]
+
+
+def _on_labels(s: Sequences) -> list[str]:
+    target = s.target
+    if target is None or target.classes is None:
+        return []
+    notes, name = [], target.names[0]
+    by_case = [same for same in alike(target.classes) if len({text.strip().casefold() for text in same}) == 1]
+    if by_case:
+        examples = ", ".join(" and ".join(map(repr, same[:2])) for same in by_case[:_MOST_EXAMPLES])
+        notes.append(f"labels of {name!r} differ only by case: {examples}. They are different classes: correct them.")
+    labeled = int(target.known.sum())
+    if not target.per_step and labeled >= _FEWEST_SERIES and len(target.classes) >= _LIKE_AN_ID * labeled:
+        notes.append(
+            f"the target {name!r} has {len(target.classes):,} classes for {counted(labeled, 'series')}: it looks like "
+            "an id. Pass another target=..., or kind='value' if it is a number."
+        )
+    return notes
+
+
+# ---- columns ---------------------------------------------------------------------------------------------
+
+
+def _on_columns(s: Sequences) -> list[str]:
+    if s.base_values.dtype.kind != "f" or not len(s):
+        return []
+    columns = dict(zip(s.channels, s.values.T, strict=True))
+    if s.static is not None:
+        columns |= dict(zip(s.static_names, np.repeat(s.static, s.lengths, axis=0).T, strict=True))
+    columns = {name: column for name, column in columns.items() if _changes(column)}
+    notes, target = [], s.target
+    same = [] if target is None else [name for name in columns if _is_target(columns[name], s)]
+    if same and target is not None:
+        notes.append(
+            f"the target {target.names[0]!r} can be read off {listed(same)}, which has one value for each of its "
+            f"values: leave it out with ignore={same[0]!r}, unless it is known before the target."
+        )
+    twins: dict[bytes, list[str]] = defaultdict(list)
+    for name, column in columns.items():
+        twins[hashlib.sha256(np.nan_to_num(column, nan=np.inf).data).digest()].append(name)
+    pairs = [names for names in twins.values() if len(names) > 1]
+    if pairs:
+        examples = "; ".join(listed(names, 4) for names in pairs[:_MOST_EXAMPLES])
+        notes.append(f"equal columns: {examples}. All but one of them can be left out with ignore=...")
+    return notes
+
+
+def _changes(column: NDArray[Any]) -> bool:
+    return bool(np.fmin.reduce(column) < np.fmax.reduce(column))
+
+
+def _is_target(column: NDArray[Any], s: Sequences) -> bool:
+    """Returns whether a column has the values of the target, or a value of its own for each class."""
+    target = s.target
+    assert target is not None
+    if len(target.names) > 1:
+        return False
+    own = target.values if target.classes is not None else target.given[:, 0]
+    known = target.known[s.steps] if target.per_step else np.repeat(target.known, s.lengths)
+    rows = own[s.steps] if target.per_step else np.repeat(own, s.lengths)
+    seen = known & ~np.isnan(column)
+    column, rows = column[seen], rows[seen]
+    if int(target.known.sum()) < _FEWEST_SERIES or not len(column):
+        return False
+    if target.classes is None:
+        return bool(np.array_equal(column, rows.astype(column.dtype)) and _changes(column))
+    classes, first = np.unique(rows, return_index=True)
+    if len(classes) < 2 or int(target.known.sum()) < 3 * len(classes):
+        return False
+    values = column[first]
+    return len(np.unique(values)) == len(classes) and bool((values[np.searchsorted(classes, rows)] == column).all())
+
+
+# ---- ranges ----------------------------------------------------------------------------------------------
+
+
+def ranges_of(train: Sequences) -> Ranges:
+    """Returns the range of nearly all values (0.5 to 99.5%) of each channel; () for a channel without values.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> ranges_of(from_list([[60.0, 70.0, 80.0]]))
+        ((60.0, 80.0),)
+    """
+    if train.base_values.dtype.kind != "f":
+        return ()
+    found = []
+    for column in train.compact().base_values.T:
+        low, high = bounds(column) or (float(np.fmin.reduce(column)), float(np.fmax.reduce(column)))
+        found.append(() if np.isnan(low) else (low, high))
+    return tuple(found)
+
+
+def notes_on_ranges(s: Sequences, ranges: Ranges) -> list[str]:
+    """Returns a note on the channels of which most values lie outside the range of training.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> notes_on_ranges(from_list([[1.1, 1.2, 1.3, 1.1, 1.2]], channels=["pulse"]), ((60.0, 80.0),))[0][:52]
+        'most values are outside the range of training: pulse'
+    """
+    if not ranges or s.base_values.dtype.kind != "f":
+        return []
+    return outside(s.channels, [column[~np.isnan(column)] for column in s.values.T], ranges)
+
+
+def outside(channels: Sequence[str], columns: Sequence[NDArray[Any]], ranges: Sequence[tuple[float, ...]]) -> list[str]:
+    """Returns a note on the columns (of known values) of which most lie outside their range."""
+    found = []
+    for name, seen, ends in zip(channels, columns, ranges, strict=True):
+        if len(seen) < _FEWEST_VALUES or not ends:
+            continue
+        beyond = float(((seen < ends[0]) | (seen > ends[1])).mean())
+        if beyond > 0.5:
+            here = f"{np.quantile(seen, 0.05):.3g} to {np.quantile(seen, 0.95):.3g}"
+            found.append(f"{name} ({100 * beyond:.0f}%: {here} here, {ends[0]:.3g} to {ends[1]:.3g} in training)")
+    if not found:
+        return []
+    more = f"; ... ({len(found)} channels)" if len(found) > 5 else ""
+    return [f"most values are outside the range of training: {'; '.join(found[:5])}{more}. Another unit?"]

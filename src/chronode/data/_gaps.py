@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..settings import number, one_of
-from ._defaults import GAPS
 from ._names import counted
+from ._settings import GAPS
 
 if TYPE_CHECKING:
     from ._sequences import Sequences

@@ -14,17 +14,16 @@ import numpy as np
 from ..settings import number, whole
 from ..storage import parse
 from ._columns import frame_names, is_frame
-from ._files import ReadOptions, read, read_frame
-from ._forecast_windows import forecast_windows, recent
+from ._describe import Ranges, notes_on_ranges
+from ._formats import column_names
 from ._future import calendar_names, check_future, with_calendar, with_future
 from ._names import listed, related
-from ._pipe import as_file
-from ._remarks import Ranges, notes_on_ranges
+from ._opening import as_file
+from ._readers import ReadOptions, read, read_frame
 from ._scaling import Scaler
 from ._sequences import Sequences
-from ._table_files import column_names
 from ._times import Clock, is_number
-from ._windows import forecast, windows
+from ._windows import forecast, forecast_windows, recent, windows
 
 # Beyond these factors, a different unit is more likely than unusual values.
 _MOST_DEVIATIONS = 10.0

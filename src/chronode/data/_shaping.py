@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..settings import one_of
-from ._defaults import CLIP, GAPS
 from ._names import known_column
 from ._sequences import Sequences
+from ._settings import CLIP, GAPS
 
 ALL = "all"
 _TAILS = (0.005, 0.995)

@@ -1,18 +1,41 @@
-"""Splits by group and splits by time."""
+"""Parts of series: splits by group and by time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..settings import number, one_of, whole
-from ._defaults import PARTS, VALIDATION
 from ._names import counted, listed
+from ._scaling import Scaler
 from ._sequences import Sequences
+from ._settings import PARTS, VALIDATION
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The series of a task.
+
+    Attributes:
+        train: Training series.
+        valid: Validation series.
+        test: Test series.
+        scaler: Scaler applied to the values, fitted on `train`; None if they are not scaled.
+        fresh: For synthetic tasks: returns the training series of epoch 0, 1, ...; `train` is that of epoch 0.
+        vectors: `(symbols, size)` initial word vectors, with NaN rows for words without a vector.
+    """
+
+    train: Sequences
+    valid: Sequences
+    test: Sequences
+    scaler: Scaler | None = None
+    fresh: Callable[[int], Sequences] | None = None
+    vectors: NDArray[np.float32] | None = None
+
 
 # Above this size, the table of groups and classes would need too much memory.
 _MOST_CELLS = 50_000_000

@@ -1,7 +1,8 @@
-"""Windows, forecasting targets and concatenation of series."""
+"""Windows of series, forecasting targets and concatenation."""
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..settings import one_of, whole
+from ._future import filled_future
 from ._names import counted, known_column, listed
 from ._sequences import Sequences
 from ._target import Target
@@ -207,3 +209,184 @@ def _targets(parts: Sequence[Sequences]) -> Target | None:
             [np.ones(len(t.values), np.float32) if t.weights is None else t.weights for t in targets]
         )
     return replace(targets[0], values=np.concatenate([t.values for t in targets]), source=source, weights=weights)
+
+
+def forecast_windows(
+    s: Sequences,
+    horizon: int = 1,
+    channels: Sequence[str] | None = None,
+    *,
+    window: int = 100,
+    stride: int = 1,
+    least: int | None = None,
+    between: tuple[float, float] | None = None,
+) -> Sequences:
+    """Windows of up to `window` steps of each series, with the values of the next `horizon` steps as target.
+
+    A window at the start of a series is shorter. Windows copy nothing and keep the group of their series. Targets are
+    named "x+1", "x+2", ...: step by step, channel by channel.
+
+    Args:
+        s: the series; a target it has is replaced.
+        horizon: how many steps ahead.
+        channels: what to forecast; None: all channels.
+        window: most steps of a window.
+        stride: steps from the end of one window to the end of the next, counted back from the last one.
+        least: fewest steps of a window; None: as many as leave at least half of the series for targets.
+        between: first time of a target, and the time that all targets are earlier than; None: any. The inputs of a
+            window may lie before.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> w = forecast_windows(from_list([[1.0, 2.0, 3.0, 4.0, 5.0]], channels=["x"]), 2, window=2)
+        >>> [series.values[:, 0].tolist() for series in w], w.target.values.tolist()
+        ([[1.0], [1.0, 2.0], [2.0, 3.0]], [[2.0, 3.0], [3.0, 4.0], [4.0, 5.0]])
+    """
+    horizon, window = whole("horizon", horizon, at_least=1), whole("window", window, at_least=1)
+    if s.base_values.dtype.kind != "f":
+        raise ValueError("symbols have no forecast in numbers; give the next symbols as a target per step.")
+    chosen = list(s.channels if channels is None else channels)
+    at = [s.channels.index(known_column(name, s.channels, "channels")) for name in chosen]
+    ends = [
+        _ends(s, row, horizon, window, whole("stride", stride, at_least=1), least, between) for row in range(len(s))
+    ]
+    parent = np.repeat(np.arange(len(s)), [len(own) for own in ends])
+    if not len(parent):
+        raise ValueError(
+            f"horizon={horizon} needs a series of more than {counted(horizon, 'step')}, but the longest has "
+            f"{s.lengths.max(initial=0)}: use a shorter horizon or longer series."
+        )
+    end = np.concatenate(ends)
+    start = np.maximum(end - window, 0)
+    future = (s.starts[parent] + end)[:, None] + np.arange(horizon)
+    values = s.base_values[future][..., at].reshape(len(parent), -1)
+    names = tuple(f"{name}+{ahead}" for ahead in range(1, horizon + 1) for name in chosen)
+    own = replace(s, target=None)[parent]
+    ids = [f"{name}[{low}:{high}]" for name, low, high in zip(own.ids, start.tolist(), end.tolist(), strict=True)]
+    lead = None if own.lead is None else np.where(start == 0, own.lead, 0.0)
+    static = None if own.static is None else filled_future(own.static, own.static_names, s, future)
+    gone = len(s) - len(np.unique(parent))
+    note = f"forecast: {counted(gone, 'series')} too short for {counted(horizon, 'step')} ahead left out."
+    return replace(
+        own,
+        starts=s.starts[parent] + start,
+        lengths=end - start,
+        ids=np.array(ids),
+        lead=lead,
+        static=static,
+        target=Target(values, False, None, names),
+    ).with_notes(*([note] if gone and between is None else []))
+
+
+def recent(s: Sequences, window: int) -> Sequences:
+    """The last `window` steps of each series.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> recent(from_list([[1.0, 2.0, 3.0]]), 2)[0].values[:, 0].tolist()
+        [2.0, 3.0]
+    """
+    cut = np.maximum(s.lengths - window, 0)
+    lead = None if s.lead is None else np.where(cut > 0, 0.0, s.lead)
+    return replace(s, starts=s.starts + cut, lengths=s.lengths - cut, lead=lead)
+
+
+def _ends(
+    s: Sequences,
+    row: int,
+    horizon: int,
+    window: int,
+    stride: int,
+    least: int | None,
+    between: tuple[float, float] | None,
+) -> NDArray[np.int64]:
+    """Numbers of steps after which the windows of a series end."""
+    length = int(s.lengths[row])
+    own = s[row].times
+    # At least half of what is known is left for targets: of a part by time, that is what comes before its end.
+    known = length if between is None else int((own < between[1]).sum())
+    fewest = max(1, min(window, (known - horizon) // 2)) if least is None else least
+    ends = np.arange(length - horizon, fewest - 1, -stride)[::-1]
+    if between is None:
+        return ends
+    inside = (own[ends] >= between[0]) & (own[ends + horizon - 1] < between[1])
+    return ends[inside]
+
+
+_ENOUGH_VALUES = 8
+_SPARSE, _FLAT, _TORN = 0.25, 0.1, 5.0
+"""Limits: share of the usual number of values in a window, and smallest and largest multiple of the usual spread."""
+_MOST_LEFT_OUT = 0.5
+
+
+def usable_windows(parts: Sequence[Sequences], channels: Sequence[int]) -> list[Sequences]:
+    """Returns windows without those that have too few values in a channel to forecast, or an outage inside.
+
+    Errors are measured in units of the spread of a window. A window with three values, or one within an outage, would
+    have errors that are hundreds of times as large as those of the others, and decide everything; with the edge of an
+    outage inside, errors would look small that are large. A window is flat if its spread is less than a tenth of the
+    median spread of the windows of the same series that end no later, and torn if it is more than five times that
+    median and the median of those that end no earlier. If that concerned most windows of a part, all of them would be
+    kept.
+
+    Args:
+        parts: Windows in the order of time; later parts may continue the series of earlier ones.
+        channels: Numbers of the channels to forecast.
+
+    Example:
+        >>> from chronode.data import forecast_windows, from_list
+        >>> values = np.sin(np.arange(60.0))
+        >>> values[20:40] = 0.0
+        >>> w = forecast_windows(from_list([values]), 2, window=10, least=10)
+        >>> len(w), len(usable_windows([w], [0])[0])
+        (49, 37)
+    """
+    sizes = [len(part) for part in parts]
+    bad = np.zeros(sum(sizes), dtype=bool)
+    groups = np.concatenate([part.groups for part in parts])
+    ends = np.concatenate([part.starts + part.lengths for part in parts])
+    lengths = np.concatenate([part.lengths for part in parts])
+    for channel in channels:
+        counts, spreads = (
+            np.concatenate(moments) for moments in zip(*(_moments(part, channel) for part in parts), strict=True)
+        )
+        shares = counts / lengths
+        usual = np.median(shares) if len(shares) else 0.0
+        bad |= (counts < _ENOUGH_VALUES) & (shares < _SPARSE * usual)
+        before, after = _medians_so_far(spreads, groups, ends), _medians_so_far(spreads, groups, -ends)
+        bad |= (spreads < _FLAT * before) | (spreads > _TORN * np.maximum(before, after))
+    usable = []
+    for part, bad_rows in zip(parts, np.split(bad, np.cumsum(sizes)[:-1]), strict=True):
+        gone = int(bad_rows.sum())
+        note = f"forecast: {counted(gone, 'window')} with too few values or an outage inside not used in training."
+        used = gone and gone <= _MOST_LEFT_OUT * len(part)
+        usable.append(part[~bad_rows].with_notes(note) if used else part)
+    return usable
+
+
+def _moments(s: Sequences, channel: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns the number of values in each window and their standard deviation."""
+    values = s.base_values[:, channel].astype(np.float64)
+    is_known = ~np.isnan(values)
+    values = np.where(is_known, values - (values[is_known].mean() if is_known.any() else 0.0), 0.0)
+    sums = [np.concatenate([[0.0], np.cumsum(column)]) for column in (is_known, values, values**2)]
+    count, total, square = (column[s.starts + s.lengths] - column[s.starts] for column in sums)
+    many = np.maximum(count, 1)
+    variance = square / many - (total / many) ** 2
+    # Differences of large sums leave no more than rounding of what was constant.
+    return count, np.sqrt(np.where(variance > 1e-12 * max(float(values @ values) / len(values), 0.0), variance, 0.0))
+
+
+def _medians_so_far(
+    spreads: NDArray[np.float64], groups: NDArray[np.int64], ends: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Returns the median spread of the windows of the same group that end no later than each window."""
+    medians = np.empty_like(spreads)
+    before: list[float] = []
+    last = None
+    for row in np.lexsort((ends, groups)).tolist():
+        if groups[row] != last:
+            before, last = [], groups[row]
+        insort(before, float(spreads[row]))
+        medians[row] = before[len(before) // 2]
+    return medians

@@ -1,4 +1,6 @@
-"""Defaults that the command line shows before anything large is imported."""
+"""Settings of readers and splits: their defaults and choices; imported before anything large."""
+
+from __future__ import annotations
 
 PARTS = (0.7, 0.15, 0.15)
 """Fractions of the training, validation and test part."""

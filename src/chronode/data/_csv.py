@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ..storage import check_columns
+from ._cells import has_leading_zeros, number_style, to_numbers, without_symbol
 from ._columns import arrow, as_floats, is_text, trimmed, whole_numbers, without
 from ._csv_dialect import Dialect, aligned, fallback_encoding, find_dialect
-from ._number_text import has_leading_zeros, number_style, to_numbers, without_symbol
-from ._packed import opened
+from ._opening import opened
 
 MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "-NaN", "-nan", "NULL", "null", "None", "none", "<NA>")
 _HEAD = 1 << 18
