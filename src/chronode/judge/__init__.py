@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ._compared import compare, remark
     from ._intervals import metric_intervals
     from ._neighbors import nearest_by_warping, warping_distances
+    from ._paired import PairedDifference, paired_difference
     from ._race import LINEAR, Race, entry_of
     from ._verdict import headline, is_linear, linear_text, model_name, unbeaten, verdict
 
