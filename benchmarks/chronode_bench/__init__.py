@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from chronode.cli.plugins import with_plugins
+from chronode.cli.options import with_plugins
 
 
 @with_plugins

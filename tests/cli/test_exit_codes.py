@@ -59,12 +59,39 @@ def test_importing_the_command_line_imports_nothing_large(module, large):
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
 
 
-@pytest.mark.parametrize("words", [["--help"], ["train", "--help"], ["train", "--no-such-option"]])
-def test_help_and_usage_errors_import_nothing_large(words):
-    large = {"torch", "numpy", "pandas", "pydantic"}
-    code = f"import atexit, sys; atexit.register(lambda: print('large:', *{large!r} & sys.modules.keys())); {MAIN}"
-    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
-    assert done.stdout.endswith("large:\n"), done.stdout[-200:] + done.stderr[-200:]
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("train nothing.csv", 2),
+        ("train --resume nothing", 2),
+        ("train --config nothing.yaml", 2),
+        ("predict nothing data.csv", 2),
+        ("show nothing", 2),
+        ("runs nothing", 2),
+        ("stream nothing", 2),
+        ("export nothing", 2),
+        ("compare nothing.csv", 2),
+    ],
+)
+def test_mistakes_import_nothing_large(words, code):
+    assert _imported({"torch", "numpy", "pandas"}, words) == (code, [])
+
+
+@pytest.mark.parametrize(("words", "code"), [("train --help", 0), ("train --no-such-option", 2)])
+def test_help_and_usage_errors_import_nothing_large(words, code):
+    assert _imported({"torch", "numpy", "pandas", "pydantic"}, words) == (code, [])
+
+
+@pytest.mark.parametrize(("words", "code"), [("--help", 0), ("nothing", 2)])
+def test_the_list_of_commands_imports_none_of_them(words, code):
+    assert _imported({"rich", "chronode.cli.train", "chronode.runs", "chronode.lab.cli.tasks"}, words) == (code, [])
+
+
+def _imported(modules, words):
+    """The exit code, and which of these modules the command imported."""
+    script = f"import atexit, sys; atexit.register(lambda: print('found:', *{modules!r} & sys.modules.keys())); {MAIN}"
+    done = subprocess.run([sys.executable, "-c", script, *words.split()], capture_output=True, text=True)
+    return done.returncode, done.stdout.splitlines()[-1].split()[1:]
 
 
 def test_predicting_imports_neither_torch_dynamo_nor_matplotlib(here, vitals):

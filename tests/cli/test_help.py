@@ -91,3 +91,8 @@ def test_summaries_of_commands_are_not_cut(words, group, monkeypatch):
 def test_help_names_options_instead_of_arguments():
     assert "times `--drop-factor` after each of `--drop-epochs`" in help_of("train")
     assert not re.search(r"`\w+_\w+`", help_of("train"))
+
+
+def test_summaries_are_the_first_lines_of_the_commands():
+    lazy = typer.main.get_command(app).commands
+    assert lazy.summaries == {name: command.get_short_help_str(200) for name, command in lazy.items()}

@@ -82,7 +82,7 @@ def test_an_installed_plugin_is_found_by_its_entry_point(plugin, monkeypatch):
     monkeypatch.syspath_prepend(str(plugin.parent))
     monkeypatch.delitem(sys.modules, "leaky", raising=False)
     entries = [EntryPoint("mine", "leaky", _plugins.GROUP), EntryPoint("broken", "no_such_module", _plugins.GROUP)]
-    monkeypatch.setattr(_plugins, "entry_points", lambda group: entries)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
     monkeypatch.setattr(_plugins, "_installed", [])
     with pytest.warns(RuntimeWarning, match="the plugin broken \\(no_such_module\\) failed"):
         layer = chronode.create("leaky-plugin", 3, 4)

@@ -1,28 +1,102 @@
-"""The commands of `chronode`."""
+"""The commands of `chronode`, each imported when it is used: --help shows their names and summaries from here."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, MutableMapping
 from functools import cache
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from typer.core import TyperGroup
 
 from .._version import __version__
 from ..system import built_in
-from . import backtest, compare, export, predict, runs, share, stream, sweep, train
-from .plugins import with_plugins
+
+COMMANDS = {
+    "models": ("models", "List the models: paper, use of time, parameters, kernel."),
+    "doctor": ("models", "Show versions, kernels and threads in use, and why."),
+    "compile": ("models", "Compile the kernels of a model in advance."),
+    "train": ("train", "Train a model on a file of series, or on a task."),
+    "evaluate": ("predict", "Evaluate a trained model on a file with known targets."),
+    "predict": ("predict", "Predict classes, values or the next steps of new series."),
+    "backtest": ("backtest", "Compare forecasts from several past origins with the truth."),
+    "stream": ("stream", "Predict live data, event by event."),
+    "export": ("export", "Export a trained model as files that need no Python."),
+    "pack": ("share", "Pack a trained model into one file."),
+    "runs": ("runs", "List the runs in a folder: data, model, status, test metrics."),
+    "show": ("runs", "Show the details of a run, or open its report."),
+    "compare": ("compare", "Compare models on a file or a task, over several seeds."),
+    "sweep": ("sweep", "Search for good settings of a model."),
+}
+"""Name of each command, the module that attaches it, and the first line of its help (a test compares them)."""
+
+_OPTIONS: dict[str, Any] = {
+    # A value of its own for --help: without one, Typer imports Pydantic to convert it.
+    "context_settings": {"default_map": {"help": False}},
+    "no_args_is_help": True,
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": None,
+}
+
+
+class _Lazy(MutableMapping[str, Any]):
+    """Commands by name; the module of a command is imported when the command is looked up."""
+
+    def __init__(self) -> None:
+        self.modules = {name: f"{__package__}.{module}" for name, (module, _) in COMMANDS.items()}
+        self.summaries = {name: summary for name, (_, summary) in COMMANDS.items()}
+        if (lab := built_in("commands")) is not None:
+            self.modules |= {name: f"{lab.__name__}.{module}" for name, (module, _) in lab.COMMANDS.items()}
+            self.summaries |= {name: summary for name, (_, summary) in lab.COMMANDS.items()}
+        self.built: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.built:
+            part = typer.Typer(**_OPTIONS)
+            part.callback()(lambda: None)  # a group even of one command
+            import_module(self.modules[name]).attach(part)
+            self.built |= typer.main.get_group(part).commands
+        return self.built[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self.built[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self.modules[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.modules)
+
+    def __len__(self) -> int:
+        return len(self.modules)
+
+
+@cache
+def _commands() -> _Lazy:
+    return _Lazy()
+
+
+class _Root(TyperGroup):
+    """The group of all commands."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands: Any = _commands()
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Writes the names and summaries without importing the commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self.commands.summaries.items()))
+
 
 app = typer.Typer(
     help="Recurrent networks that keep time.",
     epilog="Exit codes: 0: done; 1: started but not finished (an error, a full disk, Ctrl-C); 2: invalid command, "
     "setting or file.",
-    no_args_is_help=True,
-    add_completion=False,
-    # A value of its own for --help: without one, Typer imports Pydantic to convert it.
-    context_settings={"default_map": {"help": False}},
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    cls=_Root,
+    **_OPTIONS,
 )
 
 
@@ -39,70 +113,6 @@ def _root(
     ] = False,
 ) -> None:
     """Recurrent networks that keep time."""
-
-
-@app.command()
-@with_plugins
-def models(
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of docs/models.md.")] = False,
-) -> None:
-    """List the models: paper, use of time, parameters, kernel.
-
-    Example: chronode models --json
-    """
-    from .models import as_json, as_markdown, as_table
-
-    if json:
-        print(as_json())
-    elif markdown:
-        print(as_markdown())
-    else:
-        Console().print(as_table())
-
-
-@app.command()
-@with_plugins
-def doctor(
-    model: Annotated[str, typer.Option(help="Explain how this model runs. [example: gru-d]")] = "",
-) -> None:
-    """Show versions, kernels and threads in use, and why.
-
-    Example: chronode doctor --model gru-d
-    """
-    from .doctor import run_doctor
-
-    run_doctor(model)
-
-
-@app.command(name="compile")
-@with_plugins
-def compile_model(
-    model: Annotated[str, typer.Argument(help="Name of the model.")],
-    hidden_size: Annotated[int, typer.Option(min=1, help="Units of each layer. [example: 64]")],
-    input_size: Annotated[int, typer.Option(min=1, help="Number of input features.")] = 1,
-    num_layers: Annotated[int, typer.Option(min=1, help="Number of layers.")] = 1,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the model; may be repeated. [example: tau=2]"),
-    ] = None,
-    double: Annotated[bool, typer.Option("--float64", help="Compile for float64 instead of float32.")] = False,
-) -> None:
-    """Compile the kernels of a model in advance.
-
-    Training then does not wait for the C++ compiler.
-
-    Example: chronode compile gru-d --input-size 5 --hidden-size 64
-    """
-    from .compiling import run_compile
-
-    run_compile(model, input_size, hidden_size, num_layers, settings or [], double)
-
-
-for _module in (train, predict, backtest, stream, export, share, runs, compare, sweep):
-    _module.attach(app)
-if (_lab := built_in("commands")) is not None:
-    _lab.attach(app)
 
 
 @cache

@@ -11,9 +11,8 @@ import typer
 from rich.console import Console
 
 from . import flags
-from .plugins import with_plugins
+from .options import Address, ConfigFile, EngineName, Workers, check_source, engine_for, with_plugins
 from .tables import Table
-from .workers import Address, ConfigFile, EngineName, Workers, engine_for
 
 if TYPE_CHECKING:
     from ..estimators import Backtest, SequenceForecaster
@@ -34,7 +33,9 @@ def attach(app: typer.Typer) -> None:
 
 
 def backtest(
-    data: Annotated[str | None, typer.Argument(metavar="DATA", help="File with series, as for `train`.")] = None,
+    data: Annotated[
+        str | None, typer.Argument(metavar="DATA", help="File with series, as for `train`.", callback=check_source)
+    ] = None,
     origins: Annotated[
         int, typer.Option(min=1, help="Number of origins to forecast from.", rich_help_panel="Search")
     ] = 5,

@@ -9,9 +9,8 @@ import typer
 from rich.console import Console
 
 from . import flags
-from .plugins import with_plugins
+from .options import Address, ConfigFile, DataSource, EngineName, Workers, engine_for, with_plugins
 from .tables import Table
-from .workers import Address, ConfigFile, EngineName, Workers, engine_for
 
 if TYPE_CHECKING:
     from ..search import Comparison, PlannedRun, RunResult
@@ -24,7 +23,7 @@ def attach(app: typer.Typer) -> None:
 
 
 def compare(
-    data: Annotated[str | None, typer.Argument(help="File, as for `train`, or the name of a task.")] = None,
+    data: DataSource = None,
     models: Annotated[
         str, typer.Option(help="Models to compare, separated by commas.", rich_help_panel="Search")
     ] = "mmrnn,lstm-dt",

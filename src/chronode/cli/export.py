@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from .flags import PanelCommand
-from .plugins import with_plugins
-from .predict import RunFolder
+from .options import RunFolder, with_plugins
 
 
 def attach(app: typer.Typer) -> None:

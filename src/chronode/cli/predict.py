@@ -12,9 +12,8 @@ from rich.console import Console
 
 from ..storage import check_new
 from .flags import words
-from .plugins import with_plugins
+from .options import RunFolder, check_source, with_plugins
 
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or a file written by `chronode pack`.")]
 Anyway = Annotated[
     bool,
     typer.Option("--anyway", help="Accept a failed run, and times or values that seem to use other units."),
@@ -40,7 +39,10 @@ def evaluate(
     run: RunFolder,
     data: Annotated[
         str | None,
-        typer.Argument(help="File with targets, or - for standard input; the test part of the run by default."),
+        typer.Argument(
+            help="File with targets, or - for standard input; the test part of the run by default.",
+            callback=check_source,
+        ),
     ] = None,
     intervals: Intervals = "",
     anyway: Anyway = False,
@@ -85,7 +87,10 @@ def predict(
     run: RunFolder,
     data: Annotated[
         str | None,
-        typer.Argument(help="File with the columns of training, or - for standard input. It needs no target."),
+        typer.Argument(
+            help="File with the columns of training, or - for standard input. It needs no target.",
+            callback=check_source,
+        ),
     ] = None,
     output: Annotated[str, typer.Option("--output", "-o", help="A .csv or .parquet file; - prints CSV.")] = "-",
     last: Annotated[bool, typer.Option("--last", help="For predictions per step, print only the last step.")] = False,

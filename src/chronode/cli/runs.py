@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..data import counted
+from .options import check_folder
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -32,13 +33,13 @@ def list_runs(
 
     Example: chronode runs --json
     """
+    if folder != Path("runs"):  # without any run there is no folder "runs"
+        check_folder(folder)
     from ..judge import headline
     from ..runs import run_folders
     from ..training import labeled
     from .outcome import say, shown
 
-    if not folder.is_dir() and folder != Path("runs"):  # without any run there is no folder "runs"
-        raise ValueError(f"folder {folder} does not exist.")
     found = sorted(
         (_listed(path) for path in run_folders(folder)), key=lambda summary: (summary["started"], summary["run"])
     )
@@ -79,7 +80,7 @@ def _listed(folder: Path) -> dict[str, Any]:
 
 
 def show(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.", callback=check_folder)],
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
     open: Annotated[
         bool, typer.Option("--open", help="Open the report (report.html) in the browser; written if it is missing.")

@@ -9,8 +9,7 @@ import typer
 from rich.console import Console
 
 from ..storage import check_new, replacing
-from .plugins import with_plugins
-from .predict import RunFolder
+from .options import RunFolder, with_plugins
 
 
 def attach(app: typer.Typer) -> None:

@@ -17,8 +17,7 @@ import typer
 from rich.console import Console
 
 from . import NOT_DONE
-from .plugins import with_plugins
-from .predict import RunFolder
+from .options import RunFolder, with_plugins
 
 if TYPE_CHECKING:
     from ..stream import Stream

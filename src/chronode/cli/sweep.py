@@ -11,9 +11,8 @@ import typer
 from rich.console import Console
 
 from . import flags
-from .plugins import with_plugins
+from .options import Address, ConfigFile, DataSource, EngineName, Workers, engine_for, with_plugins
 from .tables import Table
-from .workers import Address, ConfigFile, EngineName, Workers, engine_for
 
 if TYPE_CHECKING:
     from ..runs import Config, Outcome
@@ -28,7 +27,7 @@ def attach(app: typer.Typer) -> None:
 
 
 def sweep(
-    data: Annotated[str | None, typer.Argument(help="File, as for `train`, or the name of a task.")] = None,
+    data: DataSource = None,
     trials: Annotated[
         int,
         typer.Option(min=1, help="Total number of trials, including those of earlier calls.", rich_help_panel="Search"),

@@ -17,7 +17,7 @@ from ..runs import Config
 from ..storage import check_text
 from ..training import Settings
 from . import flags
-from .plugins import with_plugins
+from .options import check_folder, check_source, with_plugins
 
 if TYPE_CHECKING:
     from ..runs import Outcome
@@ -35,7 +35,10 @@ def attach(app: typer.Typer) -> None:
 def train(
     data: Annotated[
         str | None,
-        typer.Argument(help="File (docs/files.md shows the formats), - for standard input, or the name of a task."),
+        typer.Argument(
+            help="File (docs/files.md shows the formats), - for standard input, or the name of a task.",
+            callback=check_source,
+        ),
     ] = None,
     output: Annotated[
         Path | None,
@@ -48,7 +51,9 @@ def train(
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print all settings as YAML without training.")
     ] = False,
-    resume: Annotated[Path | None, typer.Option(help="Resume the run in this folder. [example: runs/vitals-1]")] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Resume the run in this folder. [example: runs/vitals-1]", callback=check_folder)
+    ] = None,
     baseline: Annotated[bool, typer.Option("--baseline", help="Also train lstm-dt for comparison.")] = False,
     logger: Annotated[
         str,

@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 import sys
 import warnings
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
@@ -63,6 +62,8 @@ def plugins() -> tuple[str, ...]:
 
 def load_installed() -> None:
     """Loads the entry points of the group `chronode.plugins`; one that fails is reported by a warning."""
+    from importlib.metadata import entry_points  # 10 ms
+
     if _installed:
         return
     _installed.append(GROUP)  # first: a plugin looks up models itself

@@ -1,24 +1,12 @@
 """Commands for the papers: tasks, data sets, tables, analyses and benchmarks."""
 
-from __future__ import annotations
-
-import typer
-
-from ...system import built_in
-
-
-def attach(app: typer.Typer) -> None:
-    """Adds the commands of the lab to those of chronode."""
-    from .analyze import analyze_app
-    from .commands import bench, demo, reproduce, results
-    from .data import data_app
-    from .tasks import tasks_app
-
-    for name, group in (("analyze", analyze_app), ("data", data_app), ("tasks", tasks_app)):
-        app.add_typer(group, name=name)
-    for command in (demo, reproduce, results):
-        app.command()(command)
-    if (benchmarks := built_in("benchmarks")) is not None:
-        app.command()(benchmarks.bench)
-    else:  # an installed wheel
-        app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(bench)
+COMMANDS = {
+    "demo": ("commands", "Train a few models on irregular events and compare them."),
+    "bench": ("commands", "Time one training batch of the models on this machine."),
+    "reproduce": ("commands", "Reproduce a table of a paper, or draw one of its figures."),
+    "results": ("commands", "Write RESULTS.md from the ledger of finished runs."),
+    "analyze": ("analyze", "Analyze models: health, gradients, equilibria, oscillators."),
+    "data": ("data", "Data sets: list, download, verify, build."),
+    "tasks": ("tasks", "The tasks of the papers: description, sizes and settings."),
+}
+"""As `chronode.cli.app.COMMANDS`: each command, the module whose `attach` adds it, and the first line of its help."""

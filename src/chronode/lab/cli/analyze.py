@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from ...cli.plugins import with_plugins
+from ...cli.options import with_plugins
 from . import analyze_equilibrium, analyze_expressivity, analyze_gradients, analyze_oscillators, analyze_studies
 from .analyze_health import health
 from .analyze_shared import with_output
@@ -14,6 +14,12 @@ analyze_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+
+def attach(app: typer.Typer) -> None:
+    """Adds the commands to `app`."""
+    app.add_typer(analyze_app, name="analyze")
+
 
 # Each has its own options and returns Findings; `with_output` adds --output and --json and shows them.
 COMMANDS = {

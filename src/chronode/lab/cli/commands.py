@@ -8,8 +8,19 @@ from typing import Annotated
 import typer
 
 from ...cli.flags import words
-from ...cli.plugins import with_plugins
-from ...cli.workers import Address, EngineName, Workers, engine_for
+from ...cli.options import Address, EngineName, Workers, engine_for, with_plugins
+from ...system import built_in
+
+
+def attach(app: typer.Typer) -> None:
+    """Adds the commands to `app`."""
+    for command in (demo, reproduce, results):
+        app.command()(command)
+    if (benchmarks := built_in("benchmarks")) is not None:
+        app.command()(benchmarks.bench)
+    else:  # an installed wheel
+        app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(bench)
+
 
 HOME = "https://github.com/chronode/chronode"
 

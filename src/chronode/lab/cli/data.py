@@ -19,6 +19,12 @@ from ..datasets._download import cache_folder, fetch, mirror_folder, present
 
 data_app = typer.Typer(help="Data sets: list, download, verify, build.", no_args_is_help=True, rich_markup_mode=None)
 
+
+def attach(app: typer.Typer) -> None:
+    """Adds the commands to `app`."""
+    app.add_typer(data_app, name="data")
+
+
 HEADINGS = ("name", "data", "publisher", "license", "download", "checked by")
 
 

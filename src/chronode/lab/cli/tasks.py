@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 tasks_app = typer.Typer(help="The tasks of the papers: description, sizes and settings.", rich_markup_mode=None)
 
 
+def attach(app: typer.Typer) -> None:
+    """Adds the commands to `app`."""
+    app.add_typer(tasks_app, name="tasks")
+
+
 @tasks_app.callback(invoke_without_command=True)
 def list_tasks(
     context: typer.Context,

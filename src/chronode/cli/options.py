@@ -1,0 +1,102 @@
+"""Options and arguments that several commands share: data, run folder, plugins, workers.
+
+A file or folder that does not exist is refused here, before torch is imported.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..settings import near, one_of
+
+if TYPE_CHECKING:
+    from ..search.engine import Engine
+
+
+_OF_FILES = (".csv", ".gz", ".json", ".jsonl", ".npz", ".parquet", ".ts", ".tsv", ".txt", ".zip")
+
+
+def check_source(source: str | None) -> str | None:
+    """Refuses a file that does not exist; a name without such a suffix may be a task of a plugin."""
+    path = Path(source or "")
+    if path.suffix in _OF_FILES and not path.exists():
+        siblings = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise ValueError(f"{path}: no such file.{near(path.name, siblings)}")
+    return source
+
+
+def check_folder(folder: Path | None) -> Path | None:
+    """Refuses a run that does not exist."""
+    if folder is not None and not folder.exists():
+        raise ValueError(f"folder {folder} does not exist.")
+    return folder
+
+
+DataSource = Annotated[
+    str | None, typer.Argument(help="File, as for `train`, or the name of a task.", callback=check_source)
+]
+RunFolder = Annotated[
+    Path,
+    typer.Argument(metavar="RUN", help="Run folder, or a file written by `chronode pack`.", callback=check_folder),
+]
+ConfigFile = Annotated[Path | None, typer.Option(help="YAML file with settings, as for `train`. [example: small.yaml]")]
+Workers = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        help="Number of models trained at a time, each in its own process; 0 trains one after another in this one.",
+        rich_help_panel="Workers",
+    ),
+]
+EngineName = Annotated[str, typer.Option("--engine", help="Training engine: local or ray.", rich_help_panel="Workers")]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        help="Address of a Ray cluster; by default one is started here. [example: head:6379]", rich_help_panel="Workers"
+    ),
+]
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin",
+        metavar="FILE.py|MODULE",
+        help="Python file or module that registers cells of your own; may be repeated.  [example: my_cells.py]",
+        rich_help_panel="Model",
+    ),
+]
+
+
+def with_plugins(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds --plugin to a command; the plugins are loaded before it runs."""
+    signature = inspect.signature(command, eval_str=True)
+    option = inspect.Parameter("plugin", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Plugins)
+
+    @functools.wraps(command)
+    def run(*arguments: Any, plugin: list[str] | None = None, **options: Any) -> None:
+        from ..system import load_plugin
+
+        for name in plugin or []:
+            try:
+                load_plugin(name)
+            except ValueError as error:
+                raise ValueError(f"--plugin: {error}") from error
+        command(*arguments, **options)
+
+    run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), option])  # pyrefly: ignore
+    return run
+
+
+def engine_for(name: str, workers: int, address: str | None, *, fresh: bool = False) -> Engine:
+    """Returns the engine that --engine, --workers and --address describe."""
+    from ..search.engine import ENGINES, Engine
+
+    one_of("--engine", name, ENGINES)
+    if address is not None and name != "ray":
+        raise ValueError("--address is the address of a Ray cluster: add --engine ray.")
+    return Engine(name, workers, address, fresh=fresh)
