@@ -12,7 +12,7 @@ from chronode import compiler
 from chronode.compiler import _run as run
 from chronode.compiler._compiled import kernel_of
 from chronode.nn import Layer
-from chronode.nn._missing import ForwardFill
+from chronode.nn._cell import ForwardFill
 
 DTYPES = [torch.float32, torch.float64]
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12}

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 import chronode
-from chronode.nn._missing import ForwardFill
+from chronode.nn._cell import ForwardFill
 
 
 def forward_fill(x, observed, dt):

@@ -1,12 +1,11 @@
 """Cells, layers and solvers: the parts of recurrent networks."""
 
 from . import cells
-from ._cell import Cell, State, Step
+from ._cell import Cell, State, Step, cell_settings
 from ._changes import remake_weights
-from ._divergence import TOO_LARGE
 from ._flows import CTRNNFlow, LeakyFlow
-from ._inputs import Call, check_inputs
-from ._layer import Layer, cell_settings
+from ._inputs import TOO_LARGE, Call, check_inputs
+from ._layer import Layer
 from ._named import ERNN, IRNN, LTC, MMRNN, SiRNN, UnICORNN
 from ._registry import Model, create, find_model, models, register
 from ._solvers import ADAPTIVE, Solver

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -9,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..kernels import Kernel, constant_to_compilers
-from ..settings import whole
+from ..settings import near, whole
 from . import _changes as changes
 
 State = tuple[Tensor, ...]
@@ -185,3 +187,79 @@ def counter(like: Tensor, batch: int, features: int = 1, value: float = 0.0) -> 
     """
     dtype = torch.promote_types(like.dtype, torch.float32)
     return torch.full((batch, features), value, dtype=dtype, device=like.device)
+
+
+class ForwardFill(Cell):
+    """Carries the last observed value forward and adds the mask and the time since that observation.
+
+        filled = x where observed, else the last observed x (0 before the first)
+        since  = 0 where observed, else since + dt
+        y      = (filled, observed, since)
+
+    Its input is `(x, observed)`, `2 D` features; its output has `3 D`. State: (filled, since).
+    """
+
+    def __init__(self, features: int):
+        super().__init__(2 * features, features)
+        self.output_size = 3 * features
+
+    def initial_state(self, batch: int, like: Tensor) -> State:
+        """Returns a state without observations."""
+        return like.new_zeros(batch, self.hidden_size), counter(like, batch, self.hidden_size)
+
+    def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
+        """Performs one step."""
+        value, observed = x.chunk(2, dim=-1)
+        filled, since = state
+        is_observed = observed > 0
+        filled = torch.where(is_observed, value, filled)
+        since = torch.where(is_observed, torch.zeros_like(since), since + dt)
+        return torch.cat([filled, observed, since.to(x.dtype)], dim=-1), (filled, since)
+
+
+LAYER_SETTINGS = (
+    *("num_layers", "dropout", "bidirectional", "batch_first", "residual", "missing", "outputs", "memory"),
+    "max_gap",
+)
+"""The settings of every layer, independent of its cell."""
+
+
+def cell_settings(
+    cell_class: type[Cell], settings: dict[str, Any], index: int, num_layers: int, *, defaults: bool = False
+) -> dict[str, Any]:
+    """Returns the settings of the cell of layer `index`; rejects unknown names and lists of the wrong length."""
+    parameters = {
+        name: parameter.default
+        for name, parameter in inspect.signature(cell_class).parameters.items()
+        if name not in ("input_size", "hidden_size")
+    }
+    chosen = dict(parameters) if defaults else {}
+    for name, value in settings.items():
+        if name not in parameters:
+            raise TypeError(
+                f"{cell_class.__name__} has no setting {name!r}; it has {', '.join(parameters) or 'none'}."
+                + near(name, [*parameters, *LAYER_SETTINGS])
+            )
+        if name in cell_class.per_layer and isinstance(value, (list, tuple)):
+            if len(value) != num_layers:
+                raise ValueError(f"{name} has {len(value)} values for num_layers={num_layers}; pass one per layer.")
+            value = value[index]
+        chosen[name] = value
+    return chosen
+
+
+def as_bytes(settings: dict[str, Any]) -> Tensor:
+    """Returns settings as JSON in a tensor of bytes."""
+    text = json.dumps(settings, sort_keys=True, default=str)
+    return torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
+
+
+def differing(cell_class: type[Cell], own: Tensor, saved: Tensor) -> dict[str, Any]:
+    """Returns the saved settings that are not those of the layer; both are results of `as_bytes`.
+
+    A setting that the cell did not have when the weights were saved counts as its default.
+    """
+    here, there = (json.loads(bytes(settings.tolist()).decode()) for settings in (own, saved))
+    defaults = cell_settings(cell_class, {}, 0, 1, defaults=True)
+    there = {name: defaults.get(name) for name in here} | there
+    return {name: there[name] for name in sorted(there) if there[name] != here.get(name)}

@@ -1,17 +1,20 @@
-"""Checks of the arguments of every layer, done once, and their conversion to the form that the driver uses.
+"""Checks of what goes into a layer, done once, with its conversion to the form that the driver uses, and of what comes
+out.
 
 After these checks everything is batched, time-major, finite and of one dtype; no other code checks again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ..kernels import autocasts, has_values, may_look
+from ._cell import State
 from .driver import valid_steps
 
 Times = Tensor | float | int
@@ -256,3 +259,59 @@ def _refuse(wrong: Tensor, name: str, call: Call, unbatched: bool, what: str, cu
 def shape(x: object) -> str:
     """Describes the shape of a tensor, or the type of anything else, for error messages."""
     return str(tuple(x.shape)) if isinstance(x, Tensor) else type(x).__name__
+
+
+def check_state(state: Any, wanted: State, device: torch.device, name: str) -> None:
+    """Refuses a state that does not have the shapes and types of `wanted`; `name` is the layer's."""
+    if not isinstance(state, (tuple, list)) or not all(isinstance(part, Tensor) for part in state):
+        raise TypeError(f"state must be the tuple of tensors that {name} returned, got {type(state).__name__}.")
+    shapes, expected = [tuple(p.shape) for p in state], [tuple(p.shape) for p in wanted]
+    if shapes != expected:
+        raise ValueError(
+            f"state does not fit this {name}: it has shapes {shapes}, expected {expected}. "
+            "Pass the state that this same layer returned for the same batch, or None to start from the initial state."
+        )
+    for i, part in enumerate(state):
+        if part.dtype != wanted[i].dtype or part.device != device:
+            message = f"state[{i}] is {part.dtype} on {part.device}, expected {wanted[i].dtype} on {device}"
+            raise TypeError(f"{message}: use state[{i}].to({str(device)!r}, {wanted[i].dtype}).")
+
+
+# ---- outputs ----------------------------------------------------------------------------------------------
+
+LONG_GAP = 30.0
+"""Gaps up to this length count as short: then only the final states are checked, which is cheap."""
+TOO_LARGE = 1e9
+"""Multiple of the largest input (or 1) beyond which outputs are useless and gradients soon overflow."""
+
+
+def warn_of_divergence(cell: str, y: Tensor, states: Iterable[State], batch: LayerInput) -> None:
+    """Emits a RuntimeWarning with the longest gap if the outputs are not finite or far larger than the inputs.
+
+    An explicit step is only stable for short gaps, and the states of some models grow with time by design.
+    """
+    if not may_look(y):
+        return
+    gap = _largest(batch.dt)
+    suspicious = gap > LONG_GAP or any(_largest(part) >= TOO_LARGE for state in states for part in state)
+    if not suspicious or (largest := _largest(y)) < TOO_LARGE:
+        return
+    inputs = _largest(batch.x)
+    if largest < TOO_LARGE * max(1.0, inputs):
+        return
+    what = "are more than 1e9 times larger than its inputs" if largest < float("inf") else "are not finite"
+    warnings.warn(
+        f"the outputs of {cell} {what}; the longest gap is dt = {gap:.2g}, the largest input is {inputs:.2g}. If the "
+        "gap is the cause, divide all times by a constant so that a typical gap is about 1, build the layer with "
+        "max_gap=..., or choose a solver that stays bounded (solver='exponential', where the model has it). "
+        "Otherwise scale the inputs, or train with a lower learning rate.",
+        RuntimeWarning,
+        stacklevel=6,
+    )
+
+
+def _largest(values: Tensor) -> float:
+    """Returns the largest magnitude; infinity if a value is NaN."""
+    low, high = values.detach().aminmax()
+    largest = max(abs(float(low)), abs(float(high)))
+    return largest if largest == largest else float("inf")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import torch
@@ -13,13 +13,9 @@ from .. import kernels
 from ..kernels import weight_of
 from ..settings import flag, number, one_of, whole
 from . import _changes as changes
-from . import _divergence as divergence
 from . import driver
-from ._cell import Cell, State
-from ._inputs import Call, LayerInput, check_inputs
-from ._missing import ForwardFill
-from ._settings import LAYER_SETTINGS, as_bytes, cell_settings, differing
-from ._states import check_state, pack, unpack
+from ._cell import LAYER_SETTINGS, Cell, ForwardFill, State, as_bytes, cell_settings, differing
+from ._inputs import Call, LayerInput, check_inputs, check_state, warn_of_divergence
 from ._step_cache import StepCache
 from ._stepper import Stepper, enter_step
 
@@ -152,7 +148,7 @@ class Layer(nn.Module):
 
     def _run(self, batch: LayerInput, states: list[State]) -> tuple[Tensor, list[State]]:
         y, states = self._run_stack(batch, states)
-        divergence.warn(self.cell_class.__name__, y, states, batch)
+        warn_of_divergence(self.cell_class.__name__, y, states, batch)
         return y, states
 
     def step(
@@ -212,25 +208,35 @@ class Layer(nn.Module):
             cell_plan = plan._replace(last=self.outputs == "last")
             y, states = kernel.stack(reads, below[0], states, batch.dt, masks, self.residual, cell_plan)
             return y, after + states
-        levels = [below]  # for each level, the input of each direction
+
+        def advance(index: int, x: Tensor) -> Tensor:
+            last = self.outputs == "last" and index >= len(self.cells) - directions
+            cell_plan = plan._replace(reverse=index % directions == 1, last=last)
+            y, state = driver.run(cast(Cell, self.cells[index]), x, states[index], batch.dt, cell_plan)
+            after.append(state)
+            return y
+
+        return self.through(below, advance, masks), after
+
+    def through(
+        self, inputs: list[Tensor], advance: Callable[[int, Tensor], Tensor], masks: list[Tensor] | None = None
+    ) -> Tensor:
+        """Runs the stack from the bottom to the top, with its residuals; returns the output of the last layer.
+
+        Args:
+            inputs: Input of the first cell of each direction.
+            advance: `(index of a cell, its input) -> its output`, for one step or for all.
+            masks: Factor for the outputs of each layer.
+        """
+        levels = [inputs]  # for each level, the input of each direction
         for index in range(self.num_layers):
-            inputs = levels[index]
+            below = levels[index]
             if self._skips(index):
-                skipped = levels[index - self.residual]
-                inputs = [torch.cat(pair, dim=-1) for pair in zip(inputs, skipped, strict=True)]
-            last = self.outputs == "last" and index == self.num_layers - 1
-            outputs = []
-            for direction in range(directions):
-                cell = cast(Cell, self.cells[index * directions + direction])
-                state = states[index * directions + direction]
-                cell_plan = plan._replace(reverse=direction == 1, last=last)
-                y, state = driver.run(cell, inputs[direction], state, batch.dt, cell_plan)
-                outputs.append(y)
-                after.append(state)
-            y = outputs[0] if directions == 1 else torch.cat(outputs, dim=-1)
-            y = y if masks is None else y * masks[index]
-            levels.append([y] * directions)
-        return levels[-1][0], after
+                below = [torch.cat(pair, dim=-1) for pair in zip(below, levels[index - self.residual], strict=True)]
+            outputs = [advance(index * len(inputs) + direction, x) for direction, x in enumerate(below)]
+            y = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=-1)
+            levels.append([y if masks is None else y * masks[index]] * len(inputs))
+        return levels[-1][0]
 
     def _encode(self, batch: LayerInput, states: list[State], plan: driver.Plan) -> tuple[list[Tensor], list[State]]:
         """Returns the input of the first cell of each direction, and the states of the encoders."""
@@ -259,7 +265,9 @@ class Layer(nn.Module):
 
     def pack(self, states: list[State], unbatched: bool) -> State:
         """Stacks the states: one tensor per component, as wide as the widest; first the encoders, then the cells."""
-        return pack(states, len(self.encoders), unbatched)
+        groups = [states[: len(self.encoders)], states[len(self.encoders) :]]
+        packed = [_stack(parts) for group in groups if group for parts in zip(*group, strict=True)]
+        return tuple(part.squeeze(1) for part in packed) if unbatched else tuple(packed)
 
     def unpack(self, state: State | None, x: Tensor, unbatched: bool) -> list[State]:
         """Checks a state passed by the user and splits it by cell; returns the initial state for None."""
@@ -268,7 +276,14 @@ class Layer(nn.Module):
             return fresh
         name = type(self).__name__ if type(self) is not Layer else self.cell_class.__name__
         check_state(state, self.pack(fresh, unbatched), x.device, name)
-        return unpack(state, fresh, len(self.encoders), unbatched)
+        parts = [part.unsqueeze(1) for part in state] if unbatched else list(state)
+        count = len(fresh[0]) if self.encoders else 0
+        states = [*zip(*(part.unbind(0) for part in parts[:count]), strict=True)]
+        states += zip(*(part.unbind(0) for part in parts[count:]), strict=True)
+        return [
+            tuple(part[:, : initial.shape[1]] for part, initial in zip(state, initials, strict=True))
+            for state, initials in zip(states, fresh, strict=True)
+        ]
 
     # ---- what is saved ----------------------------------------------------------------------------------
 
@@ -320,3 +335,9 @@ class Layer(nn.Module):
         usual = cell_settings(self.cell_class, {}, 0, 1, defaults=True)
         changed = {name: value for name, value in self.settings.items() if value != usual[name]}
         return ", ".join([*cell, sizes, *(f"{name}={value!r}" for name, value in {**layer, **changed}.items())])
+
+
+def _stack(parts: Sequence[Tensor]) -> Tensor:
+    """Stacks the states `(B, size)` of cells into one tensor; smaller ones are padded with 0."""
+    widest = max(part.shape[1] for part in parts)
+    return torch.stack([nn.functional.pad(p, (0, widest - p.shape[1])) if p.shape[1] < widest else p for p in parts])

@@ -11,7 +11,7 @@ from torch import Tensor
 from ..kernels import Snapshot, autocasts, chosen, has_values, transformed
 from ._cell import State
 from ._changes import Code
-from ._divergence import TOO_LARGE
+from ._inputs import TOO_LARGE
 from ._stepper import Stepper
 
 if TYPE_CHECKING:

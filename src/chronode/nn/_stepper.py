@@ -12,9 +12,8 @@ from torch import Tensor
 from .. import kernels
 from ..settings import whole
 from . import _changes as changes
-from ._cell import Cell, State
+from ._cell import Cell, ForwardFill, State
 from ._inputs import LayerInput, check_inputs, shape
-from ._states import unpack
 
 if TYPE_CHECKING:
     from ._layer import Layer
@@ -78,46 +77,72 @@ class Stepper:
         with torch.inference_mode(False), torch.no_grad():
             self._like = like.new_zeros(1, size, layer.input_size)
             self._dt = like.new_ones(size, 1)
+            self._initial = layer.initial_state(size)
+            self._memory = _Memory(self._initial), _Memory(self._initial)
         self._gap = 1.0  # current value of dt
-        self._initial = [cell.initial_state(size, self._like) for cell in layer.all_cells()]
+        self._turn = 0  # the memory that holds the state
+        self._prepare()
         self.reset()
 
     def reset(self) -> None:
         """Resets the state to the initial state."""
-        self._set_states(self._initial)
+        self._put(self._initial)
 
     def refresh(self) -> None:
         """Prepares the weights again; the state is kept."""
-        self._set_states(self._states())
+        state = [part.clone() for part in self._parts()]
+        self._prepare()
+        self._put(state)
 
     @property
     def state(self) -> State:
         """The state after the last step, in the form that the layer uses."""
-        return self.layer.pack(self._states(), self._unbatched)
+        parts = tuple(part.clone() for part in self._parts())
+        return tuple(part.squeeze(1) for part in parts) if self._unbatched else parts
 
     @state.setter
     def state(self, state: State) -> None:
-        states = self.layer.unpack(state, self._like, self._unbatched)
-        self._set_states(states)
+        self.layer.unpack(state, self._like, self._unbatched)  # which refuses what does not fit
+        self._prepare()
+        self._put([part.unsqueeze(1) for part in state] if self._unbatched else state)
 
-    def resume(self, state: State) -> None:
-        """Continues from a state, which is not checked, with the weights as they are prepared."""
-        states = unpack(state, self._initial, len(self.layer.encoders), self._unbatched)
-        for unit in self._units:
-            unit.put([states.pop(0) for _ in range(unit.count)])
-
-    def is_one_call(self) -> bool:
-        """Returns whether a step is a single kernel call whose arrays are the state of the layer."""
-        return len(self._units) == 1 and isinstance(self._units[0], _NativeUnit)
+    arrays = state.fget
 
     def load(self, state: State | None) -> bool:
-        """If `is_one_call`: continues from this state, or from the initial one; returns False if it does not fit."""
-        return cast(_NativeUnit, self._units[0]).load(state, self._unbatched)
+        """Continues from this state, or from the initial one, with the weights as they are prepared; returns False if
+        it does not fit.
+        """
+        if state is None:
+            self._put(self._initial)
+            return True
+        if type(state) is not tuple:
+            return False
+        parts = self._memory[0].parts
+        given = [part.unsqueeze(1) if self._unbatched and isinstance(part, Tensor) else part for part in state]
+        if [*map(_kind, given)] != [*map(_kind, parts)]:
+            return False
+        self._put(given)
+        return True
 
-    def arrays(self) -> State:
-        """If `is_one_call`: returns `state` without going through the cells."""
-        parts = tuple(part.clone() for part in cast(_NativeUnit, self._units[0]).current())
-        return tuple(part.squeeze(1) for part in parts) if self._unbatched else parts
+    def is_one_call(self) -> bool:
+        """Returns whether a step is a single kernel call."""
+        return len(self._units) == 1 and isinstance(self._units[0], _NativeUnit)
+
+    @property
+    def vector(self) -> Tensor | None:
+        """The state as one vector `(size,)`, part after part, which is valid until the next step; None if its parts
+        have different types. It can be set.
+        """
+        self._parts()
+        return self._memory[self._turn].vector
+
+    @vector.setter
+    def vector(self, vector: Tensor) -> None:
+        memory = self._memory[self._turn]
+        assert memory.vector is not None
+        memory.vector.copy_(vector)
+        for unit in self._units:
+            unit.load(self._turn)
 
     @torch.no_grad()
     def __call__(self, x: Tensor, dt: Tensor | float = 1.0, *, observed: Tensor | None = None) -> Tensor:
@@ -133,17 +158,23 @@ class Stepper:
         prepared ones.
         """
         if self._plain(x, dt, observed):
-            inputs, gap = x if observed is None else _with_mask(x, observed), cast(float, dt)
+            gap = cast(float, dt)
             if gap != self._gap:
                 self._dt.fill_(gap)
                 self._gap = gap
+            x = x[None] if self._unbatched else x
+            observed = observed[None] if self._unbatched and observed is not None else observed
         else:
             entered = enter_step(self.layer, x, dt, observed)
             if x.shape != self._shape:
                 raise ValueError(f"x must have shape {self._shape}, for which this stepper was made; got {shape(x)}.")
-            inputs, self._gap = entered.x[0], math.nan
             self._dt.copy_(entered.dt[0])
-        y = self._run(inputs.view(self._dt.shape[0], -1))
+            self._gap, x = math.nan, entered.x[0]
+            if self.layer.missing:
+                x, mask = x.chunk(2, dim=-1)
+                observed = mask > 0
+        y = self._run(x, observed).clone()
+        self._turn = 1 - self._turn
         return y[0] if self._unbatched else y
 
     def _plain(self, x: Tensor, dt: Tensor | float, observed: Tensor | None) -> bool:
@@ -175,115 +206,145 @@ class Stepper:
     def _versions(self) -> int:
         return sum([tensor._version for tensor in self._tensors])
 
-    def _states(self) -> list[State]:
-        return [state for unit in self._units for state in unit.states()]
+    def _parts(self) -> State:
+        for unit in self._units:
+            unit.save(self._turn)
+        return self._memory[self._turn].parts
 
-    def _set_states(self, states: Sequence[State]) -> None:
-        """Builds the steps of all cells from these states with the current weights."""
-        changes.remake_weights(self.layer.all_cells())
-        encoders = cast(list[Cell], list(self.layer.encoders))
-        cells = cast(list[Cell], list(self.layer.cells))
+    def _put(self, parts: Sequence[Tensor]) -> None:
+        for memory, part in zip(self._memory[self._turn].parts, parts, strict=True):
+            memory.copy_(part)
+        for unit in self._units:
+            unit.load(self._turn)
+
+    def _prepare(self) -> None:
+        """Builds the steps of all cells with the current weights."""
+        layer = self.layer
+        changes.remake_weights(layer.all_cells())
+        cells = cast(list[Cell], list(layer.cells))
         with torch.inference_mode(False), torch.no_grad():
-            self._encoders = [_LoopUnit(cell, state, self._dt) for cell, state in zip(encoders, states, strict=False)]
-            cell_states = list(states[len(encoders) :])
             whole_stack = self._on_cpu and kernels.find_stack(cells, self._like) is not None
-            groups = [cells] if whole_stack else [[cell] for cell in cells]
-            self._stack = [
-                _unit(group, [cell_states.pop(0) for _ in group], self._dt, self.layer.residual) for group in groups
-            ]
-        self._units = [*self._encoders, *self._stack]
+            encoders = [self._encoder_unit(cast(Cell, encoder)) for encoder in layer.encoders]
+            first = sum(len(cast(Cell, encoder).initial_state(1, self._like)) for encoder in layer.encoders)
+            groups = [range(len(cells))] if whole_stack else [range(i, i + 1) for i in range(len(cells))]
+            self._stack = [self._unit(cells, group, first) for group in groups]
+        self._encoder = encoders[0] if encoders else None
+        self._units = [*encoders, *self._stack]
         self._whole_stack = whole_stack
-        self._tensors = [*self.layer.parameters(), *self.layer.buffers()]
+        self._tensors = [*layer.parameters(), *layer.buffers()]
         self._version = self._versions()
 
-    def _run(self, x: Tensor) -> Tensor:
-        for encoder in self._encoders:
-            x = encoder.step(x)
+    def _run(self, x: Tensor, observed: Tensor | None) -> Tensor:
+        turn = self._turn
+        if self._encoder is not None:
+            x = self._encoder.fill(x, cast(Tensor, observed), turn)
         if self._whole_stack or not self.layer.residual:
             for unit in self._stack:
-                x = unit.step(x)
-            return x.clone()
-        levels, skip = [x], self.layer.residual
-        for index, unit in enumerate(self._stack):
-            inputs = torch.cat([levels[index], levels[index - skip]], dim=-1) if index >= skip else levels[index]
-            levels.append(unit.step(inputs))
-        return levels[-1].clone()
+                x = unit.step(x, turn)
+            return x
+        return self.layer.through([x], lambda index, x: self._stack[index].step(x, turn))
+
+    def _unit(self, cells: list[Cell], group: range, first: int) -> _LoopUnit | _NativeUnit:
+        """Returns the step of consecutive cells, whose parts of the state begin at part `first`."""
+        cell = cells[group.start]
+        widths = [part.shape[1] for part in cell.initial_state(1, self._like)]
+        before, after = (
+            tuple(
+                part[group.start : group.stop, :, :width]
+                for part, width in zip(memory.parts[first:], widths, strict=True)
+            )
+            for memory in self._memory
+        )
+        x = self._dt.new_zeros(self._dt.shape[0], cell.input_size)
+        kernel = kernels.find(cell, x) if all(part.is_contiguous() for part in before) else None
+        if x.is_cpu and kernel is not None and kernel.bind is not None:
+            reads = [cells[index].kernel_reads() for index in group]
+            turns = ((before, after), (after, before))
+            calls = [kernel.bind(reads, x, self._dt, *turn, self.layer.residual) for turn in turns]
+            if all(call is not None for call in calls):
+                return _NativeUnit(x, cast(list[kernels.Bound], calls))
+        return _LoopUnit(cell, (before, after), self._dt)
+
+    def _encoder_unit(self, encoder: Cell) -> _LoopUnit | _FillUnit:
+        count = len(encoder.initial_state(1, self._like))
+        before, after = (tuple(memory.parts[:count]) for memory in self._memory)
+        same_type = all(part.dtype is self._dtype for part in before)
+        if type(encoder) is ForwardFill and same_type and changes.why_hooked(encoder) is None:
+            return _FillUnit((before, after), self._dt)
+        return _LoopUnit(encoder, (before, after), self._dt)
+
+
+class _Memory:
+    """Parts of a state, which are views of one vector if they have the same type."""
+
+    def __init__(self, like: State):
+        self.vector = None
+        self.parts = tuple(part.detach().clone() for part in like)
+        if len({part.dtype for part in like}) == 1:
+            self.vector = torch.cat([part.reshape(-1) for part in self.parts])
+            pieces = self.vector.split([part.numel() for part in like])
+            self.parts = tuple(piece.view(part.shape) for piece, part in zip(pieces, like, strict=True))
 
 
 class _LoopUnit:
     """Cell whose step is called directly."""
 
-    count = 1  # cells
-
-    def __init__(self, cell: Cell, state: State, dt: Tensor):
-        self._project, self._state, self._dt = cell.project, state, dt
+    def __init__(self, cell: Cell, arrays: tuple[State, State], dt: Tensor):
+        self._project, self._arrays, self._dt = cell.project, arrays, dt
         self._step = cell.prepare() if changes.why_hooked(cell) is None else cell
+        self.load(0)
 
-    def step(self, x: Tensor) -> Tensor:
+    def step(self, x: Tensor, turn: int) -> Tensor:
         # Copies, because a cell may keep its arguments in its state and the caller may reuse x.
         y, self._state = self._step(self._project(x.clone()), self._state, self._dt.clone())
         return y
 
-    def states(self) -> list[State]:
-        return [self._state]
+    def fill(self, x: Tensor, observed: Tensor, turn: int) -> Tensor:
+        values = torch.where(observed, x, 0.0)
+        return self.step(torch.cat([values, observed.to(x.dtype)], dim=-1), turn)
 
-    def put(self, states: list[State]) -> None:
-        (self._state,) = states
+    def save(self, turn: int) -> None:
+        for array, part in zip(self._arrays[turn], self._state, strict=True):
+            array[0].copy_(part)
+
+    def load(self, turn: int) -> None:
+        self._state = tuple(part[0].clone() for part in self._arrays[turn])
 
 
 class _NativeUnit:
     """Cells whose step is a single kernel call; two sets of arrays alternate as the state before and after it."""
 
-    def __init__(self, x: Tensor, arrays: tuple[State, State], calls: list[kernels.Bound]):
-        self._x, self._arrays, self._calls, self._turn = x, arrays, calls, 0
-        self.count = len(arrays[0][0])
+    def __init__(self, x: Tensor, calls: list[kernels.Bound]):
+        self._x, self._calls = x, calls
 
-    def step(self, x: Tensor) -> Tensor:
+    def step(self, x: Tensor, turn: int) -> Tensor:
         self._x.copy_(x)
-        call, y = self._calls[self._turn]
+        call, y = self._calls[turn]
         call()
-        self._turn = 1 - self._turn
         return y
 
-    def current(self) -> State:
-        return self._arrays[self._turn]
+    def save(self, turn: int) -> None:
+        """The arrays are the memory of the stepper."""
 
-    def load(self, state: State | None, unbatched: bool) -> bool:
-        arrays = tuple(part.squeeze(1) for part in self.current()) if unbatched else self.current()
-        if state is None:
-            for array in arrays:
-                array.zero_()
-            return True
-        if type(state) is not tuple or [*map(_kind, state)] != [*map(_kind, arrays)]:
-            return False
-        for array, part in zip(arrays, state, strict=True):
-            array.copy_(part)
-        return True
-
-    def states(self) -> list[State]:
-        return list(zip(*(part.clone().unbind(0) for part in self.current()), strict=True))
-
-    def put(self, states: list[State]) -> None:
-        for layer, state in enumerate(states):
-            for array, part in zip(self.current(), state, strict=True):
-                array[layer].copy_(part)
+    load = save
 
 
-def _with_mask(x: Tensor, observed: Tensor) -> Tensor:
-    return torch.cat([torch.where(observed, x, 0.0), observed.to(x.dtype)], dim=-1)
+class _FillUnit:
+    """`ForwardFill` with few operations, on the memory of the stepper."""
 
+    def __init__(self, arrays: tuple[State, State], dt: Tensor):
+        self._arrays, self._dt = [tuple(part[0] for part in turn) for turn in arrays], dt
 
-def _unit(cells: list[Cell], states: list[State], dt: Tensor, residual: int) -> _LoopUnit | _NativeUnit:
-    x = dt.new_zeros(dt.shape[0], cells[0].input_size)
-    kernel = kernels.find(cells[0], x)
-    if x.is_cpu and kernel is not None and kernel.bind is not None:
-        reads = [cell.kernel_reads() for cell in cells]
-        now = tuple(torch.stack(parts) for parts in zip(*states, strict=True))
-        then = tuple(torch.empty_like(part) for part in now)
-        calls = [kernel.bind(reads, x, dt, *turn, residual) for turn in ((now, then), (then, now))]
-        if all(call is not None for call in calls):
-            return _NativeUnit(x, (now, then), cast(list[kernels.Bound], calls))
-    return _LoopUnit(cells[0], states[0], dt)
+    def fill(self, x: Tensor, observed: Tensor, turn: int) -> Tensor:
+        (filled, since), (next_filled, next_since) = self._arrays[turn], self._arrays[1 - turn]
+        torch.where(observed, x, filled, out=next_filled)
+        torch.add(since, self._dt, out=next_since).masked_fill_(observed, 0.0)
+        return torch.cat([next_filled, observed.to(x.dtype), next_since], dim=-1)
+
+    def save(self, turn: int) -> None:
+        """The arrays are the memory of the stepper."""
+
+    load = save
 
 
 def _kind(part: object) -> tuple[object, ...] | None:
