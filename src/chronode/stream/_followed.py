@@ -53,18 +53,16 @@ class _SteppedLayer(nn.Module):
         super().__init__()
         self.layer, self.initial_state = layer, layer.initial_state
         self._stepper = layer.stepper(batch=1)
-        self._one_call = self._stepper.is_one_call()
 
     def forward(self, x: Tensor, state: State, **times: Any) -> tuple[Tensor, State]:
         if x.shape[:2] != (1, 1):
             return self.layer(x, state, **times)
         stepper, dt, observed = self._stepper, times.get("dt"), times.get("observed")
-        if not (self._one_call and stepper.load(state)):
-            stepper.resume(state)
+        stepper.load(state)
         y = stepper.advance(x[0], 1.0 if dt is None else dt.item(), None if observed is None else observed[0])
         if not abs(y.sum().item()) < TOO_LARGE:
             return self.layer(x, state, **times)  # which warns
-        return y[None], stepper.arrays() if self._one_call else stepper.state
+        return y[None], stepper.state
 
 
 class Windowed:
