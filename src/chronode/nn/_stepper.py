@@ -106,8 +106,6 @@ class Stepper:
         self._prepare()
         self._put([part.unsqueeze(1) for part in state] if self._unbatched else state)
 
-    arrays = state.fget
-
     def load(self, state: State | None) -> bool:
         """Continues from this state, or from the initial one, with the weights as they are prepared; returns False if
         it does not fit.
