@@ -6,7 +6,7 @@ import pytest
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from chronode.kernels import _modes
-from chronode.nn import _divergence, _inputs
+from chronode.nn import _inputs
 
 
 class Looks(TorchDispatchMode):
@@ -38,5 +38,5 @@ class Looks(TorchDispatchMode):
 @pytest.fixture
 def as_on_a_gpu(monkeypatch):
     """Numbers may not be looked at without waiting."""
-    for module in (_modes, _inputs, _divergence):
+    for module in (_modes, _inputs):
         monkeypatch.setattr(module, "may_look", lambda x: False)
