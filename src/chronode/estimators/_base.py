@@ -195,7 +195,7 @@ class SequenceEstimator(Displayed):
         """Trains new weights on series with a target; `known` are additional attributes of the fitted estimator."""
         seed = self._seed()
         options = {**options_like(s), **roles}
-        reading = Reading.of(s, options=options, target=(), missing=True, **self._forecast_fields(s))
+        reading = Reading.of(s, options=options, target=(), missing=True, **self._forecast_fields(s, seed))
         own = s.channels
         s = reading.extended(s)
         missing = s.has_missing if self.missing is None else self.missing
@@ -324,7 +324,7 @@ class SequenceEstimator(Displayed):
         given = {name for name, value in usual.items() if getattr(self, name) != value} | set(self.training or {})
         return {field.name for field in fields(Settings)} - given
 
-    def _forecast_fields(self, s: Sequences) -> dict[str, Any]:
+    def _forecast_fields(self, s: Sequences, seed: int) -> dict[str, Any]:
         """Returns the fields of the Reading about forecasts."""
         return {}
 

@@ -308,23 +308,31 @@ class SequenceForecaster(SequenceEstimator):
     def window_(self) -> int:
         return self.reading_.window
 
-    def _forecast_fields(self, s: Sequences) -> dict[str, Any]:
+    def _forecast_fields(self, s: Sequences, seed: int) -> dict[str, Any]:
         horizon, names = whole("horizon", self.horizon, at_least=1), self._chosen(s)
-        suits = default_window(s, horizon, names) if self.window is None else self.window
+        shares, by_time = self._division(s, horizon)
+        suits = self.window
+        if suits is None:
+            suits = default_window(s, horizon, names, shares, by_time=by_time, seed=seed)
         sizes = {"horizon": horizon, "window": whole("window", suits, at_least=1)}
         if self.stride is not None:
             sizes["stride"] = whole("stride", self.stride, at_least=1)
         periods = calendar_periods(s) if flag("calendar", self.calendar) else ()
         return {**sizes, "forecast_channels": names, "known": tuple(self.known or ()), "calendar": periods}
 
+    def _division(self, s: Sequences, horizon: int) -> tuple[tuple[float, ...], bool]:
+        """Returns the shares of the parts, and whether the later ones come later in time."""
+        share = number("validation", self.validation, at_least=0, below=1)
+        divides = share and (len(s) > 1 or s.lengths.max() >= 3 * horizon + 2)
+        return (1 - share, share) if divides else (1.0,), len(np.unique(s.groups)) < 2
+
     def _divide(self, s: Sequences, reading: Reading, seed: int) -> tuple[Sequences, Sequences]:
         """Windows to learn from and to choose by; of fewer than two groups, those that come later."""
-        share = number("validation", self.validation, at_least=0, below=1)
         horizon, names = reading.horizon, reading.forecast_channels
-        if share and (len(s) > 1 or s.lengths.max() >= 3 * horizon + 2):
+        shares, by_time = self._division(s, horizon)
+        if len(shares) > 1:
             options = {"window": reading.window, "stride": reading.stride, "seed": seed}
-            by_time = len(np.unique(s.groups)) < 2
-            train, valid = forecast_parts(s, horizon, names, (1 - share, share), by_time=by_time, **options)
+            train, valid = forecast_parts(s, horizon, names, shares, by_time=by_time, **options)
             return train, valid
         every = forecast_windows(s, horizon, names, window=reading.window, stride=reading.stride or 1)
         train = usable_windows([every], reading.relative or ())[0]

@@ -32,17 +32,17 @@ def divided_series(series: Sequences, data: DataConfig, seed: int) -> tuple[list
         data: The section of the config.
         seed: Random seed.
     """
-    by_time, cut = _by_time(series, data), "series"
+    divides_time, cut = by_time(series, data), "series"
     if data.forecast and not data.per_step:
-        options = {"window": data.window, "stride": data.stride, "by_time": by_time, "seed": seed}
+        options = {"window": data.window, "stride": data.stride, "by_time": divides_time, "seed": seed}
         parts = forecast_parts(series, data.forecast, channels_of(series, data), data.shares, **options)
         cut = f"windows of up to {data.window} steps"
-    elif by_time:
+    elif divides_time:
         _check_divisible(series, data)
         parts = split_by_time(series, data.shares)
     else:
         parts = split_for_training(series, data.shares, seed=seed)
-    how = "by time" if by_time else f"by {data.group or data.id or 'series'}"
+    how = "by time" if divides_time else f"by {data.group or data.id or 'series'}"
     used = [part for part, share in zip(parts, data.shares, strict=True) if share > 0]
     shares = "/".join(f"{100 * share:.4g}" for share in data.shares if share > 0)
     text = f"split {how} {shares} ({'/'.join(f'{len(part):,}' for part in used)} {cut})"
@@ -116,7 +116,8 @@ def _check_divisible(series: Sequences, data: DataConfig) -> None:
         )
 
 
-def _by_time(series: Sequences, data: DataConfig) -> bool:
+def by_time(series: Sequences, data: DataConfig) -> bool:
+    """Returns whether later parts come later in time, instead of having series of their own."""
     few = len(np.unique(series.groups)) < sum(share > 0 for share in data.shares)
     return data.split_by == "time" or (data.split_by == "auto" and few)
 

@@ -30,6 +30,7 @@ from ..storage import hash_of, parse, read_json
 from ..training import AUTO, Objective, default_window, find_task, forecast_scaler, tasks, together
 from ._config import Config, DataConfig
 from ._parts import (
+    by_time,
     channels_of,
     check_second_file,
     divided_series,
@@ -206,7 +207,9 @@ def _from_file(config: Config) -> Prepared:
         data = replace(data, channels=channels_of(used, data))
         used = with_future(with_calendar(used, periods), data.forecast, data.channels, data.known, periods)
     if data.forecast and not data.per_step:
-        data = replace(data, window=data.window or default_window(used, data.forecast, channels_of(used, data)))
+        division = {"shares": data.shares, "by_time": by_time(used, data), "seed": config.training.seed}
+        suits = data.window or default_window(used, data.forecast, channels_of(used, data), **division)
+        data = replace(data, window=suits)
     raw, divided = divided_series(used, data, config.training.seed)
     notes += [note for part in raw for note in part.notes]
     fitted = together(*raw[:2]) if _refits(config, raw) else raw[0]

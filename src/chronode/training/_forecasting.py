@@ -18,11 +18,20 @@ _MOST_WINDOWS = 20_000
 _LEAST_WINDOW, _USUAL_WINDOW, _LONG_WINDOW, _MOST_WINDOW = 8, 32, 156, 400
 
 
-def default_window(s: Sequences, horizon: int, channels: Sequence[str]) -> int:
+def default_window(
+    s: Sequences,
+    horizon: int,
+    channels: Sequence[str],
+    shares: Sequence[float] = (1.0,),
+    *,
+    by_time: bool = False,
+    seed: int = 0,
+) -> int:
     """Returns how many steps a forecast looks back: three seasons, twice the horizon, or 32 steps, whichever is more.
 
     Of long seasons, such as the 168 hours of a week, it is one with a seventh of the next. Half of the median
-    length of the series is the most, so that enough windows remain to learn from.
+    length of the series is the most, so that enough windows remain to learn from. The season is that of the training
+    part: the other arguments are those of `forecast_parts`.
 
     Example:
         >>> from chronode.data import from_list
@@ -30,11 +39,23 @@ def default_window(s: Sequences, horizon: int, channels: Sequence[str]) -> int:
         >>> default_window(from_list([year], channels=["x"]), 4, ["x"])
         156
     """
-    season = season_of(s, [s.channels.index(name) for name in channels])
+    train = _training_series(s, horizon, [share for share in shares if share > 0], by_time, seed)
+    season = season_of(train, [s.channels.index(name) for name in channels])
     seasonal = min(3 * season, max(_LONG_WINDOW, 8 * season // 7))
     wanted = min(max(seasonal, 2 * horizon, _USUAL_WINDOW), _MOST_WINDOW)
     most = float(np.median(s.lengths)) // 2
     return int(max(min(wanted, most), _LEAST_WINDOW))
+
+
+def _training_series(s: Sequences, horizon: int, shares: Sequence[float], by_time: bool, seed: int) -> Sequences:
+    """Returns the series of the training part, or of each series the steps that belong to it."""
+    if len(shares) < 2:
+        return s
+    if not by_time:
+        return split(s, shares, seed=seed)[0]
+    end = _cuts(s, horizon, np.asarray(shares, dtype=np.float64))[0][1]
+    lengths = np.add.reduceat(s.times < end, np.cumsum(s.lengths) - s.lengths, dtype=np.int64)
+    return replace(s, lengths=lengths)[lengths > 0]
 
 
 def forecast_parts(
