@@ -7,7 +7,9 @@ from ..system import lazy
 if TYPE_CHECKING:
     from ._arrays import from_list, from_numpy
     from ._batches import Batch, LengthBatches, batches_by_length
-    from ._columns import arrow, as_columns, is_frame, numbers, series_times
+    from ._cells import numbers
+    from ._channel_rows import from_channel_rows
+    from ._columns import arrow, as_columns, is_frame, series_times
     from ._csv import read_csv
     from ._dates import EPOCHS, NUMBER, moments_of
     from ._describe import Facts, canonical, outside, percent, ranges_of, remarks
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from ._settings import CLIP, GAPS, PARTS, VALIDATION
     from ._shaping import invert_columns, logarithms, shaping
     from ._split import Parts, folds_of, hold_out, split, split_by_time, split_for_training
-    from ._table import from_channel_rows, from_long, from_series_rows, from_wide
+    from ._table import from_long, from_series_rows, from_wide
     from ._table_columns import source_columns
     from ._target import CONSTANT, UNKNOWN, Target, array_target, ids_of, number_names, value_type
     from ._times import Clock, Moments, is_number, seconds_of

@@ -10,8 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from ..storage import check_columns
-from ._cells import has_leading_zeros, number_style, to_numbers, without_symbol
-from ._columns import arrow, as_floats, is_text, trimmed, whole_numbers, without
+from ._cells import (
+    as_floats,
+    has_leading_zeros,
+    is_text,
+    number_style,
+    to_numbers,
+    trimmed,
+    whole_numbers,
+    without,
+    without_symbol,
+)
+from ._columns import arrow
 from ._csv_dialect import Dialect, aligned, fallback_encoding, find_dialect
 from ._opening import opened
 

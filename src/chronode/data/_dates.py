@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._columns import RATES, Column, arrow, first_text, is_text, to_arrow, trimmed
+from ._cells import first_text, is_text, trimmed
+from ._columns import RATES, Column, arrow, to_arrow
 from ._names import counted, listed
 from ._times import Moments, is_number
 

@@ -30,6 +30,11 @@ class StepRows:
     firsts: NDArray[np.int64] | None
     notes: tuple[str, ...] = ()
 
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """`(N,)` first step of each series."""
+        return np.cumsum(self.lengths) - self.lengths
+
     def ordered(self, column: NDArray[Any]) -> NDArray[Any]:
         """Returns a column in the order of the steps, without merging."""
         return column if self.order is None else column.take(self.order, axis=0)
@@ -63,8 +68,7 @@ class StepRows:
         """Returns the same series with each of the `rows` of the table as a step."""
         if self.firsts is None:
             return self
-        starts = np.cumsum(self.lengths) - self.lengths
-        return StepRows(self.order, np.add.reduceat(np.diff(self.firsts, append=rows), starts), None)
+        return StepRows(self.order, np.add.reduceat(np.diff(self.firsts, append=rows), self.starts), None)
 
 
 def make_plan(
@@ -84,20 +88,20 @@ def make_plan(
         what: Word for the name of a series in messages.
     """
     one_of("duplicates", duplicates, DUPLICATES)
-    order, notes = None, []
-    if codes is not None and (codes[1:] < codes[:-1]).any():
-        order = _by_code(codes, len(names))
-        codes = codes[order]
-    same = None if codes is None else codes[1:] == codes[:-1]
-    lengths = np.bincount(codes, minlength=len(names)) if codes is not None else None
+    order, notes, same = None, [], True
+    if codes is None:
+        lengths = np.array([0 if ticks is None else len(ticks)])
+    else:
+        if (codes[1:] < codes[:-1]).any():
+            order = _by_code(codes, len(names))
+            codes = codes[order]
+        same = codes[1:] == codes[:-1]
+        lengths = np.bincount(codes, minlength=len(names))
+    lengths = lengths.astype(np.int64)
     if ticks is None:
-        assert codes is not None and lengths is not None  # a single series without times has returned above
-        return StepRows(order, lengths.astype(np.int64), None)
-    lengths = np.array([len(ticks)], dtype=np.int64) if lengths is None else lengths.astype(np.int64)
+        return StepRows(order, lengths, None)
     ticks = ticks if order is None else ticks[order]
-    back = ticks[1:] < ticks[:-1]
-    if same is not None:
-        back &= same
+    back = (ticks[1:] < ticks[:-1]) & same
     if back.any():
         at = np.flatnonzero(back) + 1
         row = int(at[0] if order is None else order[at].min())
@@ -108,7 +112,8 @@ def make_plan(
         inner = _by_time(codes, ticks, len(names))
         order = inner if order is None else order[inner]
         ticks = ticks[inner]
-    return _merged(StepRows(order, lengths, None, tuple(notes)), names, ticks, same, duplicates, what)
+    plan = StepRows(order, lengths, None, tuple(notes))
+    return _merged(plan, names, (ticks[1:] == ticks[:-1]) & same, duplicates, what)
 
 
 def _by_code(codes: NDArray[Any], count: int) -> NDArray[np.int64]:
@@ -133,28 +138,22 @@ def _by_time(codes: NDArray[Any] | None, ticks: NDArray[Any], count: int) -> NDA
     return by_time[_by_code(codes[by_time], count)]
 
 
-def _merged(
-    plan: StepRows, names: NDArray[Any], ticks: NDArray[Any], same: NDArray[Any] | None, duplicates: str, what: str
-) -> StepRows:
-    """Returns the plan with duplicate rows of one series and time handled as requested."""
-    again = ticks[1:] == ticks[:-1]
-    if same is not None:
-        again &= same
+def _merged(plan: StepRows, names: NDArray[Any], again: NDArray[np.bool_], duplicates: str, what: str) -> StepRows:
+    """Returns the plan with rows that repeat the series and time of the row before (`again`) handled as requested."""
     count = int(again.sum())
     if not count:
         return plan
     at = int(np.flatnonzero(again)[0])
     rows = sorted(int(i if plan.order is None else plan.order[i]) + 1 for i in (at, at + 1))
-    place = f"rows {rows[0]:,} and {rows[1]:,}"
+    first = f"rows {rows[0]:,} and {rows[1]:,}"
     if len(names) > 1:
-        series = int(np.searchsorted(np.cumsum(plan.lengths), at, side="right"))
-        place += f", {what} {names[series]!s}"
-    count_text = f"{counted(count, 'row')} with a time that the same {what} already has (first: {place})"
+        first += f", {what} {names[int(np.searchsorted(np.cumsum(plan.lengths), at, side='right'))]!s}"
+    problem = f"{counted(count, 'row')} with a time that the same {what} already has (first: {first})"
     if duplicates == "error":
-        raise ValueError(f"{count_text}: remove them, or use duplicates='merge' (mean) or 'keep' (dt = 0).")
+        raise ValueError(f"{problem}: remove them, or use duplicates='merge' (mean) or 'keep' (dt = 0).")
     if duplicates == "keep":
-        return replace(plan, notes=(*plan.notes, f"{count_text}: kept, with dt = 0."))
-    note = f"{count_text}: merged, using the mean of numbers and the last label."
+        return replace(plan, notes=(*plan.notes, f"{problem}: kept, with dt = 0."))
+    note = f"{problem}: merged, using the mean of numbers and the last label."
     firsts = np.flatnonzero(np.concatenate([[True], ~again]))
     lengths = np.diff(np.searchsorted(firsts, np.concatenate([[0], np.cumsum(plan.lengths)])))
     return StepRows(plan.order, lengths.astype(np.int64), firsts, (*plan.notes, note))

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from ..storage import replacing
 from ._arrays import from_list
+from ._channel_rows import from_channel_rows
 from ._names import listed
 from ._sequences import Sequences
-from ._table import from_channel_rows
 from ._target import UNKNOWN, names_of
 
 _BETWEEN = re.compile(r":(?![^()]*\))")  # a colon outside brackets, because times contain colons too
