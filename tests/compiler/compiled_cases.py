@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 import chronode
+from chronode import compiler
 from chronode.compiler._compiled import kernel_of
 from chronode.nn import driver
 
@@ -129,3 +130,27 @@ def check(model, case, dtype=torch.float64, **settings):
     for cell in cells(model, dtype, case.hidden, **settings):
         arguments = inputs(cell, case, dtype)
         assert_same(everything(by_loop, cell, *arguments), everything(by_kernel, cell, *arguments), TOLERANCE[dtype])
+
+
+def check_steps(model, dtype=torch.float64, **settings):
+    """A model's cells, one bound step after another, against the loop over the whole sequence."""
+    case = CompiledCase("steps", hidden=7, carried=True)
+    for cell in cells(model, dtype, case.hidden, **settings):
+        cell.eval()
+        with torch.no_grad():
+            x, state, dt, plan = inputs(cell, case, dtype)
+            wanted, end = by_loop(cell, x, state, dt, plan)
+            now = tuple(part.unsqueeze(0).clone() for part in state)
+            then = tuple(torch.empty_like(part) for part in now)
+            x_n, dt_n, outputs = x[0].clone(), dt[0].clone(), []
+            compiler.use(cell)
+            calls = [compiler.bind(cell, x_n, dt_n, *turn) for turn in ((now, then), (then, now))]
+            for step in range(case.steps):
+                x_n.copy_(x[step])
+                dt_n.copy_(dt[step])
+                call, y = calls[step % 2]
+                call()
+                outputs.append(y.clone())
+        expected = {"y": wanted, **{f"end {i}": part for i, part in enumerate(end)}}
+        found = {"y": torch.stack(outputs), **{f"end {i}": part[0] for i, part in enumerate(now)}}
+        assert_same(expected, found, TOLERANCE[dtype])

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from compiled_cases import ALL_AT_ONCE, CASES, by_kernel, cells, check, everything, inputs
+from compiled_cases import ALL_AT_ONCE, CASES, by_kernel, cells, check, check_steps, everything, inputs
 from layer_checks import assert_same_when_checkpointed
 
 import chronode
@@ -22,6 +22,20 @@ def test_a_compiled_model_has_the_numbers_and_gradients_of_the_loop(model):
 @pytest.mark.parametrize("model", chronode.models())
 def test_every_model_in_every_case(model, case, dtype):
     check(model, case, dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(("model", "missing"), [("gru", True), ("gru-d", True), ("phased-lstm", False)])
+def test_steps_one_by_one_are_those_of_the_whole_sequence(model, missing, dtype):
+    check_steps(model, dtype, missing=missing)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("model", chronode.models())
+def test_every_model_step_by_step(model, missing, dtype):
+    check_steps(model, dtype, missing=missing)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

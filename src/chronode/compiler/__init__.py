@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..system import lazy
 
 if TYPE_CHECKING:
-    from ._choice import Decision, Path, cells_of, explain, find, plan, use
+    from ._choice import Decision, Path, bind, cells_of, explain, find, plan, use
     from ._compiled import kernel_of
     from ._lower import Step, lower
     from ._memory import Scratch

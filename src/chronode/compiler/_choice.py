@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from ..kernels import TRANSFORMED, chosen, library, transformed, weight_of
+from ..kernels import TRANSFORMED, Bound, chosen, library, transformed, weight_of
 
 if TYPE_CHECKING:
     from ._run import Compiled
@@ -20,6 +20,7 @@ _FUSED_SECONDS = 8e-5  # one step of torch's own loops
 _MOST_OPERATIONS = 300  # of nearly every step, with its backward
 _GAIN = 3  # compiling is worthwhile if the loop takes this many times as long
 _noted: set[str] = set()
+State = tuple[Tensor, ...]
 
 
 @dataclass(frozen=True)
@@ -204,6 +205,20 @@ def find(cell: Any, x: Tensor, why_not: str | None = None) -> Compiled | None:
         _noted.add(note)
         warnings.warn(note, stacklevel=2)
     return None
+
+
+def bind(cell: Any, x: Tensor, dt: Tensor, before: State, after: State) -> Bound | None:
+    """Binds one step of `cell` to fixed arrays, as `Kernel.bind` does; None if it has to run in another way.
+
+    Args:
+        cell: The cell.
+        x: `(B, D)`, read at each call.
+        dt: `(B, 1)`, read at each call.
+        before: Parts of the state before the step, `(1, B, size)`, contiguous.
+        after: Those after it.
+    """
+    kernel = find(cell, x)
+    return None if kernel is None else kernel.bind(cell, x, dt, before, after)
 
 
 def _why_not(x: Tensor) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..kernels import operator, ops
+from ..kernels import Bound, BoundCall, operator, ops
 from ._emit_cpu import Source
 from ._lower import Step
 
@@ -45,13 +45,9 @@ class Compiled:
         self, cell: Any, x: Tensor, state: Sequence[Tensor], dt: Tensor, plan: Any
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Runs the cell over a sequence, as `driver.run` does."""
-        traced = self.step.traced
-        if not traced.with_project:
+        if not self.step.traced.with_project:
             x = cell.project_sequence(x, plan.valid(x))
-        weights = traced.prefix(*(named(cell, name) for name in traced.captured))
-        with torch.no_grad():
-            derived = [_for_kernel(tensor, x) for tensor in self.step.derived(*weights)]
-        tensors = [_for_kernel(tensor, x) for tensor in weights]
+        tensors, derived = self._params(cell)
         rows = [_last_dense(x), dt, *self._draws(x)]
         keep = ops.needs_backward(x, dt, *state, *tensors)
         interval = math.isqrt(len(x) - 1) + 1 if keep and plan.memory == "low" else 0
@@ -60,6 +56,30 @@ class Compiled:
             self.key, rows, list(state), [*tensors, *derived], lengths, plan.last, keep, interval
         )
         return y, tuple(rest[: len(state)])
+
+    def bind(self, cell: Any, x: Tensor, dt: Tensor, before: Sequence[Tensor], after: Sequence[Tensor]) -> Bound | None:
+        """Returns one step over fixed arrays, as `Kernel.bind` of one cell; None if torch does a part of the step."""
+        traced = self.step.traced
+        if not traced.with_project or self.step.draws:
+            return None
+        tensors, derived = self._params(cell)
+        y, none = x.new_empty(x.shape[0], traced.y), [None] * (2 + len(before))  # lengths, kept values, checkpoints
+        rows, starts = [x.unsqueeze(0), dt.unsqueeze(0)], [part[0] for part in before]
+        call = _Call(rows, starts, [*tensors, *derived], none[0], True, 0, none[1:])
+        call.add(y, *(part[0] for part in after))
+        return BoundCall("compiled_forward", self.dtype, *call.arguments(self)), y
+
+    def _params(self, cell: Any) -> tuple[list[Tensor], list[Tensor]]:
+        """Returns the tensors of `prefix`, with gradients, and those derived from them, as the kernel takes them."""
+        traced = self.step.traced
+        weights = traced.prefix(*(named(cell, name) for name in traced.captured))
+        with torch.no_grad():
+            derived = [self._for_kernel(tensor) for tensor in self.step.derived(*weights)]
+        return [self._for_kernel(tensor) for tensor in weights], derived
+
+    def _for_kernel(self, tensor: Tensor) -> Tensor:
+        """Returns a contiguous tensor; a mask becomes zeros and ones."""
+        return (tensor.to(self.dtype) if tensor.dtype == torch.bool else tensor).contiguous()
 
     def _draws(self, x: Tensor) -> list[Tensor]:
         """Returns the random numbers of all steps, drawn in the order in which the loop draws them."""
@@ -111,11 +131,6 @@ def named(cell: Any, name: str) -> Tensor:
     """Returns a parameter or buffer by its dotted name."""
     owner, _, last = name.rpartition(".")
     return getattr(cell.get_submodule(owner) if owner else cell, last)
-
-
-def _for_kernel(tensor: Tensor, x: Tensor) -> Tensor:
-    """Returns a contiguous tensor; a mask becomes zeros and ones."""
-    return (tensor.to(x.dtype) if tensor.dtype == torch.bool else tensor).contiguous()
 
 
 def _last_dense(x: Tensor) -> Tensor:
@@ -239,7 +254,7 @@ class _Call:
         lengths: Tensor | None,
         last: bool,
         interval: int,
-        kept: Sequence[Tensor],
+        kept: Sequence[Tensor | None],
     ):
         steps, batch = rows[0].shape[:2]
         self.arrays: list[Tensor | None] = []
@@ -261,10 +276,13 @@ class _Call:
         else:
             self.numbers += [0, tensor.stride(0)] if one_step else [tensor.stride(0), tensor.stride(1)]
 
+    def arguments(self, kernel: Compiled) -> tuple[Any, ...]:
+        """Returns the arguments of both C functions."""
+        return kernel.table, self.arrays, len(self.arrays), torch.tensor(self.numbers)
+
     def run(self, name: str, kernel: Compiled) -> None:
         """Calls the runtime."""
-        numbers = torch.tensor(self.numbers)
-        ops.call(f"compiled_{name}", kernel.dtype, kernel.table, self.arrays, len(self.arrays), numbers)
+        ops.call(f"compiled_{name}", kernel.dtype, *self.arguments(kernel))
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:

@@ -10,7 +10,7 @@ from warnings import warn
 from torch import Tensor, nn
 
 from ._backend import backend, chosen, constant_to_compilers
-from ._bound import Bound, Snapshot
+from ._bound import Bound, BoundCall, Snapshot
 from ._library import available_isas, cpu_description, library, march, status
 from ._modes import TRANSFORMED, autocasts, has_values, may_look, need_values, transformed, weight_of, why_not
 from ._operator import operator
@@ -18,6 +18,7 @@ from ._product import addmm
 
 __all__ = [
     "Bound",
+    "BoundCall",
     "Kernel",
     "Snapshot",
     "addmm",

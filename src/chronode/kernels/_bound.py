@@ -21,7 +21,7 @@ class BoundCall:
     may read at the first call only.
     """
 
-    def __init__(self, name: str, dtype: torch.dtype, *arguments: Tensor | int | float | None):
+    def __init__(self, name: str, dtype: torch.dtype, *arguments: ops.Argument):
         self._name, self._kept = name, arguments
         self._failure = ctypes.create_string_buffer(ops.FAILURE_BYTES)
         lib = cast(ctypes.CDLL, library())

@@ -54,21 +54,21 @@ class ForwardBlock : Block<T> {
 };
 
 template <class T>
-void forward(const Cell<T>& cell, Arguments from, int64_t threads) {
+void forward(const Cell<T>& cell, Arguments from, int64_t threads, WeightCache* cache) {
   const Problem<T> p(cell, from);
   T* y = from.array<T>("y", require_sizes("y", {p.last != 0 ? 1 : p.steps, p.batch, cell.y}));
   const Results<T> results{y, from.arrays<T>("a last state", cell.state_sizes, cell.states, p.batch)};
-  const PackedMatrices<T> matrices(cell.forward_matrix, cell.forward_matrices, p.params);
+  const auto matrices = packed_once<PackedMatrices<T>>(p, cache);
   const SampleBlocks blocks(p.steps, p.batch, p.lengths, p.block_rows());
   const std::vector<int64_t> before = rows_before_blocks(blocks);
   parallel_blocks(blocks.count(), require_threads(threads), [&](int64_t b, int) {
     T* kept = p.kept == nullptr ? nullptr : p.kept + before[b] * cell.kept;
-    ForwardBlock<T>(p, results, blocks[b], kept).run(matrices);
+    ForwardBlock<T>(p, results, blocks[b], kept).run(*matrices);
   });
 }
 
 template <class T>
-void backward(const Cell<T>& cell, Arguments from, int64_t threads) {
+void backward(const Cell<T>& cell, Arguments from, int64_t threads, WeightCache*) {
   const Problem<T> p(cell, from);
   if (p.interval == 0 && p.kept == nullptr && cell.kept > 0) throw InvalidArgument("what the forward kept is missing");
   const Strided<const T> y = from.strided<const T>("a gradient of y", p.last != 0 ? 1 : p.steps, p.batch, cell.y, true);
@@ -101,7 +101,7 @@ using chronode::Array;
                                                           CHRONODE_CALL) {                                         \
     return chronode::guarded(failure, [&] {                                                                        \
       chronode::compiled::pass(*static_cast<const chronode::compiled::Cell<T>*>(cell),                             \
-                               chronode::compiled::Arguments(arrays, count, numbers), threads);                    \
+                               chronode::compiled::Arguments(arrays, count, numbers), threads, cache);             \
     });                                                                                                            \
   }
 

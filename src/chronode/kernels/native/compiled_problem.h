@@ -105,6 +105,8 @@ struct Problem {
 template <class T>
 class PackedMatrices {
  public:
+  // Those of the forward step.
+  explicit PackedMatrices(const Problem<T>& p) : PackedMatrices(p.cell.forward_matrix, p.cell.forward_matrices, p.params) {}
   PackedMatrices(const Matrix* matrices, int64_t count, const std::vector<const void*>& params) {
     const auto at = [&](int64_t param, int64_t offset) { return static_cast<const T*>(params[param]) + offset; };
     for (const Matrix* m = matrices; m < matrices + count; ++m)
