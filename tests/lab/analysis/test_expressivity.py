@@ -12,7 +12,7 @@ import chronode
 from chronode.lab.analysis import _circle as circle
 from chronode.lab.analysis import _expressivity as expressivity
 from chronode.lab.analysis import _liquid as liquid
-from chronode.lab.analysis import _plots_expressivity as plots_expressivity
+from chronode.lab.analysis import plot
 from chronode.lab.analysis._circle import MODELS, Setting
 from chronode.nn.cells.ltc import LTCCell
 
@@ -290,5 +290,7 @@ def test_every_result_is_json():
 
 def test_networks_and_layers_are_drawn_side_by_side(tmp_path):
     paths = [expressivity.trajectory("ltc", SMALL), liquid.layer_trajectory("gru", samples=20)]
-    path = plots_expressivity.plot_explained(paths, tmp_path / "explained.png")
+    path = plot(paths, tmp_path / "explained.png", "explained")
     assert path.read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(ValueError, match="explained"):
+        plot(paths, tmp_path / "other.png", "depth")

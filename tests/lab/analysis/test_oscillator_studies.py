@@ -1,6 +1,7 @@
 """Studies of UnICORNN that train, with tiny budgets: what is varied is what is trained."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import torch
 import chronode
 from chronode.data import from_list, from_numpy
 from chronode.lab.analysis import _oscillator_studies as studies
-from chronode.lab.analysis import _plots_oscillators as plots_oscillators
+from chronode.lab.analysis import plot
 from chronode.lab.analysis._study import StudySetup
 from chronode.lab.tasks import Parts, Sizes, Task
 from chronode.model._spec import ModelSpec
@@ -135,16 +136,21 @@ def test_every_study_is_json_and_a_picture(tmp_path):
     fields = ("task", "accuracy", "layers", (3, 4, 5), ("plain", "residual"), scores)
     compared = studies.StudyScores(*fields)
     drawn = {
-        "plot_effective_steps": studies.effective_steps(chronode.create("unicornn", 1, 8)),
-        "plot_weight_norms": studies.WeightNorms("task", scores),
-        "plot_sensitivity": studies.Sensitivity(compared, compared),
-        "plot_stacking": compared,
-        "plot_subsampling": compared,
+        "effective_steps": studies.effective_steps(chronode.create("unicornn", 1, 8)),
+        "weight_norms": studies.WeightNorms("task", scores),
+        "sensitivity": studies.Sensitivity(compared, compared),
+        "stacking": compared,
+        "subsampling": replace(compared, over="entries"),
     }
     for name, found in drawn.items():
         assert json.loads(found.to_json()).keys() == found.as_dict().keys()
-        path = getattr(plots_oscillators, name)(found, tmp_path / f"{name}.png")
+        path = plot(found, tmp_path / f"{name}.png")
         assert path.read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(ValueError, match="one by one"):
+        plot([compared, compared], tmp_path / "two.png")
+    with pytest.raises(TypeError, match="results of analyses, got int"):
+        plot(3, tmp_path / "three.png")
+    assert not (tmp_path / "two.png").exists()
 
 
 @pytest.mark.slow

@@ -5,7 +5,8 @@ import json
 import pytest
 
 import chronode
-from chronode.lab.experiments.drawings import Canvas, drawings, find_drawing, trial_for
+from chronode.lab.experiments.drawings import Canvas, drawings, find_drawing
+from chronode.lab.experiments.figures import _study
 
 NAMES = sorted(drawings())
 FIGURES = {
@@ -36,7 +37,7 @@ def test_it_is_drawn(name, tmp_path):
 
 @pytest.mark.parametrize(("task", "units"), [("eigenworms", 32), ("noisy-cifar", 128), ("psmnist", 256)])
 def test_the_papers_budget_has_the_papers_settings(task, units, tmp_path):
-    trial = trial_for(Canvas("unicornn/figure3", tmp_path, "paper"), task)
+    trial = _study(Canvas("unicornn/figure3", tmp_path, "paper"), task)
     assert (trial.task, trial.hidden_size, trial.runs) == (task, units, 10)
     assert trial.training.epochs >= 250
     layer = chronode.create("unicornn", 1, 4, num_layers=trial.num_layers, **trial.settings)

@@ -120,11 +120,11 @@ def health_report(model: SequenceModel, sequences: Sequences, folder: str | Path
         ...     sorted(path.name for path in Path(folder).iterdir())
         ['health.json', 'health.png']
     """
-    from ._plots_health import plot_health
+    from ._plots import plot
 
     found = health(model, sequences)
     found.to_json(Path(folder) / "health.json")
-    plot_health(found, Path(folder) / "health.png")
+    plot(found, Path(folder) / "health.png")
     return found
 
 

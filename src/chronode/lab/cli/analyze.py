@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
 
+from ...cli.flags import words
 from ...cli.options import with_plugins
-from . import analyze_equilibrium, analyze_expressivity, analyze_gradients, analyze_oscillators, analyze_studies
-from .analyze_health import health
-from .analyze_shared import with_output
-
-analyze_app = typer.Typer(
-    help="Analyze models: health, gradients, equilibria, oscillators.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+from ...cli.predict import Anyway, RunFolder
+from .. import analysis
+from .analyze_shared import (
+    Findings,
+    Hidden,
+    Json,
+    Layers,
+    Models,
+    Seed,
+    Steps,
+    analyze_app,
+    command,
+    models_in,
+    noise_series,
+    numbers,
+    progress_bar,
+    show,
+    table,
+    whole_numbers,
 )
+
+if TYPE_CHECKING:
+    from ..analysis import GradientTable
+
+Activation = Annotated[str, typer.Option(help="tanh, sigmoid, relu or hardtanh.")]
+Width = Annotated[int, typer.Option(min=2, help="Units per layer.")]
+Recipe = Annotated[str, typer.Option(help="authors (their published code) or text (the text of the paper).")]
+Workers = Annotated[int, typer.Option(min=1, help="Processes.")]
 
 
 def attach(app: typer.Typer) -> None:
@@ -21,30 +46,322 @@ def attach(app: typer.Typer) -> None:
     app.add_typer(analyze_app, name="analyze")
 
 
-# Each has its own options and returns Findings; `with_output` adds --output and --json and shows them.
-COMMANDS = {
-    "gradients": analyze_gradients.gradients,
-    "flow": analyze_gradients.flow,
-    "teaching": analyze_gradients.teaching,
-    "training": analyze_gradients.training,
-    "equilibrium": analyze_equilibrium.equilibrium,
-    "phase": analyze_equilibrium.phase,
-    "energy": analyze_oscillators.energy,
-    "volume": analyze_oscillators.volume,
-    "inverse": analyze_oscillators.inverse,
-    "state-bounds": analyze_oscillators.state_bounds,
-    "gradient-bounds": analyze_oscillators.gradient_bounds,
-    "gradient-formula": analyze_oscillators.gradient_formula,
-    "time-steps": analyze_studies.time_steps,
-    "weight-norms": analyze_studies.weight_norms,
-    "sensitivity": analyze_studies.sensitivity,
-    "stacking": analyze_studies.stacking,
-    "subsampling": analyze_studies.subsampling,
-    "trajectory": analyze_expressivity.trajectory,
-    "expressivity": analyze_expressivity.expressivity,
-    "depth-table": analyze_expressivity.depth_table,
-    "time-constants": analyze_expressivity.time_constants,
-}
-analyze_app.command("health")(with_plugins(health))  # its --output is different: the run folder by default
-for _name, _command in COMMANDS.items():
-    analyze_app.command(_name)(with_plugins(with_output(_command)))
+@analyze_app.command("health")
+@with_plugins
+def health(
+    run: RunFolder,
+    data: Annotated[
+        str | None, typer.Argument(help="File with the columns of training; the test part of the run by default.")
+    ] = None,
+    anyway: Anyway = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Folder for health.png and health.json; the run folder by default. [example: out]"),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Check the health of a trained model.
+
+    Prints five findings (gradient flow, saturation, dead units, ranges, time) and draws a page of plots.
+
+    Example: chronode analyze health runs/vitals-1
+    """
+    from ...runs import Trained
+
+    trained = Trained.load(run, anyway=anyway)
+    series = trained.series(data, labeled=False, anyway=anyway)
+    for note in series.notes if data else ():
+        print(f"note: {note}", file=sys.stderr)
+    result = analysis.health(trained.model, series)
+    result = replace(result, findings=(*_against_baselines(trained.path), *result.findings))
+    folder = output or (trained.path if trained.path.is_dir() else trained.path.parent)
+    show("health", Findings("\n".join(result.findings), result), folder, as_json=json)
+
+
+def _against_baselines(folder: Path) -> list[str]:
+    """Returns a finding if the model of a run folder does not beat a baseline on the test part."""
+    from ...judge import unbeaten
+    from ...runs import Run
+
+    summary = Run.open(folder).summary() if folder.is_dir() else None
+    best = None if summary is None else unbeaten(asdict(summary))
+    if best is None:
+        return []
+    return [f'Baselines: the model is not healthy: on the test part it does not beat "{best[0]}" ({best[1]:.4g}).']
+
+
+@command
+def gradients(
+    model: Models = "ode-rnn,mmrnn",
+    lengths: Annotated[str, typer.Option(help="Sequence lengths, separated by commas.")] = "5,10,25,50",
+    setting: Annotated[str, typer.Option(help="'paper' (as in mmRNN Table 2) or 'default' (as created).")] = "paper",
+    weight_scale: Annotated[float, typer.Option(help="Additional factor for all weight matrices.")] = 1.0,
+    hidden: Hidden = 64,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of random initializations.")] = 3,
+) -> Findings:
+    """Measure gradient norms by length (mmRNN Table 2).
+
+    Example: chronode analyze gradients --model mmrnn,ode-rnn --lengths 5,10,25,50
+    """
+    options: dict[str, Any] = {"setting": setting, "weight_scale": weight_scale, "hidden_size": hidden, "seeds": seeds}
+    result = analysis.gradient_table(models_in(model), whole_numbers("--lengths", lengths), **options)
+    notes = [f"{name}: {text}" for name, text in result.made_as.items()]
+    notes.append(
+        "norm: of ∂h_T/∂h_0 for each unit of the first part of the state; mean ± standard deviation over units, "
+        "sequences and seeds; the paper states neither its norm nor its weights"
+    )
+    return Findings(_norms(result), result, notes=notes)
+
+
+def _norms(result: GradientTable) -> str:
+    """Formats plain columns: with the frames of rich, the numbers of the paper would not fit 80 characters."""
+    rows = [["length", *map(str, result.lengths)]]
+    for index, name in enumerate(result.models):
+        pairs = zip(result.means[index], result.stds[index], strict=True)
+        rows.append([f"{name}, chronode", *(_mean_and_std(*pair) for pair in pairs)])
+        if name in result.paper:
+            printed = [result.paper[name].get(length) for length in result.lengths]
+            rows.append([f"{name}, paper", *("" if pair is None else _mean_and_std(*pair) for pair in printed)])
+    first, *rest = (max(map(len, column)) for column in zip(*rows, strict=True))
+    lines = [
+        f"{row[0]:<{first}}" + "".join(f"  {cell:>{w}}" for cell, w in zip(row[1:], rest, strict=True)) for row in rows
+    ]
+    return "\n".join(["Gradient norms (mmRNN, Table 2)", *lines])
+
+
+def _mean_and_std(mean: float, spread: float) -> str:
+    digits = ".2f" if 0.01 <= mean < 1e5 else ".1e"
+    return f"{mean:{digits}} ± {spread:{digits}}"
+
+
+@command
+def flow(
+    model: Models = "ode-rnn,rnn-decay,mmrnn",
+    steps: Annotated[int, typer.Option(min=2, help="Sequence length T.")] = 100,
+    hidden: Hidden = 64,
+    seed: Seed = 0,
+) -> Findings:
+    """Show the gradient flow over time (mmRNN figure 1).
+
+    How much of step t remains at the last step, on noise with irregular gaps.
+
+    Example: chronode analyze flow --model irnn,rnn,lstm --steps 200
+    """
+    from ...cli.tables import Table
+
+    flows = analysis.noise_flows(models_in(model), steps=steps, hidden_size=hidden, seed=seed)
+    rows = Table("model", "log10 of ‖∂h_T/∂h_1‖", "log10 of the ratio to ‖∂h_T/∂h_(T-1)‖", "norm")
+    for one in flows:
+        rows.add_row(one.model, f"{one.log10_norms[:, 1].mean():.2f}", f"{one.log10_ratio.mean():.2f}", one.norm)
+    return Findings(rows, flows)
+
+
+@command
+def teaching(
+    model: Models = "ode-rnn,mmrnn",
+    steps: Annotated[int, typer.Option(min=2, help="Longest block of bits.")] = 31,
+    hidden: Hidden = 32,
+    seed: Seed = 0,
+) -> Findings:
+    """Show the gradient of the loss by step (mmRNN figure 3).
+
+    Also draws the loss surface. The data are bit streams.
+
+    Example: chronode analyze teaching --model ode-rnn,mmrnn,lstm
+    """
+    signals, surfaces = analysis.teach_bits(models_in(model), steps=steps, hidden_size=hidden, seed=seed)
+    lines = [
+        f"{signal.model}: {signal.norms[:, 0].mean() / signal.norms[:, -1].mean():.1e} of the signal at the last step "
+        f"reaches the first; the loss varies by {surface.values.max() - surface.values.min():.3f} over the plane"
+        for signal, surface in zip(signals, surfaces, strict=True)
+    ]
+    return Findings("\n".join(lines), {"teaching": signals, "surface": surfaces})
+
+
+@command
+def training(
+    model: Models = "rnn,lstm,irnn",
+    length: Annotated[int, typer.Option(min=2, help="Length of the adding problem.")] = 50,
+    steps: Annotated[int, typer.Option(min=1, help="Training steps.")] = 100,
+    every: Annotated[int, typer.Option(min=1, help="Steps between records.")] = 10,
+    hidden: Hidden = 32,
+    seed: Seed = 0,
+) -> Findings:
+    """Record the gradient flow in training (iRNN figure 3).
+
+    The task is the adding problem, as in iRNN figures 3, 8 and 9.
+
+    Example: chronode analyze training --model rnn,irnn --length 200 --steps 1000
+    """
+    sizes = {"length": length, "steps": steps, "every": every, "hidden_size": hidden, "seed": seed}
+    histories = analysis.track_adding(models_in(model), **sizes)
+    lines = [
+        f"{one.model}: loss {one.losses[0]:.3f} → {one.losses[-1]:.3f}, "
+        f"gradient ratio {one.ratio[0]:.2g} → {one.ratio[-1]:.2g}"
+        for one in histories
+    ]
+    return Findings("\n".join(lines), histories)
+
+
+@command
+def equilibrium(
+    model: Annotated[str, typer.Option(help="irnn, sirnn or ernn.")] = "irnn",
+    steps: Annotated[int, typer.Option(min=2, help="Recursion steps K.")] = 40,
+    eta: Annotated[float, typer.Option(help="Step size η.")] = 0.5,
+    hidden: Hidden = 32,
+    seed: Seed = 0,
+) -> Findings:
+    """Show convergence and eigenvalues (iRNN figures 6, 7).
+
+    Convergence to the root that SciPy finds, and eigenvalues of the Jacobian there.
+
+    Example: chronode analyze equilibrium --model ernn
+    """
+    import numpy as np
+
+    from ...nn import find_model
+    from ...nn.cells.irnn import EquilibriumCell
+    from ..analysis._instrumented import as_layer
+
+    if not issubclass(find_model(model).cell, EquilibriumCell):
+        raise ValueError(f"--model {model} is not an equilibrium model: choose irnn, sirnn or ernn.")
+    layer, x = as_layer(model, 3, hidden, seed, recurrent="full"), noise_series(8, 30, 3, seed=seed)
+    distances = analysis.convergence(layer, x[:, 0], steps=steps, eta=eta)
+    values = analysis.equilibrium_eigenvalues(layer, x)
+    summary = (
+        f"rate per step: {np.nanmean(distances.rates):.3f} (guaranteed: {distances.bound:.3f})\n"
+        f"eigenvalues with a negative real part: {values.stable:.1%}"
+    )
+    return Findings(summary, {"convergence": distances, "eigenvalues": values})
+
+
+@command
+def phase(
+    model: Models = "rnn,fastrnn,irnn",
+    steps: Annotated[int, typer.Option(min=2, help="Steps of the random walk.")] = 1000,
+    seed: Seed = 0,
+) -> Findings:
+    """Draw phase portraits of two units (iRNN figure 2).
+
+    The input is a random walk, as in ERNN figure 1.
+
+    Example: chronode analyze phase --model rnn,fastrnn,ernn
+    """
+    result = analysis.phase_portrait(models_in(model), steps=steps, seed=seed)
+    lines = [
+        f"{name}: a median step moves the state by {speed:.2%} of its range"
+        for name, speed in zip(result.models, result.speed, strict=True)
+    ]
+    return Findings("\n".join(lines), result)
+
+
+@command
+def trajectory(
+    model: Annotated[
+        str,
+        typer.Option(help="neural-ode, ct-rnn, ltc (random networks of the paper), or names from `chronode models`."),
+    ] = "neural-ode,ct-rnn,ltc",
+    activation: Activation = "tanh",
+    width: Width = 100,
+    layers: Layers = 1,
+    recipe: Recipe = "authors",
+    registry: Annotated[bool, typer.Option(help="Use the models of `chronode models` for all names.")] = False,
+    explained: Annotated[bool, typer.Option(help="Draw the explained variance instead of the trajectories.")] = False,
+    seed: Seed = 0,
+) -> Findings:
+    """Draw the trajectory of a network (LTC figures 1, 2).
+
+    The input of the network is a circle.
+
+    Example: chronode analyze trajectory --activation relu
+    """
+    from ..analysis._circle import MODELS
+
+    setting = analysis.Setting(activation, width=width, depth=layers, recipe=recipe)
+    results = [
+        analysis.trajectory(name, setting, seed=seed)
+        if name in MODELS and not registry
+        else analysis.layer_trajectory(name, hidden_size=width, seed=seed, num_layers=layers)
+        for name in words(model)
+    ]
+    lengths = [one.length if isinstance(one, analysis.LayerTrajectory) else one.lengths[-1] for one in results]
+    lines = [f"{one.model}: length {length:.4g}" for one, length in zip(results, lengths, strict=True)]
+    return Findings("\n".join(lines), results, "explained" if explained else None)
+
+
+@command
+def expressivity(
+    over: Annotated[str, typer.Option(help="width, depth, sigma_w, sigma_b, activation, solver or recipe.")] = "width",
+    values: Annotated[str, typer.Option(help="Values, separated by commas.")] = "10,25,50,100",
+    activation: Activation = "tanh",
+    width: Width = 100,
+    recipe: Recipe = "authors",
+    tries: Annotated[int, typer.Option(min=1, help="Number of random networks per model and value.")] = 10,
+    workers: Workers = 1,
+    seed: Seed = 0,
+) -> Findings:
+    """Measure the length of trajectories (LTC figure 3).
+
+    Varies one setting, and shows the bounds of theorems 4 and 5.
+
+    Example: chronode analyze expressivity --over solver --values rk23,rk45,adams,implicit
+    """
+    chosen: list[Any] = words(values)
+    if over in ("width", "depth", "sigma_w", "sigma_b"):
+        read = whole_numbers if over in ("width", "depth") else numbers
+        chosen = list(read("--values", values))
+    setting = analysis.Setting(activation, width=width, recipe=recipe)
+    options: dict[str, Any] = {"setting": setting, "tries": tries, "seed": seed, "workers": workers}
+    with progress_bar("expressivity") as progress:
+        result = analysis.sweep(over, chosen, **options, progress=progress)
+    return Findings(table(result.models, result.values, result.lengths, "median length"), result)
+
+
+@command
+def depth_table(
+    tries: Annotated[int, typer.Option(min=1, help="Number of random networks per model and activation.")] = 100,
+    width: Annotated[int, typer.Option(min=2, help="Units.")] = 100,
+    recipe: Recipe = "authors",
+    workers: Workers = 2,
+    seed: Seed = 0,
+) -> Findings:
+    """Measure the computational depth (LTC Table 2).
+
+    Compares neural ODE, CT-RNN and LTC.
+
+    Example: chronode analyze depth-table --tries 10
+    """
+    from ..analysis._circle import STEPS_AT_MOST
+    from ..analysis._expressivity import REFINE
+
+    setting = analysis.Setting(width=width, recipe=recipe)
+    with progress_bar("depth-table") as progress:
+        result = analysis.depth_table(tries, setting=setting, seed=seed, workers=workers, progress=progress)
+    title = f"median number of solver steps per input sample x {REFINE}"
+    summary = table(result.models, result.values, REFINE * result.depth, title)
+    if result.stopped.any():
+        summary += f"\n{result.stopped.sum()} tries were stopped after {STEPS_AT_MOST:,} steps"
+    return Findings(summary, result, "depth")
+
+
+@command
+def time_constants(
+    steps: Steps = 100,
+    form: Annotated[str, typer.Option(help="synaptic or dense.")] = "synaptic",
+    hidden: Hidden = 6,
+    seed: Seed = 0,
+) -> Findings:
+    """Show the time constants of an LTC that reads a circle.
+
+    Example: chronode analyze time-constants --form dense
+    """
+    import torch
+
+    angle = torch.linspace(0, 2 * torch.pi, steps)
+    x = torch.stack([angle.sin(), angle.cos()], dim=-1)[None]
+    dt = float(angle[1]) if steps > 1 else 1.0
+    result = analysis.time_constants("ltc", x, dt=dt, hidden_size=hidden, seed=seed, form=form)
+    return Findings(f"τ_sys from {result.values.min():.3g} to {result.values.max():.3g}", result)
+
+
+from . import analyze_oscillators as analyze_oscillators  # noqa: E402 - after these, in the order of --help

@@ -1,11 +1,11 @@
-"""Shared code of the commands of `chronode analyze`: options, lists, and the display of findings."""
+"""What the commands of `chronode analyze` share: options, lists, and the display of findings."""
 
 from __future__ import annotations
 
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from ...cli.flags import words
+from ...cli.options import with_plugins
 from ...storage import replacing
 
 if TYPE_CHECKING:
@@ -30,63 +31,11 @@ Hidden = Annotated[int, typer.Option(min=1, help="Units H per layer.")]
 DeltaT = Annotated[float, typer.Option(help="Δt of UnICORNN.")]
 DeltaTs = Annotated[str, typer.Option("--delta-t", help="Values of Δt, separated by commas.")]
 
-
-# ---- options ------------------------------------------------------------------------------------------------
-
-
-def models_in(given: str) -> list[str]:
-    """Parses --model and checks the names."""
-    from ...nn import find_model
-
-    found = words(given)
-    if not found:
-        raise ValueError("--model is empty; pass names from `chronode models`, separated by commas.")
-    for name in found:
-        find_model(name)
-    return found
-
-
-def numbers(option: str, given: str) -> list[float]:
-    """Parses numbers separated by commas; at least one."""
-    try:
-        found = [float(value) for value in words(given)]
-    except ValueError:
-        raise ValueError(f"{option} must be numbers separated by commas, got {given!r}.") from None
-    if not found:
-        raise ValueError(f"{option} is empty; pass numbers separated by commas.")
-    return found
-
-
-def whole_numbers(option: str, given: str) -> list[int]:
-    """Parses whole numbers separated by commas; at least one."""
-    found = numbers(option, given)
-    if any(value != int(value) for value in found):
-        raise ValueError(f"{option} must be whole numbers separated by commas such as 5,10,25, got {given!r}.")
-    return [int(value) for value in found]
-
-
-def noise_series(*shape: int, seed: int) -> Tensor:
-    """Returns noise from N(0, 1)."""
-    import torch
-
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
-
-# ---- output -------------------------------------------------------------------------------------------------
-
-
-class Piece(NamedTuple):
-    """One plot: OUTPUT/name.png and OUTPUT/name.json.
-
-    Attributes:
-        name: Name of both files.
-        found: A result, or a list of results.
-        draw: Function that draws the result to a file.
-    """
-
-    name: str
-    found: Any
-    draw: Callable[[Any, Path], Path]
+analyze_app = typer.Typer(
+    help="Analyze models: health, gradients, equilibria, oscillators.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 
 class Findings(NamedTuple):
@@ -94,37 +43,45 @@ class Findings(NamedTuple):
 
     Attributes:
         summary: Text that is printed, unless the numbers are.
-        pieces: Numbers and plots.
+        results: Result, or list of results, that is drawn to OUTPUT/COMMAND.png; or several of them by name.
+        kind: Kind of plot, as for `chronode.lab.analysis.plot`.
         notes: Lines that are printed last.
     """
 
     summary: str | Table
-    pieces: list[Piece]
+    results: Any
+    kind: str | None = None
     notes: Sequence[str] = ()
 
 
-def with_output(command: Callable[..., Findings]) -> Callable[..., None]:
-    """Adds the options --output and --json to a command and shows its findings."""
+def command(analysis: Callable[..., Findings]) -> Callable[..., Findings]:
+    """Adds an analysis as a command, with the options --output, --json and --plugin; it returns what to show."""
+    name = analysis.__name__.replace("_", "-")
 
-    def shown(output: Output = Path("runs/analyze"), json: Json = False, **given: Any) -> None:
-        show(command(**given), output, as_json=json)
+    def shown(output: Output = Path("runs/analyze"), json: Json = False, **options: Any) -> None:
+        show(name, analysis(**options), output, as_json=json)
 
-    own, added = (inspect.signature(one, eval_str=True).parameters for one in (command, shown))
-    shown.__signature__ = inspect.Signature([*own.values(), added["output"], added["json"]])  # pyrefly: ignore
-    shown.__doc__ = command.__doc__
-    return shown
+    first, last = (inspect.signature(function, eval_str=True).parameters for function in (analysis, shown))
+    shown.__signature__ = inspect.Signature([*first.values(), last["output"], last["json"]])  # pyrefly: ignore
+    shown.__doc__ = analysis.__doc__
+    analyze_app.command(name)(with_plugins(shown))
+    return analysis
 
 
-def show(findings: Findings, output: Path, *, as_json: bool) -> None:
+def show(name: str, findings: Findings, output: Path, *, as_json: bool) -> None:
     """Writes the numbers, draws the plots, and prints the numbers or the summary and the paths of the plots."""
-    texts = {piece.name: _as_json(piece.found) for piece in findings.pieces}
-    drawn = []
-    for name, found, draw in findings.pieces:
-        with replacing(output / f"{name}.json") as draft:
-            draft.write_text(texts[name] + "\n", encoding="utf-8")
-        drawn.append(f"plot: {draw(found, output / f'{name}.png')}")
+    from ..analysis import plot
+
+    results = findings.results if isinstance(findings.results, Mapping) else {name: findings.results}
+    texts, drawn = {}, []
+    for stem, result in results.items():
+        several = isinstance(result, list)
+        texts[stem] = "[" + ",\n".join(one.to_json() for one in result) + "]" if several else result.to_json()
+        with replacing(output / f"{stem}.json") as draft:
+            draft.write_text(texts[stem] + "\n", encoding="utf-8")
+        drawn.append(f"plot: {plot(result, output / f'{stem}.png', findings.kind)}")
     if as_json:
-        inner = ",\n".join(f"{json.dumps(name)}: {text}" for name, text in texts.items())
+        inner = ",\n".join(f"{json.dumps(stem)}: {text}" for stem, text in texts.items())
         print(f"{{{inner}}}" if len(texts) > 1 else texts.popitem()[1])
     elif isinstance(findings.summary, str):
         print(findings.summary)
@@ -135,8 +92,42 @@ def show(findings: Findings, output: Path, *, as_json: bool) -> None:
     print(*drawn, *findings.notes, sep="\n", file=sys.stderr if as_json else sys.stdout)
 
 
-def _as_json(found: Any) -> str:
-    return "[" + ",\n".join(one.to_json() for one in found) + "]" if isinstance(found, list) else found.to_json()
+def models_in(text: str) -> list[str]:
+    """Parses --model and checks the names."""
+    from ...nn import find_model
+
+    names = words(text)
+    if not names:
+        raise ValueError("--model is empty; pass names from `chronode models`, separated by commas.")
+    for name in names:
+        find_model(name)
+    return names
+
+
+def numbers(option: str, text: str) -> list[float]:
+    """Parses numbers separated by commas; at least one."""
+    try:
+        values = [float(value) for value in words(text)]
+    except ValueError:
+        raise ValueError(f"{option} must be numbers separated by commas, got {text!r}.") from None
+    if not values:
+        raise ValueError(f"{option} is empty; pass numbers separated by commas.")
+    return values
+
+
+def whole_numbers(option: str, text: str) -> list[int]:
+    """Parses whole numbers separated by commas; at least one."""
+    values = numbers(option, text)
+    if any(value != int(value) for value in values):
+        raise ValueError(f"{option} must be whole numbers separated by commas such as 5,10,25, got {text!r}.")
+    return [int(value) for value in values]
+
+
+def noise_series(*shape: int, seed: int) -> Tensor:
+    """Returns noise from N(0, 1)."""
+    import torch
+
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def table(rows: Sequence[str], columns: Sequence[Any], values: Any, title: str) -> str:
@@ -151,11 +142,11 @@ def table(rows: Sequence[str], columns: Sequence[Any], values: Any, title: str) 
 
 
 @contextmanager
-def progress_bar(command: str) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(name: str) -> Iterator[Callable[[int, int], None]]:
     """Shows a progress bar on standard error, so that --json stays clean."""
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True)) as bars:
-        bar = bars.add_task(command, total=None)
+        bar = bars.add_task(name, total=None)
         yield lambda done, total: bars.update(bar, completed=done, total=total)

@@ -7,16 +7,15 @@ Budgets: "smoke" checks that it works (seconds), "laptop" takes minutes on two c
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ...settings import near, one_of
-from ...training import Settings, assemble
-from ..analysis import StudySetup
-from ..papers import setting_for
+from ..analysis import plot
 
 Choice = TypeVar("Choice")
+Paint = TypeVar("Paint", bound=Callable[..., None])
 BUDGETS = ("smoke", "laptop", "paper")
 
 
@@ -43,9 +42,9 @@ def drawings() -> dict[str, Drawing]:
         >>> drawings()["ltc/table2"].what
         'computational depth of Neural ODE, CT-RNN and LTC by activation'
     """
-    from . import figures_equilibrium, figures_ltc, figures_mmrnn, figures_unicornn  # noqa: F401 - importing adds them
+    from . import figures  # noqa: F401 - importing adds them
 
-    return dict(_drawings)
+    return dict(sorted(_drawings.items()))
 
 
 def find_drawing(name: str) -> Drawing:
@@ -80,45 +79,24 @@ class Canvas:
         """Returns the choice for the budget."""
         return dict(zip(BUDGETS, (smoke, laptop, paper), strict=True))[self.budget]
 
-    def add(self, found: Any, plot: Callable[[Any, Path], Path], part: str = "") -> None:
-        """Writes the numbers and the plot; `part` distinguishes the plots of one figure."""
+    def add(self, result: Any, part: str = "", kind: str | None = None) -> None:
+        """Writes the numbers and the plot of a result, or of a list; `part` distinguishes the plots of one figure."""
         stem = f"{self.stem}{'-' if part else ''}{part}"
-        for index, one in enumerate(found if isinstance(found, list) else [found]):
-            one.to_json(f"{stem}{f'-{index + 1}' if isinstance(found, list) else ''}.json")
-        self.drawn.append(plot(found, Path(f"{stem}.png")))
+        for index, one in enumerate(result if isinstance(result, list) else [result]):
+            one.to_json(f"{stem}{f'-{index + 1}' if isinstance(result, list) else ''}.json")
+        self.drawn.append(plot(result, f"{stem}.png", kind))
 
 
-def drawing(name: str, what: str) -> Callable[[Callable[[Canvas], None]], Callable[[Canvas], None]]:
-    """Registers the decorated function as a drawing."""
+def drawing(name: str, what: str, *models: str) -> Callable[[Paint], Paint]:
+    """Registers the decorated function as a drawing; it is called with the canvas and `models`."""
 
-    def added(paint: Callable[[Canvas], None]) -> Callable[[Canvas], None]:
+    def register(paint: Paint) -> Paint:
         def draw(folder: Path, budget: str = "laptop") -> list[Path]:
             canvas = Canvas(name, folder, budget)
-            paint(canvas)
+            paint(canvas, *models)
             return canvas.drawn
 
         _drawings[name] = Drawing(name, what, draw)
         return paint
 
-    return added
-
-
-def trial_for(canvas: Canvas, task: str, layers: int = 2, runs: int = 10) -> StudySetup:
-    """Returns the trial of a UnICORNN study: the task of the paper at the paper budget, otherwise small digits."""
-    small = Settings(epochs=canvas.pick(1, 10, 10), learning_rate=1e-2)
-    if canvas.budget != "paper":
-        return StudySetup(hidden_size=canvas.pick(4, 32, 32), num_layers=layers, training=small)
-    paper = setting_for("unicornn", task, "unicornn")
-    assert paper is not None
-    own = dict(paper.network)
-    sizes = {"hidden_size": own.pop("hidden_size", 128), "num_layers": own.pop("num_layers", layers)}
-    return StudySetup(task, settings=own, training=Settings.from_dict(paper.training), runs=runs, **sizes)
-
-
-def trained_equilibrium(canvas: Canvas, name: str) -> tuple[Any, Any]:
-    """Returns a trained iRNN or ERNN with a full U and a batch of its test series (HAR-2 at the paper budget)."""
-    task = canvas.pick("digits-seq", "digits-seq", "har-2")
-    settings = replace(Settings(learning_rate=1e-3), epochs=canvas.pick(1, 5, 100))
-    sizes = {"hidden_size": canvas.pick(4, 32, 80), "recurrent": "full"}
-    assembly = assemble(task, name, settings, network=sizes)
-    return assembly.fit().model.layer, assembly.parts.test[: canvas.pick(2, 32, 256)].batch()
+    return register
