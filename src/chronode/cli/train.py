@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from ..data import is_pipe, keep
 from ..runs import Config
 from ..storage import check_text
 from ..training import Settings
@@ -84,6 +83,8 @@ def train(
         asked, free = effective(data, config, given)
         if print_config:
             return print(as_yaml(asked), end="")
+        from ..data import is_pipe, keep
+
         if is_pipe(asked.data.source):
             asked = asked.with_values({"data": {"source": str(keep(asked.data.source, RUNS))}})
         _new(asked, free, output, baseline, loggers, console, json)
