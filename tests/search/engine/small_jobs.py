@@ -1,9 +1,11 @@
 """Jobs for the tests of the engine; workers import this module."""
 
 import os
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,7 @@ class Square:
     def key(self):
         return str(self.number)
 
-    def execute(self, state, report):
+    def execute(self, state, report) -> Any:
         report(os.getpid())
         return self.number**2
 
@@ -74,3 +76,11 @@ class Counting(Square):
                 opened.write(".")
             report(len(file.read_text()))
         return done
+
+
+@dataclass(frozen=True)
+class Surroundings(Square):
+    """Its result is the process that started its own, whether torch was imported before it, and a variable."""
+
+    def execute(self, state, report):
+        return os.getppid(), "torch" in sys.modules, os.environ.get("CHRONODE_TEST_OF_WORKERS")

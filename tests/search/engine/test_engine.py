@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_jobs import Broken, Counting, Endless, Mortal, Square, Wrong
+from small_jobs import Broken, Counting, Endless, Mortal, Square, Surroundings, Wrong
 
 from chronode.search.engine import Engine, StopJob, carry_out
 
@@ -59,6 +59,19 @@ def test_processes_serve_many_jobs_or_one():
         done_by([Square(1), Square(2)], engine, on_report=lambda job, pid, seen=seen: seen.add(pid))
         assert len(seen) == processes
         assert os.getpid() not in seen
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
+def test_further_processes_import_nothing_again(monkeypatch):
+    """They are forked from one server that has imported torch, with the environment of this moment."""
+    for value in ("one", "two"):
+        monkeypatch.setenv("CHRONODE_TEST_OF_WORKERS", value)
+        results = [
+            done.result for done in done_by([Surroundings(1), Surroundings(2)], Engine(workers=1, fresh=True)).values()
+        ]
+        servers, preloaded, values = zip(*results, strict=True)
+        assert len({*servers}) == 1 and os.getpid() not in servers
+        assert all(preloaded) and set(values) == {value}
 
 
 @pytest.mark.parametrize("engine", PLACES, ids=str)

@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ...settings import one_of, whole
-from ._in_process import InProcess
-from ._job import Done, JobType, OnReport, Pool
+from ._job import Done, InProcess, JobType, OnReport, Pool
 from ._processes import Processes
 
 ENGINES = ("local", "ray")
@@ -86,16 +84,16 @@ def carry_out(
         >>> [done.result for done in carry_out(take, Engine())]
         [1, 4, 9]
     """
-    pool = engine.open(state, on_report or _ignore)
+    pool = engine.open(state, on_report or (lambda job, content: None))
     again: list[JobType] = []
     lost: Counter[str] = Counter()
     try:
         while True:
-            while pool.has_room() and (job := again.pop() if again else take()) is not None:
+            while len(pool.busy) < pool.workers and (job := again.pop() if again else take()) is not None:
                 if on_start is not None:
                     on_start(job)
                 pool.start(job)
-            if not pool.is_busy():
+            if not pool.busy:
                 return
             for done in pool.collect():
                 lost[done.job.key] += done.how == "lost"
@@ -105,7 +103,3 @@ def carry_out(
                     yield done
     finally:
         pool.close()
-
-
-def _ignore(job: Any, content: Any) -> None:
-    pass

@@ -1,4 +1,4 @@
-"""Jobs, their results, and the common interface of worker pools."""
+"""Jobs, their results, and pools of workers; the pool of this process."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class Job(Protocol):
 
 
 JobType = TypeVar("JobType", bound=Job)
+OnReport = Callable[[JobType, Any], None]
 
 
 class StopJob(Exception):
@@ -54,26 +55,24 @@ class Done(Generic[JobType]):
     fault: str = ""
 
 
-OnReport = Callable[[JobType, Any], None]
-
-
 class Pool(ABC, Generic[JobType]):
     """Pool of workers.
 
     Args:
         on_report: Called with a job and its report.
+
+    Attributes:
+        busy: The running jobs, or the workers that run them, by what the pool waits for.
     """
 
     def __init__(self, on_report: OnReport[JobType]):
         self.on_report = on_report
+        self.busy: dict[Any, Any] = {}
 
+    @property
     @abstractmethod
-    def has_room(self) -> bool:
-        """Returns whether a worker is free."""
-
-    @abstractmethod
-    def is_busy(self) -> bool:
-        """Returns whether a job is running."""
+    def workers(self) -> int:
+        """Number of jobs that may run at the same time."""
 
     @abstractmethod
     def start(self, job: JobType) -> None:
@@ -83,9 +82,41 @@ class Pool(ABC, Generic[JobType]):
     def collect(self) -> list[Done[JobType]]:
         """Waits for reports and results of jobs; forwards the reports and returns the results."""
 
-    @abstractmethod
     def close(self) -> None:
         """Stops all workers."""
+
+
+class InProcess(Pool[JobType]):
+    """Pool that runs one job after the other in this process, when results are collected."""
+
+    workers = 1
+
+    def __init__(self, on_report: OnReport[JobType], state: Path | None):
+        super().__init__(on_report)
+        self.state = state
+
+    def start(self, job: JobType) -> None:
+        """Stores the job for `collect`."""
+        self.busy[job.key] = job
+
+    def collect(self) -> list[Done[JobType]]:
+        """Runs the job; an error of `on_report` ends it and is raised."""
+        _, job = self.busy.popitem()
+        errors: list[BaseException] = []
+
+        def report(content: Any) -> None:
+            try:
+                self.on_report(job, content)
+            except StopJob:
+                raise
+            except BaseException as error:
+                errors.append(error)
+                raise
+
+        done = Done(job, *perform(job, self.state, report))
+        if errors:
+            raise errors[0]
+        return [done]
 
 
 def perform(job: Job, state: Path | None, report: Callable[[Any], None]) -> tuple[str, Any, str]:

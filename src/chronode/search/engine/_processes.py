@@ -1,10 +1,17 @@
-"""Jobs in other processes on this machine."""
+"""Jobs in other processes on this machine, which serve one job after the other.
+
+On Linux they are forked from a server that has imported torch and chronode (`_preload`) and has run nothing yet, so
+that a further process, or the replacement of a killed one, costs milliseconds instead of the seconds of these imports.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable
+import signal
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Generic
@@ -24,19 +31,12 @@ class Processes(Pool[JobType]):
         fresh: Whether every job has a new process.
     """
 
+    workers = 1
+
     def __init__(self, on_report: OnReport[JobType], state: Path | None, workers: int, *, fresh: bool):
         super().__init__(on_report)
         self.state, self.workers, self.fresh = state, workers, fresh
         self.idle: list[_Worker[JobType]] = []
-        self.busy: dict[Connection, _Worker[JobType]] = {}
-
-    def has_room(self) -> bool:
-        """Returns whether fewer than `workers` jobs are running."""
-        return len(self.busy) < self.workers
-
-    def is_busy(self) -> bool:
-        """Returns whether a job is running."""
-        return bool(self.busy)
 
     def start(self, job: JobType) -> None:
         """Sends the job to an idle process, or to a new one."""
@@ -54,15 +54,14 @@ class Processes(Pool[JobType]):
 
     def collect(self) -> list[Done[JobType]]:
         """Waits for the next messages."""
-        ready = [self.busy[pipe] for pipe in wait(list(self.busy)) if isinstance(pipe, Connection)]
+        ready = [self.busy[pipe] for pipe in wait(list(self.busy))]
         return [done for worker in ready if (done := self._message(worker)) is not None]
 
     def close(self) -> None:
         """Asks all processes to end and waits for them, so that runs can save their state."""
-        workers = [*self.busy.values(), *self.idle]
         for worker in self.busy.values():
             worker.process.terminate()
-        for worker in workers:
+        for worker in (*self.busy.values(), *self.idle):
             worker.end()
         self.busy, self.idle = {}, []
 
@@ -77,7 +76,12 @@ class Processes(Pool[JobType]):
             fault = f"its process ended with code {worker.process.exitcode}"
             return Done(job, "stopped" if worker.stopping else "lost", fault=fault)
         if how == "report":
-            self._report(worker, job, *value)
+            if not worker.stopping:
+                try:
+                    self.on_report(job, *value)
+                except StopJob:
+                    worker.stopping = True
+                    worker.pipe.send(_STOP)
             return None
         del self.busy[worker.pipe]
         if self.fresh:
@@ -86,23 +90,15 @@ class Processes(Pool[JobType]):
             self.idle.append(worker)
         return Done(job, "stopped" if worker.stopping else how, *value)
 
-    def _report(self, worker: _Worker[JobType], job: JobType, content: Any) -> None:
-        if worker.stopping:
-            return
-        try:
-            self.on_report(job, content)
-        except StopJob:
-            worker.stopping = True
-            worker.pipe.send(_STOP)
-
 
 class _Worker(Generic[JobType]):
     """Process with its own pipe: a shared queue would block if a process is killed while writing."""
 
     def __init__(self, state: Path | None, threads: int | None):
-        context = multiprocessing.get_context("spawn")
+        context = _context()
         self.pipe, other = context.Pipe()
-        self.process = context.Process(target=_live, args=(other, state, threads), daemon=True)
+        arguments = (other, state, threads, dict(os.environ))
+        self.process = context.Process(target=_live, args=arguments, daemon=True)  # pyrefly: ignore
         self.process.start()
         other.close()
         self.job: JobType | None = None
@@ -119,29 +115,43 @@ class _Worker(Generic[JobType]):
         self.process.join()
 
 
-def _live(pipe: Connection, state: Path | None, threads: int | None) -> None:
+def _context() -> Any:
+    """Returns the way to start processes; starts the server, which must not see a Ctrl-C while it imports."""
+    if sys.platform != "linux":  # libraries of macOS do not survive a fork
+        return multiprocessing.get_context("spawn")
+    from multiprocessing import forkserver
+
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([f"{__package__}._preload"])
+    try:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:  # not in the main thread
+        forkserver.ensure_running()
+    else:
+        forkserver.ensure_running()
+        signal.signal(signal.SIGINT, before)
+    return context
+
+
+def _live(pipe: Connection, state: Path | None, threads: int | None, environment: Mapping[str, str]) -> None:
     """Runs one job after the other until the pipe is closed."""
-    if hasattr(os, "setpgrp"):
-        os.setpgrp()  # Ctrl-C in a terminal only reaches the driver, which then stops the workers
+    os.setpgrp()  # Ctrl-C in a terminal only reaches the driver, which then stops the workers
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.clear()  # that of the server is older
+    os.environ.update(environment)
     if threads is not None:
         import torch
 
         torch.set_num_threads(threads)
 
-    try:
-        while True:
-            job: Job | str = pipe.recv()
-            if not isinstance(job, str):  # the stop message of a job that had already finished
-                pipe.send(perform(job, state, _reporter(pipe)))
-    except (EOFError, OSError, KeyboardInterrupt):  # the driver has closed the pipe, or asked to end
-        pass
-
-
-def _reporter(pipe: Connection) -> Callable[[Any], None]:
     def report(content: Any) -> None:
         if pipe.poll():
             pipe.recv()
             raise StopJob
         pipe.send(("report", content))
 
-    return report
+    with suppress(EOFError, OSError, KeyboardInterrupt):  # the driver has closed the pipe, or asked to end
+        while True:
+            job: Job | str = pipe.recv()
+            if not isinstance(job, str):  # the stop message of a job that had already finished
+                pipe.send(perform(job, state, report))

@@ -29,7 +29,7 @@ class RayTasks(Pool[JobType]):
         except ImportError as error:
             raise ImportError("the engine ray needs Ray: pip install 'chronode[ray]'") from error
         self.ray = ray = cast(Any, module)  # its type hints do not support actors
-        self.workers = workers
+        self.limit = workers
         self.started = not ray.is_initialized()
         if self.started:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
@@ -37,36 +37,31 @@ class RayTasks(Pool[JobType]):
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         self.mailbox = ray.remote(num_cpus=0, scheduling_strategy=here)(_mailbox()).remote()
         self.perform = ray.remote(num_cpus=1, max_retries=0, max_calls=1 if fresh else 0)(_perform)
-        self.tasks: dict[Any, JobType] = {}
         self.stopping: set[str] = set()
 
-    def has_room(self) -> bool:
-        """Returns whether the cluster has more workers than jobs."""
-        cores = self.workers or max(1, int(self.ray.cluster_resources().get("CPU", 1)))
-        return len(self.tasks) < cores
-
-    def is_busy(self) -> bool:
-        """Returns whether a job is running."""
-        return bool(self.tasks)
+    @property
+    def workers(self) -> int:
+        """Number of jobs that may run at the same time; machines may join and leave."""
+        return self.limit or max(1, int(self.ray.cluster_resources().get("CPU", 1)))
 
     def start(self, job: JobType) -> None:
         """Submits a task."""
-        self.tasks[self.perform.remote(job, self.mailbox)] = job
+        self.busy[self.perform.remote(job, self.mailbox)] = job
 
     def collect(self) -> list[Done[JobType]]:
         """Waits until a task has finished, at most half a second."""
-        ready, _ = self.ray.wait(list(self.tasks), num_returns=1, timeout=_SECONDS_BETWEEN_REPORTS)
-        jobs = {job.key: job for job in self.tasks.values()}
+        ready, _ = self.ray.wait(list(self.busy), num_returns=1, timeout=_SECONDS_BETWEEN_REPORTS)
+        jobs = {job.key: job for job in self.busy.values()}
         for key, letter in self.ray.get(self.mailbox.empty.remote()):
             if key in jobs and key not in self.stopping:
                 self._report(jobs[key], pickle.loads(letter))
-        return [self._end(task, self.tasks.pop(task)) for task in ready]
+        return [self._end(task, self.busy.pop(task)) for task in ready]
 
     def close(self) -> None:
         """Stops the tasks, and the cluster if it was started here."""
-        for task in self.tasks:
+        for task in self.busy:
             self.ray.cancel(task, force=True)
-        self.tasks = {}
+        self.busy = {}
         self.ray.kill(self.mailbox)
         if self.started:
             self.ray.shutdown()
