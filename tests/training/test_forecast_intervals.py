@@ -144,8 +144,9 @@ def test_intervals_reach_no_further_than_the_series_has_ever_moved():
     assert 0.3 * moves < wide < 3 * moves
     margins = forecaster.model_.margins
     assert bool((margins.most < 1e6).all()) and bool((margins.most.diff() >= 0).all())
-    spread = torch.full((1, 6), 1e9, dtype=torch.float64)
-    torch.testing.assert_close(margins.widths([99], spread)[0, 0], margins.most)
+    margins.table.mul_(1e9)
+    spread = torch.full((1, 6), 2.0, dtype=torch.float64)
+    torch.testing.assert_close(margins.widths([99], spread)[0, 0], 2 * margins.most)
 
 
 def test_the_scaled_interval_score_is_that_of_its_definition(walk):
@@ -160,3 +161,44 @@ def test_the_scaled_interval_score_is_that_of_its_definition(walk):
         for center, wide, true in zip(middle[row], half[row], some.target.values[row], strict=True):
             scores.append((2 * wide + 20 * max(abs(true - center) - wide, 0)) / unit)
     assert found == pytest.approx(np.mean(scores), rel=1e-4)
+
+
+def test_a_wide_last_window_of_a_short_series_does_not_widen_its_intervals_as_much():
+    rng = np.random.default_rng(0)
+    calm = rng.normal(size=26).cumsum()
+    torn = np.concatenate([calm[:-4], calm[-4:] + 40 * np.arange(1, 5)])  # a last window with ten times the scale
+    usual, wide = (
+        np.ptp(
+            SequenceForecaster("gru", horizon=4, epochs=1, hidden_size=4, random_state=0, intervals=[90])
+            .fit([calm])
+            .predict_intervals([values])[90],
+            axis=-1,
+        ).mean()
+        for values in (calm, torn)
+    )
+    scales = [np.std(values[-13:]) for values in (calm, torn)]
+    assert scales[1] > 8 * scales[0]
+    assert usual < wide < 0.5 * usual * scales[1] / scales[0]
+
+
+def test_margins_of_several_series_follow_the_scale_of_a_window():
+    traits = torch.stack([torch.linspace(0, 3, 40), torch.zeros(40), torch.zeros(40)], dim=-1)[:, None]
+    residuals = torch.ones(40, 1)
+    several, single = Margins(1), Margins(1)
+    several.fit(residuals, traits)
+    single.fit(residuals, traits, one_series=True)
+    assert several.spread(traits, 1).unique().tolist() == [1.0]
+    # A scale e^3 times as large counts as e^(3 * 1/3) times as large a unit.
+    ends = single.spread(traits, 1)[[0, -1], 0] * traits[[0, -1], 0, 0].double().exp()
+    assert float(ends[1] / ends[0]) == pytest.approx(math.e, rel=1e-6)
+
+
+def test_errors_that_grow_with_the_scale_of_a_window_keep_it_as_their_unit():
+    rng = np.random.default_rng(0)
+    traits = torch.tensor(np.stack([rng.normal(size=400), np.zeros(400), np.zeros(400)], axis=-1)[:, None])
+    errors = torch.tensor(rng.normal(size=(400, 1)))
+    margins = Margins(1)
+    margins.fit(errors, traits, one_series=True)  # in units of the scale
+    assert margins.spread(traits, 1).log().std() < 0.1
+    margins.fit(errors / traits[:, 0, :1].exp(), traits, one_series=True)  # the same errors whatever the scale
+    assert (margins.spread(traits, 1).log()[:, 0] + traits[:, 0, 0]).std() < 0.4

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from . import start
     from ._margins import LEVELS, Margins
     from ._model import LINEAR, SequenceModel, check_symbols, pooled
-    from ._relative import Relative
+    from ._relative import Relative, View
     from ._spec import ModelSpec, count_symbols
     from ._spread import traits_of
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import NormalDist
 
 import torch
@@ -19,6 +19,8 @@ _FEWEST_WINDOWS = 60
 _ENOUGH = 0.98
 _NO_LIMIT = 1e30
 
+_Way = Callable[[Spread, Tensor, Tensor], None]
+
 
 class Margins(nn.Module):
     """Half-widths of the prediction intervals of every output, in units of a window's own scale times its spread.
@@ -32,7 +34,8 @@ class Margins(nn.Module):
 
     Attributes:
         spread: Size of the errors of a window relative to the usual one.
-        most: `(outputs,)` the largest margins: how far the series have ever moved in as many steps, in the same units.
+        most: `(outputs,)` the largest margins: how far the series have ever moved in as many steps, in units of a
+            window's own scale times its spread.
 
     Example:
         >>> margins = Margins(1)
@@ -52,37 +55,46 @@ class Margins(nn.Module):
         """Whether the margins have been fitted."""
         return not bool(self.get_buffer("table").isnan().all())
 
-    def fit(self, residuals: Tensor, traits: Tensor | None = None) -> None:
+    def fit(self, residuals: Tensor, traits: Tensor | None = None, *, one_series: bool = False) -> None:
         """Computes the margins from residuals `(n, outputs)`, NaN where unknown.
 
         Args:
             residuals: Errors of windows in the order of time, in units of each window's own scale.
             traits: `(n, channels, 3)` of these windows, from which the spread is learned if that makes the intervals of
                 other windows better.
+            one_series: Whether all windows belong to one series: its usual scale is then a candidate for the unit of
+                its errors, and of few windows the unit, because the last window may have any scale by chance.
         """
         sizes = residuals.abs().double()
-        if traits is not None and self._is_better_with(traits, sizes):
-            self.spread.fit(traits, sizes)
+        way = None if traits is None else self._best_way(traits, sizes, one_series)
+        if traits is not None and way is not None:
+            way(self.spread, traits, sizes)
             sizes = sizes / self.spread(traits, sizes.shape[1])
         self.get_buffer("table").copy_(_table(sizes))
 
-    def _is_better_with(self, traits: Tensor, sizes: Tensor) -> bool:
-        """Each half of the windows judges what was learned from the other half."""
+    def _best_way(self, traits: Tensor, sizes: Tensor, one_series: bool) -> _Way | None:
+        """Returns how to fit the spread; None for the same margins for all windows."""
         if len(sizes) < _FEWEST_WINDOWS:
-            return False
-        plain = learned = 0.0
-        half = torch.arange(len(sizes)) < len(sizes) // 2
+            return Spread.shrink if one_series else None
+        ways: list[_Way] = [Spread.fit, *([Spread.shrink] if one_series else [])]
+        scores = {way: self._score_with(way, traits, sizes) for way in ways}
+        best = min(ways, key=lambda way: scores[way])
+        return best if scores[best] < _ENOUGH * self._score_with(None, traits, sizes) else None
+
+    def _score_with(self, way: _Way | None, traits: Tensor, sizes: Tensor) -> float:
+        """Returns the interval score of each half of the windows with margins and a spread fitted to the other half."""
+        half, total = torch.arange(len(sizes)) < len(sizes) // 2, 0.0
         for one, other in ((half, ~half), (~half, half)):
-            own = Spread(self.spread.channels)
-            own.fit(traits[one], sizes[one])
-            there, here = (own(traits[rows], sizes.shape[1]) for rows in (one, other))
-            plain += _interval_score(_table(sizes[one]), sizes[other], torch.ones_like(here))
-            learned += _interval_score(_table(sizes[one] / there), sizes[other], here)
-        return learned < _ENOUGH * plain
+            spread = Spread(self.spread.channels)
+            if way is not None:
+                way(spread, traits[one], sizes[one])
+            there, here = (spread(traits[rows], sizes.shape[1]) for rows in (one, other))
+            total += _interval_score(_table(sizes[one] / there), sizes[other], here)
+        return total
 
     def widths(self, levels: Sequence[float], spread: Tensor) -> Tensor:
         """Returns margins `(levels, n, outputs)` of windows with this spread `(n, outputs)`, up to the largest ones."""
-        return torch.minimum(self.at(levels)[:, None] * spread, self.get_buffer("most"))
+        return torch.minimum(self.at(levels), self.get_buffer("most"))[:, None] * spread
 
     def at(self, levels: Sequence[float]) -> Tensor:
         """Returns margins `(levels, outputs)` of levels from 1 to 99 percent; fractions are interpolated linearly."""

@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..data import Parts, Scaler, Sequences
-from ..model import LEVELS, Relative, SequenceModel, traits_of
+from ..data import Batch, Parts, Scaler, Sequences
+from ..model import LEVELS, SequenceModel, View, traits_of
 from ._predict import outputs
 
 USUAL_INTERVALS = (80.0, 95.0)
@@ -29,44 +29,56 @@ def calibrate(model: SequenceModel, parts: Parts, held_out: Tensor | None = None
     """
     assert model.margins is not None and model.relative is not None
     residuals, traits = [], []
+
+    def add(batch: Batch, output: Tensor) -> None:
+        assert model.relative is not None and batch.target is not None
+        view = _view(model, batch)
+        residuals.append((output - batch.target).double() / _repeated(view.scale.double(), output))
+        traits.append(traits_of(view, model.relative.channels, batch))
+
     if held_out is not None:
         batch = parts.train.batch()
-        assert batch.target is not None
-        view = model.relative.view(batch.x, batch.lengths, batch.observed, batch.static)
-        ahead = held_out.shape[1] // view.scale.shape[1]
-        found = model.relative.back(held_out.double(), view) - batch.target
-        residuals.append(found / view.scale.repeat(1, ahead).double())
-        traits.append(traits_of(view, model.relative.channels, batch))
+        add(batch, model.relative.back(held_out.double(), _view(model, batch)))
     for batch, output in outputs(model, parts.valid):
-        assert batch.target is not None
-        view = model.relative.view(batch.x, batch.lengths, batch.observed, batch.static)
-        ahead = output.shape[1] // view.scale.shape[1]
-        residuals.append(((output.cpu() - batch.target) / view.scale.repeat(1, ahead)).double())
-        traits.append(traits_of(view, model.relative.channels, batch))
-    model.margins.fit(torch.cat(residuals), torch.cat(traits))
-    model.margins.get_buffer("most").copy_(_largest_moves(model.relative, parts))
+        add(batch, output.cpu())
+    one_series = len(np.unique(np.concatenate([parts.train.groups, parts.valid.groups]))) == 1
+    model.margins.fit(torch.cat(residuals), torch.cat(traits), one_series=one_series)
+    model.margins.get_buffer("most").copy_(_largest_moves(model, parts))
 
 
-def _largest_moves(relative: Relative, parts: Parts) -> Tensor:
-    """Returns how far the series have ever moved from the last value of a window, `(K,)`, in units of its scale.
+def _view(model: SequenceModel, batch: Batch) -> View:
+    assert model.relative is not None
+    return model.relative.view(batch.x, batch.lengths, batch.observed, batch.static)
 
-    The unit of a window with less than the usual scale of its series (the root mean square) is the usual one.
+
+def _repeated(values: Tensor, outputs: Tensor) -> Tensor:
+    """Repeats numbers of each channel, `(N, C)`, for all steps ahead of outputs `(N, K)`."""
+    return values.repeat(1, outputs.shape[1] // values.shape[1])
+
+
+def _largest_moves(model: SequenceModel, parts: Parts) -> Tensor:
+    """Returns how far the series have ever moved from the last value of a window, `(K,)`, in the unit of its margins.
+
+    The unit of a window with less than the usual unit of its series (the root mean square) is the usual one.
     """
-    scales, moves, groups = [], [], []
+    relative, margins = model.relative, model.margins
+    assert relative is not None and margins is not None
+    units, moves, groups = [], [], []
     for part in (parts.train, parts.valid):
         batch = part.batch(slice(0, None, max(1, len(part) // _MOST_WINDOWS)))
         assert batch.target is not None
-        view = relative.view(batch.x, batch.lengths, batch.observed, batch.static)
-        scales.append(view.scale.double())
-        moves.append(relative.there(batch.target, view).double().abs().nan_to_num(nan=0.0))
+        view = _view(model, batch)
+        unit = view.scale.double() * margins.spread(traits_of(view, relative.channels, batch), view.scale.shape[1])
+        moved = relative.there(batch.target, view).double().abs().nan_to_num(nan=0.0)
+        units.append(unit)
+        moves.append(moved * _repeated(view.scale.double() / unit, moved))
         groups.append(part.groups[batch.rows.numpy()])
-    scale, moved = torch.cat(scales), torch.cat(moves)
+    unit, moved = torch.cat(units), torch.cat(moves)
     series = torch.tensor(np.unique(np.concatenate(groups), return_inverse=True)[1])
-    usual = torch.empty_like(scale)
+    usual = torch.empty_like(unit)
     for one in series.unique().tolist():
-        usual[series == one] = scale[series == one].square().mean(0).sqrt()
-    share = (scale / usual).clamp(max=1).repeat(1, moved.shape[1] // scale.shape[1])
-    steps = (moved * share).amax(0).reshape(-1, len(relative.channels))
+        usual[series == one] = unit[series == one].square().mean(0).sqrt()
+    steps = (moved * _repeated((unit / usual).clamp(max=1), moved)).amax(0).reshape(-1, len(relative.channels))
     return steps.cummax(0).values.flatten()
 
 
