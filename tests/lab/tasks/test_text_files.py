@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sensor_checks import range_starts, shuffled_starts
 
 from chronode.data import from_list
-from chronode.lab.tasks._protocols import range_windows, shuffled
+from chronode.lab.tasks._parts import range_windows, shuffled
 from chronode.lab.tasks._text_files import held, read_matrix, read_table, same_length
 
 COLUMNS = {"when": "date", "count": "whole", "level": "number", "state": ("on", "off")}

@@ -8,9 +8,7 @@ import numpy as np
 
 from ...data import Parts, Sequences, Target
 from ...settings import whole
-from ...training import Sizes, Task, add_task
-from ._drawn import drawn
-from ._equal import equal_series
+from ._parts import add, drawn, equal_series
 
 NAIVE = 1 / 6
 """The squared error of always predicting 1: the variance of the sum of two U[0, 1] numbers."""
@@ -41,20 +39,4 @@ def _make(protocol: str, seed: int, *, length: int, train: int, valid: int, test
     return drawn(partial(adding, length=length), seed, train=train, valid=valid, test=test)
 
 
-"""Settings of the iRNN authors for the adding problem and the copy task; they give no learning rate."""
-
-add_task(
-    Task(
-        name="adding",
-        what="Adding problem: the sum of two marked values (always predicting 1 has an MSE of 0.167)",
-        make=_make,
-        sizes=Sizes(train=6_400, valid=1_000, test=1_000, steps=200, channels=2),
-        loss="squared",
-        metric="mse",
-        protocols={
-            "clean": "random samples, new ones every epoch; validation and test are fixed",
-            "paper": "the same: every sample is new, so there are no leaks; lengths 100, 200, 400 and 750",
-        },
-        options={"length": 200, "train": 6_400, "valid": 1_000, "test": 1_000},
-    )
-)
+add("adding", _make)

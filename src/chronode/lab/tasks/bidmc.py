@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from ...data import Parts, Sequences, Target, from_list, read_csv, split, windows
 from ...settings import one_of
-from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
-from ._protocols import scaled
-from ._publisher import located
+from ._parts import add, located, scaled
 from .eigenworms import joined
 
 RATE = 125  # samples per second
@@ -91,35 +89,5 @@ def _make(protocol: str, seed: int, *, source: str, numeric: str, archive: str) 
     return scaled(train, valid, test)
 
 
-_PROTOCOLS = {
-    "clean": "windows of the recordings; no recording is in two parts (37, 8 and 8 of the 53)",
-    "paper": "windows split at random. Leaks: test windows overlap training windows by up to 29 of 32 s, "
-    "and every patient is in all parts. source='archive' uses the 7,949 windows of the TSER archive",
-}
-
-
-def _add(name: str, what: str, numeric: str, archive: str, sizes: Sizes) -> None:
-    add_task(
-        Task(
-            name=name,
-            what=f"BIDMC: {what} from 32 s of PPG and ECG",
-            make=partial(_make, numeric=numeric, archive=archive),
-            sizes=sizes,
-            loss="squared",
-            metric="rmse",
-            own_units=True,
-            protocols=_PROTOCOLS,
-            options={"source": "recordings"},
-            data="bidmc",
-        )
-    )
-
-
-_add(
-    "bidmc-rr", "respiratory rate", "RESP", "BIDMC32RR",
-    Sizes(train=5_550, valid=1_200, test=1_200, steps=LENGTH, channels=2),
-)  # fmt: skip
-_add(
-    "bidmc-hr", "heart rate", "HR", "BIDMC32HR",
-    Sizes(train=5_550, valid=1_200, test=1_200, steps=LENGTH, channels=2),
-)  # fmt: skip
+add("bidmc-rr", partial(_make, numeric="RESP", archive="BIDMC32RR"))
+add("bidmc-hr", partial(_make, numeric="HR", archive="BIDMC32HR"))

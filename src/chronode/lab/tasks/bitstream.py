@@ -8,8 +8,8 @@ import numpy as np
 
 from ...data import Parts, Sequences, from_numpy
 from ...settings import flag, one_of, whole
-from ...training import Sizes, Task, add_task
 from ._events import encode
+from ._parts import add
 
 BLOCK = 32
 LENGTHS = {"code": (2, BLOCK - 1), "text": (BLOCK, BLOCK)}
@@ -55,21 +55,4 @@ def _make(protocol: str, seed: int, *, event: bool, block: str, train: int, vali
     return Parts(draw(train, 3 * seed), draw(valid, 3 * seed + 1), draw(test, 3 * seed + 2))
 
 
-add_task(
-    Task(
-        name="bitstream",
-        what="Bit-stream parity, dense or event-based encoding",
-        make=_make,
-        sizes=Sizes(train=100_000, valid=10_000, test=10_000, steps=31, channels=1, classes=2),
-        loss="cross_entropy",
-        metric="accuracy",
-        protocols={
-            "clean": "random blocks of 2 to 31 bits: 100,000 for training, 10,000 for validation and 10,000 for "
-            "testing",
-            "paper": "the same. The authors' code draws 2 to 31 bits, while their text says exactly 32 "
-            "(block='text'); they "
-            "have no validation part and report the last epoch. There are no leaks",
-        },
-        options={"event": True, "block": "code", "train": 100_000, "valid": 10_000, "test": 10_000},
-    )
-)
+add("bitstream", _make)

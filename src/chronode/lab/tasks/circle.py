@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from ...data import Parts, Sequences, from_numpy
 from ...settings import whole
-from ...training import Sizes, Task, add_task
-from ._drawn import drawn
+from ._parts import add, drawn
 
 
 def circle(points: int = 100, phases: NDArray[np.float64] | None = None) -> Sequences:
@@ -56,18 +55,4 @@ def _make(protocol: str, seed: int, *, points: int, train: int, valid: int, test
     return drawn(partial(_draw, points), seed, train=train, valid=valid, test=test, renewed=False)
 
 
-add_task(
-    Task(
-        name="circle",
-        what="Next point on a circle (the input for trajectory lengths in the LTC paper)",
-        make=_make,
-        sizes=Sizes(train=64, valid=16, test=16, steps=100, channels=2),
-        loss="squared",
-        metric="mse",
-        protocols={
-            "clean": "circles with random initial phases",
-            "paper": "the same; the paper does not train on it and uses one circle with phase 0: circle()",
-        },
-        options={"points": 100, "train": 64, "valid": 16, "test": 16},
-    )
-)
+add("circle", _make)

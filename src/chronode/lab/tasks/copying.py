@@ -9,9 +9,7 @@ import numpy as np
 
 from ...data import Parts, Sequences, Target
 from ...settings import whole
-from ...training import Sizes, Task, add_task
-from ._drawn import drawn
-from ._equal import equal_series
+from ._parts import add, drawn, equal_series
 
 SYMBOLS = 8
 MEMORY = 10
@@ -61,18 +59,4 @@ def _make(protocol: str, seed: int, *, length: int, train: int, valid: int, test
     return drawn(partial(copying, length=length), seed, train=train, valid=valid, test=test)
 
 
-add_task(
-    Task(
-        name="copy",
-        what="Copy task: ten symbols to repeat after a delay (without memory: cross entropy 10 log 8 / (T + 20))",
-        make=_make,
-        sizes=Sizes(train=6_400, valid=1_000, test=1_000, steps=220, channels=len(NAMES), classes=len(NAMES)),
-        loss="cross_entropy",
-        metric="cross_entropy",
-        protocols={
-            "clean": "random samples, new ones every epoch; validation and test are fixed",
-            "paper": "the same: every sample is new, so there are no leaks; lengths 200 and 500",
-        },
-        options={"length": 200, "train": 6_400, "valid": 1_000, "test": 1_000},
-    )
-)
+add("copy", _make)

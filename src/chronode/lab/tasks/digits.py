@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data import Parts, Sequences, split
-from ...training import Sizes, Task, add_task
-from ._equal import equal_series
+from ._parts import add, equal_series
 from .images import digit, digit_events
 
 PIXELS = 64
@@ -52,21 +51,5 @@ def _make(series: Callable[[], Sequences], protocol: str, seed: int) -> Parts:
     return Parts(train, valid, test)
 
 
-for _name, _what, _series, _steps in (
-    ("digits-seq", "scikit-learn digits, pixel by pixel", digits_series, PIXELS),
-    ("digits-event", "scikit-learn digits, event-based encoding", digits_events, 30),
-):
-    add_task(
-        Task(
-            name=_name,
-            what=_what,
-            make=partial(_make, _series),
-            sizes=Sizes(train=1_258, valid=270, test=269, steps=_steps, channels=1, classes=10),
-            loss="cross_entropy",
-            metric="accuracy",
-            protocols={
-                "clean": "random split 70/15/15%, stratified by digit; writers are unknown and may be in several parts",
-                "paper": "the same: none of the papers uses it",
-            },
-        )
-    )
+add("digits-seq", partial(_make, digits_series))
+add("digits-event", partial(_make, digits_events))

@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data import Parts, Sequences, counted, from_numpy, split
-from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
-from ._protocols import scaled
-from ._publisher import located
+from ._parts import add, located, scaled
 from ._text_files import Kind, read_table
 
 ACTIVITIES = (
@@ -103,23 +101,5 @@ def _make(protocol: str, seed: int) -> Parts:
     return scaled(train, valid, test)
 
 
-add_task(
-    Task(
-        name="dsa-19",
-        what="Daily and Sports Activities: 19 activities from 5 s of 45 motion signals",
-        make=_make,
-        # 19 activities x 8 persons x 60 segments
-        sizes=Sizes(train=3420, valid=1140, test=4560, steps=STEPS, channels=len(CHANNELS), classes=len(ACTIVITIES)),
-        loss="cross_entropy",
-        metric="accuracy",
-        protocols={
-            "clean": "persons 5 to 8 are test; one of persons 1 to 4, chosen by seed, is validation; scaled per "
-            "channel by the training persons",
-            "paper": "persons 5 to 8 are test; 20% of the segments of persons 1 to 4, chosen by seed, are validation, "
-            "and tables are trained on both (refit). The papers only give the counts, 4560 and 4560; with random "
-            "halves of the segments, ten models have 91 to 99% instead of the 72 to 88% of the papers. Leak: "
-            "validation segments are of training persons",
-        },
-        data="dsa19",
-    )
-)
+# 19 activities x 8 persons x 60 segments
+add("dsa-19", _make)

@@ -8,10 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from ...data import Parts, Sequences, concat, read_ts, split
-from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
-from ._protocols import scaled
-from ._publisher import located
+from ._parts import add, located, scaled
 
 
 def joined(top: Path, name: str) -> Sequences:
@@ -27,18 +25,4 @@ def _make(protocol: str, seed: int) -> Parts:
     return scaled(train, valid, test)
 
 
-add_task(
-    Task(
-        name="eigenworms",
-        what="EigenWorms: wild type or one of four mutants from 17,984 steps",
-        make=_make,
-        sizes=Sizes(train=181, valid=39, test=39, steps=17_984, channels=6, classes=5),
-        loss="cross_entropy",
-        metric="accuracy",
-        protocols={
-            "clean": "the joined parts of the archive, split 70/15/15% at random, stratified by mutant",
-            "paper": "the same, without stratification",
-        },
-        data="eigenworms",
-    )
-)
+add("eigenworms", _make)

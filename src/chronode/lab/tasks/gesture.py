@@ -9,10 +9,8 @@ import numpy as np
 
 from ...data import Parts, Scaler, Sequences, from_list, split, windows
 from ...settings import one_of
-from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
-from ._protocols import scaled, shuffled
-from ._publisher import located
+from ._parts import add, located, scaled, shuffled
 from ._text_files import Kind, read_table
 
 # In the order of the authors, on which their shuffled parts depend.
@@ -57,22 +55,4 @@ def _make(protocol: str, seed: int, *, group: str) -> Parts:
     return scaled(*shuffled(pieces, 23489), scaler)
 
 
-add_task(
-    Task(
-        name="gesture",
-        what="Gesture phase segmentation: the phase of each frame",
-        make=_make,
-        sizes=Sizes(train=422, valid=107, test=77, steps=LENGTH, channels=len(FEATURES), classes=len(PHASES)),
-        loss="cross_entropy",
-        metric="accuracy",
-        protocols={
-            "clean": "whole files (or users), split at random: five training, one validation, one test; windows of 32 "
-            "frames every 16; scaled by the training files",
-            "paper": "windows of 32 frames every 16 of all files, shuffled (RandomState 23489), 10% validation, 15% "
-            "test. Leaks: neighboring windows share 16 frames and are in different parts; mean and standard deviation "
-            "include the test frames",
-        },
-        options={"group": "file"},
-        data="gesture_phase",
-    )
-)
+add("gesture", _make)

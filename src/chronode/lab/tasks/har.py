@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from ...data import Parts, Sequences, from_list, from_numpy, split, windows
 from ...settings import one_of
-from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
-from ._protocols import range_windows, scaled, shuffled
-from ._publisher import located
+from ._parts import add, located, range_windows, scaled, shuffled
 from ._text_files import read_matrix, same_length
 
 FOLDER = "UCI HAR Dataset"
@@ -126,43 +124,5 @@ def _make_features(path: Path, protocol: str, seed: int) -> Parts:
     return Parts(train, valid, range_windows(test, LENGTH, TEST_STRIDE))
 
 
-_PROTOCOLS = {
-    "clean": "the published test subjects (9 of 30) are test; 3 of the 21 others, chosen by seed, are validation; "
-    "scaled "
-    "per channel by the training subjects; scaling='step' scales every step of every channel by itself, by all 21 "
-    "training subjects, as EdgeML does",
-    "paper": "the same, following EdgeML, whose preparation the papers adopted. The papers use 20% validation to tune "
-    "settings, then train on all 7352 windows",
-}
-_LTC = (
-    ". features='handmade': 16 consecutive windows with 561 features each, as in LTC; shuffled (RandomState 893429), "
-    "10% "
-    "validation, unscaled. Leaks: neighboring series share 15 windows and are in training and validation"
-)
-
-add_task(
-    Task(
-        name="har",
-        what="Human activity recognition: six activities from 2.56 s of smartphone sensors",
-        make=_make,
-        sizes=Sizes(train=6236, valid=1116, test=2947, steps=STEPS, channels=len(SIGNALS), classes=len(CLASSES)),
-        loss="cross_entropy",
-        metric="accuracy",
-        protocols={**_PROTOCOLS, "paper": _PROTOCOLS["paper"] + _LTC},
-        options={"features": "raw"},
-        data="har",
-    )
-)
-add_task(
-    Task(
-        name="har-2",
-        what="HAR-2: two groups of activities from 2.56 s of smartphone sensors",
-        make=partial(_make, merged=True),
-        sizes=Sizes(train=6236, valid=1116, test=2947, steps=STEPS, channels=len(SIGNALS), classes=len(PAIR)),
-        loss="cross_entropy",
-        metric="accuracy",
-        protocols=_PROTOCOLS,
-        options={"scaling": "channel"},
-        data="har",
-    )
-)
+add("har", _make)
+add("har-2", partial(_make, merged=True))

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from ...data import Parts, Sequences, Target, from_numpy
 from ...settings import flag, one_of
-from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
-from ._equal import equal_series
 from ._events import encode
 from ._image_files import DIGITS, mnist
+from ._parts import add, equal_series
 
 SIDE = 28
 PIXELS = SIDE * SIDE
@@ -135,53 +131,7 @@ def _events(protocol: str, seed: int, *, gaps: bool) -> Parts:
     return Parts(*held_out(train, VALID, seed), test)
 
 
-def _add(name: str, what: str, make: Callable[..., Parts], steps: int, **options: Any) -> None:
-    options = {"sizes": Sizes(57_000, 3_000, 10_000, steps, channels=1, classes=10), **options}
-    add_task(Task(name=name, what=what, make=make, data="mnist", loss="cross_entropy", metric="accuracy", **options))
-
-
-PIXEL_PROTOCOLS = {
-    "clean": "3,000 of the 60,000 training images, chosen by seed, are validation. The writers are unknown, so the "
-    "same "
-    "writer may be in training and validation; no writer is in both training and test",
-    "paper": "the same, as in the UnICORNN code; the authors of iRNN scale pixels to mean 0 and variance 1 and do not "
-    "mention a validation part",
-}
-
-_add(
-    "smnist",
-    "Sequential MNIST, pixel by pixel",
-    _pixels,
-    PIXELS,
-    protocols=PIXEL_PROTOCOLS,
-)
-_add(
-    "psmnist",
-    "Permuted sequential MNIST",
-    _pixels,
-    PIXELS,
-    protocols=PIXEL_PROTOCOLS,
-    options={"permutation": "unicornn"},
-)
-_add(
-    "row-mnist",
-    "Sequential MNIST, row by row",
-    _rows,
-    SIDE,
-    sizes=Sizes(54_000, 6_000, 10_000, SIDE, channels=SIDE, classes=10),
-    protocols={
-        "clean": "the last 10% of the training file are validation; nothing is random",
-        "paper": "the same, as in the LTC code",
-    },
-)
-_add(
-    "event-mnist",
-    "Event-based MNIST: changes of black-and-white pixels",
-    _events,
-    106,
-    protocols={
-        "clean": "3,000 of the 60,000 training images, chosen by seed, are validation; the last run is closed",
-        "paper": "the same split without a closing event, as in the mmRNN code, which has no validation part",
-    },
-    options={"gaps": False},
-)
+add("smnist", _pixels)
+add("psmnist", _pixels)
+add("row-mnist", _rows)
+add("event-mnist", _events)

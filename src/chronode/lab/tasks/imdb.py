@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from ...data import Batch, Parts, Sequences, split
 from ...settings import flag, whole
-from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
-from ._publisher import located
+from ._parts import add, located
 from ._text import Numbering, Review, as_symbols, encoded, utf8, word_vectors
 
 CLASSES = ("neg", "pos")
@@ -87,24 +86,5 @@ def _by_film(reviews: Sequences) -> Sequences:
     return replace(reviews, groups=reviews.target.values.ravel() * len(reviews) + np.array(numbers) // NEIGHBORS)
 
 
-add_task(
-    Task(
-        name="imdb",
-        what="IMDB review sentiment",
-        make=_make,
-        sizes=Sizes(train=17_500, valid=7_500, test=25_000, steps=2_770, channels=1, classes=2),
-        loss="cross_entropy",
-        metric="accuracy",
-        protocols={
-            "clean": "30% of the training reviews are validation, in blocks of 50 consecutive numbers, chosen by seed "
-            "and stratified by class: reviews of a film follow one another, so few films are in both parts. The "
-            "vocabulary is that of the training part. No film of the test part is in another part",
-            "paper": "30% of the training reviews, chosen by seed, are validation. Leak: most films are in both parts, "
-            "so validation scores are too high (a bag of words has 88.8%, and 88.0% on the test part; with the clean "
-            "protocol 87.7 and 87.9%)",
-        },
-        # The paper does not mention clipping of reviews, and batches by length make it unnecessary.
-        options={"words": 25_000, "longest": None, "vectors": True, "padding": 0},
-        data="imdb",
-    )
-)
+# The paper does not mention clipping of reviews, and batches by length make it unnecessary.
+add("imdb", _make)

@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 
 from ...data import Parts, Sequences, Target
 from ...settings import number, whole
-from ...training import Sizes, Task, add_task
-from ._drawn import drawn
-from ._equal import equal_series
+from ._parts import add, drawn, equal_series
 
 DIMENSIONS = 5
 STEP = 0.01
@@ -81,18 +79,4 @@ def _make(
     return drawn(draw, seed, train=train, valid=valid, test=test, renewed=False)
 
 
-add_task(
-    Task(
-        name="lorenz96",
-        what="Lorenz 96: state 25 steps ahead (chaotic at force=8, calm at force=0.9)",
-        make=_make,
-        sizes=Sizes(train=128, valid=128, test=128, steps=2000, channels=DIMENSIONS),
-        loss="squared",
-        metric="nrmse",
-        protocols={
-            "clean": "random trajectories with separate initial states for each part",
-            "paper": "the same; initial state, step and normalization are not given in the paper; no known leaks",
-        },
-        options={"force": 8.0, "length": 2000, "ahead": AHEAD, "train": 128, "valid": 128, "test": 128},
-    )
-)
+add("lorenz96", _make)

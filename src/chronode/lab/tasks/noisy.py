@@ -13,11 +13,10 @@ from torch import Tensor
 
 from ...data import Batch, Parts, Sequences, Target
 from ...settings import one_of
-from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
-from ._equal import equal_series
 from ._image_files import CIFAR_CLASSES, cifar10, mnist
-from .images import SIDE, VALID, held_out, in_unit, row_series
+from ._parts import add, equal_series
+from .images import VALID, held_out, in_unit, row_series
 
 LENGTH = 1000
 KINDS = ("normal", "uniform")
@@ -112,42 +111,5 @@ def _cifar(protocol: str, seed: int, *, noise: str) -> Parts:
     return _finished(Parts(*held_out(every, CIFAR_VALID, seed), test), protocol, seed, noise)
 
 
-add_task(
-    Task(
-        name="noisy-mnist",
-        what="Noise-padded MNIST: 28 rows, then 972 rows of noise",
-        make=_mnist,
-        sizes=Sizes(57_000, 3_000, 10_000, LENGTH, channels=SIDE, classes=10),
-        loss="cross_entropy",
-        metric="accuracy",
-        data="mnist",
-        protocols={
-            "clean": "separate noise after every image; 3,000 of the 60,000 training images, chosen by seed, are "
-            "validation",
-            "paper": "the same split, but the same noise for all images, as in the UnICORNN code for CIFAR (not "
-            "specified in the iRNN paper), which can be memorized. The authors of iRNN have no validation part: their "
-            "code keeps the best epoch of the test part",
-        },
-        options={"noise": "normal"},
-    )
-)
-add_task(
-    Task(
-        name="noisy-cifar",
-        what="Noise-padded CIFAR-10: 32 rows, then 968 rows of noise",
-        make=_cifar,
-        sizes=Sizes(47_000, 3_000, 10_000, LENGTH, channels=3 * CIFAR_SIDE, classes=10),
-        loss="cross_entropy",
-        metric="accuracy",
-        data="cifar10",
-        protocols={
-            "clean": "separate noise after every image; 3,000 of the 50,000 training images, chosen by seed, are "
-            "validation",
-            "paper": "the same split, but the same noise for all images of all parts, as in the UnICORNN code: it can "
-            "be "
-            "memorized. The text of that paper says uniform noise (noise='uniform'); its code and the iRNN paper use "
-            "normal noise",
-        },
-        options={"noise": "normal"},
-    )
-)
+add("noisy-mnist", _mnist)
+add("noisy-cifar", _cifar)

@@ -8,10 +8,8 @@ import numpy as np
 
 from ...data import Parts, Scaler, Sequences, concat, from_list, windows
 from ...settings import one_of
-from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
-from ._protocols import blocks, range_windows, scaled, shuffled
-from ._publisher import located
+from ._parts import add, blocks, located, range_windows, scaled, shuffled
 from ._text_files import Kind, read_table
 
 FEATURES = ("Temperature", "Humidity", "Light", "CO2", "HumidityRatio")
@@ -53,23 +51,4 @@ def _make(protocol: str, seed: int, *, test: str) -> Parts:
     return scaled(train, valid, range_windows(rooms, LENGTH, TEST_STRIDE), Scaler.fit(room))
 
 
-add_task(
-    Task(
-        name="occupancy",
-        what="Occupancy detection: room occupancy from temperature, humidity, light and CO2",
-        make=_make,
-        sizes=Sizes(train=6907, valid=151, test=1550, steps=LENGTH, channels=len(FEATURES), classes=2),
-        loss="cross_entropy",
-        metric="accuracy",
-        protocols={
-            "clean": "the first 85% of the training file is training (windows of 16 minutes every minute), the rest "
-            "validation; the published test files are test (windows every 8 minutes); scaled by the training part; "
-            "times in minutes",
-            "paper": "windows of 16 minutes every minute of the training file, shuffled (RandomState 893429), 10% "
-            "validation; test windows every 8 minutes of both test files; scaled by the training file. Leak: a "
-            "validation window shares 15 of its 16 minutes with training windows; the test files do not leak",
-        },
-        options={"test": "both"},
-        data="occupancy",
-    )
-)
+add("occupancy", _make)

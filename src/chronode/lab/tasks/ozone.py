@@ -8,10 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from ...data import Parts, Scaler, Sequences, from_list
-from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
-from ._protocols import blocks, range_windows, scaled, shuffled
-from ._publisher import located
+from ._parts import add, blocks, located, range_windows, scaled, shuffled
 from ._text_files import Kind, read_table
 
 FILE = "eighthr.data"
@@ -58,24 +56,4 @@ def _make(protocol: str, seed: int) -> Parts:
     return scaled(*shuffled(range_windows(days, LENGTH, STRIDE), 23489), scaler)
 
 
-add_task(
-    Task(
-        name="ozone",
-        what="Ozone level detection: ozone days from 72 daily weather features",
-        make=_make,
-        sizes=Sizes(train=468, valid=56, test=88, steps=LENGTH, channels=len(FEATURES), classes=2),
-        loss="cross_entropy",
-        metric="f1",
-        protocols={
-            "clean": "the first 75% of the days are training, the next 10% validation, the last 15% test; windows "
-            "of 32 days every 4 days inside each; scaled per channel by the training days; missing readings stay "
-            "missing; times in days",
-            "paper": "windows of 32 days every 4 days, shuffled (RandomState 23489), 10% validation, 15% test; "
-            "missing readings are 0; one mean and standard deviation for all 72 channels. Leaks: neighboring windows "
-            "share 28 days and are in different parts; mean and standard deviation include the test days. The authors' "
-            "code then swaps batch and time, so that its parts are days of a window; this is not reproduced here",
-        },
-        data="ozone",
-        class_weights=(0.1, 1.6),
-    )
-)
+add("ozone", _make)

@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from ...data import Parts, Scaler, Sequences, from_list, split, windows
 from ...settings import one_of
-from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
-from ._protocols import range_windows, scaled, shuffled
-from ._publisher import located
+from ._parts import add, located, range_windows, scaled, shuffled
 from ._text_files import Kind, read_table
 
 FILE = "ConfLongDemo_JSI.txt"
@@ -147,27 +145,5 @@ def _make(protocol: str, seed: int, *, features: str) -> Parts:
     return Parts(rest[held:], rest[:held], test)
 
 
-add_task(
-    Task(
-        name="person-activity",
-        what="Person activity: one label per step from irregularly sampled position tags",
-        make=_make,
-        # 25 recordings have 164,860 rows; their individual lengths are not published and assumed equal here.
-        sizes=Sizes(train=6987, valid=1644, test=1644, steps=32, channels=7, classes=len(CLASSES)),
-        loss="cross_entropy",
-        metric="accuracy",
-        protocols={
-            "clean": "whole recordings, split at random into 70% training, 15% validation, 15% test; windows of 32 "
-            "rows "
-            "every 16; x, y, z scaled by the training recordings; time in units of 100 ms",
-            "paper": "windows of 32 rows every 16, shuffled (RandomState 98841), 20% test, unscaled; the last "
-            "recording is lost, as in the authors' code. Leaks: neighboring windows share 16 rows and are in "
-            "different parts. The authors select the best epoch by the test part; here 10% of their training windows "
-            "are validation. features='ltc': no times, RandomState 27731, 10% "
-            "validation, 15% test. features='latent-ode': windows of 50 every 25, RandomState 42. The authors use "
-            "negative dt for the few steps back in time; here rows are sorted",
-        },
-        options={"features": "mmrnn"},
-        data="person_activity",
-    )
-)
+# 25 recordings have 164,860 rows; their individual lengths are not published and assumed equal here.
+add("person-activity", _make)

@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data import Parts, Sequences, concat, from_list, split
-from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
-from ._protocols import scaled
-from ._publisher import located
+from ._parts import add, located, scaled
 from ._text_files import read_table
 
 VARIABLES = (
@@ -172,23 +170,4 @@ def _make(protocol: str, seed: int) -> Parts:
     return scaled(train, valid, test)
 
 
-add_task(
-    Task(
-        name="physionet-2012",
-        what="PhysioNet 2012: in-hospital death from 48 hours of irregular ICU readings",
-        make=_make,
-        sizes=Sizes(train=3_200, valid=800, test=8_000, steps=203, channels=len(CHANNELS), classes=2),
-        loss="cross_entropy",
-        metric="auroc",
-        more_metrics=("auprc", "min_se_ppv"),
-        protocols={
-            "clean": "the sets of the challenge: a fifth of set a, chosen by seed, is validation, the rest training; "
-            "sets "
-            "b and c are test. Scaled and clipped by the training stays",
-            "paper": "as in the literature: only set a; a random fifth of its stays is test (seeds 0 to 4 "
-            "are five splits), a fifth of the others validation. No known leaks, but a patient may have two "
-            "stays",
-        },
-        data="physionet2012",
-    )
-)
+add("physionet-2012", _make)

@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from ...data import Parts, Scaler, Sequences, from_list
-from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
-from ._protocols import blocks, range_windows, scaled, shuffled
-from ._publisher import located
+from ._parts import add, blocks, located, range_windows, scaled, shuffled
 from ._text_files import Kind, held, read_table
 
 FILE = "household_power_consumption.txt"
@@ -54,22 +52,4 @@ def _make(protocol: str, seed: int) -> Parts:
     return scaled(*shuffled(range_windows(minutes, LENGTH, LENGTH), 23489), Scaler.fit(minutes))
 
 
-add_task(
-    Task(
-        name="power",
-        what="Household power: active power from voltage, current and sub-meters",
-        make=_make,
-        sizes=Sizes(train=48389, valid=6325, test=9339, steps=LENGTH, channels=len(FEATURES)),
-        loss="squared",
-        metric="mse",
-        protocols={
-            "clean": "the first 75% of the minutes are training, the next 10% validation, the last 15% test; "
-            "windows of 32 minutes without overlap; scaled by the training minutes; missing readings (1.25%) stay "
-            "missing, a missing power is ignored, and windows without any power are dropped",
-            "paper": "windows of 32 minutes, shuffled (RandomState 23489), 10% validation, 15% test; missing readings "
-            "are replaced by the previous one. Leaks: windows do not overlap, but those just before and after a test "
-            "window are in training; mean and standard deviation include the test minutes",
-        },
-        data="power",
-    )
-)
+add("power", _make)

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from ...data import Parts, Sequences, from_list, windows
 from ...settings import whole
-from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
-from ._publisher import located
+from ._parts import add, located
 from ._text import Numbering, utf8
 
 END = "<eos>"
@@ -63,20 +62,4 @@ def _make(protocol: str, seed: int, *, length: int) -> Parts:
     return Parts(train, valid, test)
 
 
-add_task(
-    Task(
-        name="ptb",
-        what="Penn Treebank: next-word prediction",
-        make=_make,
-        sizes=Sizes(train=3_099, valid=246, test=275, steps=300, channels=1, classes=10_000),
-        loss="cross_entropy",
-        metric="perplexity",
-        protocols={
-            "clean": "the published parts, each one stream of words with <eos> after every sentence, cut into pieces "
-            "in reading order; all words except the first of a stream are predicted",
-            "paper": "the same",
-        },
-        options={"length": 300},
-        data="ptb",
-    )
-)
+add("ptb", _make)

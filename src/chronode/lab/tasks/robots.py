@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from ...data import Parts, Sequences, forecast, from_list, windows
 from ...settings import number, one_of, whole
-from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
 from ._gait import walk
-from ._protocols import range_windows
+from ._parts import add, range_windows
 
 OBSERVATIONS = 17
 CHANNELS = {
@@ -168,41 +167,6 @@ def _make_walker(protocol: str, seed: int, *, length: int, stride: int, drop: fl
     return Parts(part("train"), part("valid"), part("test"))
 
 
-add_task(
-    Task(
-        name="half-cheetah",
-        what="Half-cheetah: next-step prediction",
-        make=_make_cheetah,
-        sizes=Sizes(train=970, valid=485, test=970, steps=32, channels=OBSERVATIONS),
-        loss="squared",
-        metric="mse",
-        protocols={
-            "clean": "by roll-out: traces 0 to 4 validation, 5 to 14 test, 15 to 24 training, in the units of the "
-            "simulation; the files 25 to 30 are not used, as in the authors' code",
-            "paper": "the same",
-        },
-        options={"length": 32, "stride": 10},
-        data="half_cheetah",
-    )
-)
-add_task(
-    Task(
-        name="walker2d",
-        what="Walker2d: next-step prediction with a tenth of the frames missing",
-        make=_make_walker,
-        # For roll-outs without a fall: 899 of their 999 frames, 14 windows each.
-        sizes=Sizes(train=4_200, valid=560, test=840, steps=64, channels=OBSERVATIONS),
-        loss="squared",
-        metric="mse",
-        protocols={
-            "clean": "by roll-out: 300 training, 40 validation, 60 test; a roll-out ends with a fall or after 1,000 "
-            "frames",
-            "paper": "the authors' 400 recordings (RLlib's PPO after 562 to 1,104 iterations) in their order: 300 "
-            "training, 40 validation, 60 test (RandomState 125487), 10% of the frames missing (RandomState 891374), "
-            "windows of 64 frames every 16; the seed has no effect. With roll-outs of `chronode data build walker2d`, "
-            "the same as clean",
-        },
-        options={"length": 64, "stride": 64, "drop": 0.1, "source": "built", "frames": 1000},
-        data="walker2d",
-    )
-)
+add("half-cheetah", _make_cheetah)
+# For roll-outs without a fall: 899 of their 999 frames, 14 windows each.
+add("walker2d", _make_walker)

@@ -13,12 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data import Parts, Sequences, Target
-from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
-from ._equal import equal_series
 from ._mel import BANDS, RATE, STEPS, log_mel
-from ._protocols import scaled
-from ._publisher import located
+from ._parts import add, equal_series, located, scaled
 from ._text import utf8
 
 COMMANDS = ("yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go")
@@ -153,30 +150,5 @@ def _make_twelve(protocol: str, seed: int) -> Parts:
     return _parts(clips, (*COMMANDS, SILENCE, UNKNOWN))
 
 
-add_task(
-    Task(
-        name="google-12",
-        what="Speech commands: ten words, silence or unknown from 32 log-mel features",
-        make=_make_twelve,
-        sizes=Sizes(train=22_246, valid=3_093, test=3_081, steps=STEPS, channels=BANDS, classes=12),
-        loss="cross_entropy",
-        metric="accuracy",
-        protocols={
-            "clean": "the published lists (by speaker); every part has its own section of the background noise",
-            "paper": "the published lists. Leak: the background noise of all parts comes from the same recordings",
-        },
-        data="speech_commands",
-    )
-)
-add_task(
-    Task(
-        name="google-30",
-        what="Speech commands: thirty words from 32 log-mel features",
-        make=_make_thirty,
-        sizes=Sizes(train=51_088, valid=6_798, test=6_835, steps=STEPS, channels=BANDS, classes=30),
-        loss="cross_entropy",
-        metric="accuracy",
-        protocols={"clean": "the published lists (by speaker)", "paper": "the same"},
-        data="speech_commands",
-    )
-)
+add("google-12", _make_twelve)
+add("google-30", _make_thirty)

@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data import Parts, Scaler, Sequences, from_list
-from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
-from ._protocols import blocks, range_windows, scaled, shuffled
-from ._publisher import located
+from ._parts import add, blocks, located, range_windows, scaled, shuffled
 from ._text_files import Kind, held, read_table
 
 FILE = "Metro_Interstate_Traffic_Volume.csv"
@@ -93,24 +91,4 @@ def _make(protocol: str, seed: int) -> Parts:
     return scaled(*shuffled(range_windows(hours, LENGTH, STRIDE), 23489), scaler)
 
 
-add_task(
-    Task(
-        name="traffic",
-        what="Interstate traffic volume from hourly weather and calendar",
-        make=_make,
-        sizes=Sizes(train=8963, valid=1198, test=1800, steps=LENGTH, channels=len(FEATURES)),
-        loss="squared",
-        metric="mse",
-        protocols={
-            "clean": "the first 75% of the rows are training, the next 10% validation, the last 15% test; windows "
-            "of 32 rows every 4 rows, none across a gap of more than a day; scaled by the training rows; 0 kelvin and "
-            "9831 mm of rain are replaced by the previous reading; holiday is 1 where the file names one "
-            "(the first hour of the day); times in hours",
-            "paper": "windows of 32 rows every 4 rows, shuffled (RandomState 23489), 10% validation, 15% test; only "
-            "the temperature is centered; holiday is always 0, because the authors' code compares it with None; dt is "
-            "1 even across months. Leaks: neighboring windows share 28 rows and are in different parts; the mean and "
-            "standard deviation of the target include the test rows",
-        },
-        data="traffic",
-    )
-)
+add("traffic", _make)

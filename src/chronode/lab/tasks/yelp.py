@@ -8,9 +8,8 @@ from pathlib import Path
 
 from ...data import Parts, Sequences, split
 from ...settings import number, whole
-from ...training import Sizes, Task, add_task
 from ..datasets._download import folder
-from ._publisher import located
+from ._parts import add, located
 from ._text import Numbering, Review, as_symbols, encoded, utf8
 
 STARS = ("1", "2", "3", "4", "5")
@@ -47,23 +46,5 @@ def _make(protocol: str, seed: int, *, words: int, longest: int | None, validati
     return Parts(train, valid, test)
 
 
-add_task(
-    Task(
-        name="yelp-5",
-        what="Yelp review stars, one to five",
-        make=_make,
-        sizes=Sizes(train=585_000, valid=65_000, test=50_000, steps=300, channels=1, classes=5),
-        loss="cross_entropy",
-        metric="accuracy",
-        protocols={
-            "clean": "the parts of the Yelp review full set; a tenth of the training part, stratified by stars, is "
-            "validation; the vocabulary is that of the training part",
-            "paper": "the same, without stratification; the 500,000 + 500,000 reviews that the authors took from the "
-            "file of "
-            "the challenge are not published as parts",
-        },
-        # The hidden size follows from the parameter counts of the table: 2 x 128 x 128 for a plain RNN.
-        options={"words": 20_000, "longest": 300, "validation": 0.1},
-        data="yelp",
-    )
-)
+# The hidden size follows from the parameter counts of the table: 2 x 128 x 128 for a plain RNN.
+add("yelp-5", _make)
