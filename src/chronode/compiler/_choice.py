@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from ..kernels import TRANSFORMED, Bound, chosen, library, transformed, weight_of
+from ..kernels import Bound, autocasts, chosen, library, weight_of, why_not
+from ._changes import why_hooked
 
 if TYPE_CHECKING:
     from ._run import Compiled
@@ -171,13 +172,8 @@ def explain(cell: Any, dtype: torch.dtype | None = None) -> Path:
     return Path("compiled")
 
 
-def find(cell: Any, x: Tensor, why_not: str | None = None) -> Compiled | None:
+def find(cell: Any, x: Tensor) -> Compiled | None:
     """Returns the compiled kernel that runs `cell` over `x`, or None if it has to run in another way.
-
-    Args:
-        cell: The cell.
-        x: Its input.
-        why_not: Another reason why the cell cannot be compiled, if any.
 
     Raises:
         ValueError: Backend "native" was chosen and the cell cannot be compiled.
@@ -186,7 +182,7 @@ def find(cell: Any, x: Tensor, why_not: str | None = None) -> Compiled | None:
     wanted = backend == "native" or (backend == "auto" and getattr(cell, "runs_compiled", False))
     if not wanted or torch.compiler.is_compiling():
         return None
-    reason = why_not or _why_not(x)
+    reason = why_hooked(cell) or why_not(x) or ("compiled kernels do not run under autocast" if autocasts(x) else None)
     if reason is None:
         from ._compiled import kernel_of
         from ._recorded import Unsupported
@@ -219,20 +215,3 @@ def bind(cell: Any, x: Tensor, dt: Tensor, before: State, after: State) -> Bound
     """
     kernel = find(cell, x)
     return None if kernel is None else kernel.bind(cell, x, dt, before, after)
-
-
-def _why_not(x: Tensor) -> str | None:
-    """Returns the reason why no compiled kernel can run on `x`; None if one can."""
-    if library() is None:
-        from ..kernels import status
-
-        return status()
-    if transformed():
-        return TRANSFORMED
-    if torch.is_autocast_enabled(x.device.type):
-        return "compiled kernels do not run under autocast"
-    if x.device.type != "cpu":
-        return f"compiled kernels run on the CPU, x is on {x.device}"
-    if x.dtype not in (torch.float32, torch.float64):
-        return f"compiled kernels take float32 and float64, x is {x.dtype}"
-    return None

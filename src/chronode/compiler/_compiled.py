@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import weakref
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,15 +12,13 @@ from torch import Tensor, fx, nn
 
 from . import build
 from ._emit_cpu import Source, emit
-from ._fingerprint import Fingerprint
+from ._fingerprint import remembered
 from ._lower import Step, lower
 from ._recorded import Unsupported
 from ._run import Compiled, loaded
 from ._trace import dtype_of, keeping_buffers, trace
 from ._verify import check
 
-_FORMS = 4  # in training and in evaluation, in two precisions
-_OWN = "_compiled_forms"
 _lock = threading.RLock()
 
 
@@ -30,29 +27,16 @@ class _Form:
     """A cell as it was when it was traced.
 
     Attributes:
-        circumstances: Dtype of the input and torch's default dtype.
-        fingerprint: Notices changes of the cell.
+        dtype: Dtype of its input.
         step: The graph of its step, or why there is none.
         source: The C++ source, once it was needed.
         kernel: The kernel, once it was needed, or why there is none.
     """
 
-    circumstances: tuple[torch.dtype, torch.dtype]
-    fingerprint: Fingerprint
+    dtype: torch.dtype
     step: Step | Unsupported
     source: Source | None = None
     kernel: Compiled | Unsupported | None = None
-
-
-class _Forms:
-    """The forms that one cell object had, the last one used first; a copy of the cell starts without any."""
-
-    def __init__(self, cell: nn.Module | None = None):
-        self.owner = None if cell is None else weakref.ref(cell)
-        self.known: tuple[_Form, ...] = ()
-
-    def __reduce__(self):
-        return _Forms, ()
 
 
 def step_of(cell: nn.Module, dtype: torch.dtype | None = None) -> Step:
@@ -65,7 +49,7 @@ def step_of(cell: nn.Module, dtype: torch.dtype | None = None) -> Step:
     Raises:
         Unsupported: It cannot be compiled; the message gives the reason.
     """
-    return _known(_form(cell, dtype).step)
+    return _supported(_form(cell, dtype).step)
 
 
 def kernel_of(cell: nn.Module, dtype: torch.dtype | None = None) -> Compiled:
@@ -77,8 +61,8 @@ def kernel_of(cell: nn.Module, dtype: torch.dtype | None = None) -> Compiled:
     form = _form(cell, dtype)
     if form.kernel is None:
         with _lock:
-            form.kernel = form.kernel or _made(cell, form)
-    return _known(form.kernel)
+            form.kernel = form.kernel or _built(cell, form)
+    return _supported(form.kernel)
 
 
 def is_built(cell: nn.Module, dtype: torch.dtype | None = None) -> bool:
@@ -94,38 +78,26 @@ def is_built(cell: nn.Module, dtype: torch.dtype | None = None) -> bool:
 def key_of(cell: nn.Module, dtype: torch.dtype | None = None) -> str:
     """Returns the hash of all that was traced of a cell: cells with the same hash share a kernel."""
     form = _form(cell, dtype)
-    return _key(_known(form.step), _source(form))
+    return _key(_supported(form.step), _source(form))
 
 
-def _known(found: Any) -> Any:
-    if isinstance(found, Unsupported):
-        raise found.with_traceback(None)
-    return found
+def _supported(result: Any) -> Any:
+    if isinstance(result, Unsupported):
+        raise result.with_traceback(None)
+    return result
 
 
 def _form(cell: nn.Module, dtype: torch.dtype | None) -> _Form:
     """Returns the cell as it is now, traced unless it was already."""
-    circumstances = (dtype or dtype_of(cell), torch.get_default_dtype())
-    forms = vars(cell).get(_OWN)
-    if forms is None or forms.owner is None or forms.owner() is not cell:  # also of a shallow copy
-        forms = vars(cell)[_OWN] = _Forms(cell)
-    for form in forms.known:
-        if form.circumstances == circumstances and form.fingerprint.holds():
-            if form is not forms.known[0]:
-                forms.known = (form, *(other for other in forms.known if other is not form))
-            return form
-    with _lock:
-        fingerprint = Fingerprint(cell)  # before tracing: what changes meanwhile counts as changed
-        form = _Form(circumstances, fingerprint, _traced(cell, circumstances[0]))
-        forms.known = (form, *forms.known[: _FORMS - 1])
-    return form
+    dtype = dtype or dtype_of(cell)
+    return remembered(cell, (dtype, torch.get_default_dtype()), lambda: _Form(dtype, _traced(cell, dtype)))
 
 
 def _traced(cell: Any, dtype: torch.dtype) -> Step | Unsupported:
     try:
         if dtype not in (torch.float32, torch.float64):
             raise Unsupported(f"has parameters of {dtype}, not float32 or float64")
-        with keeping_buffers(cell):
+        with _lock, keeping_buffers(cell):
             with torch.no_grad():
                 projected = cell.project_sequence(torch.zeros(2, 2, cell.input_size, dtype=dtype), None)
             if projected is None:
@@ -138,15 +110,15 @@ def _traced(cell: Any, dtype: torch.dtype) -> Step | Unsupported:
 
 def _source(form: _Form) -> Source:
     if form.source is None:
-        form.source = emit(_known(form.step), str(form.circumstances[0]).removeprefix("torch."))
+        form.source = emit(_supported(form.step), str(form.dtype).removeprefix("torch."))
     return form.source
 
 
-def _made(cell: nn.Module, form: _Form) -> Compiled | Unsupported:
+def _built(cell: nn.Module, form: _Form) -> Compiled | Unsupported:
     try:
-        step, source = _known(form.step), _source(form)
+        step, source = _supported(form.step), _source(form)
         key = _key(step, source)
-        kernel = loaded(key) or Compiled(key, step, source, form.circumstances[0], build.load(source.text))
+        kernel = loaded(key) or Compiled(key, step, source, form.dtype, build.load(source.text))
         with keeping_buffers(cell):
             check(cell, kernel)
         return kernel

@@ -67,7 +67,8 @@ _NOT_IN_A_STEP = frozenset(
 )
 _LIBRARIES = sys.stdlib_module_names | {"torch", "numpy"}
 _OF_EVERY_MODULE = vars(nn.Module()).keys() - {"training", "_parameters", "_buffers", "_modules", "_forward_pre_hooks"}
-_IGNORED = frozenset({"runs_compiled"})  # decides whether a kernel is used, not which one
+CHOICE, MEMORY = "runs_compiled", "_remembered"
+"""Attributes of a cell that are ignored: whether a kernel is wanted, and what was found out about the cell."""
 _MOST_OBJECTS = 20_000
 _MOST_BYTES = 65_536  # of an array that is compared at each call
 
@@ -87,7 +88,7 @@ class Places:
         self.places: list[tuple[Read, Any, Any]] = []
         self.tensors: list[tuple[Read, Any]] = []
         self.unknown: list[str] = []
-        self._seen: dict[int, Any] = {}
+        self._searched: dict[int, Any] = {}
         self._watched: set[int] = set()  # classes of objects, of which all members are compared
         self._todo: list[Any] = [cell]
         self._named = set(_STEP)
@@ -95,10 +96,10 @@ class Places:
         self._looks_anywhere = False
         while self._todo and not self.unknown:
             value = self._todo.pop()
-            if type(value) not in PLAIN and not isinstance(value, _FIXED) and id(value) not in self._seen:
-                self._seen[id(value)] = value
+            if type(value) not in PLAIN and not isinstance(value, _FIXED) and id(value) not in self._searched:
+                self._searched[id(value)] = value
                 self._search(value)
-            if len(self._seen) > _MOST_OBJECTS:
+            if len(self._searched) > _MOST_OBJECTS:
                 self.unknown.append(f"more than {_MOST_OBJECTS:,} objects")
 
     def _search(self, value: Any) -> None:
@@ -168,9 +169,9 @@ class Places:
 
     def _search_class(self, kind: type, fixed: bool = False) -> None:
         for base in kind.__mro__:
-            if base in (object, nn.Module) or (fixed and base is not kind and id(base) in self._seen):
+            if base in (object, nn.Module) or (fixed and base is not kind and id(base) in self._searched):
                 continue
-            self._seen[id(base)] = base
+            self._searched[id(base)] = base
             members, library = vars(base), _is_library(base.__module__)
             if library and not issubclass(base, nn.Module):
                 continue
@@ -208,18 +209,18 @@ class Places:
         if isinstance(members, dict):
             self._search_members(value, members, _is_library(kind.__module__))
 
-    def _search_members(self, value: Any, own: dict[str, Any], search_all: bool) -> None:
-        self.places.append((_count, own, _count(own)))
-        for name, member in own.items():
-            if name in _IGNORED or (isinstance(value, nn.Module) and name in _OF_EVERY_MODULE):
+    def _search_members(self, value: Any, members: dict[str, Any], search_all: bool) -> None:
+        self.places.append((_count, members, _count(members)))
+        for name, member in members.items():
+            if name in (CHOICE, MEMORY) or (isinstance(value, nn.Module) and name in _OF_EVERY_MODULE):
                 continue
             if isinstance(value, nn.Module) and name in ("_parameters", "_buffers"):
                 self.places.append((_keys, member, _keys(member)))
                 self.tensors += [(member.get, key) for key in member]
             elif isinstance(member, Tensor):
-                self.tensors.append((own.get, name))
+                self.tensors.append((members.get, name))
             else:
-                self.places.append((own.get, name, member))
+                self.places.append((members.get, name, member))
                 if search_all or name in ("_modules", "_forward_pre_hooks"):
                     self._todo.append(member)
                 else:
@@ -306,12 +307,12 @@ def _contents(cell: CellType) -> Any:
     return cell.cell_contents
 
 
-def _count(own: dict[str, Any]) -> int:
-    return len(own) - len(_IGNORED & own.keys())
+def _count(members: dict[str, Any]) -> int:
+    return len(members) - (CHOICE in members) - (MEMORY in members)
 
 
-def _keys(own: dict[str, Any]) -> str:
-    return "\n".join(own)
+def _keys(members: dict[str, Any]) -> str:
+    return "\n".join(members)
 
 
 def _content(value: Any) -> bytes:

@@ -7,9 +7,10 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..compiler import remake_weights
 from ..data import Reading, Scaler
 from ..model import SequenceModel
-from ..nn import ADAPTIVE, Solver, remake_weights
+from ..nn import ADAPTIVE, Solver
 from ..runs import Trained
 
 

@@ -37,6 +37,7 @@ __all__ = [
     "operator",
     "status",
     "weight_of",
+    "why_not",
 ]
 
 _noted: set[str] = set()

@@ -2,7 +2,6 @@
 
 from . import cells
 from ._cell import Cell, State, Step, cell_settings
-from ._changes import remake_weights
 from ._flows import CTRNNFlow, LeakyFlow
 from ._inputs import TOO_LARGE, Call, check_inputs
 from ._layer import Layer
@@ -36,6 +35,5 @@ __all__ = [
     "find_model",
     "models",
     "register",
-    "remake_weights",
 ]
 __all__ += cells.__all__

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from ..compiler import Methods, methods_of, why_changed
 from ..kernels import Kernel, constant_to_compilers
 from ..settings import near, whole
-from . import _changes as changes
 
 State = tuple[Tensor, ...]
 """The state of a cell: tensors of shape `(B, size)`."""
@@ -45,9 +45,7 @@ class Cell(nn.Module):
 
     state_parts: ClassVar[int] = 1
     sequence_kernel: ClassVar[Kernel | None] = None
-    written: ClassVar[
-        Mapping[type, changes.Methods]
-    ] = {}  # the class for which sequence_kernel was written, and its parts
+    written: ClassVar[Mapping[type, Methods]] = {}  # the class for which sequence_kernel was written, and its parts
     per_layer: ClassVar[tuple[str, ...]] = ()
     encoder: ClassVar[Callable[[int], Cell] | None] = None
     for_reader: ClassVar[dict[str, Any]] = {}
@@ -56,7 +54,7 @@ class Cell(nn.Module):
         super().__init_subclass__(**arguments)
         kernel = vars(cls).get("sequence_kernel")
         if kernel is not None:
-            cls.written = {part: changes.Methods(part) for part in (cls, *kernel.parts)}
+            cls.written = {part: methods_of(part) for part in (cls, *kernel.parts)}
 
     def __init__(self, input_size: int, hidden_size: int):
         super().__init__()
@@ -177,7 +175,7 @@ def _why_no_kernel(cell: Cell) -> str | None:
     for setting, values in kernel.settings.items():
         if cell.setting(setting) not in values:
             return f"{name} has no kernel for {setting}={cell.setting(setting)!r} (only for {kernel.words()})"
-    return changes.why_changed(cell, cell.written)
+    return why_changed(cell, cell.written)
 
 
 def counter(like: Tensor, batch: int, features: int = 1, value: float = 0.0) -> Tensor:

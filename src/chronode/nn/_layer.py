@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from .. import kernels
+from ..compiler import remake_weights
 from ..kernels import weight_of
 from ..settings import flag, number, one_of, whole
-from . import _changes as changes
 from . import driver
 from ._cell import LAYER_SETTINGS, Cell, ForwardFill, State, as_bytes, cell_settings, differing
 from ._inputs import Call, LayerInput, check_inputs, check_state, warn_of_divergence
@@ -203,7 +203,7 @@ class Layer(nn.Module):
         states = states[len(self.encoders) :]
         kernel = None if self.bidirectional else kernels.find_stack(list(self.cells), below[0])
         if kernel is not None and kernel.stack is not None:
-            changes.remake_weights(self.cells)
+            remake_weights(self.cells)
             reads = [cast(Cell, cell).kernel_reads() for cell in self.cells]
             cell_plan = plan._replace(last=self.outputs == "last")
             y, states = kernel.stack(reads, below[0], states, batch.dt, masks, self.residual, cell_plan)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from ..compiler import Fingerprint, Members
 from ..kernels import Snapshot, autocasts, chosen, has_values, transformed
 from ._cell import State
-from ._changes import Code
 from ._inputs import TOO_LARGE
 from ._stepper import Stepper
 
@@ -32,7 +32,7 @@ class StepCache:
         self._stepper: Stepper | None = None
         self._backend = ""
         self._weights: Snapshot | None = None
-        self._code: Code | None = None
+        self._code: list[Members | Fingerprint] = []
 
     def __reduce__(self):
         return StepCache, ()
@@ -68,9 +68,8 @@ class StepCache:
     def _holds(self) -> bool:
         return (
             self._weights is not None
-            and self._code is not None
             and self._backend == chosen()
-            and self._code.holds()
+            and all(code.holds() for code in self._code)
             and self._weights.holds()
         )
 
@@ -78,5 +77,7 @@ class StepCache:
         tensors = [*layer.parameters(), *layer.buffers()]
         if layer.bidirectional or not Snapshot.possible(tensors):
             return None
-        self._backend, self._weights, self._code = chosen(), Snapshot(tensors), Code(layer)
+        self._backend, self._weights = chosen(), Snapshot(tensors)
+        compiled = [cell for cell in layer.all_cells() if cell.kernel() is None]
+        self._code = [Members(layer), *map(Fingerprint, compiled)]
         return Stepper(layer, None if x.dim() == 1 else x.shape[0])

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from .. import kernels
+from ..compiler import remake_weights, why_hooked
 from ..settings import whole
-from . import _changes as changes
 from ._cell import Cell, ForwardFill, State
 from ._inputs import LayerInput, check_inputs, shape
 
@@ -218,7 +218,7 @@ class Stepper:
     def _prepare(self) -> None:
         """Builds the steps of all cells with the current weights."""
         layer = self.layer
-        changes.remake_weights(layer.all_cells())
+        remake_weights(layer.all_cells())
         cells = cast(list[Cell], list(layer.cells))
         with torch.inference_mode(False), torch.no_grad():
             whole_stack = self._on_cpu and kernels.find_stack(cells, self._like) is not None
@@ -267,7 +267,7 @@ class Stepper:
         count = len(encoder.initial_state(1, self._like))
         before, after = (tuple(memory.parts[:count]) for memory in self._memory)
         same_type = all(part.dtype is self._dtype for part in before)
-        if type(encoder) is ForwardFill and same_type and changes.why_hooked(encoder) is None:
+        if type(encoder) is ForwardFill and same_type and why_hooked(encoder) is None:
             return _FillUnit((before, after), self._dt)
         return _LoopUnit(encoder, (before, after), self._dt)
 
@@ -289,7 +289,7 @@ class _LoopUnit:
 
     def __init__(self, cell: Cell, arrays: tuple[State, State], dt: Tensor):
         self._project, self._arrays, self._dt = cell.project, arrays, dt
-        self._step = cell.prepare() if changes.why_hooked(cell) is None else cell
+        self._step = cell.prepare() if why_hooked(cell) is None else cell
         self.load(0)
 
     def step(self, x: Tensor, turn: int) -> Tensor:

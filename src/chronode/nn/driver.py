@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from .. import compiler, kernels
-from . import _changes as changes
+from ..compiler import remake_weights, why_hooked
 from ._cell import Cell, State
 
 
@@ -44,10 +44,10 @@ def run(cell: Cell, x: Tensor, state: State, dt: Tensor, plan: Plan) -> tuple[Te
         forward_plan = plan._replace(reverse=False)
         y, state = run(cell, flip(x, plan.lengths), state, reversed_gaps(dt, plan.lengths), forward_plan)
         return (y if plan.last else flip(y, plan.lengths)), state
-    changes.remake_weights([cell])
+    remake_weights([cell])
     kernel = kernels.find(cell, x)
     if kernel is None or not kernel.native:
-        compiled = compiler.find(cell, x, changes.why_hooked(cell))
+        compiled = compiler.find(cell, x)
         if compiled is not None:
             return compiled.run(cell, x, state, dt, plan)
     done = None if kernel is None else kernel.run(cell.kernel_reads(), x, state, dt, plan)
@@ -81,7 +81,7 @@ class Steps(NamedTuple):
 def _loop(cell: Cell, state: State, steps: Steps) -> tuple[Tensor, State]:
     x = steps.x if steps.projected else cell.project(steps.x)
     # The cell is called as a module so that its hooks run.
-    step = cell.prepare() if changes.why_hooked(cell) is None else cell
+    step = cell.prepare() if why_hooked(cell) is None else cell
     outputs: list[Tensor] = []
     # unbind, not x[n]: in the backward pass, each index would create a gradient as large as the whole sequence.
     for x_n, dt_n, valid_n in zip(x.unbind(0), steps.dt.unbind(0), _unbound(steps.valid, len(x)), strict=True):
