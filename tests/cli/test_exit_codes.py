@@ -117,7 +117,7 @@ def test_pandas_can_be_imported_after_pyarrow_was_kept_from_it():
         from chronode.system import process
         process.has_frames = False
         from chronode.data import from_long
-        from chronode.data._dates import parse_dates
+        from chronode.data._times import parse_dates
         import sys
         first = from_long({"t": ["2024-01-01", "2024-01-03"], "x": [1.0, 2.0]}, time="t")
         assert "pandas" not in sys.modules

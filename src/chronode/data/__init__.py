@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ._channel_rows import from_channel_rows
     from ._columns import arrow, as_columns, is_frame, series_times
     from ._csv import read_csv
-    from ._dates import EPOCHS, NUMBER, moments_of
+    from ._dates import moments_of
     from ._describe import Facts, canonical, outside, percent, ranges_of, remarks
     from ._formats import column_names, suffix_of
     from ._future import (
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ._table import from_long, from_series_rows, from_wide
     from ._table_columns import source_columns
     from ._target import CONSTANT, UNKNOWN, Target, array_target, ids_of, number_names, value_type
-    from ._times import Clock, Moments, is_number, seconds_of
+    from ._times import EPOCHS, NUMBER, Clock, Moments, is_number, seconds_of
     from ._ts_format import read_ts, write_ts
     from ._windows import concat, forecast, forecast_windows, recent, usable_windows, windows
 

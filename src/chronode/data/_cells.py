@@ -37,7 +37,7 @@ def numbers(column: Column) -> NDArray[np.float64] | None:
     if pa.types.is_null(kind):
         return np.full(len(column), np.nan)
     if is_text(column):
-        column = as_floats(trimmed(column))
+        column = converted(trimmed(column), pa.float64())
         if column is None:
             return None
     elif pa.types.is_boolean(kind):
@@ -52,22 +52,18 @@ def is_numeric(column: Column) -> bool:
     return numbers(column if is_text(column) else column.slice(0, 0)) is not None
 
 
-def as_floats(column: Column) -> Column | None:
-    """Converts a text column to float64; None if a text is not a number."""
+def converted(column: Column, kind: Any) -> Column | None:
+    """Casts a column to an Arrow type; None if one of its values cannot be."""
     try:
-        return column.cast(arrow().float64())
+        return column.cast(kind)
     except arrow().ArrowInvalid:
         return None
 
 
 def whole_numbers(column: Column) -> Column:
     """Converts text to int64 if every text is the plain form of its number ("7", not "007" or "7.0")."""
-    pa = arrow()
-    try:
-        converted = column.cast(pa.int64())
-    except pa.ArrowInvalid:
-        return column
-    return converted if converted.cast(column.type).equals(column) else column
+    whole = converted(column, arrow().int64())
+    return column if whole is None or not whole.cast(column.type).equals(column) else whole
 
 
 def first_text(column: Column, parse: Callable[[Column], Any] | None = None) -> tuple[int, str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..storage import check_columns
 from ._cells import (
-    as_floats,
+    converted,
     has_leading_zeros,
     is_text,
     number_style,
@@ -324,5 +324,5 @@ def _typed(column: Any, role: str, markers: Sequence[str], decimal: str, thousan
     numbers = to_numbers(column, decimal, thousands)
     if numbers is not None:
         return numbers
-    found = as_floats(column) if decimal == "." else None  # including "inf", which is an error later
-    return column if found is None else found
+    plain = converted(column, arrow().float64()) if decimal == "." else None  # "inf" too, which is an error later
+    return column if plain is None else plain

@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._cells import first_text, is_text, trimmed
+from ._cells import converted, first_text, is_text, trimmed
 from ._columns import RATES, Column, arrow, to_arrow
 from ._names import counted, listed
-from ._times import Moments, is_number
-
-NUMBER = "number"
-"""Format of times that are plain numbers."""
-QUARTER, WEEK, ELAPSED = "quarter", "week", "elapsed"
-EPOCHS = {"epoch s": 1.0, "epoch ms": 1e3, "epoch us": 1e6, "epoch ns": 1e9}
-"""Formats of times since 1970, with the number of their units in a second."""
-NAMED = (NUMBER, *EPOCHS, QUARTER, WEEK, ELAPSED)
-"""Formats besides those of `strptime`: plain numbers, time since 1970, "1970 Q1", "2024-W05", "36:05" (h:mm)."""
+from ._times import (
+    ELAPSED,
+    ELAPSED_TEXT,
+    EPOCHS,
+    MINUTES_TEXT,
+    NAMED,
+    NUMBER,
+    QUARTER,
+    QUARTER_TEXT,
+    WEEK,
+    WEEK_TEXT,
+    Moments,
+    is_number,
+    parse_dates,
+    parse_elapsed,
+)
 
 # Numbers in this range are read as seconds since 1970: 1990-01-01 to 2100-01-01.
 _EPOCH_FROM, _EPOCH_TO = 631_152_000, 4_102_444_800
 # Whole numbers that may be dates, by their number of digits.
 _DIGITS = {6: "%Y%m", 8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 _YEARS = 1000, 2999
-_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-_FULL = [
+_MONTHS = [
     "january",
     "february",
     "march",
@@ -43,21 +49,14 @@ _FULL = [
     "november",
     "december",
 ]
-_DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
-_FULL_DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
-_WORDS = ((_MONTHS, "%b"), (_FULL, "%B"), (_DAYS, "%a"), (_FULL_DAYS, "%A"))
+_DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+_WORDS = (([month[:3] for month in _MONTHS], "%b"), (_MONTHS, "%B"), ([day[:3] for day in _DAYS], "%a"), (_DAYS, "%A"))
 _BASIC = re.compile(r"\d{8}T\d{4}(\d\d)?")  # the basic form of ISO 8601
 _ZONE = re.compile(rf"(?P<rest>.*:\d.*?|{_BASIC.pattern})(?P<space> ?)(?P<zone>[Zz]|[+-]\d\d:?\d\d|UTC|GMT)")
 _CLOCK = re.compile(
     r"(?P<rest>.*\S)(?P<space>T|,? +)(?P<hour>\d{1,2}):\d\d"
     r"(?P<second>:\d\d)?(?P<part>(?:[.,]|(?<=:\d\d):)\d{1,9})?(?P<noon> ?[AaPp][Mm])?"
 )
-_QUARTER = re.compile(
-    r"(?P<year>\d{4})[ -]?Q(?P<quarter>[1-4])|Q(?P<quarter_>[1-4])[ -]?(?P<year_>\d{4})", re.IGNORECASE
-)
-_ELAPSED = re.compile(r"(?:(\d+) days? )?(\d+):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?")
-_MINUTES = re.compile(r"(\d+):([0-5]\d\.\d+)")
-_WEEK = re.compile(r"(\d{4})[ -]?W(\d{2})", re.IGNORECASE)
 # Meanings of the numbers of a date, by which of them have four digits, with and without a month name.
 _Orders = dict[tuple[bool, ...], list[tuple[str, ...]]]
 _WITH_NAME: _Orders = {
@@ -74,8 +73,12 @@ _WITHOUT_NAME: _Orders = {
     (False, False, True): [("%d", "%m", "%Y"), ("%m", "%d", "%Y")],
     (False, False, False): [("%d", "%m", "%y"), ("%m", "%d", "%y"), ("%y", "%m", "%d")],
 }
-# pandas reads these as the current time.
-_NOT_DATES = ("now", "today")
+# A time of day followed by Z, +hh, +hhmm or +hh:mm.
+_ZONED = r"[Tt ]\d{1,2}[\d:.,]*\s*([Zz]|[+-]\d{2}(:?\d{2})?)$"
+_SAMPLE = 1000  # number of values used to test formats before the whole column is parsed
+_READ_AS = {NUMBER: "numbers", QUARTER: "quarters", WEEK: "ISO weeks (their Mondays)"}
+_READ_AS |= {ELAPSED: "elapsed hours, minutes and seconds"}
+_READ_AS |= dict(zip(EPOCHS, (f"{unit} since 1970" for unit in ("seconds", "ms", "µs", "ns")), strict=True))
 
 
 def format_of_numbers(values: NDArray[Any]) -> str | None:
@@ -119,11 +122,11 @@ def formats_of_text(text: str) -> list[str]:
         >>> formats_of_text("01/02/2024 10:30"), formats_of_text("Jan 1, 2000"), formats_of_text("1970 Q1")
         (['%d/%m/%Y %H:%M', '%m/%d/%Y %H:%M'], ['%b %d, %Y'], ['quarter'])
     """
-    if _QUARTER.fullmatch(text):
+    if QUARTER_TEXT.fullmatch(text):
         return [QUARTER]
-    if _WEEK.fullmatch(text):
+    if WEEK_TEXT.fullmatch(text):
         return [WEEK]
-    if _ELAPSED.fullmatch(text) or _MINUTES.fullmatch(text):
+    if ELAPSED_TEXT.fullmatch(text) or MINUTES_TEXT.fullmatch(text):
         return [ELAPSED]
     tail = ""
     if zoned := _ZONE.fullmatch(text):
@@ -137,93 +140,6 @@ def formats_of_text(text: str) -> list[str]:
     elif tail and not _BASIC.fullmatch(text):
         return []
     return [date + tail for date in _dates(text)]
-
-
-def parse_dates(texts: Sequence[str], text_format: str) -> tuple[NDArray[np.int64], float, bool]:
-    """Returns (ticks since 1970, ticks per second, whether they had a zone and are UTC) for texts in one format.
-
-    Args:
-        texts: The dates.
-        text_format: A `strptime` format, or "quarter" or "week".
-
-    Raises:
-        ValueError: A text does not match the format, or the format is invalid.
-    """
-    import pandas
-
-    if text_format == QUARTER:
-        found = [_QUARTER.fullmatch(text) for text in texts]
-        if None in found:
-            raise ValueError(f"{texts[found.index(None)]!r} is not a quarter")
-        parts = [(m["year"] or m["year_"], m["quarter"] or m["quarter_"]) for m in found if m]
-        texts, text_format = [f"{year}-{3 * int(quarter) - 2}" for year, quarter in parts], "%Y-%m"
-    elif text_format == WEEK:
-        found = [_WEEK.fullmatch(text) for text in texts]
-        if None in found:
-            raise ValueError(f"{texts[found.index(None)]!r} is not a week")
-        texts, text_format = [f"{m[1]}-{m[2]}-1" for m in found if m], "%G-%V-%u"
-    elif "%" not in text_format:
-        raise ValueError(f"{text_format!r} has no directive such as %Y")
-    zoned = "%z" in text_format.lower()
-    dates = pandas.to_datetime(list(texts), format=text_format, utc=zoned)
-    if dates.hasnans or any(text.lower() in _NOT_DATES for text in texts):
-        raise ValueError("a text is not a date")
-    dates = dates.tz_localize(None) if zoned else dates
-    unit, rate = ("ns", 1e9) if dates.unit == "ns" else ("us", 1e6)
-    return dates.to_numpy().astype(f"M8[{unit}]").astype(np.int64), rate, zoned
-
-
-def parse_elapsed(texts: Sequence[str]) -> NDArray[np.int64]:
-    """Returns the microseconds of "36:05" (hours and minutes), "36:05:07.5" (with seconds), "1 days 12:05:07" (as
-    pandas writes durations), or of texts that are all such as "05:07.5" (minutes and seconds).
-
-    Example:
-        >>> parse_elapsed(["36:05", "0:00:07.5", "1 days 12:05:00"]).tolist(), parse_elapsed(["00:07.5"]).tolist()
-        ([129900000000, 7500000, 129900000000], [7500000])
-    """
-    minutes = [_MINUTES.fullmatch(text) for text in texts]
-    if None not in minutes:
-        seconds = [60 * int(m[1]) + float(m[2]) for m in minutes if m]
-    else:
-        found = [_ELAPSED.fullmatch(text) for text in texts]
-        if None in found:
-            raise ValueError(f"{texts[found.index(None)]!r} is not a time such as 36:05 or 36:05:07")
-        hours = [(24 * int(m[1] or 0) + int(m[2]), int(m[3]), float(m[4] or 0)) for m in found if m]
-        seconds = [3600 * hour + 60 * minute + second for hour, minute, second in hours]
-    return np.round(np.array(seconds) * 1e6).astype(np.int64)
-
-
-def write_elapsed(seconds: NDArray[np.float64]) -> list[str]:
-    """Formats seconds as "36:05:07".
-
-    Example:
-        >>> write_elapsed(np.array([129907.0, 7.5]))
-        ['36:05:07', '0:00:07.5']
-    """
-    whole = np.round(seconds * 1e6).astype(np.int64)
-    parts = [(tick // 3_600_000_000, tick // 60_000_000 % 60, tick % 60_000_000 / 1e6) for tick in whole.tolist()]
-    return [f"{hour}:{minute:02d}:{'0' if second < 10 else ''}{second:g}" for hour, minute, second in parts]
-
-
-def write_dates(instants: NDArray[np.datetime64], text_format: str) -> list[Any]:
-    """Formats instants in the format in which they were read; epochs are numbers.
-
-    Example:
-        >>> write_dates(np.array(["2024-01-31T12:00:00"], "M8[us]"), "%d.%m.%Y %H:%M")
-        ['31.01.2024 12:00']
-    """
-    import pandas
-
-    if text_format in EPOCHS:
-        ticks = instants.astype("M8[us]").astype(np.int64) * (EPOCHS[text_format] / 1e6)
-        whole = (ticks == np.round(ticks)).all()
-        return ticks.astype(np.int64).tolist() if whole else ticks.tolist()
-    dates = pandas.DatetimeIndex(instants)
-    if text_format == QUARTER:
-        return [f"{date.year}-Q{date.quarter}" for date in dates]
-    if text_format == WEEK:
-        text_format = "%G-W%V"
-    return dates.strftime(text_format).tolist()
 
 
 def _dates(text: str) -> list[str]:
@@ -262,13 +178,7 @@ def _orders(sizes: tuple[int, ...], month_is_named: bool) -> list[tuple[str, ...
     return (_WITH_NAME if month_is_named else _WITHOUT_NAME).get(years, [])
 
 
-# A time of day followed by Z, +hh, +hhmm or +hh:mm.
-_ZONED = r"[Tt ]\d{1,2}[\d:.,]*\s*([Zz]|[+-]\d{2}(:?\d{2})?)$"
-_DAY = 86_400_000_000  # microseconds
-_SAMPLE = 1000  # number of values used to test formats before the whole column is parsed
-_READ_AS = {NUMBER: "numbers", QUARTER: "quarters", WEEK: "ISO weeks (their Mondays)"}
-_READ_AS |= {ELAPSED: "elapsed hours, minutes and seconds"}
-_READ_AS |= dict(zip(EPOCHS, (f"{unit} since 1970" for unit in ("seconds", "ms", "µs", "ns")), strict=True))
+# ---- columns of times ------------------------------------------------------------------------------------
 
 
 def moments_of(name: str, given: Any, time_format: str | None = None, unit: str | float | None = None) -> Moments:
@@ -359,24 +269,21 @@ def _from_text(name: str, column: Column, time_format: str | None, number_format
         )
     zone = "UTC" if zoned.any() else None
     for unit in ("ns", "us"):  # nanoseconds do not cover all years
-        try:
-            return Moments(_ticks(column.cast(pa.timestamp(unit, zone))), RATES[unit], True, zone is not None)
-        except pa.ArrowInvalid:
-            pass
-    found = _found(name, column, zone)
+        if (instants := converted(column, pa.timestamp(unit, zone))) is not None:
+            return Moments(_ticks(instants), RATES[unit], True, zone is not None)
+    is_iso = converted(column.slice(0, 1), pa.timestamp("us", zone)) is not None
+    found = None if is_iso else _detected(name, column)
     if found is None:
-        raise _not_understood(name, column, lambda part: part.cast(pa.timestamp("us", zone)))
+        raise ValueError(_not_understood(name, column, lambda part: part.cast(pa.timestamp("us", zone))))
     moments = _dated(name, column, found)
     note = _note(name, found, str(column[0]))
-    if found == ELAPSED and moments.ticks.max() < _DAY:
+    if found == ELAPSED and moments.ticks.max() < 86_400_000_000:  # microseconds of a day
         note = f"{note[:-1]}; times of day that pass midnight need a date."
     return moments._replace(notes=(note,))
 
 
-def _found(name: str, column: Column, zone: str | None) -> str | None:
-    """Returns the format of the column; None if its first text is ISO 8601 or not a date; an error if ambiguous."""
-    if _casts(column.slice(0, 1), zone):
-        return None
+def _detected(name: str, column: Column) -> str | None:
+    """Returns the format of the column; None if its first text is not a date; an error if ambiguous."""
     formats = formats_of_text(str(column[0]))
     sample = column.slice(0, _SAMPLE).unique().to_pylist()
     fitting = {each: parsed for each in formats if (parsed := _attempt(sample, each)) is not None}
@@ -391,15 +298,6 @@ def _found(name: str, column: Column, zone: str | None) -> str | None:
             f"pass {choices}."
         )
     return next(iter(fitting or formats), None)
-
-
-def _casts(column: Column, zone: str | None) -> bool:
-    pa = arrow()
-    try:
-        column.cast(pa.timestamp("us", zone))
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 def _parsed(texts: list[str], text_format: str) -> tuple[NDArray[np.int64], float, bool]:
@@ -434,37 +332,29 @@ def _dated(name: str, column: Column, text_format: str) -> Moments:
     return Moments(ticks[places], rate, instants=text_format != ELAPSED, zoned=zoned, format=text_format)
 
 
-def _not_understood(name: str, column: Column, parse: Callable[[Column], Any]) -> ValueError:
+def _not_understood(name: str, column: Column, parse: Callable[[Column], Any]) -> str:
     if is_number(str(column[0])):  # such as a line with totals below a column of numbers
         row, text = first_text(column)
-        return ValueError(f"{name}: the time of row {row:,} is not a number: {text!r}. Correct or remove the row.")
+        return f"{name}: the time of row {row:,} is not a number: {text!r}. Correct or remove the row."
     row, text = first_text(column, parse)
-    return ValueError(
+    return (
         f"{name}: the time of row {row:,} cannot be read: {text!r}. Times may be numbers, ISO 8601 dates "
         "(2024-01-31 12:00:00, with or without a zone), or in a format given by time_format (such as %d/%m/%Y %H:%M)."
     )
 
 
 def _note(name: str, found: str, example: str) -> str:
+    keep = "; time_format='number' keeps plain numbers"
     if found in _READ_AS:
-        what = (
-            f"{_READ_AS[found]} ({example}); time_format='number' keeps plain numbers"
-            if found in EPOCHS
-            else _READ_AS[found]
-        )
-        return f"{name}: read as {what}."
-    keep = "; time_format='number' keeps plain numbers" if example.isdigit() else ""
-    return f"{name}: dates such as {example!r} read as {found}{keep}."
+        return f"{name}: read as {_READ_AS[found]}{f' ({example}){keep}' if found in EPOCHS else ''}."
+    return f"{name}: dates such as {example!r} read as {found}{keep if example.isdigit() else ''}."
 
 
 def _as_numbers(column: Column) -> NDArray[Any] | None:
     """Reads text as whole numbers, otherwise as floats; None if it is neither."""
-    pa = arrow()
-    for kind in (pa.int64(), pa.float64()):
-        try:
-            return column.cast(kind).to_numpy(zero_copy_only=False)
-        except pa.ArrowInvalid:
-            pass
+    for kind in (arrow().int64(), arrow().float64()):
+        if (numbers := converted(column, kind)) is not None:
+            return numbers.to_numpy(zero_copy_only=False)
     return None
 
 

@@ -15,7 +15,6 @@ import numpy as np
 from ._arrays import from_list, from_numpy
 from ._channel_rows import from_channel_rows
 from ._columns import OwnColumns, arrow
-from ._dates import NUMBER
 from ._formats import FILE_OPTIONS, LOADERS, load_table
 from ._names import known_column, listed, related
 from ._npz import read_arrays, restored
@@ -23,6 +22,7 @@ from ._opening import PACKED, as_file, is_pipe, suffix_of
 from ._sequences import Sequences
 from ._table import from_long, from_series_rows
 from ._table_columns import source_columns
+from ._times import NUMBER
 from ._ts_format import read_ts
 
 # First bytes of common files, to recognize files with a wrong suffix.

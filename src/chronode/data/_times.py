@@ -13,6 +13,22 @@ from numpy.typing import NDArray
 
 from ..settings import near, number
 
+NUMBER = "number"
+"""Format of times that are plain numbers."""
+QUARTER, WEEK, ELAPSED = "quarter", "week", "elapsed"
+EPOCHS = {"epoch s": 1.0, "epoch ms": 1e3, "epoch us": 1e6, "epoch ns": 1e9}
+"""Formats of times since 1970, with the number of their units in a second."""
+NAMED = (NUMBER, *EPOCHS, QUARTER, WEEK, ELAPSED)
+"""Formats besides those of `strptime`: plain numbers, time since 1970, "1970 Q1", "2024-W05", "36:05" (h:mm)."""
+
+QUARTER_TEXT = re.compile(
+    r"(?P<year>\d{4})[ -]?Q(?P<quarter>[1-4])|Q(?P<quarter_>[1-4])[ -]?(?P<year_>\d{4})", re.IGNORECASE
+)
+ELAPSED_TEXT = re.compile(r"(?:(\d+) days? )?(\d+):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?")
+MINUTES_TEXT = re.compile(r"(\d+):([0-5]\d\.\d+)")
+WEEK_TEXT = re.compile(r"(\d{4})[ -]?W(\d{2})", re.IGNORECASE)
+# pandas reads these as the current time.
+_NOT_DATES = ("now", "today")
 SECONDS = {
     "nanosecond": 1e-9,
     "microsecond": 1e-6,
@@ -38,7 +54,7 @@ class Moments(NamedTuple):
         rate: Ticks per second; None where the times are plain numbers.
         instants: Whether the ticks count from 1970-01-01 (dates) instead of an arbitrary origin.
         zoned: Whether the instants had a time zone and are UTC.
-        format: Format of dates that are not ISO 8601; see `chronode.data._dates`.
+        format: Format of dates that are not ISO 8601; see `NAMED`.
         notes: Interpretation of the times, if there was a choice.
     """
 
@@ -95,16 +111,12 @@ class Clock:
             ['2024-01-31T12:00:00Z', '2024-01-31T13:30:00Z']
         """
         if not isinstance(self.origin, str) and self.format:
-            from ._dates import write_elapsed
-
             return write_elapsed(self.origin + times * self.scale)
         if not isinstance(self.origin, str):
             # The last digit is an artifact of the division by the unit.
             return [float(f"{self.origin + t * self.scale:.15g}") for t in times.tolist()]
         instants = _instant(self.origin).astype("M8[us]") + np.round(times * self.scale * 1e6).astype("m8[us]")
         if self.format:
-            from ._dates import write_dates
-
             return write_dates(instants, self.format)
         whole = (instants == instants.astype("M8[s]")).all()
         zone = "Z" if self.origin.endswith("Z") else ""
@@ -119,13 +131,9 @@ class Clock:
         """
         try:
             if not isinstance(self.origin, str):
-                from ._dates import parse_elapsed
-
                 numbers = parse_elapsed(texts) / 1e6 if self.format else np.array([float(text) for text in texts])
                 return (numbers - self.origin) / self.scale
             if self.format:
-                from ._dates import EPOCHS, parse_dates
-
                 if self.format in EPOCHS:
                     ticks, rate = np.array([float(text) for text in texts]), EPOCHS[self.format]
                 else:
@@ -162,6 +170,93 @@ class Clock:
 
 
 STEPS = Clock()
+
+
+# ---- text in one format ------------------------------------------------------------------------------------
+
+
+def parse_dates(texts: Sequence[str], text_format: str) -> tuple[NDArray[np.int64], float, bool]:
+    """Returns (ticks since 1970, ticks per second, whether they had a zone and are UTC) for texts in one `strptime`
+    format, or "quarter" or "week"; a ValueError if a text does not match it, or if it is invalid.
+    """
+    import pandas
+
+    if text_format == QUARTER:
+        parts = [
+            (m["year"] or m["year_"], m["quarter"] or m["quarter_"]) for m in _matched(QUARTER_TEXT, texts, "quarter")
+        ]
+        texts, text_format = [f"{year}-{3 * int(quarter) - 2}" for year, quarter in parts], "%Y-%m"
+    elif text_format == WEEK:
+        texts, text_format = [f"{m[1]}-{m[2]}-1" for m in _matched(WEEK_TEXT, texts, "week")], "%G-%V-%u"
+    elif "%" not in text_format:
+        raise ValueError(f"{text_format!r} has no directive such as %Y")
+    zoned = "%z" in text_format.lower()
+    dates = pandas.to_datetime(list(texts), format=text_format, utc=zoned)
+    if dates.hasnans or any(text.lower() in _NOT_DATES for text in texts):
+        raise ValueError("a text is not a date")
+    dates = dates.tz_localize(None) if zoned else dates
+    unit, rate = ("ns", 1e9) if dates.unit == "ns" else ("us", 1e6)
+    return dates.to_numpy().astype(f"M8[{unit}]").astype(np.int64), rate, zoned
+
+
+def _matched(pattern: re.Pattern[str], texts: Sequence[str], what: str) -> list[re.Match[str]]:
+    matches = [match for text in texts if (match := pattern.fullmatch(text))]
+    if len(matches) < len(texts):
+        wrong = next(text for text in texts if not pattern.fullmatch(text))
+        raise ValueError(f"{wrong!r} is not a {what}")
+    return matches
+
+
+def parse_elapsed(texts: Sequence[str]) -> NDArray[np.int64]:
+    """Returns the microseconds of "36:05" (hours and minutes), "36:05:07.5" (with seconds), "1 days 12:05:07" (as
+    pandas writes durations), or of texts that are all such as "05:07.5" (minutes and seconds).
+
+    Example:
+        >>> parse_elapsed(["36:05", "0:00:07.5", "1 days 12:05:00"]).tolist(), parse_elapsed(["00:07.5"]).tolist()
+        ([129900000000, 7500000, 129900000000], [7500000])
+    """
+    if all(MINUTES_TEXT.fullmatch(text) for text in texts):
+        seconds = [60 * int(m[1]) + float(m[2]) for m in _matched(MINUTES_TEXT, texts, "time")]
+    else:
+        matches = _matched(ELAPSED_TEXT, texts, "time such as 36:05 or 36:05:07")
+        seconds = [86400 * int(m[1] or 0) + 3600 * int(m[2]) + 60 * int(m[3]) + float(m[4] or 0) for m in matches]
+    return np.round(np.array(seconds) * 1e6).astype(np.int64)
+
+
+def write_elapsed(seconds: NDArray[np.float64]) -> list[str]:
+    """Formats seconds as "36:05:07".
+
+    Example:
+        >>> write_elapsed(np.array([129907.0, 7.5]))
+        ['36:05:07', '0:00:07.5']
+    """
+    whole = np.round(seconds * 1e6).astype(np.int64)
+    parts = [(tick // 3_600_000_000, tick // 60_000_000 % 60, tick % 60_000_000 / 1e6) for tick in whole.tolist()]
+    return [f"{hour}:{minute:02d}:{'0' if second < 10 else ''}{second:g}" for hour, minute, second in parts]
+
+
+def write_dates(instants: NDArray[np.datetime64], text_format: str) -> list[Any]:
+    """Formats instants in the format in which they were read; epochs are numbers.
+
+    Example:
+        >>> write_dates(np.array(["2024-01-31T12:00:00"], "M8[us]"), "%d.%m.%Y %H:%M")
+        ['31.01.2024 12:00']
+    """
+    import pandas
+
+    if text_format in EPOCHS:
+        ticks = instants.astype("M8[us]").astype(np.int64) * (EPOCHS[text_format] / 1e6)
+        whole = (ticks == np.round(ticks)).all()
+        return ticks.astype(np.int64).tolist() if whole else ticks.tolist()
+    dates = pandas.DatetimeIndex(instants)
+    if text_format == QUARTER:
+        return [f"{date.year}-Q{date.quarter}" for date in dates]
+    if text_format == WEEK:
+        text_format = "%G-W%V"
+    return dates.strftime(text_format).tolist()
+
+
+# ---- units -------------------------------------------------------------------------------------------------
 
 
 def seconds_of(unit: str) -> tuple[str, float]:
