@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from series_checks import some
 
 from chronode.data import from_long, read
-from chronode.data._formats import column_names
+from chronode.data._readers import column_names
 
 
 def put(path, content, encoding="utf-8"):

@@ -17,7 +17,7 @@ import pytest
 from series_checks import assert_same
 
 from chronode.data import from_long, from_numpy, from_series_rows, from_wide, read
-from chronode.data._formats import column_names
+from chronode.data._readers import column_names
 
 ROWS = {
     "who": ["007", "007", "7", "7"],

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from ._csv import read_csv
     from ._dates import moments_of
     from ._describe import Facts, canonical, outside, percent, ranges_of, remarks
-    from ._formats import column_names, suffix_of
     from ._future import (
         calendar_periods,
         followed,
@@ -27,12 +26,12 @@ if TYPE_CHECKING:
     from ._gaps import is_irregular, note_on_gaps, step_gap
     from ._names import counted, listed
     from ._npz import load
-    from ._opening import is_pipe, keep
-    from ._readers import LikeOptions, options_like, read
+    from ._opening import is_pipe, keep, suffix_of
+    from ._readers import Reader, column_names, options_like, read, register_reader
     from ._reading import Reading
     from ._scaling import Scaler
     from ._sequences import Sequences, Series
-    from ._settings import CLIP, GAPS, PARTS, VALIDATION
+    from ._settings import CLIP, GAPS, PARTS, VALIDATION, LikeOptions
     from ._shaping import invert_columns, logarithms, shaping
     from ._split import Parts, folds_of, hold_out, split, split_by_time, split_for_training
     from ._table import from_long, from_series_rows, from_wide

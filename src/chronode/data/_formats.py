@@ -1,26 +1,32 @@
-"""Readers of files that contain a table."""
+"""Readers of the supported files."""
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..storage import check_columns, check_unpacked, parse_json, unpacked_limit
+import numpy as np
+
+from ..storage import check_columns, check_unpacked, parse_json
+from ._arrays import from_list, from_numpy
 from ._columns import arrow
 from ._csv import MISSING, dialect_of, filled_names, read_csv
-from ._names import known_column
-from ._opening import PACKED, opened, suffix_of
+from ._names import known_column, listed, one_or_more
+from ._npz import read_arrays, restored
+from ._opening import check_unpacked_size, first_line, suffix_of
+from ._readers import Reader, check_options, register_reader
+from ._sequences import Sequences
+from ._settings import FILE_OPTIONS, TEXT_OPTIONS
+from ._ts_format import read_ts
 
 _BYTES_OF_A_CELL = 8
-TEXT_OPTIONS = ("delimiter", "decimal", "thousands", "encoding", "comment", "names")
-FILE_OPTIONS = (*TEXT_OPTIONS, "sheet")
-"""Options for the format of a table; other files ignore them."""
+_ROLES = ("target", "times", "dt", "lengths", "ids", "groups")
+_TABLE_ROLES = {"id": "ids", "time": "times", "group": "groups"}  # options of tables -> names of arrays
+_STATED = ("kind", "per_step", "time_format")
 _CHARACTERS = {"delimiter": ";", "decimal": ",", "thousands": "."}
 
 Options = Mapping[str, Any]
-Loaded = tuple[Any, tuple[str, ...]]
 
 
 def roles_of(options: Options) -> dict[str, str]:
@@ -31,46 +37,28 @@ def roles_of(options: Options) -> dict[str, str]:
     return roles | {options[role]: role for role in ("group", "time", "channel", "id") if options.get(role)}
 
 
-def column_names(path: Path, options: Options) -> list[str] | None:
-    """Returns the columns of a table; None for other files, and for those that `load_table` will reject."""
-    if suffix_of(path) not in LOADERS:
-        return None
-    if LOADERS[suffix_of(path)] is not _text:
-        try:
-            if LOADERS[suffix_of(path)] is _parquet:
-                with _parquet_file(path) as file:
-                    return list(file.schema_arrow.names)
-            table, _ = load_table(path, {**options, "columns": None})
-        except ValueError:
-            return None
-        return [str(name) for name in getattr(table, "column_names", table)]
-    _check_characters(options)
-    dialect = dialect_of(path, **{name: options.get(name) for name in ("encoding", "delimiter", "comment")})
-    names = options.get("names")
-    header = names if names is not None else dialect.header if dialect.named else range(len(dialect.header))
-    return filled_names(header)
+@register_reader
+class Text(Reader):
+    """Text tables, possibly compressed."""
 
+    suffixes = (".csv", ".tsv", ".txt", ".data", ".dat", ".psv", ".tab", ".log", "")
+    options = TEXT_OPTIONS
 
-def load_table(path: Path, options: Options) -> Loaded:
-    """Reads a file with one of the `LOADERS` as (a table for `from_long`, notes)."""
-    _check_unpacked(path)
-    return LOADERS[suffix_of(path)](path, options)
+    def read(self, path: Path, options: Options) -> Any:
+        """Returns (an Arrow table, notes)."""
+        given = {name: options[name] for name in (*TEXT_OPTIONS, "missing_values") if name in options}
+        if suffix_of(path) in (".tsv", ".tab"):
+            given.setdefault("delimiter", "\t")
+        _check_characters(options)
+        return read_csv(path, roles=roles_of(options), numbered=bool(options.get("row_per_series")), **given)
 
-
-def _check_unpacked(path: Path) -> None:
-    """Rejects a compressed file that unpacks to an implausible size."""
-    size, limit = 0, unpacked_limit(path)
-    try:
-        if path.suffix.lower() in PACKED:
-            with opened(path) as file:
-                while size <= limit and (chunk := file.read(1 << 20)):
-                    size += len(chunk)
-        elif zipfile.is_zipfile(path):  # Excel
-            with zipfile.ZipFile(path) as archive:
-                size = sum(member.file_size for member in archive.infolist())
-    except Exception as error:  # decompressors raise many types
-        raise ValueError(f"{path}: this file cannot be opened as {path.suffix}: {_first_line(error)}.") from error
-    check_unpacked(path, size)
+    def columns(self, path: Path, options: Options) -> list[str]:
+        """Returns the names in the header line."""
+        _check_characters(options)
+        dialect = dialect_of(path, *(options.get(name) for name in ("encoding", "delimiter", "comment")))
+        names = options.get("names")
+        header = names if names is not None else dialect.header if dialect.named else range(len(dialect.header))
+        return filled_names(header)
 
 
 def _check_characters(options: Options) -> None:
@@ -79,133 +67,146 @@ def _check_characters(options: Options) -> None:
             raise ValueError(f"{name}={options[name]!r} must be a single character, such as {example!r}.")
 
 
-def _text(path: Path, options: Options) -> Loaded:
-    _check_characters(options)
-    own = {name: options[name] for name in (*TEXT_OPTIONS, "missing_values") if options.get(name) is not None}
-    if suffix_of(path) in (".tsv", ".tab"):
-        own.setdefault("delimiter", "\t")
-    return read_csv(path, roles=roles_of(options), numbered=bool(options.get("row_per_series")), **own)
+@register_reader
+class Parquet(Reader):
+    """Parquet files; only the columns that are used are read."""
 
+    suffixes = (".parquet", ".pq")
+    magic = b"PAR1"
 
-def _parquet_file(path: Path) -> Any:
-    arrow()
-    import pyarrow.parquet
+    def read(self, path: Path, options: Options) -> Any:
+        """Returns an Arrow table."""
+        with self._file(path) as file:
+            names, chosen = file.schema_arrow.names, options.get("columns")
+            if chosen is not None and "channel" not in options:
+                wanted = {*one_or_more(chosen), *roles_of(options)}
+                wanted |= {*options.get("ignore", ()), *options.get("static", ())}
+                names = [name for name in names if name in wanted]
+            check_columns(path, len(names))
+            # A column of equal values needs almost no space in the file, whatever its length.
+            check_unpacked(path, _BYTES_OF_A_CELL * file.metadata.num_rows * len(names))
+            try:
+                return file.read(columns=names)
+            except Exception as error:  # untrusted bytes
+                raise _invalid("Parquet", error) from error
 
-    try:
-        return pyarrow.parquet.ParquetFile(path)
-    except Exception as error:  # untrusted bytes
-        raise ValueError(f"{path}: this is not a valid Parquet file: {_first_line(error)}.") from error
-
-
-def _parquet(path: Path, options: Options) -> Loaded:
-    with _parquet_file(path) as file:
-        names, chosen = file.schema_arrow.names, options.get("columns")
-        if chosen is not None and "channel" not in options:
-            wanted = {*([chosen] if isinstance(chosen, str) else chosen), *roles_of(options)}
-            wanted |= {*options.get("ignore", ()), *options.get("static", ())}
-            names = [name for name in names if name in wanted]
-        check_columns(path, len(names))
-        # A column of equal values needs almost no space in the file, whatever its length.
-        check_unpacked(path, _BYTES_OF_A_CELL * file.metadata.num_rows * len(names))
+    def columns(self, path: Path, options: Options) -> list[str] | None:
+        """Returns the names in the schema."""
         try:
-            return file.read(columns=names), ()
+            with self._file(path) as file:
+                return list(file.schema_arrow.names)
+        except ValueError:
+            return None
+
+    def _file(self, path: Path) -> Any:
+        arrow()
+        import pyarrow.parquet
+
+        try:
+            return pyarrow.parquet.ParquetFile(path)
         except Exception as error:  # untrusted bytes
-            raise ValueError(f"{path}: this is not a valid Parquet file: {_first_line(error)}.") from error
+            raise _invalid("Parquet", error) from error
 
 
-def _feather(path: Path, options: Options) -> Loaded:
-    pa = arrow()
-    import pyarrow.feather
+@register_reader
+class Feather(Reader):
+    """Arrow files and streams."""
 
-    try:
-        with path.open("rb") as file:
-            stream = file.read(6) != b"ARROW1"
-        if stream:
-            with pa.ipc.open_stream(str(path)) as reader:
-                return reader.read_all(), ()
-        return pyarrow.feather.read_table(path), ()
-    except Exception as error:  # untrusted bytes
-        raise ValueError(f"{path}: this is not a valid Arrow (Feather) file: {_first_line(error)}.") from error
+    suffixes = (".feather", ".arrow", ".ipc")
+
+    def read(self, path: Path, options: Options) -> Any:
+        """Returns an Arrow table."""
+        pa = arrow()
+        import pyarrow.feather
+
+        try:
+            with path.open("rb") as file:
+                is_stream = file.read(6) != b"ARROW1"
+            if is_stream:
+                with pa.ipc.open_stream(str(path)) as batches:
+                    return batches.read_all()
+            return pyarrow.feather.read_table(path)
+        except Exception as error:  # untrusted bytes
+            raise _invalid("Arrow (Feather)", error) from error
 
 
-def _excel(path: Path, options: Options) -> Loaded:
-    try:
-        from openpyxl import load_workbook
-    except ModuleNotFoundError:
-        raise ImportError(f"{path}: Excel files need openpyxl: pip install openpyxl") from None
-    try:
-        book = load_workbook(path, read_only=True, data_only=True)
-    except Exception as error:  # untrusted bytes
-        raise ValueError(f"{path}: this is not a valid .xlsx file: {_first_line(error)}.") from error
-    try:
-        sheet = known_column(options.get("sheet") or book.sheetnames[0], book.sheetnames, "sheet", "sheets")
-        rows = [row for row in book[sheet].iter_rows(values_only=True) if any(cell is not None for cell in row)]
-    finally:
-        book.close()
-    if not rows:
-        raise ValueError(f"{path}: the sheet {sheet!r} is empty.")
-    roles, width = roles_of(options), max(len(row) for row in rows)
-    used = [i for i in range(width) if any(i < len(row) and row[i] is not None for row in rows)]
-    given = options.get("names")
-    header = [rows[0][i] if i < len(rows[0]) else None for i in used] if given is None else list(given)
-    names = filled_names(header)
+def _invalid(kind: str, error: Exception) -> ValueError:
+    return ValueError(f"this is not a valid {kind} file: {first_line(error)}.")
+
+
+@register_reader
+class Excel(Reader):
+    """Excel sheets."""
+
+    suffixes = (".xlsx", ".xlsm")
+    options = ("sheet", "names")
+    magic = b"PK"
+
+    def read(self, path: Path, options: Options) -> Any:
+        """Returns (columns, notes)."""
+        try:
+            from openpyxl import load_workbook
+        except ModuleNotFoundError:
+            raise ImportError(f"{path}: Excel files need openpyxl: pip install openpyxl") from None
+        check_unpacked_size(path)
+        try:
+            book = load_workbook(path, read_only=True, data_only=True)
+        except Exception as error:  # untrusted bytes
+            raise _invalid(".xlsx", error) from error
+        try:
+            sheet = known_column(options.get("sheet") or book.sheetnames[0], book.sheetnames, "sheet", "sheets")
+            rows = [row for row in book[sheet].iter_rows(values_only=True) if any(cell is not None for cell in row)]
+        finally:
+            book.close()
+        if not rows:
+            raise ValueError(f"the sheet {sheet!r} is empty.")
+        notes = (f"read sheet {sheet!r}, one of {len(book.sheetnames)}.",) if len(book.sheetnames) > 1 else ()
+        return _columns_of_sheet(rows, options), notes
+
+
+def _columns_of_sheet(rows: list[tuple[Any, ...]], options: Options) -> dict[str, list[Any]]:
+    roles, width, names = roles_of(options), max(len(row) for row in rows), options.get("names")
+    rows = [(*row, *[None] * (width - len(row))) for row in rows]
+    used = [i for i in range(width) if any(row[i] is not None for row in rows)]
+    header, body = (names, rows) if names is not None else ([rows[0][i] for i in used], rows[1:])
     markers = {*MISSING, *map(str, options.get("missing_values", ()))}
-    body = rows if given is not None else rows[1:]
     table: dict[str, list[Any]] = {}
-    for name, i in zip(names, used, strict=True):
+    for name, i in zip(filled_names(header), used, strict=True):
         if name in table:
-            raise ValueError(f"{path}: two columns have the same name: {name!r}; rename one of them.")
+            raise ValueError(f"two columns have the same name: {name!r}; rename one of them.")
         gone = {""} if roles.get(name) in ("id", "group", "channel") else markers
-        table[name] = [_cell(row[i] if i < len(row) else None, gone) for row in body]
-    return table, (f"read sheet {sheet!r}, one of {len(book.sheetnames)}.",) if len(book.sheetnames) > 1 else ()
+        cells = [row[i].strip() if isinstance(row[i], str) else row[i] for row in body]
+        table[name] = [None if isinstance(cell, str) and cell in gone else cell for cell in cells]
+    return table
 
 
-def _cell(value: Any, missing: set[str]) -> Any:
-    if not isinstance(value, str):
-        return value
-    value = value.strip()
-    return None if value in missing else value
+@register_reader
+class Json(Reader):
+    """JSON: one object per line, a list of objects, or the columns of a table as pandas writes them."""
 
+    suffixes = (".jsonl", ".ndjson", ".json")
+    options = ("encoding",)
 
-def _json(path: Path, options: Options) -> Loaded:
-    return read_json(path, options.get("encoding")), ()
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")
-
-
-LOADERS: dict[str, Callable[[Path, Options], Loaded]] = {
-    **dict.fromkeys((".csv", ".tsv", ".txt", ".data", ".dat", ".psv", ".tab", ".log", ""), _text),
-    **dict.fromkeys((".parquet", ".pq"), _parquet),
-    **dict.fromkeys((".feather", ".arrow", ".ipc"), _feather),
-    **dict.fromkeys((".xlsx", ".xlsm"), _excel),
-    **dict.fromkeys((".jsonl", ".ndjson", ".json"), _json),
-}
-
-
-def read_json(path: Path, encoding: str | None = None) -> dict[str, list[Any]]:
-    """Returns name -> cells of a JSON file."""
-    with opened(path) as file:
-        content = file.read()
-    try:
-        text = content.decode(encoding or "utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: JSON must be UTF-8 text: {error}.") from None
-    lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
-    whole = _document(text, path, lines)
-    if isinstance(whole, dict) and (table := _columns(whole)) is not None:
-        return table
-    records = whole if whole is not None else [parse_json(line, Any, f"{path}, line {i:,}") for i, line in lines]
-    records = [records] if isinstance(records, dict) else records
-    if not isinstance(records, list) or not records:
-        raise ValueError(f"{path}: the file has no objects.")
-    names: dict[str, None] = {}
-    for i, record in enumerate(records, 1):
-        if not isinstance(record, dict):
-            raise ValueError(f"{path}: row {i:,} is not an object {{...}}: {str(record)[:60]!r}.")
-        names |= dict.fromkeys(record)
-    return {name: [record.get(name) for record in records] for name in names}
+    def read(self, path: Path, options: Options) -> Any:
+        """Returns name -> cells."""
+        with self.open(path) as file:
+            content = file.read()
+        try:
+            text = content.decode(options.get("encoding") or "utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: JSON must be UTF-8 text: {error}.") from None
+        lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
+        whole = _document(text, path, lines)
+        if isinstance(whole, dict) and (table := _columns(whole)) is not None:
+            return table
+        records = whole if whole is not None else [parse_json(line, Any, f"{path}, line {i:,}") for i, line in lines]
+        records = [records] if isinstance(records, dict) else records
+        if not isinstance(records, list) or not records:
+            raise ValueError(f"{path}: the file has no objects.")
+        for i, record in enumerate(records, 1):
+            if not isinstance(record, dict):
+                raise ValueError(f"{path}: row {i:,} is not an object {{...}}: {str(record)[:60]!r}.")
+        return _transposed(records)
 
 
 def _document(text: str, path: Path, lines: list[tuple[int, str]]) -> Any:
@@ -239,8 +240,99 @@ def _columns(document: Mapping[str, Any]) -> dict[str, list[Any]] | None:
         return {name: [column.get(key) for key in keys] for name, column in document.items()}
     tables = [each for each in cells if isinstance(each, list) and each and all(isinstance(row, dict) for row in each)]
     if len(tables) == 1:  # the rows, perhaps beside a description
-        keys = dict.fromkeys(key for row in tables[0] for key in row)
-        return {name: [row.get(name) for row in tables[0]] for name in keys}
+        return _transposed(tables[0])
     if cells and all(isinstance(column, list) for column in cells):
         return {name: list(column) for name, column in document.items()}
     return None
+
+
+def _transposed(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    names = dict.fromkeys(name for record in records for name in record)
+    return {name: [record.get(name) for record in records] for name in names}
+
+
+# ---- files that are not tables -----------------------------------------------------------------------------
+
+
+@register_reader
+class Ts(Reader):
+    """Files of the UEA, UCR and TSER archives."""
+
+    suffixes = (".ts",)
+
+    def read(self, path: Path, options: Options) -> Sequences:
+        """Returns the series."""
+        # `options_like` also contains what the file itself states.
+        given = {name: options[name] for name in options if name not in (*_STATED, *FILE_OPTIONS)}
+        if "columns" in given:
+            given["channels"] = given.pop("columns")
+        wrong = [name for name in given if name not in ("channels", "classes", "unit", "dtype", "duplicates", "empty")]
+        if wrong:
+            raise ValueError(f"a .ts file has no columns to select; omit {listed(wrong)}.")
+        return read_ts(path, **given)
+
+    def columns(self, path: Path, options: Options) -> None:
+        """Returns None: there are no columns."""
+        return
+
+
+class _Arrays(Reader):
+    """Files of arrays."""
+
+    def columns(self, path: Path, options: Options) -> None:
+        """Returns None: there are no columns."""
+        return
+
+    def _series(self, arrays: dict[str, Any], options: Options, content: str) -> Sequences:
+        """Returns the series of arrays by their role; options for the format of tables are ignored."""
+        given = {name: value for name, value in options.items() if name not in (*FILE_OPTIONS, "time_format")}
+        orders = {2: "'NT' (a row per series), order='TD' (a row per step) or order='DT'", 3: "'NTD' or order='NDT'"}
+        axes = arrays["values"].ndim
+        if "order" not in given and axes in orders:
+            raise ValueError(f"the order of its axes is required: order={orders[axes]}{content}.")
+        check_options(given, from_numpy, from_list)
+        return from_numpy(**arrays, **given)
+
+
+@register_reader
+class Npz(_Arrays):
+    """Files written by `Sequences.save`, or by `numpy.savez`."""
+
+    suffixes = (".npz",)
+    magic = b"PK"
+
+    def read(self, path: Path, options: Options) -> Sequences:
+        """Returns the series."""
+        arrays = read_arrays(path)
+        if "json" in arrays:
+            if options:
+                raise ValueError(f"{path} was written by Sequences.save and accepts no options, got {listed(options)}.")
+            return restored(path, arrays)
+        given = {_TABLE_ROLES.get(name, name): value for name, value in options.items()}
+        usual = [name for name in ("values", "x", "X") if name in arrays]
+        names = {"values": given.pop("values", (usual or list(arrays))[0])}
+        names |= {role: given.pop(role) for role in _ROLES if role in given}
+        named = {role: arrays[known_column(name, list(arrays), role, "arrays")] for role, name in names.items()}
+        return self._series(named, given, f"; it holds {listed(arrays)}")
+
+
+@register_reader
+class Npy(_Arrays):
+    """Single arrays."""
+
+    suffixes = (".npy",)
+    magic = b"\x93NUMPY"
+
+    def read(self, path: Path, options: Options) -> Sequences:
+        """Returns the series."""
+        try:
+            values = np.load(path, allow_pickle=False)
+        except Exception as error:  # untrusted bytes
+            raise ValueError(f"this is not a valid .npy file: {error}.") from error
+        roles = [name for name in ("target", "id", "time", "group", "lengths") if name in options]
+        if roles:
+            raise ValueError(
+                f"a .npy file is a single array, so {roles[0]}={options[roles[0]]!r} is not in it; save the arrays "
+                "together with numpy.savez as an .npz file."
+            )
+        return self._series({"values": values}, options, "")

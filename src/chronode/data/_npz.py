@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..storage import check_unpacked, parse, parse_json, replacing, unpacked_limit
 from ._gaps import Gaps
+from ._opening import first_line
 from ._sequences import Sequences
 from ._target import UNKNOWN, Target
 from ._times import Clock
@@ -188,7 +189,7 @@ def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
             if total <= unpacked_limit(path):
                 return {member.filename.removesuffix(".npy"): _read_array(archive, member) for member in members}
     except Exception as error:  # untrusted bytes: the zip and npy parsers raise almost anything
-        raise ValueError(f"{path}: this is not a valid .npz file: {_one_line(error)}.") from error
+        raise ValueError(f"{path}: this is not a valid .npz file: {first_line(error)}.") from error
     check_unpacked(path, total)
     raise AssertionError
 
@@ -211,7 +212,3 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[An
     if not size:
         return np.empty(shape, dtype)
     return np.frombuffer(content, dtype).reshape(shape, order="F" if by_column else "C")
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__

@@ -13,11 +13,35 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..storage import hash_of, replacing
+from ..storage import check_unpacked, hash_of, replacing, unpacked_limit
 from ._columns import arrow
 from ._names import listed
 
 PACKED = (".gz", ".xz", ".bz2", ".zst", ".zip")
+STANDARD_INPUT = "-"
+# First bytes of common files, their description ("" if text may begin so), and the suffix of a pipe that has them.
+_SIGNATURES = (
+    (b"PAR1", "a Parquet file", ".parquet"),
+    (b"ARROW1", "an Arrow file", ".feather"),
+    (b"\x93NUMPY", "an .npy array", ".npy"),
+    (b"\xff\xff\xff\xff", "", ".arrow"),
+    (b"\x1f\x8b", "gzip data", ".csv.gz"),
+    (b"\xfd7zXZ", "xz data", ".csv.xz"),
+    (b"BZh", "", ".csv.bz2"),
+    (b"\x28\xb5\x2f\xfd", "", ".csv.zst"),
+    (b"PK\x03\x04", "a zip archive (or an .npz or .xlsx file)", ""),
+    (b"\x89PNG", "a PNG image", ""),
+    (b"\xff\xd8\xff", "a JPEG image", ""),
+    (b"GIF8", "a GIF image", ""),
+    (b"%PDF", "a PDF document", ""),
+    (b"\x89HDF", "an HDF5 file", ""),
+    (b"SQLite format", "an SQLite database", ""),
+    (b"\x7fELF", "a program", ""),
+    (b"<!DOCTYPE", "a web page (a failed download?)", ""),
+    (b"<!doctype", "a web page (a failed download?)", ""),
+    (b"<html", "a web page (a failed download?)", ""),
+    (b"version https://", "a Git LFS pointer (`git lfs pull` downloads the file)", ""),
+)
 
 
 def suffix_of(path: Path) -> str:
@@ -39,6 +63,11 @@ def opened(path: Path) -> Any:
     return lzma.open(path) if path.suffix == ".xz" else arrow().input_stream(str(path), compression="detect")
 
 
+def first_line(error: BaseException) -> str:
+    """Returns the first line of the message of an error of a library."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")
+
+
 def _member(path: Path) -> zipfile.ZipInfo:
     """Returns the only file in an archive, besides what macOS adds."""
     try:
@@ -55,9 +84,44 @@ def _member(path: Path) -> zipfile.ZipInfo:
     return members[0]
 
 
-STANDARD_INPUT = "-"
-_MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x93NUMPY": ".npy", b"\xff\xff\xff\xff": ".arrow"}
-_PACKED = {b"\x1f\x8b": ".csv.gz", b"\xfd7zXZ": ".csv.xz", b"BZh": ".csv.bz2", b"\x28\xb5\x2f\xfd": ".csv.zst"}
+# ---- checks of the content -------------------------------------------------------------------------------
+
+
+def check_content(path: Path, suffix: str, suffixes: tuple[str, ...], magic: bytes) -> None:
+    """Rejects an empty file, and one whose first bytes belong to another format than those with these suffixes."""
+    if path.suffix.lower() in PACKED:
+        return
+    with path.open("rb") as file:
+        head = file.read(16)
+    if not head:
+        raise ValueError(f"{path}: the file is empty.")
+    signatures = [(kind, ending) for first, kind, ending in _SIGNATURES if kind and head.startswith(first)]
+    kind, ending = signatures[0] if signatures else ("", "")
+    if magic and not head.startswith(magic):
+        raise ValueError(f"{path}: this is not a {suffix} file but {kind or f'begins with {head!r}'}.")
+    if not magic and kind and (not ending or ending not in suffixes):
+        packed = ending.removeprefix(".csv") if ending.startswith(".csv") else ""
+        cure = f" Rename it to {path.name}{packed}." if packed else ""
+        raise ValueError(f"{path}: this is not a {suffix or 'text'} file but {kind}.{cure}")
+
+
+def check_unpacked_size(path: Path) -> None:
+    """Rejects a compressed file that unpacks to an implausible size."""
+    size, limit = 0, unpacked_limit(path)
+    try:
+        if path.suffix.lower() in PACKED:
+            with opened(path) as file:
+                while size <= limit and (chunk := file.read(1 << 20)):
+                    size += len(chunk)
+        elif zipfile.is_zipfile(path):  # Excel
+            with zipfile.ZipFile(path) as archive:
+                size = sum(member.file_size for member in archive.infolist())
+    except Exception as error:  # decompressors raise many types
+        raise ValueError(f"{path}: this file cannot be opened as {path.suffix}: {first_line(error)}.") from error
+    check_unpacked(path, size)
+
+
+# ---- pipes -----------------------------------------------------------------------------------------------
 
 
 def is_pipe(source: str | Path) -> bool:
@@ -85,12 +149,9 @@ def as_file(source: str | Path) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="chronode-") as folder:
         copy = Path(folder) / "standard-input"
-        with copy.open("wb") as file:
-            if str(source) == STANDARD_INPUT:
-                shutil.copyfileobj(_standard_input(), file)
-            else:
-                with Path(source).open("rb") as pipe:
-                    shutil.copyfileobj(pipe, file)
+        content = _standard_input() if str(source) == STANDARD_INPUT else Path(source).open("rb")
+        with copy.open("wb") as file, content as pipe:
+            shutil.copyfileobj(pipe, file)
         yield copy.rename(copy.with_name(f"standard-input{_suffix(copy)}"))
 
 
@@ -108,21 +169,26 @@ def keep(source: str | Path, folder: str | Path) -> Path:
     return kept
 
 
-def _standard_input() -> Any:
+@contextmanager
+def _standard_input() -> Iterator[Any]:
     if sys.stdin is None or sys.stdin.isatty():
         raise ValueError("'-' reads the standard input, which is a terminal here: pass a file name, or pipe a file in.")
-    return sys.stdin.buffer
+    yield sys.stdin.buffer
 
 
 def _suffix(path: Path) -> str:
     """Returns the suffix that matches the first bytes of the file; .csv by default."""
     with path.open("rb") as file:
         head = file.read(64)
-    for magic, suffix in {**_MAGIC, **_PACKED}.items():
-        if head.startswith(magic):
+    for magic, _, suffix in _SIGNATURES:
+        if suffix and head.startswith(magic):
             return suffix
     if head.startswith(b"PK"):
-        names = _names_in(path)
+        try:
+            with zipfile.ZipFile(path) as archive:
+                names = archive.namelist()
+        except (zipfile.BadZipFile, OSError, NotImplementedError):
+            names = []
         if "[Content_Types].xml" in names:
             return ".xlsx"
         return ".npz" if all(name.endswith(".npy") for name in names) else ".zip"
@@ -130,11 +196,3 @@ def _suffix(path: Path) -> str:
     if text.startswith((b"{", b"[")):
         return ".jsonl"
     return ".ts" if text[:1] == b"@" else ".csv"
-
-
-def _names_in(path: Path) -> list[str]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return archive.namelist()
-    except (zipfile.BadZipFile, OSError, NotImplementedError):
-        return []

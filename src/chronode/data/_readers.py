@@ -1,62 +1,139 @@
-"""Reading of any supported file; its suffix selects the reader."""
+"""Readers of files: their contract, their registry by suffix, and `read`, which any file goes through."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, ClassVar, TypeVar
 
-import numpy as np
-
-from ._arrays import from_list, from_numpy
+from ..system import load_installed
 from ._channel_rows import from_channel_rows
-from ._columns import OwnColumns, arrow
-from ._formats import FILE_OPTIONS, LOADERS, load_table
-from ._names import known_column, listed, related
-from ._npz import read_arrays, restored
-from ._opening import PACKED, as_file, is_pipe, suffix_of
+from ._columns import OwnColumns, arrow, frame_names, is_frame
+from ._names import listed, related
+from ._opening import PACKED, as_file, check_content, check_unpacked_size, is_pipe, opened, suffix_of
 from ._sequences import Sequences
+from ._settings import FILE_OPTIONS
 from ._table import from_long, from_series_rows
 from ._table_columns import source_columns
 from ._times import NUMBER
-from ._ts_format import read_ts
 
-# First bytes of common files, to recognize files with a wrong suffix.
-_MAGIC = {
-    b"\x89PNG": "a PNG image",
-    b"\xff\xd8\xff": "a JPEG image",
-    b"GIF8": "a GIF image",
-    b"%PDF": "a PDF document",
-    b"PK\x03\x04": "a zip archive (or an .npz or .xlsx file)",
-    b"\x1f\x8b": "gzip data",
-    b"\xfd7zXZ": "xz data",
-    b"PAR1": "a Parquet file",
-    b"ARROW1": "an Arrow file",
-    b"\x89HDF": "an HDF5 file",
-    b"\x93NUMPY": "an .npy array",
-    b"SQLite format": "an SQLite database",
-    b"\x7fELF": "a program",
-    b"<!DOCTYPE": "a web page (a failed download?)",
-    b"<!doctype": "a web page (a failed download?)",
-    b"<html": "a web page (a failed download?)",
-    b"version https://": "a Git LFS pointer (`git lfs pull` downloads the file)",
-}
-# Required first bytes by suffix.
-_EXPECTED = {
-    **dict.fromkeys((".parquet", ".pq"), b"PAR1"),
-    **dict.fromkeys((".npz", ".xlsx", ".xlsm"), b"PK"),
-    ".npy": b"\x93NUMPY",
-}
 _CURES = {".xls": " Save it as .xlsx."}
 _CURES |= dict.fromkeys((".pkl", ".pickle"), " A pickle can run any program: save the frame with to_parquet.")
-_PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz"}
-_ARROW = (".feather", ".arrow", ".ipc")  # an Arrow stream has no magic bytes
-_OF_THE_FILE = (*FILE_OPTIONS, "row_per_series")
-_ARRAYS = {"id": "ids", "time": "times", "group": "groups"}  # table options -> names of arrays
+
+Kind = TypeVar("Kind", bound="type[Reader]")
+
+
+class Reader:
+    """Base class for readers of a kind of file; `register_reader` adds one.
+
+    A reader turns a file into a table or into Sequences, and nothing else. If it returns a table, `chronode.data.read`
+    applies the options of `from_long` (or of the other layouts) to it, so that ids, times, targets and missing values
+    work as for any other file. `chronode.testing.check_reader` checks the contract:
+
+    - `read` returns the same for the same content, wherever the file is, and changes neither file nor options.
+    - Content that it cannot read is a ValueError that says what is wrong, with the row or line if there is one; `read`
+      puts the name of the file in front. No content may run code: pickles are not read.
+    - What it decides for the user is a note: return `(table, notes)`.
+
+    Attributes:
+        suffixes: Endings of the files in lower case, such as ".wav"; a compression such as .gz is not part of it.
+        options: Names of the options that the reader uses itself. All others are those of the layout of a table.
+        magic: First bytes that every such file has; b"" if they vary.
+
+    Example:
+        >>> import tempfile
+        >>> @register_reader
+        ... class Words(Reader):
+        ...     suffixes = (".words",)
+        ...
+        ...     def read(self, path, options):
+        ...         with self.open(path) as file:
+        ...             return {"length": [len(word) for word in file.read().split()]}
+        >>> path = Path(tempfile.mkdtemp()) / "a.words"
+        >>> _ = path.write_text("to be or not")
+        >>> read(path)[0].values[:, 0].tolist()
+        [2.0, 2.0, 2.0, 3.0]
+    """
+
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    options: ClassVar[tuple[str, ...]] = ()
+    magic: ClassVar[bytes] = b""
+
+    def read(self, path: Path, options: Mapping[str, Any]) -> Any:
+        """Returns what the file contains.
+
+        Args:
+            path: An existing file whose name ends with one of the suffixes.
+            options: The options that the user gave; none of them is None.
+
+        Returns:
+            A table (anything that `from_long` takes), a table and notes about it, or Sequences. A reader that returns
+            Sequences rejects options that it does not have.
+        """
+        raise NotImplementedError
+
+    def columns(self, path: Path, options: Mapping[str, Any]) -> list[str] | None:
+        """Returns the names of the columns; None for a file that is not a table, or that `read` rejects. By default,
+        the file is read for it.
+        """
+        try:
+            table, _ = _table_and_notes(self.read(path, {name: options[name] for name in options if name != "columns"}))
+        except ValueError:
+            return None
+        return frame_names(table) if is_frame(table) else None
+
+    def open(self, path: Path) -> Any:
+        """Opens a file for reading its bytes, decompressed."""
+        return opened(path)
+
+
+_registry: dict[str, Reader] = {}
+
+
+def register_reader(kind: Kind) -> Kind:
+    """Makes `read`, and with it every command, use a reader for files with its suffixes; a decorator for classes."""
+    if not kind.suffixes or any(suffix and not suffix.startswith(".") for suffix in kind.suffixes):
+        raise ValueError(f"{kind.__name__}.suffixes must be endings of files such as '.wav', got {kind.suffixes!r}.")
+    for suffix in kind.suffixes:
+        taken = _registry.get(suffix)
+        if taken is not None and type(taken).__qualname__ != kind.__qualname__:
+            raise ValueError(f"files with the suffix {suffix} are read by {type(taken).__name__} already.")
+    _registry.update(dict.fromkeys(kind.suffixes, kind()))
+    return kind
+
+
+def readers() -> dict[str, Reader]:
+    """Returns suffix -> reader."""
+    from . import _formats  # noqa: F401  # it registers the readers of this package
+
+    return _registry
+
+
+def reader_of(path: Path) -> Reader:
+    """Returns the reader of a file; a suffix without one is an error."""
+    suffix = suffix_of(path)
+    if suffix not in readers():
+        load_installed()
+    reader = readers().get(suffix)
+    if reader is None:
+        endings = listed(filter(None, readers()), most=len(readers()))
+        raise ValueError(
+            f"{path}: files with the suffix {suffix} are not supported; use one of {endings}.{_CURES.get(suffix, '')}"
+        )
+    return reader
+
+
+def column_names(path: Path, options: Mapping[str, Any]) -> list[str] | None:
+    """Returns the columns of a table; None for other files, and for those that `read` will reject."""
+    try:
+        reader = reader_of(path)
+    except ValueError:
+        return None
+    return reader.columns(path, options)
 
 
 def read(path: str | Path, **options: Any) -> Sequences:
@@ -69,7 +146,8 @@ def read(path: str | Path, **options: Any) -> Sequences:
             .parquet, .pq, .feather, .arrow, .xlsx: a table;
             .jsonl, .ndjson, .json: one object per row;
             .ts: a file of the UEA, UCR or TSER archives;
-            .npz: a file written by `Sequences.save`, or arrays; .npy: an array.
+            .npz: a file written by `Sequences.save`, or arrays; .npy: an array;
+            the suffixes of your own readers (`register_reader`).
         options: None is the same as omitting an option. For tables, the options of `from_long`; with `channel` and
             `value` those of `from_channel_rows`; with `row_per_series=True` those of `from_series_rows`. The format of
             text is detected unless delimiter, decimal, thousands, encoding, comment or names (of the columns) are
@@ -84,68 +162,71 @@ def read(path: str | Path, **options: Any) -> Sequences:
         >>> print(read(path, id="who", time="day").describe())
         3 rows → 2 series, 1-2 observations each, median gap: 2 days, 1 channel (x)
     """
-    given = {name: value for name, value in options.items() if value is not None}
-    if is_pipe(path):
-        with as_file(path) as file:
-            return _read(file, given)
-    path = Path(path)
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder, not a file.")
-    if not path.is_file():
-        known = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise FileNotFoundError(f"{path}: no such file.{related(path.name, known)}")
-    return _read(path, given)
+    if not is_pipe(path):
+        path = Path(path)
+        if path.is_dir():
+            raise ValueError(f"{path} is a folder, not a file.")
+        if not path.is_file():
+            others = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+            raise FileNotFoundError(f"{path}: no such file.{related(path.name, others)}")
+    options = {name: value for name, value in options.items() if value is not None}
+    with as_file(path) as file:
+        reader = reader_of(file)
+        check_content(file, suffix_of(file), reader.suffixes, reader.magic)
+        if file.suffix.lower() in PACKED:
+            check_unpacked_size(file)
+        with naming(file):
+            table, notes = _table_and_notes(reader.read(file, dict(options)))
+            if isinstance(table, Sequences):
+                return table
+            names = list(getattr(table, "column_names", ()))
+            if names and len(set(names)) == len(names):
+                table = OwnColumns(zip(names, table.columns, strict=True))
+            arrow().default_memory_pool().release_unused()  # what reading the text took, before the series take theirs
+            taken = [name for name in reader.options if name not in FILE_OPTIONS]
+            s = read_frame(table, **{name: value for name, value in options.items() if name not in taken})
+    return replace(s, notes=(*notes, *s.notes))
 
 
-def _read(path: Path, options: dict[str, Any]) -> Sequences:
-    suffix = suffix_of(path)
-    reader = _READERS.get(suffix)
-    if reader is None:
-        hint = _CURES.get(suffix, "")
-        known = listed(filter(None, _READERS), most=len(_READERS))
-        raise ValueError(f"{path}: files with the suffix {suffix} are not supported; use one of {known}.{hint}")
-    if path.suffix.lower() not in PACKED:
-        _check_content(path, suffix)
-    return reader(path, options)
+def read_frame(table: Any, **options: Any) -> Sequences:
+    """Reads a frame as `read` reads a file that holds it; options for the format of a file are ignored."""
+    by_series = options.get("row_per_series")
+    left_out = (*FILE_OPTIONS, "row_per_series")
+    # Entries of `options_like` about the channel, which is not a column if every row is a series.
+    left_out = (*left_out, "columns", "empty", "per_step") if by_series else left_out
+    options = {name: value for name, value in options.items() if value is not None and name not in left_out}
+    layout = from_series_rows if by_series else from_channel_rows if "channel" in options else from_long
+    check_options(options, layout)
+    return layout(table, **options)
 
 
-class LikeOptions(TypedDict, total=False):
-    """Result of `options_like`, as stored in JSON."""
-
-    columns: list[str]
-    static: list[str]
-    empty: str
-    dtype: str
-    categorical: str
-    categories: dict[str, list[str]]
-    unit: str | float
-    time_format: str
-    kind: str
-    per_step: bool
-    classes: list[str] | None
+def _table_and_notes(content: Any) -> tuple[Any, Sequence[str]]:
+    return content if isinstance(content, tuple) else (content, ())
 
 
-class ReadOptions(LikeOptions, total=False):
-    """Options of `read` that give other data the meaning of the training data, as stored in JSON."""
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Puts the file in front of the message of an error that does not name it yet."""
+    try:
+        yield
+    except ValueError as error:
+        if str(error).startswith(str(path)):
+            raise
+        raise ValueError(f"{path}: {error}") from error
 
-    id: str
-    time: str
-    group: str
-    ignore: list[str]
-    channel: str
-    value: str
-    duplicates: str
-    order: str
-    lengths: str
-    missing_values: list[str]
-    row_per_series: bool
-    sheet: str
-    delimiter: str
-    decimal: str
-    thousands: str
-    names: list[str]
-    encoding: str
-    comment: str
+
+def check_options(options: Mapping[str, Any], *constructors: Callable[..., Sequences]) -> None:
+    """Rejects options that the constructors of these data do not have."""
+    names = {name for constructor in constructors for name in _option_names(constructor)}
+    wrong = [name for name in options if name not in names]
+    if wrong:
+        hint = related(wrong[0], sorted(names))
+        raise ValueError(f"{wrong[0]}=... is not an option for this kind of data.{hint}")
+
+
+@functools.cache
+def _option_names(constructor: Callable[..., Sequences]) -> tuple[str, ...]:
+    return tuple(inspect.signature(constructor).parameters)
 
 
 def options_like(train: Sequences) -> dict[str, Any]:
@@ -179,124 +260,3 @@ def options_like(train: Sequences) -> dict[str, Any]:
         options |= {"kind": train.target.kind, "per_step": train.target.per_step}
         options["classes"] = None if train.target.classes is None else list(train.target.classes)
     return options
-
-
-def _check_content(path: Path, suffix: str) -> None:
-    """Rejects a file whose first bytes belong to another format."""
-    with path.open("rb") as file:
-        head = file.read(16)
-    if not head:
-        raise ValueError(f"{path}: the file is empty.")
-    found = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
-    expected = _EXPECTED.get(suffix)
-    if expected is not None and not head.startswith(expected):
-        raise ValueError(f"{path}: this is not a {suffix} file but {found or f'begins with {head!r}'}.")
-    if expected is None and found is not None and not (suffix in _ARROW and found == "an Arrow file"):
-        packed = next((own for magic, own in _PACKED.items() if head.startswith(magic)), "")
-        cure = f" Rename it to {path.name}{packed}." if packed else ""
-        raise ValueError(f"{path}: this is not a {suffix or 'text'} file but {found}.{cure}")
-
-
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Puts the file in front of the message of an error."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
-
-
-def _check_options(options: dict[str, Any], *readers: Callable[..., Sequences]) -> None:
-    """Rejects options that the readers of these data do not have."""
-    known = {name for reader in readers for name in _option_names(reader)}
-    wrong = [name for name in options if name not in known]
-    if wrong:
-        hint = related(wrong[0], sorted(known))
-        raise ValueError(f"{wrong[0]}=... is not an option for this kind of data.{hint}")
-
-
-@functools.cache
-def _option_names(reader: Callable[..., Sequences]) -> tuple[str, ...]:
-    return tuple(inspect.signature(reader).parameters)
-
-
-def read_frame(table: Any, **options: Any) -> Sequences:
-    """Reads a frame as `read` reads a file that holds it; options for the format of a file are ignored."""
-    own = {name: value for name, value in options.items() if value is not None and name not in _OF_THE_FILE}
-    reader: Callable[..., Sequences] = from_channel_rows if "channel" in own else from_long
-    if options.get("row_per_series"):
-        reader = from_series_rows
-        # Entries of `options_like` about the channel, which is not a column here.
-        own = {name: value for name, value in own.items() if name not in ("columns", "empty", "per_step")}
-    _check_options(own, reader)
-    return reader(table, **own)
-
-
-def _table(path: Path, options: dict[str, Any]) -> Sequences:
-    table, notes = load_table(path, options)
-    if hasattr(table, "column_names") and len(set(table.column_names)) == len(table.column_names):
-        table = OwnColumns(zip(table.column_names, table.columns, strict=True))
-    arrow().default_memory_pool().release_unused()  # what reading the text took, before the series take theirs
-    with _naming(path):
-        made = read_frame(table, **options)
-    return replace(made, notes=(*notes, *made.notes))
-
-
-def _ts(path: Path, options: dict[str, Any]) -> Sequences:
-    # `options_like` also contains what the file itself states.
-    known = {"columns": "channels", "kind": "", "per_step": "", "time_format": "", **dict.fromkeys(FILE_OPTIONS, "")}
-    own = {known.get(name, name): value for name, value in options.items()}
-    own.pop("", None)
-    wrong = [name for name in own if name not in ("channels", "classes", "unit", "dtype", "duplicates", "empty")]
-    if wrong:
-        raise ValueError(f"{path}: a .ts file has no columns to select; omit {listed(wrong)}.")
-    return read_ts(path, **own)
-
-
-def _npz(path: Path, options: dict[str, Any]) -> Sequences:
-    arrays = read_arrays(path)
-    if "json" in arrays:
-        if options:
-            raise ValueError(f"{path} was written by Sequences.save and accepts no options, got {listed(options)}.")
-        return restored(path, arrays)
-    options = {_ARRAYS.get(name, name): value for name, value in options.items()}
-    usual = [name for name in ("values", "x", "X") if name in arrays]
-    named = {"values": options.pop("values", (usual or list(arrays))[0])}
-    for role in ("target", "times", "dt", "lengths", "ids", "groups"):
-        if role in options:
-            named[role] = options.pop(role)
-    found = {role: arrays[known_column(name, list(arrays), role, "arrays")] for role, name in named.items()}
-    return _from_arrays(path, found, options, f"; it holds {listed(arrays)}")
-
-
-def _npy(path: Path, options: dict[str, Any]) -> Sequences:
-    try:
-        values = np.load(path, allow_pickle=False)
-    except Exception as error:  # untrusted bytes
-        raise ValueError(f"{path}: this is not a valid .npy file: {error}.") from error
-    roles = [name for name in ("target", "id", "time", "group", "lengths") if name in options]
-    if roles:
-        raise ValueError(
-            f"{path}: a .npy file is a single array, so {roles[0]}={options[roles[0]]!r} is not in it; save the arrays "
-            "together with numpy.savez as an .npz file."
-        )
-    return _from_arrays(path, {"values": values}, options, "")
-
-
-def _from_arrays(path: Path, arrays: dict[str, Any], options: dict[str, Any], what: str) -> Sequences:
-    own = {name: value for name, value in options.items() if name not in (*FILE_OPTIONS, "time_format")}
-    orders = {2: "'NT' (a row per series), order='TD' (a row per step) or order='DT'", 3: "'NTD' or order='NDT'"}
-    axes = arrays["values"].ndim
-    if "order" not in own and axes in orders:
-        raise ValueError(f"{path}: the order of its axes is required: order={orders[axes]}{what}.")
-    with _naming(path):
-        _check_options(own, from_numpy, from_list)
-        return from_numpy(**arrays, **own)
-
-
-_READERS: dict[str, Callable[[Path, dict[str, Any]], Sequences]] = {
-    **dict.fromkeys(LOADERS, _table),
-    ".ts": _ts,
-    ".npz": _npz,
-    ".npy": _npy,
-}

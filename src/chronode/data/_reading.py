@@ -15,13 +15,13 @@ from ..settings import number, whole
 from ..storage import parse
 from ._columns import frame_names, is_frame
 from ._describe import Ranges, notes_on_ranges
-from ._formats import column_names
 from ._future import calendar_names, check_future, with_calendar, with_future
 from ._names import listed, related
 from ._opening import as_file
-from ._readers import ReadOptions, read, read_frame
+from ._readers import column_names, read, read_frame
 from ._scaling import Scaler
 from ._sequences import Sequences
+from ._settings import ReadOptions
 from ._times import Clock, is_number
 from ._windows import forecast, forecast_windows, recent, windows
 

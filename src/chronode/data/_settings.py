@@ -1,6 +1,8 @@
-"""Settings of readers and splits: their defaults and choices; imported before anything large."""
+"""Settings of readers and splits: their names, defaults and choices; imported before anything large."""
 
 from __future__ import annotations
+
+from typing import TypedDict
 
 PARTS = (0.7, 0.15, 0.15)
 """Fractions of the training, validation and test part."""
@@ -12,3 +14,47 @@ CLIP = ("auto", "on", "off")
 
 GAPS = ("keep", "cap", "log")
 """Treatment of long gaps."""
+
+TEXT_OPTIONS = ("delimiter", "decimal", "thousands", "encoding", "comment", "names")
+"""Options for the format of a text table."""
+FILE_OPTIONS = (*TEXT_OPTIONS, "sheet")
+"""Options for the format of a file with a table; other files ignore them."""
+
+
+class LikeOptions(TypedDict, total=False):
+    """Result of `options_like`, as stored in JSON."""
+
+    columns: list[str]
+    static: list[str]
+    empty: str
+    dtype: str
+    categorical: str
+    categories: dict[str, list[str]]
+    unit: str | float
+    time_format: str
+    kind: str
+    per_step: bool
+    classes: list[str] | None
+
+
+class ReadOptions(LikeOptions, total=False):
+    """Options of `read` that give other data the meaning of the training data, as stored in JSON."""
+
+    id: str
+    time: str
+    group: str
+    ignore: list[str]
+    channel: str
+    value: str
+    duplicates: str
+    order: str
+    lengths: str
+    missing_values: list[str]
+    row_per_series: bool
+    sheet: str
+    delimiter: str
+    decimal: str
+    thousands: str
+    names: list[str]
+    encoding: str
+    comment: str
