@@ -149,8 +149,7 @@ def as_file(source: str | Path) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="chronode-") as folder:
         copy = Path(folder) / "standard-input"
-        content = _standard_input() if str(source) == STANDARD_INPUT else Path(source).open("rb")
-        with copy.open("wb") as file, content as pipe:
+        with copy.open("wb") as file, _content(source) as pipe:
             shutil.copyfileobj(pipe, file)
         yield copy.rename(copy.with_name(f"standard-input{_suffix(copy)}"))
 
@@ -170,7 +169,11 @@ def keep(source: str | Path, folder: str | Path) -> Path:
 
 
 @contextmanager
-def _standard_input() -> Iterator[Any]:
+def _content(source: str | Path) -> Iterator[Any]:
+    if str(source) != STANDARD_INPUT:
+        with Path(source).open("rb") as pipe:
+            yield pipe
+        return
     if sys.stdin is None or sys.stdin.isatty():
         raise ValueError("'-' reads the standard input, which is a terminal here: pass a file name, or pipe a file in.")
     yield sys.stdin.buffer
