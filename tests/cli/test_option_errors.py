@@ -1,13 +1,13 @@
 """Every option of `train` that is given an impossible value is named in the error."""
 
 import dataclasses
-from typing import get_type_hints
 
 import numpy as np
 import pytest
 from commands import chronode
 
 from chronode.cli import flags
+from chronode.settings import flags_of
 
 # Any text is a value of these; a wrong model is answered with the list of models.
 FREE = {"missing_values", "sheet", "comment", "model"}
@@ -16,11 +16,10 @@ FREE = {"missing_values", "sheet", "comment", "model"}
 def options():
     """(field, flags) of the options of `train` that take a value."""
     for section in flags.SECTIONS.values():
-        hints = get_type_hints(section)
         for field in dataclasses.fields(section):
             if "panel" not in field.metadata or field.name in FREE:
                 continue
-            own = field.metadata["flags"] or flags._usual_flags(field.name, flags._kind(hints[field.name]))
+            own = flags_of(field.name)
             if "/" not in own[0]:
                 yield pytest.param(field.name, own, id=field.name)
 
@@ -60,7 +59,7 @@ def test_wrong_times_and_too_few_steps_are_reported_with_their_options(tmp_path,
     ("words", "expected"),
     [
         (["--forecast", "400"], "90 steps cannot train and test --forecast 400: it needs at least"),
-        (["--forecast", "2", "--model", "mmrnn", "--set", "foo=3"], "--set foo: MixedMemoryCell has no setting 'foo'"),
+        (["--forecast", "2", "--model", "mmrnn", "--set", "foo=3"], "--set: MixedMemoryCell has no setting 'foo'"),
         (["--target", "sold", "--ignore", "so ld"], '--ignore "so ld" is not a column'),
     ],
 )

@@ -45,17 +45,17 @@ def _run() -> tuple[int | str | None, str | None]:
     """
     try:
         _import_app()
+        from ..settings import naming_options
         from .app import command
 
-        command()()
+        with naming_options():
+            command()()
     except SystemExit as end:
         return NOT_DONE if end.code == _CTRL_C else end.code, None
     except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
         if os.environ.get("CHRONODE_DEBUG"):
             raise
-        from .flags import as_options
-
-        return _code(error), as_options(str(error)) or "out of memory"
+        return _code(error), str(error) or "out of memory"
     return None, None
 
 

@@ -15,11 +15,10 @@ import typer
 from typer.core import TyperCommand
 
 from ..runs import DataConfig, ModelConfig, exponent
-from ..settings import PANELS
+from ..settings import PANELS, SettingError, flags_of, named, naming_options
 from ..storage import parse_yaml
 from ..training import Settings
 
-_PLAIN = re.compile(r"[\w./%:,+=@-]+")  # a value that a shell takes without quotes
 SECTIONS = {"data": DataConfig, "model": ModelConfig, "training": Settings}
 
 
@@ -38,12 +37,9 @@ def parameters(section: type[Any]) -> list[inspect.Parameter]:
         if "panel" not in field.metadata:
             continue
         kind = _kind(hints[field.name])
-        flags = field.metadata["flags"] or _usual_flags(field.name, kind)
-        text = as_options(helps[field.name]) if "_" in helps[field.name] else helps[field.name]
-        about = f"{text} [{_default(field)}example: {field.metadata['example']}]"
         option = typer.Option(
-            *flags,
-            help=about,
+            *flags_of(field.name),
+            help=f"{_in_options(helps[field.name])} [{_default(field)}example: {field.metadata['example']}]",
             show_default=False,
             metavar=_metavar(hints[field.name]),
             rich_help_panel=field.metadata["panel"],
@@ -104,31 +100,6 @@ def values(section: type[Any], given: dict[str, Any]) -> dict[str, Any]:
     return {field.name: _value(field, given[field.name], hints[field.name]) for field in fields}
 
 
-def as_options(message: str) -> str:
-    """Replaces Python arguments in an error message by command-line options.
-
-    Example:
-        >>> as_options("try a learning_rate below 0.1, or categorical='codes', per_step=False")
-        'try a --learning-rate below 0.1, or --categorical codes, --no-per-step'
-        >>> as_options("data.split[0] must be a number"), as_options("window=... needs stride=...")
-        ('--split must be a number', '--window needs --stride')
-        >>> as_options("hidden=32,64 is a range"), as_options("'drop_epochs' in a file"), as_options("ignore='a b'")
-        ('hidden=32,64 is a range', "'drop_epochs' in a file", '--ignore "a b"')
-    """
-    flags = _flags_by_field()
-    assigned = re.compile(rf"\b({'|'.join(flags)})=('[^']*'|\"[^\"]*\"|\.\.\.|[\w.+-]*\w)(?![\w.+-]*[:,][\w.])")
-    # A bare word is surely a setting only if it has an underscore or begins the message.
-    bare = re.compile(
-        rf"^(?:{'|'.join(SECTIONS)})[.:] ?({'|'.join(flags)})(?:\[\d+\])?(?= must | needs )|"
-        rf"^({'|'.join(flags)})(?= must be)|(?<![\w./'-])({'|'.join(n for n in flags if '_' in n)})(?![\w/=]|\.\w)"
-    )
-    message = re.sub(r"(\w+)=['\"](\w+)['\"] in the settings of the model", r"--set \1=\2", message)
-    message = re.sub(r"^\w+Cell has no setting '(\w+)'", r"--set \1: \g<0>", message)
-    message = assigned.sub(lambda found: _as_option(flags[found[1]], found[2].strip("'\"")), message)
-    message = bare.sub(lambda found: flags[found[found.lastindex or 0]].partition("/")[0], message)
-    return re.sub(rf"^(?:{'|'.join(SECTIONS)}): (?=--)", "", message)
-
-
 def by_field(text: str) -> str:
     """`NAME=...` with the name of the setting where the name of an option was given.
 
@@ -139,37 +110,9 @@ def by_field(text: str) -> str:
     name, equals, rest = text.partition("=")
     for section in SECTIONS.values():
         for field in dataclasses.fields(section):
-            own = (*field.metadata.get("flags", ()), f"--{field.name.replace('_', '-')}")
-            if f"--{name.strip().removeprefix('--')}" in own:
+            if f"--{name.strip().removeprefix('--')}" in (*flags_of(field.name), f"--{field.name.replace('_', '-')}"):
                 name = field.name
     return f"{name}{equals}{rest}"
-
-
-@cache
-def _flags_by_field() -> dict[str, str]:
-    """Field of the settings -> its flag, such as "--lr" or "--per-step/--no-per-step"."""
-    named = {
-        "anyway": "--anyway/",
-        "at": "--at",
-        "horizon": "--forecast",
-        "origins": "--origins",
-        "season": "--season",
-        "unit": "--time-unit",
-    }
-    for section in SECTIONS.values():
-        hints = get_type_hints(section)
-        for field in dataclasses.fields(section):
-            if "panel" in field.metadata:
-                named[field.name] = (field.metadata["flags"] or _usual_flags(field.name, _kind(hints[field.name])))[0]
-    return named
-
-
-def _as_option(flag: str, value: str) -> str:
-    yes, switch, no = flag.partition("/")
-    if not switch:
-        quoted = value if _PLAIN.fullmatch(value) else f'"{value}"'
-        return flag if value == "..." else f"{flag} {quoted}"
-    return yes if value == "True" else no
 
 
 def _members(hint: Any) -> tuple[Any, ...]:
@@ -186,11 +129,6 @@ def _kind(hint: Any) -> Any:
     """Returns the type that Typer reads."""
     first = _members(hint)[0]
     return list[str] if _is(first, tuple) or _is(first, dict) else first
-
-
-def _usual_flags(name: str, kind: Any) -> tuple[str, ...]:
-    dashed = name.replace("_", "-")
-    return (f"--{dashed}/--no-{dashed}",) if kind is bool else (f"--{dashed}",)
 
 
 def _metavar(hint: Any) -> str | None:
@@ -213,8 +151,8 @@ def _value(field: dataclasses.Field[Any], given: Any, hint: Any) -> Any:
 def _pair(field: dataclasses.Field[Any], text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals or not key:
-        flag, example = field.metadata["flags"][0], field.metadata["example"]
-        raise ValueError(f"{flag} {text!r} must be NAME=VALUE, such as {example}.")
+        example = field.metadata["example"]
+        raise SettingError(f"{named(field.name)} {text!r} must be NAME=VALUE, such as {example}.", argument=field.name)
     return key, _scalar(value)
 
 
@@ -229,6 +167,12 @@ def _helps(section: type[Any]) -> dict[str, str]:
     entries = re.split(r"^    (?=\w+: )", block, flags=re.MULTILINE)[1:]
     pairs = (entry.split(": ", 1) for entry in entries)
     return {name: " ".join(text.split()) for name, text in pairs}
+
+
+def _in_options(text: str) -> str:
+    """Returns a help text with options in place of the settings that it names in backticks."""
+    with naming_options():
+        return re.sub(r"`(\w+)`", lambda name: f"`{named(name[1])}`" if flags_of(name[1]) else name[0], text)
 
 
 def _default(field: dataclasses.Field[Any]) -> str:

@@ -13,7 +13,6 @@ from ..data import Sequences, counted, is_irregular
 from ..judge import Race, best_baseline, is_linear, linear_text, model_name
 from ..runs import Config, Outcome, Prepared
 from ..training import AUTO, labeled
-from .flags import as_options
 from .tables import Table
 
 _FEW_STEPS = 4
@@ -28,8 +27,8 @@ def say(console: Console, line: str, **style: Any) -> None:
 
 
 def say_note(console: Console, note: str) -> None:
-    """Prints a note, with options in place of Python arguments."""
-    say(console, f"note: {as_options(note)}")
+    """Prints a note."""
+    say(console, f"note: {note}")
 
 
 def show_prepared(console: Console, config: Config, prepared: Prepared) -> None:

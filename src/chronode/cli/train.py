@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from ..runs import Config
+from ..settings import error_at, naming_options
 from ..storage import check_text
 from ..training import Settings
 from . import flags
@@ -101,9 +102,10 @@ def effective(data: str | None, file: Path | None, given: dict[str, Any]) -> tup
     if file is not None:
         content = read_config(file)
         try:
-            asked = asked.with_values(content)
+            with naming_options(False):  # the keys of the file, not the options
+                asked = asked.with_values(content)
         except (ValueError, TypeError) as error:
-            raise ValueError(f"{file}: {error}") from error
+            raise error_at(file, error) from error
     source = data or asked.data.source
     sections = {name: flags.values(section, given) for name, section in flags.SECTIONS.items()}
     if given.get("options"):
@@ -234,7 +236,7 @@ def _run(work: Callable[[], Outcome], bars: Bars, folder: Path, as_json: bool) -
             outcome = work()
     except TrainingStopped as error:
         typer.echo(
-            f"chronode: {flags.as_options(str(error))} The weights are in {folder}; train again with other settings.",
+            f"chronode: {error} The weights are in {folder}; train again with other settings.",
             err=True,
         )
         raise typer.Exit(1) from error

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ..settings import one_of
+from ..settings import SettingError, named, one_of
 from ._rows import StepRows, make_plan
 from ._sequences import Sequences
 from ._target import Target, array_target, cast, ids_of, look_at_channels, names_of, value_type
@@ -135,7 +135,10 @@ def from_list(
         ('day', [0.0, 2.0, 1.0], [[4.0]])
     """
     if isinstance(series, np.ndarray) and series.ndim != 1 and series.dtype != object:
-        raise ValueError("series is a single array: use from_numpy with order=..., or pass a list of arrays.")
+        raise SettingError(
+            f"series is a single array: use from_numpy with {named('order', ...)}, or pass a list of arrays.",
+            argument="order",
+        )
     parts = [two_axes(i, part) for i, part in enumerate(series)]
     if not parts:
         raise ValueError("series is empty: pass at least one series.")
@@ -344,7 +347,10 @@ def inside_of(lengths: ArrayLike | None, count: int, steps: int) -> tuple[NDArra
         return np.full(count, steps, dtype=np.int64), None
     sizes = np.asarray(lengths)
     if sizes.shape != (count,) or sizes.dtype.kind not in "iu":
-        raise ValueError(f"lengths must be {count} whole numbers, one per series; got {sizes.dtype} {sizes.shape}.")
+        raise SettingError(
+            f"{named('lengths')} must be {count} whole numbers, one per series; got {sizes.dtype} {sizes.shape}.",
+            argument="lengths",
+        )
     if sizes.min() < 1 or sizes.max() > steps:
         row = int(np.flatnonzero((sizes < 1) | (sizes > steps))[0])
         raise ValueError(f"lengths[{row}] is {sizes[row]}; each must be from 1 to {steps}.")

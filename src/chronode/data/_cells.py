@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..settings import named
 from ._columns import Column, arrow
 from ._times import is_number
 
@@ -88,16 +89,17 @@ def not_numeric(name: str, column: Column) -> str:
     row, text = first_text(column)
     cure = "Correct it, or"
     if markers := _markers(column):
-        cure = f"If it means a missing value, pass missing_values={markers!r}. Or"
+        cure = f"If it means a missing value, pass {named('missing_values', markers)}. Or"
     else:
         try:
             if moments_of(name, column.slice(row - 1, 1)).instants:
-                cure = f"It looks like a time: pass time={name!r}. Or"
+                cure = f"It looks like a time: pass {named('time', name)}. Or"
         except ValueError:
             pass
     return (
-        f"column {name!r} is not numeric: row {row:,} has {text[:60]!r}. {cure} leave it out with ignore={name!r}, or "
-        "use categorical='codes' or categorical='onehot'."
+        f"column {name!r} is not numeric: row {row:,} has {text[:60]!r}. {cure} leave it out with "
+        f"{named('ignore', name)}, or "
+        f"use {named('categorical', 'codes')} or {named('categorical', 'onehot')}."
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from ..settings import SettingError, named
 from ..storage import check_grown
 from ._cells import absent, first_text, numbers
 from ._columns import Column, as_columns, codes, forget
@@ -81,7 +82,9 @@ def from_channel_rows(
     cells |= {name: absent(cells[name], missing_values) for name in (value, *goals, *fixed)}
     unused = [name for name in cells if name not in {*roles, *fixed, *known_columns(ignore, cells, "ignore")}]
     if unused:
-        notes.append(f"columns ignored: {listed(unused)}. If they have one value per series, static=... uses them.")
+        notes.append(
+            f"columns ignored: {listed(unused)}. If they have one value per series, {named('static', ...)} uses them."
+        )
     readings, later = _readings(cells[value], value, type_), {group, *fixed, *goals}
     forget(cells, (channel, value), {id, time, *later})
     if (which == -1).any():
@@ -161,9 +164,11 @@ def _grid(
 ) -> tuple[NDArray[Any], list[str]]:
     """Returns (values (steps, D) with NaN where a channel was not read, notes)."""
     if duplicates not in ("merge", "error"):
-        raise ValueError(
-            f"duplicates={duplicates!r} must be 'merge' or 'error' for single readings; {DUPLICATES[2]!r} is not "
-            "possible."
+        raise SettingError(
+            f"{named('duplicates', duplicates)} must be 'merge' or 'error' for single readings; {DUPLICATES[2]!r} is "
+            "not "
+            "possible.",
+            argument="duplicates",
         )
     rows, steps, width = len(which), int(plan.lengths.sum()), len(channels)
     check_grown(steps * width * readings.itemsize, readings.nbytes, f"{steps:,} steps of {width:,} channels")
@@ -186,6 +191,6 @@ def _grid(
     first = channels[int(cell[int(np.flatnonzero(np.diff(cell) == 0)[0])]) % width]
     problem = f"{counted(again, 'reading')} of a channel that already has one at that time (first: {first!r})"
     if duplicates == "error":
-        raise ValueError(f"{problem}: remove them, or use duplicates='merge'.")
+        raise SettingError(f"{problem}: remove them, or use {named('duplicates', 'merge')}.", argument="duplicates")
     values[cell[firsts]] = StepRows(None, plan.lengths, firsts).mean(readings.astype(np.float64))
     return values.reshape(steps, width), [f"{problem}: replaced by their mean."]

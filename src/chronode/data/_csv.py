@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..settings import SettingError, error_at, named
 from ..storage import check_columns
 from ._cells import (
     converted,
@@ -65,12 +66,17 @@ def read_csv(
     if names is None and numbered and not dialect.named:
         names = [str(i) for i in range(len(dialect.header))]
     if names is None and not dialect.named:
-        raise ValueError(
-            f"{path}: the first line holds numbers, not column names: add them, or pass names=...; if every row is a "
-            "series (as in the UCR archive), use row_per_series=True."
+        raise SettingError(
+            f"{path}: the first line holds numbers, not column names: add them, or pass {named('names', ...)}; if "
+            "every row is a "
+            f"series (as in the UCR archive), use {named('row_per_series', True)}.",
+            argument="names",
         )
     if names is not None and len(names) != len(dialect.header):
-        raise ValueError(f"{path}: names=... must name the {len(dialect.header)} columns, got {len(names)} names.")
+        raise SettingError(
+            f"{path}: {named('names', ...)} must name the {len(dialect.header)} columns, got {len(names)} names.",
+            argument="names",
+        )
     markers = [*MISSING, *map(str, missing_values)]
     file = _CsvFile(path, dialect, names, markers, set(roles or {}), encoding is not None)
     table, notes = _without_symbols(file.read(decimal or "."), roles or {}, markers)
@@ -79,12 +85,12 @@ def read_csv(
         if decimal != ".":
             table, notes = _without_symbols(file.read(decimal), roles or {}, markers)
             notes.append("numbers are written with a decimal comma.")
-    named, columns = table.column_names, table.columns
+    header, columns = table.column_names, table.columns
     del table  # so that each text is freed once it is converted
-    for place, name in enumerate(named):
+    for place, name in enumerate(header):
         if is_text(columns[place]):
             columns[place] = _typed(columns[place], (roles or {}).get(name, ""), markers, decimal, thousands)
-    return arrow().table(columns, names=named), (*file.dialect.notes, *notes)
+    return arrow().table(columns, names=header), (*file.dialect.notes, *notes)
 
 
 class _CsvFile:
@@ -193,9 +199,10 @@ class _CsvFile:
     def _use_other_encoding(self, error: Exception) -> None:
         """Switches the encoding after the rest of the file turned out not to be in the encoding of its beginning."""
         if self.encoding_given or self.dialect.encoding != "utf-8":
-            raise ValueError(
+            raise SettingError(
                 f"{self.path}: this text is not in the encoding {self.dialect.encoding}; pass another, e.g. "
-                "encoding='latin-1'."
+                f"{named('encoding', 'latin-1')}.",
+                argument="encoding",
             ) from error
         with opened(self.path) as file:
             try:
@@ -219,9 +226,13 @@ class _CsvFile:
             except Exception as again:
                 found = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+): ?(.*)", str(again))
                 if found:
-                    named = options["read_options"].column_names == []
-                    row = int(found[1]) - (options["read_options"].skip_rows + named)
-                    cure = " If it is a comment, pass comment='#'." if found[4].lstrip().startswith("#") else ""
+                    has_names = options["read_options"].column_names == []
+                    row = int(found[1]) - (options["read_options"].skip_rows + has_names)
+                    cure = (
+                        f" If it is a comment, pass {named('comment', '#')}."
+                        if found[4].lstrip().startswith("#")
+                        else ""
+                    )
                     cells = f"has {found[3]} cells instead of {found[2]}"
                     return f"{self.path}: row {row:,} {cells}: {found[4][:60]!r}.{cure}"
         return f"{self.path}: this is not a text table: {text}."
@@ -248,7 +259,7 @@ def dialect_of(
     try:
         return find_dialect(head, encoding=encoding, delimiter=delimiter, comment=comment)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise error_at(path, error) from error
 
 
 def _stripped(table: Any) -> Any:
@@ -298,9 +309,10 @@ def _decimal(path: Path, table: Any, roles: Mapping[str, str], markers: Sequence
     decided = thousands or "point" in styles.values() or _has_fractions(table)
     if unclear and not decided:
         example = next(text for text in table[unclear[0]].to_pylist() if text and "," in text)
-        raise ValueError(
+        raise SettingError(
             f"{path}: {example!r} in column {unclear[0]!r} can be read with a decimal comma or a thousands separator: "
-            "pass decimal=',' or thousands=','."
+            f"pass {named('decimal', ',')} or {named('thousands', ',')}.",
+            argument="decimal",
         )
     return "."
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..settings import SettingError, named
 from ._names import counted
 from ._times import is_number
 
@@ -134,12 +135,14 @@ def fallback_encoding(content: bytes) -> tuple[str, tuple[str, ...]]:
     try:
         content.decode(_FALLBACK)
     except UnicodeDecodeError as error:
-        raise ValueError(
+        raise SettingError(
             f"this is not UTF-8 text, nor {_FALLBACK} (byte {content[error.start]:#04x}): pass its encoding, "
-            "e.g. encoding='latin-1' or 'shift_jis'."
+            f"e.g. {named('encoding', 'latin-1')} or 'shift_jis'.",
+            argument="encoding",
         ) from None
     return _FALLBACK, (
-        f"the text is not UTF-8: read as {_FALLBACK} (Western European); use encoding=... for another encoding.",
+        f"the text is not UTF-8: read as {_FALLBACK} (Western European); use {named('encoding', ...)} for another "
+        "encoding.",
     )
 
 
@@ -147,7 +150,9 @@ def _decoded(head: bytes, encoding: str) -> str:
     try:
         return codecs.getincrementaldecoder(encoding)(errors="replace").decode(head)
     except LookupError:
-        raise ValueError(f"encoding={encoding!r} is not supported; e.g. 'utf-8', 'latin-1'.") from None
+        raise SettingError(
+            f"{named('encoding', encoding)} is not supported; e.g. 'utf-8', 'latin-1'.", argument="encoding"
+        ) from None
 
 
 def _is_comment(line: str, comment: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..settings import SettingError, named
 from ._cells import converted, first_text, is_text, trimmed
 from ._columns import RATES, Column, arrow, to_arrow
 from ._names import counted, listed
@@ -194,7 +195,10 @@ def moments_of(name: str, given: Any, time_format: str | None = None, unit: str 
     if isinstance(given, np.ndarray) and given.dtype.kind in "fiu" and time_format is None:
         return _counted(name, given)
     if time_format is not None and time_format not in NAMED and "%" not in time_format:
-        raise ValueError(f"time_format={time_format!r} is not supported; use e.g. '%d/%m/%Y %H:%M' or {listed(NAMED)}.")
+        raise SettingError(
+            f"{named('time_format', time_format)} is not supported; use e.g. '%d/%m/%Y %H:%M' or {listed(NAMED)}.",
+            argument="time_format",
+        )
     pa = arrow()
     column = to_arrow(name, given)
     is_size = unit is not None and (not isinstance(unit, str) or is_number(unit))
@@ -255,8 +259,9 @@ def _from_text(name: str, column: Column, time_format: str | None, number_format
     if time_format is not None:
         if time_format == NUMBER or time_format in EPOCHS:
             row, text = first_text(column)
-            raise ValueError(
-                f"{name}: the time of row {row:,} is not a number: {text!r} (time_format={time_format!r})."
+            raise SettingError(
+                f"{name}: the time of row {row:,} is not a number: {text!r} ({named('time_format', time_format)}).",
+                argument="time_format",
             )
         return _dated(name, column, time_format)
     pa = arrow()
@@ -292,7 +297,7 @@ def _detected(name: str, column: Column) -> str | None:
         fitting = {each: parsed for each in fitting if (parsed := _attempt(whole, each)) is not None}
     readings = {tuple(ticks.tolist()[:_SAMPLE]): each for each, ticks in reversed(fitting.items())}
     if len(readings) > 1:
-        choices = " or ".join(f"time_format={each!r}" for each in fitting)
+        choices = " or ".join(f"{named('time_format', each)}" for each in fitting)
         raise ValueError(
             f"{name}: dates such as {str(column[0])!r} can be read in more than one order of day, month and year: "
             f"pass {choices}."
@@ -321,7 +326,9 @@ def _dated(name: str, column: Column, text_format: str) -> Moments:
         ticks, rate, zoned = _parsed(texts, text_format)
     except ValueError as error:
         if "directive" in str(error):
-            raise ValueError(f"time_format={text_format!r} is not a date format: {error}.") from None
+            raise SettingError(
+                f"{named('time_format', text_format)} is not a date format: {error}.", argument="time_format"
+            ) from None
 
         def parse(part: Column) -> None:
             _parsed(part.unique().to_pylist(), text_format)
@@ -339,12 +346,13 @@ def _not_understood(name: str, column: Column, parse: Callable[[Column], Any]) -
     row, text = first_text(column, parse)
     return (
         f"{name}: the time of row {row:,} cannot be read: {text!r}. Times may be numbers, ISO 8601 dates "
-        "(2024-01-31 12:00:00, with or without a zone), or in a format given by time_format (such as %d/%m/%Y %H:%M)."
+        f"(2024-01-31 12:00:00, with or without a zone), or in a format given by {named('time_format')} (such as "
+        "%d/%m/%Y %H:%M)."
     )
 
 
 def _note(name: str, found: str, example: str) -> str:
-    keep = "; time_format='number' keeps plain numbers"
+    keep = f"; {named('time_format', 'number')} keeps plain numbers"
     if found in _READ_AS:
         return f"{name}: read as {_READ_AS[found]}{f' ({example}){keep}' if found in EPOCHS else ''}."
     return f"{name}: dates such as {example!r} read as {found}{keep if example.isdigit() else ''}."

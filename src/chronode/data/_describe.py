@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..settings import named
 from ._names import counted, listed
 from ._sequences import Sequences
 from ._shaping import bounds
@@ -235,7 +236,7 @@ def _on_ids(s: Sequences) -> list[str]:
     return [
         f"{counted(sum(map(len, found)), 'id')} differ only by case, Unicode form, invisible characters or leading "
         f"zeros ({examples}) and count as different series, which may be in training and in test: correct them, or "
-        "name a column that is the same for both with group=..."
+        f"name a column that is the same for both with {named('group', ...)}"
     ]
 
 
@@ -252,7 +253,7 @@ def _on_labels(s: Sequences) -> list[str]:
     if not target.per_step and labeled >= _FEWEST_SERIES and len(target.classes) >= _LIKE_AN_ID * labeled:
         notes.append(
             f"the target {name!r} has {len(target.classes):,} classes for {counted(labeled, 'series')}: it looks like "
-            "an id. Pass another target=..., or kind='value' if it is a number."
+            f"an id. Pass another {named('target', ...)}, or {named('kind', 'value')} if it is a number."
         )
     return notes
 
@@ -272,7 +273,7 @@ def _on_columns(s: Sequences) -> list[str]:
     if same and target is not None:
         notes.append(
             f"the target {target.names[0]!r} can be read off {listed(same)}, which has one value for each of its "
-            f"values: leave it out with ignore={same[0]!r}, unless it is known before the target."
+            f"values: leave it out with {named('ignore', same[0])}, unless it is known before the target."
         )
     twins: dict[bytes, list[str]] = defaultdict(list)
     for name, column in columns.items():
@@ -280,7 +281,7 @@ def _on_columns(s: Sequences) -> list[str]:
     pairs = [names for names in twins.values() if len(names) > 1]
     if pairs:
         examples = "; ".join(listed(names, 4) for names in pairs[:_MOST_EXAMPLES])
-        notes.append(f"equal columns: {examples}. All but one of them can be left out with ignore=...")
+        notes.append(f"equal columns: {examples}. All but one of them can be left out with {named('ignore', ...)}")
     return notes
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..settings import SettingError, named
 from ..storage import check_columns, check_unpacked, parse_json
 from ._arrays import from_list, from_numpy
 from ._columns import arrow
@@ -64,7 +65,9 @@ class Text(Reader):
 def _check_characters(options: Options) -> None:
     for name, example in _CHARACTERS.items():
         if options.get(name) is not None and len(options[name]) != 1:
-            raise ValueError(f"{name}={options[name]!r} must be a single character, such as {example!r}.")
+            raise SettingError(
+                f"{named(name, options[name])} must be a single character, such as {example!r}.", argument=name
+            )
 
 
 @register_reader
@@ -286,10 +289,14 @@ class _Arrays(Reader):
     def _series(self, arrays: dict[str, Any], options: Options, content: str) -> Sequences:
         """Returns the series of arrays by their role; options for the format of tables are ignored."""
         given = {name: value for name, value in options.items() if name not in (*FILE_OPTIONS, "time_format")}
-        orders = {2: "'NT' (a row per series), order='TD' (a row per step) or order='DT'", 3: "'NTD' or order='NDT'"}
+        orders = {
+            2: f"{named('order', 'NT')} (a row per series), {named('order', 'TD')} (a row per step) or "
+            f"{named('order', 'DT')}",
+            3: f"{named('order', 'NTD')} or {named('order', 'NDT')}",
+        }
         axes = arrays["values"].ndim
         if "order" not in given and axes in orders:
-            raise ValueError(f"the order of its axes is required: order={orders[axes]}{content}.")
+            raise SettingError(f"the order of its axes is required: {orders[axes]}{content}.", argument="order")
         check_options(given, from_numpy, from_list)
         return from_numpy(**arrays, **given)
 

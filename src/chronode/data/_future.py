@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..settings import SettingError, named
 from ._names import counted, known_columns, listed
 from ._sequences import Sequences
 from ._times import Clock
@@ -117,10 +118,12 @@ def calendar_periods(s: Sequences) -> tuple[str, ...]:
     """
     gap = s.median_gap()
     if not s.clock.dates or gap is None or s.base_times is None:
-        raise ValueError(
-            "calendar needs dates, but the times are "
-            f"{'missing' if s.base_times is None else s.clock.unit_text()}: pass a column of dates, time=..., or omit "
-            "calendar."
+        raise SettingError(
+            f"{named('calendar')} needs dates, but the times are "
+            f"{'missing' if s.base_times is None else s.clock.unit_text()}: pass a column of dates, "
+            f"{named('time', ...)}, or omit "
+            "calendar.",
+            argument="calendar",
         )
     used = s.times
     span, step = float(np.ptp(used)) * s.clock.scale, gap * s.clock.scale
@@ -244,10 +247,11 @@ def check_future(s: Sequences, horizon: int, known: Sequence[str]) -> None:
     end = s.times[np.cumsum(s.lengths)[row] - 1]
     first, wanted, last = s.clock.written(np.array([end, *future_times(s[[row]], horizon)[0, [step, -1]]]))
     missing = [name for name, value in zip(known, static[row, step], strict=True) if np.isnan(value)]
-    raise ValueError(
+    raise SettingError(
         f"series {s.ids[row]!s} ends at {first}; a forecast of {counted(horizon, 'step')} needs rows until {last} with "
         f"the known inputs {listed(known)} and empty cells to forecast, but {listed(missing)} has no value at "
-        f"{wanted}. Add these rows, or train without known=..."
+        f"{wanted}. Add these rows, or train without {named('known', ...)}",
+        argument="known",
     )
 
 

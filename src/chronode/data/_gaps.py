@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..settings import number, one_of
+from ..settings import named, number, one_of
 from ._names import counted
 from ._settings import GAPS
 
@@ -106,7 +106,8 @@ def note_on_gaps(s: Sequences, gaps: str = "keep") -> tuple[str, ...]:
     series = s.ids[int(np.searchsorted(np.cumsum(s.lengths), largest, side="right"))]
     unit = "" if s.clock.unit_text() == "the given numbers" else f" {s.clock.unit_text()}"
     what = {
-        "keep": "after them, most models have forgotten the steps before; gaps='cap' or 'log' shortens them",
+        "keep": "after them, most models have forgotten the steps before; "
+        f"{named('gaps', 'cap')} or 'log' shortens them",
         "cap": f"shortened to {Gaps.MOST * usual:.4g}{unit}",
         "log": f"on a logarithmic scale (the longest counts as {Gaps('log', usual)(dt[largest]):.4g}{unit})",
     }[gaps]

@@ -7,6 +7,8 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 
 # Below this similarity, a name is a different one rather than misspelled.
+from ..settings import SettingError, named
+
 _CLOSE = 0.8
 _LEAST_BEGINNING = 3
 
@@ -25,8 +27,9 @@ def known_column(name: str, columns: Collection[str], argument: str, what: str =
     if name not in columns:
         known = f"; the {what} are {listed(columns)}" if columns else ""
         article = "an" if what[0] in "aeiou" else "a"
-        raise ValueError(
-            f"{argument}={name!r} is not {article} {what.removesuffix('s')}{known}.{related(name, columns)}"
+        raise SettingError(
+            f"{named(argument, name)} is not {article} {what.removesuffix('s')}{known}.{related(name, columns)}",
+            argument=argument,
         )
     return name
 

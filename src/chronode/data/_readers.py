@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from ..settings import SettingError, error_at, named
 from ..system import load_installed
 from ._channel_rows import from_channel_rows
 from ._columns import OwnColumns, arrow, frame_names, is_frame
@@ -212,7 +213,7 @@ def naming(path: Path) -> Iterator[None]:
     except ValueError as error:
         if str(error).startswith(str(path)):
             raise
-        raise ValueError(f"{path}: {error}") from error
+        raise error_at(path, error) from error
 
 
 def check_options(options: Mapping[str, Any], *constructors: Callable[..., Sequences]) -> None:
@@ -221,7 +222,7 @@ def check_options(options: Mapping[str, Any], *constructors: Callable[..., Seque
     wrong = [name for name in options if name not in names]
     if wrong:
         hint = related(wrong[0], sorted(names))
-        raise ValueError(f"{wrong[0]}=... is not an option for this kind of data.{hint}")
+        raise SettingError(f"{named(wrong[0], ...)} is not an option for this kind of data.{hint}", argument=wrong[0])
 
 
 @functools.cache

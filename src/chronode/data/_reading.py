@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..settings import number, whole
+from ..settings import named, number, whole
 from ..storage import parse
 from ._columns import frame_names, is_frame
 from ._describe import Ranges, notes_on_ranges
@@ -184,11 +184,11 @@ class Reading:
         """
         lines = [*self._other_channels(s), *self._other_times(s)]
         if s.has_missing and not self.missing:
-            lines.append("values are missing, but none were missing in training: train with missing=True")
+            lines.append(f"values are missing, but none were missing in training: train with {named('missing', True)}")
             lines += [note for note in s.notes if "did not occur in training" in note]
         if not lines and not anyway:
             lines = [*self._other_gap(s), *self._far_values(s)]
-            lines += ["if this is correct, use anyway=True"] if lines else []
+            lines += [f"if this is correct, use {named('anyway', True)}"] if lines else []
         if lines:
             raise ValueError(_refusal(place, lines))
         factor = s.clock.scale / self.unit_size

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..settings import one_of
+from ..settings import SettingError, named, one_of
 from ._names import counted
 
 DUPLICATES = ("merge", "error", "keep")
@@ -150,7 +150,10 @@ def _merged(plan: StepRows, names: NDArray[Any], again: NDArray[np.bool_], dupli
         first += f", {what} {names[int(np.searchsorted(np.cumsum(plan.lengths), at, side='right'))]!s}"
     problem = f"{counted(count, 'row')} with a time that the same {what} already has (first: {first})"
     if duplicates == "error":
-        raise ValueError(f"{problem}: remove them, or use duplicates='merge' (mean) or 'keep' (dt = 0).")
+        raise SettingError(
+            f"{problem}: remove them, or use {named('duplicates', 'merge')} (mean) or 'keep' (dt = 0).",
+            argument="duplicates",
+        )
     if duplicates == "keep":
         return replace(plan, notes=(*plan.notes, f"{problem}: kept, with dt = 0."))
     note = f"{problem}: merged, using the mean of numbers and the last label."

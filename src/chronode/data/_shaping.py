@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..settings import one_of
+from ..settings import SettingError, named, one_of
 from ._names import known_column
 from ._sequences import Sequences
 from ._settings import CLIP, GAPS
@@ -142,7 +142,10 @@ def shaping(
     one_of("clip_values", clip_values, CLIP)
     one_of("gaps", gaps, GAPS)
     if gaps != "keep" and train.base_times is None:
-        raise ValueError(f"gaps={gaps!r} needs times: pass the column of times, time=..., or omit gaps.")
+        raise SettingError(
+            f"{named('gaps', gaps)} needs times: pass the column of times, {named('time', ...)}, or omit gaps.",
+            argument="gaps",
+        )
     s = train.compact()
     candidates = s.channels if channels is None else [name for name in s.channels if name in channels]
     numeric = [name for name in candidates if s.base_values.dtype.kind == "f" and not is_coded(s, name)]
@@ -173,9 +176,14 @@ def _offset(s: Sequences, channel: str, channels: Sequence[str]) -> float:
     """Returns what to add before taking a logarithm: 1 if zeros occur, otherwise 0."""
     known_column(channel, channels, "log")
     if s.base_values.dtype.kind != "f" or is_coded(s, channel):
-        raise ValueError(f"log={channel!r}: this channel is text, which has no logarithm; omit it.")
+        raise SettingError(
+            f"{named('log', channel)}: this channel is text, which has no logarithm; omit it.", argument="log"
+        )
     if where := without_logarithm(s, channel, np.nextafter(0.0, 1.0)):
-        raise ValueError(f"log={channel!r}: {where}. Negative values have no logarithm: leave the channel out of log.")
+        raise SettingError(
+            f"{named('log', channel)}: {where}. Negative values have no logarithm: leave the channel out of log.",
+            argument="log",
+        )
     columns = [s.base_values[:, s.channels.index(channel)]]
     if s.target is not None and s.target.classes is None:  # the values that follow the last window
         ahead = [index for index, name in enumerate(s.target.names) if name.rpartition("+")[0] == channel]
@@ -185,15 +193,15 @@ def _offset(s: Sequences, channel: str, channels: Sequence[str]) -> float:
 
 def notes_on_shapes(channels: Iterable[str], shapes: Iterable[Shape]) -> tuple[str, ...]:
     """Returns what was decided about the values."""
-    named = list(zip(channels, shapes, strict=True))
-    clipped = [f"{name} to {shape.low:.4g} to {shape.high:.4g}" for name, shape in named if shape.low is not None]
-    plus_one = [name for name, shape in named if shape.offset]
+    pairs = list(zip(channels, shapes, strict=True))
+    clipped = [f"{name} to {shape.low:.4g} to {shape.high:.4g}" for name, shape in pairs if shape.low is not None]
+    plus_one = [name for name, shape in pairs if shape.offset]
     notes = []
     if clipped:
         some = "; ".join(clipped[:5]) + ("; ..." if len(clipped) > 5 else "")
         notes.append(
             "values are clipped to the 0.5 to 99.5% range of the training part "
-            f"({some}); clip_values='off' keeps them all."
+            f"({some}); {named('clip_values', 'off')} keeps them all."
         )
     if plus_one:
         some = ", ".join(plus_one[:5]) + (", ..." if len(plus_one) > 5 else "")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from ..settings import SettingError, named
 from ._arrays import from_numpy
 from ._cells import absent, not_numeric, numbers
 from ._columns import Column, arrow, as_columns, codes, forget, with_index
@@ -88,7 +89,9 @@ def from_long(
     goals, roles = roles_of(cells, target, id=id, time=time, group=group)
     if id is not None and id in (time, *goals):
         other = "time" if id == time else "target"
-        raise ValueError(f"id={id!r} and {other}={id!r} are the same column: they need two columns.")
+        raise SettingError(
+            f"{named('id', id)} and {named(other, id)} are the same column: they need two columns.", argument="id"
+        )
     fixed = known_columns(one_or_more(static), cells, "static")
     inputs, dropped = _inputs(cells, columns, {*roles, *known_columns(ignore, cells, "ignore")})
     inputs += [name for name in fixed if name not in inputs]
@@ -305,7 +308,7 @@ def _hint(lengths: NDArray[np.int64], columns: Sequence[str], one_by_one: bool) 
     """Suggests row_per_series if no series has a second step, or if the columns of a single one are numbered."""
     if len(columns) < _MANY_STEPS:
         return []
-    use = "are the steps of one channel, use row_per_series=True."
+    use = f"are the steps of one channel, use {named('row_per_series', True)}."
     if len(lengths) > 1 and lengths.max() == 1:
         return [f"every series has a single row: if the columns {use}"]
     ends = [re.fullmatch(r"(.*?)(\d+)", name) for name in columns]

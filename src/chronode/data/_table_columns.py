@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..settings import one_of
+from ..settings import SettingError, named, one_of
 from ._cells import first_text, is_numeric, is_text, not_numeric, numbers
 from ._columns import Column, codes
 from ._names import counted, listed
@@ -148,9 +148,11 @@ def one_per_series(
             series, column = int(changing.argmax()), _column(name, categories)
             both = f"the values {low[series, index]:g} and {high[series, index]:g}"
             both = "more than one text" if column in categories else both
-            raise ValueError(
-                f"static={column!r}: series {ids[series]!s} has {both}, but a static column has one value per series. "
-                "Leave it out of static to use it as a channel."
+            raise SettingError(
+                f"{named('static', column)}: series {ids[series]!s} has {both}, but a static column has one value "
+                "per series. "
+                "Leave it out of static to use it as a channel.",
+                argument="static",
             )
     return low
 
@@ -240,7 +242,10 @@ def _numbers(name: str, column: Column) -> NDArray[np.float64]:
     values = numbers(column)
     if values is None:
         row, text = first_text(column)
-        raise ValueError(f"the target {name!r} at row {row:,} is not a number: {text!r}; use kind='class'.")
+        raise SettingError(
+            f"the target {name!r} at row {row:,} is not a number: {text!r}; use {named('kind', 'class')}.",
+            argument="kind",
+        )
     return cast(values, np.dtype(np.float64), lambda row: f"the target {name!r} at row {row + 1:,}")
 
 
@@ -260,7 +265,7 @@ def _per_series(
     first = ids[int(changing.argmax())]
     change = f"the target {listed(names)} changes within {counted(int(changing.sum()), 'id')} (first: {first!s})"
     if per_step is False:
-        raise ValueError(f"{change}: per_step=False needs one target per id.")
+        raise SettingError(f"{change}: {named('per_step', False)} needs one target per id.", argument="per_step")
     return steps, True, [f"{change}: used as a target per step."]
 
 

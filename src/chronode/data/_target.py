@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ..settings import one_of
+from ..settings import SettingError, named, one_of
 from ._names import counted, distinct, listed
 
 UNKNOWN = -100
@@ -97,9 +97,10 @@ def class_target(
     if len(names) == 0:
         raise ValueError(f"the target {name!r} is missing everywhere.")
     if len(names) == 1:
-        raise ValueError(
+        raise SettingError(
             f"the target {name!r} has only one class ({names[0]!r}): there is nothing to learn. "
-            "Pass classes=[...] if these are data to predict, or kind='value' if the target is a number."
+            f"Pass classes=[...] if these are data to predict, or {named('kind', 'value')} if the target is a number.",
+            argument="kind",
         )
     return target
 
@@ -241,7 +242,10 @@ def look_at_channels(
         return values, tuple(channels), notes
     names = listed(channels[i] for i in gone)
     if empty == "error":
-        raise ValueError(f"no values in {names}: leave these columns out, or use empty='drop' or 'keep'.")
+        raise SettingError(
+            f"no values in {names}: leave these columns out, or use {named('empty', 'drop')} or 'keep'.",
+            argument="empty",
+        )
     if empty == "keep":
         return values, tuple(channels), [*notes, f"no values in {names}: kept, missing everywhere."]
     if len(gone) == len(channels):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..settings import near, number
+from ..settings import SettingError, named, near, number
 
 NUMBER = "number"
 """Format of times that are plain numbers."""
@@ -145,7 +145,9 @@ class Clock:
         except ValueError as error:
             example = str(self.written(np.zeros(1))[0]).removesuffix("T00:00:00")
             given = ",".join(texts)
-            raise ValueError(f"at={given!r}: times must be written as in the data, such as {example}.") from error
+            raise SettingError(
+                f"{named('at', given)}: times must be written as in the data, such as {example}.", argument="at"
+            ) from error
 
     def offset(self, other: Clock) -> tuple[float, float]:
         """Returns (factor, shift) that convert times of `other` to this clock: `t * factor + shift`."""
@@ -270,10 +272,13 @@ def seconds_of(unit: str) -> tuple[str, float]:
     word = match[2] if match else ""
     name = _SHORT.get(word) or next((full for full in SECONDS if word in (full, full + "s")), None)
     if not match or name is None:
-        raise ValueError(f"unit={unit!r} is not a unit of time; use e.g. {', '.join(SECONDS)}.{near(word, SECONDS)}")
+        raise SettingError(
+            f"{named('unit', unit)} is not a unit of time; use e.g. {', '.join(SECONDS)}.{near(word, SECONDS)}",
+            argument="unit",
+        )
     count = float(match[1]) if match[1] else 1.0
     if not (math.isfinite(count) and count > 0):
-        raise ValueError(f"unit={unit!r} must be greater than 0.")
+        raise SettingError(f"{named('unit', unit)} must be greater than 0.", argument="unit")
     return (name if count == 1 else f"{count:g} {name}s"), count * SECONDS[name]
 
 
@@ -328,13 +333,19 @@ def _pick(moments: Moments, gap: float | None, unit: str | float | None) -> Cloc
         if unit is not None:
             scale = float(unit)
             if not (math.isfinite(scale) and scale > 0):
-                raise ValueError(f"unit={unit!r} must be a number greater than 0, or a name such as 'hours'.")
+                raise SettingError(
+                    f"{named('unit', unit)} must be a number greater than 0, or a name such as 'hours'.",
+                    argument="unit",
+                )
         else:
             scale = 1.0 if gap is None or _LEAST <= gap <= _MOST else 10.0 ** round(math.log10(gap))
         return Clock(f"{scale:g}", scale)
     if unit is not None:
         if isinstance(unit, (int, float)) or is_number(unit):
-            raise ValueError(f"unit={unit!r} is a number, but the times are dates or durations; use e.g. 'hours'.")
+            raise SettingError(
+                f"{named('unit', unit)} is a number, but the times are dates or durations; use e.g. 'hours'.",
+                argument="unit",
+            )
         return Clock(*seconds_of(unit))
     seconds = 1.0 if gap is None else gap / moments.rate
     name = min(SECONDS, key=lambda name: abs(math.log(seconds / SECONDS[name])))

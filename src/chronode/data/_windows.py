@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..settings import one_of, whole
+from ..settings import SettingError, named, one_of, whole
 from ._future import filled_future
 from ._names import counted, known_column, listed
 from ._sequences import Sequences
@@ -50,8 +50,10 @@ def windows(
         # The window after the last full one is kept if it has a step that is in no other window.
         count = count + ((covered < s.lengths) & (count * stride < s.lengths))
     if not count.sum():
-        raise ValueError(
-            f"window={length} is longer than every series: the longest has {counted(s.lengths.max(initial=0), 'step')}."
+        raise SettingError(
+            f"{named('window', length)} is longer than every series: the longest has "
+            f"{counted(s.lengths.max(initial=0), 'step')}.",
+            argument="window",
         )
     parent = np.repeat(np.arange(len(s)), count)
     offset = (np.arange(len(parent)) - np.repeat(np.cumsum(count) - count, count)) * stride
@@ -112,9 +114,10 @@ def forecast(s: Sequences, horizon: int = 1, channels: Sequence[str] | None = No
     names = tuple(f"{name}+{ahead}" for ahead in range(1, horizon + 1) for name in chosen)
     enough = s.lengths > horizon
     if not enough.any():
-        raise ValueError(
-            f"horizon={horizon} needs a series of more than {counted(horizon, 'step')}, but the longest has "
-            f"{s.lengths.max(initial=0)}: use a shorter horizon or longer series."
+        raise SettingError(
+            f"{named('horizon', horizon)} needs a series of more than {counted(horizon, 'step')}, but the longest has "
+            f"{s.lengths.max(initial=0)}: use a shorter horizon or longer series.",
+            argument="horizon",
         )
     kept = replace(s, target=Target(future, True, None, names))[enough]
     gone = int((~enough).sum())
@@ -252,9 +255,10 @@ def forecast_windows(
     ]
     parent = np.repeat(np.arange(len(s)), [len(own) for own in ends])
     if not len(parent):
-        raise ValueError(
-            f"horizon={horizon} needs a series of more than {counted(horizon, 'step')}, but the longest has "
-            f"{s.lengths.max(initial=0)}: use a shorter horizon or longer series."
+        raise SettingError(
+            f"{named('horizon', horizon)} needs a series of more than {counted(horizon, 'step')}, but the longest has "
+            f"{s.lengths.max(initial=0)}: use a shorter horizon or longer series.",
+            argument="horizon",
         )
     end = np.concatenate(ends)
     start = np.maximum(end - window, 0)

@@ -19,7 +19,7 @@ from ..data import Sequences, counted, followed, step_gap
 from ..judge import autoregression
 from ..model.start import drift, histories, last_value, outputs_of, season_of, seasonal_naive
 from ..search.engine import Engine, carry_out
-from ..settings import whole
+from ..settings import SettingError, named, whole
 from ..storage import parse_json, write_json
 from ..system import load_plugin, plugins
 from ..training import Event, paced
@@ -187,13 +187,18 @@ def backtest(
     least = ends[0] + 3 * horizon + 2
     if s.lengths.min() < least:
         at = int(s.lengths.argmin())
-        raise ValueError(
-            f"series {s.ids[at]!s} has {counted(int(s.lengths[at]), 'step')}, but origins={count}, stride={apart} and "
-            f"horizon={horizon} need {least}: use fewer origins or a shorter stride or horizon."
+        raise SettingError(
+            f"series {s.ids[at]!s} has {counted(int(s.lengths[at]), 'step')}, but {named('origins', count)}, "
+            f"{named('stride', apart)} and "
+            f"{named('horizon', horizon)} need {least}: use fewer origins or a shorter stride or horizon.",
+            argument="origins",
         )
     longest = int(_shortened(s, ends[0]).lengths.max())
     if season is not None and whole("season", season, at_least=1) > longest:
-        raise ValueError(f"season={season} is longer than the series before the first origin ({longest} steps).")
+        raise SettingError(
+            f"{named('season', season)} is longer than the series before the first origin ({longest} steps).",
+            argument="season",
+        )
     runs = {f"origin {at + 1} of {count}": (end,) for at, end in enumerate(ends)} if refit else {"all origins": ends}
     jobs = [OriginJob(forecaster, s, own, label, tuple(plugins())) for label, own in runs.items()]
     found = list(_results(jobs, engine or Engine(), folder, progress))

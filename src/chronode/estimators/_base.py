@@ -39,7 +39,7 @@ from ..judge import (
     remark,
 )
 from ..model import ModelSpec, SequenceModel
-from ..settings import number, one_of, whole
+from ..settings import SettingError, named, number, one_of, whole
 from ..system import check_device
 from ..training import AUTO, STARTS, Event, Fitted, Objective, ProgressBar, Settings, fit, together
 from ._display import Displayed
@@ -182,7 +182,9 @@ class SequenceEstimator(Displayed):
         except ValueError as error:
             if s.num_channels == count or not (s.lengths == count).all():
                 raise
-            raise ValueError(f"{error}\n  Did you mean order={OTHER_ORDER[self.order]!r}?") from None
+            raise SettingError(
+                f"{error}\n  Did you mean {named('order', OTHER_ORDER[self.order])}?", argument="order"
+            ) from None
         for note in found.notes[len(s.notes) :]:
             warnings.warn(note, UserWarning, stacklevel=level_of_caller())
         return found

@@ -28,11 +28,10 @@ from ..data import (
     is_frame,
     series_times,
 )
-from ..settings import one_of
+from ..settings import SettingError, SettingTypeError, named, one_of
 
 ROLES = ("id", "time")
 OTHER_ORDER = {"NDT": "NTD", "NTD": "NDT"}
-_ROLES_NEEDED = "pass id=... and time=... too, the columns that identify series and steps."
 
 _PACKAGE = f"{__name__.partition('.')[0]}."
 
@@ -77,7 +76,7 @@ class Reader:
         _refuse_file(X)
         column = y if is_frame(X) and self.roles_of(id, time) else None
         if isinstance(y, str) and column is None:
-            raise ValueError(f"y={y!r} is the name of a column of a long frame: {_ROLES_NEEDED}")
+            raise ValueError(f"y={y!r} is the name of a column of a long frame: {_roles_needed()}")
         s = self.series(X, times=times, groups=groups, id=id, time=time, target=column)
         if y is not None and column is None:
             return replace(s, target=None), y
@@ -115,7 +114,10 @@ class Reader:
         given = {"id": id, "time": time}
         for name, column in given.items():
             if column is not None and not isinstance(column, str):
-                raise TypeError(f"{name} must be the name of a column of the frame, got {type(column).__name__}.")
+                raise SettingTypeError(
+                    f"{named(name)} must be the name of a column of the frame, got {type(column).__name__}.",
+                    argument=name,
+                )
         return {**self._known_roles(), **{name: column for name, column in given.items() if column is not None}}
 
     def _known_roles(self) -> dict[str, str]:
@@ -126,17 +128,20 @@ class Reader:
         """Creates the series of a frame, an array or a list."""
         if is_frame(X) and (roles or series_times(X) is not None):
             if times is not None:
-                raise TypeError("X is a frame: pass the name of its column of times as time=..., and omit times.")
+                raise SettingTypeError(
+                    f"X is a frame: pass the name of its column of times as {named('time', ...)}, and omit times.",
+                    argument="time",
+                )
             return self._frame(X, target, groups, roles)
         if isinstance(X, Mapping) and is_frame(X):
-            raise ValueError(f"X is a mapping of columns: {_ROLES_NEEDED}")
+            raise ValueError(f"X is a mapping of columns: {_roles_needed()}")
         if not is_frame(X) and roles != self._known_roles():
             self._refuse_roles(*(roles.get(name) for name in ROLES))
         if is_frame(X):
             X = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
         elif self.ignore or self.static:
             name = "ignore" if self.ignore else "static"
-            raise ValueError(f"{name} names columns of a long frame, but X is not one: omit {name}.")
+            raise SettingError(f"{name} names columns of a long frame, but X is not one: omit {name}.", argument=name)
         elif _is_one_series(X):
             X, times = [np.asarray(X) if isinstance(X, (list, tuple)) else X], None if times is None else [times]
         like = {} if self.reading is None else self.reading.options
@@ -184,7 +189,11 @@ class Reader:
         return from_long(X, categorical=self.categorical, ignore=self.ignore, static=self.static, **options)
 
     def _ordered(self) -> str:
-        return f"order={self.order!r}. Did you mean order={OTHER_ORDER[self.order]!r}?"
+        return f"{named('order', self.order)}. Did you mean {named('order', OTHER_ORDER[self.order])}?"
+
+
+def _roles_needed() -> str:
+    return f"pass {named('id', ...)} and {named('time', ...)} too, the columns that identify series and steps."
 
 
 def _numbers(given: Any, name: str, **options: Any) -> NDArray[Any]:

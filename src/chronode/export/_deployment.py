@@ -12,6 +12,7 @@ from ..data import Reading, Scaler
 from ..model import SequenceModel
 from ..nn import ADAPTIVE, Solver
 from ..runs import Trained
+from ..settings import SettingError, named
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Deployment:
     ) -> Deployment:
         """Returns the deployment of a model without a run folder."""
         if (model.relative is None) != (window == 0):
-            cure = "pass window=...: the number of its steps" if window == 0 else "leave window out"
+            cure = f"pass {named('window', ...)}: the number of its steps" if window == 0 else "leave window out"
             raise ValueError(f"this is {'not ' if window else ''}a forecast from windows: {cure}.")
         inputs, count = model.layer.input_size, model.head.out_features
         names = channels or (scaler.channels if scaler is not None else tuple(f"x{i}" for i in range(inputs)))
@@ -84,8 +85,10 @@ class Deployment:
         model, reading, objective = trained.model, trained.reading, trained.objective
         scaler = None if reading is None else reading.scaler
         if model.relative is not None and scaler is not None and scaler.gaps is not None:
-            raise ValueError(
-                "a forecast from windows with gaps='cap' or 'log' cannot be exported. Train with gaps='keep'."
+            raise SettingError(
+                f"a forecast from windows with {named('gaps', 'cap')} or 'log' cannot be exported. Train with "
+                f"{named('gaps', 'keep')}.",
+                argument="gaps",
             )
         size = model.layer.input_size
         outputs = objective.classes or trained.output_names() or tuple(f"y{i}" for i in range(objective.num_outputs))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..nn import Layer, State, create
-from ..settings import one_of
+from ..settings import SettingError, named, one_of
 from ..storage import read_json, replacing, safetensors, write_json
 from ._budget import Budget
 from ._margins import Margins
@@ -204,9 +204,15 @@ class SequenceModel(nn.Module):
         if self.pool != "last":
             raise ValueError(f"a model with pool={self.pool!r} sees whole series: train with pool=last for live data.")
         if self.modulation is not None:
-            raise ValueError("a model with static values sees whole series: train without static=... for live data.")
+            raise SettingError(
+                f"a model with static values sees whole series: train without {named('static', ...)} for live data.",
+                argument="static",
+            )
         if self.relative is not None:
-            raise ValueError("a model that forecasts from windows sees whole windows; train with per_step=True.")
+            raise SettingError(
+                f"a model that forecasts from windows sees whole windows; train with {named('per_step', True)}.",
+                argument="per_step",
+            )
         if self.start is None or started is not None:
             output, after = self._network(x, state, **times)
             return (output if started is None else output + started.to(output)), after

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..data import known_channels
 from ..nn import find_model
-from ..settings import flag, number, one_of, whole
+from ..settings import SettingError, flag, named, number, one_of, whole
 from ..storage import LAYERS, parse
 
 if TYPE_CHECKING:
@@ -133,7 +133,9 @@ class ModelSpec:
         """
         target = data.target
         if target is None:
-            raise ValueError("these series have no target: pass target=... when reading them.")
+            raise SettingError(
+                f"these series have no target: pass {named('target', ...)} when reading them.", argument="target"
+            )
         own = {name: settings.pop(name) for name in _names() & settings.keys() - {"settings"}}
         fields: dict[str, Any] = {
             "input_size": data.num_channels,

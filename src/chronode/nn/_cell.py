@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ..compiler import Methods, methods_of, why_changed
 from ..kernels import Kernel, constant_to_compilers
-from ..settings import near, whole
+from ..settings import SettingTypeError, near, whole
 
 State = tuple[Tensor, ...]
 """The state of a cell: tensors of shape `(B, size)`."""
@@ -234,9 +234,10 @@ def cell_settings(
     chosen = dict(parameters) if defaults else {}
     for name, value in settings.items():
         if name not in parameters:
-            raise TypeError(
+            raise SettingTypeError(
                 f"{cell_class.__name__} has no setting {name!r}; it has {', '.join(parameters) or 'none'}."
-                + near(name, [*parameters, *LAYER_SETTINGS])
+                + near(name, [*parameters, *LAYER_SETTINGS]),
+                argument=name,
             )
         if name in cell_class.per_layer and isinstance(value, (list, tuple)):
             if len(value) != num_layers:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..judge import Race
 from ..model import ModelSpec
+from ..settings import SettingError, SettingTypeError, error_at, named
 from ..training import Assembly, assemble, spec_for
 from ._config import Config
 from ._prepare import Prepared
@@ -38,6 +39,11 @@ def assemble_run(config: Config, prepared: Prepared, model: str | None = None, *
 
     The linear start of a race is not fitted again.
     """
-    spec = spec_of(config, prepared, model or config.model.model)
     start = race.linear if race is not None and race.linear is not None else start_of(config, prepared)
-    return assemble(prepared.parts, spec, config.training, start=start, objective=prepared.objective)
+    try:
+        spec = spec_of(config, prepared, model or config.model.model)
+        return assemble(prepared.parts, spec, config.training, start=start, objective=prepared.objective)
+    except (SettingError, SettingTypeError) as error:
+        if error.argument in config.model.settings:
+            raise error_at(named("settings"), error) from error
+        raise

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar, get_type_hints
 
 from ..data import CLIP, GAPS, PARTS, VALIDATION
-from ..settings import about, flag, near, one_of, option, percents, whole
+from ..settings import SettingError, about, declared, flag, named, near, one_of, option, percents, whole
 from ..storage import parse
 from ..training import AUTO, STARTS, Settings, seconds_of
 
@@ -17,6 +17,7 @@ Section = TypeVar("Section")
 _EXPONENT = re.compile(r"[+-]?\d+\.?\d*[eE][+-]?\d+")
 
 
+@declared
 @dataclass(frozen=True)
 class DataConfig:
     """Source of the series, their target and their split.
@@ -144,18 +145,25 @@ class DataConfig:
             flag(name, getattr(self, name))
         _check_shares(self.split, bool(self.test))
         if self.forecast and self.target:
-            raise ValueError("forecast=... predicts the next values of channels: omit it or target=...")
+            raise SettingError(
+                f"{named('forecast', ...)} predicts the next values of channels: omit it or {named('target', ...)}",
+                argument="forecast",
+            )
         for name in ("channels", "known", "calendar", "intervals"):
             if getattr(self, name) and not self.forecast:
-                raise ValueError(f"{name}=... needs forecast=1 (or more steps).")
+                raise SettingError(f"{named(name, ...)} needs {named('forecast', 1)} (or more steps).", argument=name)
         for name in ("intervals", "known", "calendar"):
             if getattr(self, name) and self.per_step:
-                raise ValueError(f"{name}=... needs a forecast from windows: omit per_step.")
+                raise SettingError(
+                    f"{named(name, ...)} needs a forecast from windows: omit {named('per_step')}.", argument=name
+                )
         object.__setattr__(self, "intervals", percents("intervals", self.intervals))
         if self.stride and not self.window and not self.forecast:
-            raise ValueError("stride=... needs window=...")
+            raise SettingError(f"{named('stride', ...)} needs {named('window', ...)}", argument="stride")
         if bool(self.channel) != bool(self.value):
-            raise ValueError("channel=... and value=... must be given together.")
+            raise SettingError(
+                f"{named('channel', ...)} and {named('value', ...)} must be given together.", argument="channel"
+            )
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -172,6 +180,7 @@ class DataConfig:
         return self.split
 
 
+@declared
 @dataclass(frozen=True)
 class ModelConfig:
     """Model and its size.
@@ -258,15 +267,21 @@ class Config:
 
 def _check_shares(shares: tuple[float, ...], with_test: bool) -> None:
     """Rejects shares that do not describe parts."""
-    meant = f"split={','.join(f'{share:g}' for share in shares)!r}"
+    meant = named("split", ",".join(f"{share:g}" for share in shares))
     if with_test and len(shares) == 3 and shares[2] and shares != PARTS:
-        raise ValueError(f"{meant} has a share for test, which is test=... already: pass two shares.")
+        raise SettingError(
+            f"{meant} has a share for test, which is {named('test', ...)} already: pass two shares.", argument="split"
+        )
     if len(shares) not in (2, 3) or abs(sum(shares) - 1) > 1e-6 or min(shares) < 0:
-        raise ValueError(
-            f"{meant} must be the shares of training, validation and test, or of training and test, that add up to 1."
+        raise SettingError(
+            f"{meant} must be the shares of training, validation and test, or of training and test, that add up to 1.",
+            argument="split",
         )
     if not shares[0] or not shares[1]:
-        raise ValueError(f"{meant}: only the share of test may be 0; the validation part decides which epoch is best.")
+        raise SettingError(
+            f"{meant}: only the share of test may be 0; the validation part decides which epoch is best.",
+            argument="split",
+        )
 
 
 def _changed(section: Section, values: Mapping[str, Any], where: str) -> Section:
@@ -275,11 +290,15 @@ def _changed(section: Section, values: Mapping[str, Any], where: str) -> Section
         if name not in kinds:
             raise ValueError(f"{where} has no setting {name!r}.{near(name, kinds) or _home(name)}")
     taken = {name: _taken(value, str(kinds[name])) for name, value in values.items()}
-    taken = {name: parse(kinds[name], value, f"{where}.{name}") for name, value in taken.items()}
+    taken = {name: _parsed(kinds[name], name, value) for name, value in taken.items()}
+    return replace(section, **taken)  # pyrefly: ignore
+
+
+def _parsed(kind: Any, name: str, value: Any) -> Any:
     try:
-        return replace(section, **taken)  # pyrefly: ignore
-    except (ValueError, TypeError) as error:
-        raise type(error)(f"{where}: {error}") from error
+        return parse(kind, value, named(name))
+    except ValueError as error:
+        raise SettingError(str(error), argument=name) from error
 
 
 def _taken(value: Any, kind: str) -> Any:

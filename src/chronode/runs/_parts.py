@@ -19,7 +19,7 @@ from ..data import (
     split_for_training,
     windows,
 )
-from ..settings import near
+from ..settings import SettingError, named, near
 from ..training import forecast_parts
 from ._config import DataConfig
 
@@ -53,7 +53,9 @@ def check_second_file(data: DataConfig) -> None:
     """Rejects a test file that does not exist, before anything is read."""
     path = Path(data.test)
     if data.test and (is_pipe(data.test) or not path.is_file()):
-        raise ValueError(f"test={data.test!r}: no such file.{near(path.name, neighbors(path))}")
+        raise SettingError(
+            f"{named('test', data.test)}: no such file.{near(path.name, neighbors(path))}", argument="test"
+        )
 
 
 def neighbors(path: Path) -> list[str]:

@@ -25,7 +25,7 @@ from ..data import (
     with_future,
 )
 from ..judge import SMALL, can_race
-from ..settings import near
+from ..settings import SettingError, named, near
 from ..storage import hash_of, parse, read_json
 from ..training import AUTO, Objective, default_window, find_task, forecast_scaler, tasks, together
 from ._config import Config, DataConfig
@@ -172,7 +172,7 @@ def _from_task(config: Config) -> Prepared:
     wrong += [name for name in ("clip_values", "gaps") if getattr(data, name) != getattr(plain, name)]
     if wrong:
         raise ValueError(
-            f"{data.source} is a task with its own data: omit {', '.join(f'{name}=...' for name in wrong)}."
+            f"{data.source} is a task with its own data: omit {', '.join(named(name, ...) for name in wrong)}."
         )
     parts = task.load(data.protocol, config.training.seed, **data.options)
     source = {"task": task.name, "protocol": data.protocol, "options": dict(data.options), "seed": config.training.seed}
@@ -188,7 +188,11 @@ def _from_task(config: Config) -> Prepared:
 def _from_file(config: Config) -> Prepared:
     data = config.data
     if data.options or data.protocol != "clean":
-        raise ValueError(f"{data.source} is a file: protocol=... and options=... can only be given with a task.")
+        raise SettingError(
+            f"{data.source} is a file: {named('protocol', ...)} and {named('options', ...)} can only be given with a "
+            "task.",
+            argument="protocol",
+        )
     if not data.target and not data.forecast and not data.source.endswith((".ts", ".npz")):
         raise ValueError("a target is missing: pass --target COLUMN, or --forecast STEPS to predict the next values.")
     check_second_file(data)

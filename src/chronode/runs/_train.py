@@ -11,7 +11,7 @@ from typing import Any
 from ..judge import Race
 from ..model import SequenceModel
 from ..nn import models
-from ..settings import one_of
+from ..settings import error_at, one_of
 from ..storage import parse
 from ..training import Assembly, Epoch, EpochDone, Event, Listener, Note, Objective, Predictions, TrainingStopped
 from ._again import check_same_file, check_unchanged, prepare_again
@@ -170,7 +170,7 @@ def config_of(run: Run) -> Config:
     try:
         return Config.from_dict({name: section for name, section in run.config.items() if name != "baseline"})
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{run.path / 'config.json'}: {error}") from error
+        raise error_at(run.path / "config.json", error) from error
 
 
 def check_registered(run: Run, model: str) -> None:

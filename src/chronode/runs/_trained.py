@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..data import Reading, Scaler, Sequences
 from ..judge import MeasuredBaselines, measured_baselines
 from ..model import Relative, SequenceModel
-from ..settings import percents
+from ..settings import SettingError, named, percents
 from ..training import (
     USUAL_INTERVALS,
     Objective,
@@ -68,8 +68,10 @@ class Trained:
         if run.status == "failed" and not anyway:
             summary = run.summary()
             fault = f" ({summary.fault.rstrip('.')})" if summary is not None and summary.fault else ""
-            raise ValueError(
-                f"{run.path} failed{fault}. Train again; anyway=True uses the best weights before the failure."
+            raise SettingError(
+                f"{run.path} failed{fault}. Train again; {named('anyway', True)} uses the best weights before the "
+                "failure.",
+                argument="anyway",
             )
         if not (run.path / "model.safetensors").is_file() or not (run.path / "objective.json").is_file():
             raise ValueError(f"{run.path} has no model yet ({run.status}): `chronode train --resume {run.path}`.")

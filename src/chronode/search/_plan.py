@@ -11,6 +11,7 @@ from typing import Any
 
 from ..nn import find_model
 from ..runs import Config, Run, source_of
+from ..settings import SettingError, named
 from ._scores import RunResult
 
 
@@ -61,7 +62,10 @@ def plan(config: Config, models: Sequence[str], seeds: int, folder: str | Path) 
         if "." in name and owner not in names:
             raise ValueError(f"the setting {name} is for {owner}, which is not compared: {', '.join(names)}.")
     if not config.data.test and not config.data.shares[2]:
-        raise ValueError("models are compared on the test part: give split=... a share of test, or test=FILE.")
+        raise SettingError(
+            f"models are compared on the test part: give {named('split')} a share of test, or {named('test', ...)}.",
+            argument="split",
+        )
     first = config.training.seed
     file = file_of(config)
     return [_planned(config, name, seed, Path(folder), file) for seed in range(first, first + seeds) for name in names]

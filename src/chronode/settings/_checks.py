@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import TypeVar
 
+from ._errors import SettingError, SettingTypeError, named
+
 Choice = TypeVar("Choice", bound=str)
 
 
@@ -22,18 +24,23 @@ def one_of(argument: str, value: Choice, options: Iterable[Choice]) -> Choice:
     options = list(options)
     if value not in options:
         listed = ", ".join(map(repr, options))
-        raise ValueError(f"{argument}={value!r} is not supported; choose one of {listed}.{near(value, options)}")
+        raise SettingError(
+            f"{named(argument, value)} is not supported; choose one of {listed}.{near(value, options)}",
+            argument=argument,
+        )
     return value
 
 
 def whole(argument: str, value: int, *, at_least: int, at_most: int | None = None) -> int:
     """Returns `value` as an int; raises an error unless it is a whole number within the bounds."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{argument} must be a whole number, got {value!r} ({type(value).__name__}).")
+        raise SettingTypeError(
+            f"{named(argument)} must be a whole number, got {value!r} ({type(value).__name__}).", argument=argument
+        )
     if value < at_least:
-        raise ValueError(f"{argument} must be at least {at_least}, got {value}.")
+        raise SettingError(f"{named(argument)} must be at least {at_least}, got {value}.", argument=argument)
     if at_most is not None and value > at_most:
-        raise ValueError(f"{argument} must be at most {at_most:,}, got {value:,}.")
+        raise SettingError(f"{named(argument)} must be at most {at_most:,}, got {value:,}.", argument=argument)
     return int(value)
 
 
@@ -47,22 +54,24 @@ def number(
 ) -> float:
     """Returns `value` as a float; raises an error unless it is finite and within the bounds."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{argument} must be a number, got {value!r} ({type(value).__name__}).")
+        raise SettingTypeError(
+            f"{named(argument)} must be a number, got {value!r} ({type(value).__name__}).", argument=argument
+        )
     if not math.isfinite(value):
-        raise ValueError(f"{argument} must be finite, got {value}.")
+        raise SettingError(f"{named(argument)} must be finite, got {value}.", argument=argument)
     if above is not None and value <= above:
-        raise ValueError(f"{argument} must be greater than {above}, got {value}.")
+        raise SettingError(f"{named(argument)} must be greater than {above}, got {value}.", argument=argument)
     if at_least is not None and value < at_least:
-        raise ValueError(f"{argument} must be at least {at_least}, got {value}.")
+        raise SettingError(f"{named(argument)} must be at least {at_least}, got {value}.", argument=argument)
     if below is not None and value >= below:
-        raise ValueError(f"{argument} must be less than {below}, got {value}.")
+        raise SettingError(f"{named(argument)} must be less than {below}, got {value}.", argument=argument)
     return float(value)
 
 
 def flag(argument: str, value: bool) -> bool:
     """Returns `value` if it is True or False; a string such as "no" would otherwise count as true."""
     if not isinstance(value, bool):
-        raise TypeError(f"{argument} must be True or False, got {value!r}.")
+        raise SettingTypeError(f"{named(argument)} must be True or False, got {value!r}.", argument=argument)
     return value
 
 
@@ -73,10 +82,14 @@ def percents(name: str, levels: Sequence[float]) -> tuple[float, ...]:
         >>> percents("intervals", [80, 95])
         (80.0, 95.0)
     """
-    found = tuple(float(number(name, level)) for level in levels)
-    wrong = [level for level in found if not 1 <= level <= 99]
+    shares = tuple(float(number(name, level)) for level in levels)
+    wrong = [level for level in shares if not 1 <= level <= 99]
     if wrong:
-        raise ValueError(f"{name} must be levels in percent from 1 to 99, such as 80,95; got {wrong[0]:g}.")
-    if len(set(found)) < len(found):
-        raise ValueError(f"{name} contains a level twice: {', '.join(f'{level:g}' for level in found)}.")
-    return found
+        raise SettingError(
+            f"{named(name)} must be levels in percent from 1 to 99, such as 80,95; got {wrong[0]:g}.", argument=name
+        )
+    if len(set(shares)) < len(shares):
+        raise SettingError(
+            f"{named(name)} contains a level twice: {', '.join(f'{level:g}' for level in shares)}.", argument=name
+        )
+    return shares

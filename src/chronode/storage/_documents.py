@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ..settings import error_at
 from ._files import replacing
 from ._limits import JSON_BYTES, YAML_BYTES, Limit
 from ._schema import parse
@@ -57,7 +58,7 @@ def parse_json(content: bytes | str, kind: Any, place: str) -> Any:
         _check_tree(value)
         return parse(kind, value)
     except ValueError as error:
-        raise ValueError(f"{place}: {error}") from error
+        raise error_at(place, error) from error
 
 
 def json_text(value: Any, *, indent: int | None = 1) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..runs import Trained
-from ..settings import number, one_of
+from ..settings import SettingError, named, number, one_of
 from ..storage import parse
 from ..training import Predictions
 from ._decoder import Decoder
@@ -197,12 +197,12 @@ class Stream:
     def _outputs_at(self, name: str, at: Any) -> Any:
         if not self.timed or not self._stepping.missing:
             why = "times" if not self.timed else "missing values: train with --allow-missing"
-            raise ValueError(f"at={at!r} requires a model that was trained with {why}.")
+            raise SettingError(f"{named('at', at)} requires a model that was trained with {why}.", argument="at")
         found, errors = self._intake.read([at], {}, 1)
         if errors:
-            raise ValueError(f"at={at!r}: {errors[0]}.")
+            raise SettingError(f"{named('at', at)}: {errors[0]}.", argument="at")
         if found.times is not None and found.times[0] < self._states.last(name):
-            raise ValueError(f"at={at!r} is earlier than the last observation of the id.")
+            raise SettingError(f"{named('at', at)} is earlier than the last observation of the id.", argument="at")
         return self._stepping.single(name, found)[0]
 
     # ---- the step of a batch: read, prepare, commit -------------------------------------------------------

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from ..settings import one_of
+from ..settings import SettingError, named, one_of
 
 
 def cpu_model() -> str:
@@ -23,7 +23,9 @@ def cpu_model() -> str:
 def check_device(argument: str, device: str) -> str:
     """`device` if it is "cpu", or "cuda" and torch sees one."""
     if one_of(argument, device, ("cpu", "cuda")) == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"{argument}={device!r}: torch sees no CUDA device on this machine; use 'cpu'.")
+        raise SettingError(
+            f"{named(argument, device)}: torch sees no CUDA device on this machine; use 'cpu'.", argument=argument
+        )
     return device
 
 
@@ -39,8 +41,10 @@ def device_for(accelerator: str) -> torch.device:
     """
     found = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     if accelerator == "gpu" and found == "cpu":
-        raise ValueError(
-            "accelerator='gpu': torch cannot find a GPU on this machine. Use accelerator='cpu' or 'auto', or install a "
-            "build of torch for your GPU."
+        raise SettingError(
+            f"{named('accelerator', 'gpu')}: torch cannot find a GPU on this machine. Use "
+            f"{named('accelerator', 'cpu')} or 'auto', or install a "
+            "build of torch for your GPU.",
+            argument="accelerator",
         )
     return torch.device("cpu" if accelerator == "cpu" else found)

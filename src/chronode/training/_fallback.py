@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from ..data import Parts
 from ..model import SequenceModel
 from ..model.start import StartFit, naive_forecasts, training_season
+from ..settings import named
 from ._events import Epoch
 from ._fitted import Fitted
 from ._objective import Objective
@@ -49,7 +50,7 @@ def not_worse_than_naive(fitted: Fitted, parts: Parts, linear: StartFit | None) 
     what = "the linear model" if fitted.best_epoch == 0 and linear is not None else "the network"
     numbers = f"mean absolute error on the validation part: {least * unit:.4g}; of {what}: {own * unit:.4g}"
     if linear is None:
-        note = f"{what} is worse than repeating the {repeated} ({numbers}): train with --start linear (start='linear')."
+        note = f"{what} is worse than repeating the {repeated} ({numbers}): train with {named('start', 'linear')}."
         return replace(fitted, notes=(*fitted.notes, note)), linear
     put_start(model, naive)
     model.spec = replace(model.spec, start=naive.description, baseline=name)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..data import Batch
+from ..settings import named
 from ._events import Diverged, TrainingStopped
 from ._settings import Settings
 
@@ -35,7 +36,8 @@ def not_finite(run: Training, loss: Tensor, batch: Batch) -> Diverged:
         where = f"{place}, or in the previous {LOOK_EVERY - 1} batches"
     return Diverged(
         f"{what} is not finite at {where}. "
-        f"Try a learning_rate below {run.settings.learning_rate:g}, {_clip(run.settings)}, warmup_epochs=1, or "
+        f"Try a {named('learning_rate')} below {run.settings.learning_rate:g}, {_clip(run.settings)}, "
+        f"{named('warmup_epochs', 1)}, or "
         f"look for extreme values in these series (scale the channels, and dt: the longest gap here is {gap:g})."
     )
 
@@ -53,21 +55,22 @@ def explosion(run: Training, loss: float) -> Diverged:
     return Diverged(
         f"the loss has exploded: it is {loss:.2g} on the validation part after epoch {run.place.epoch}, but was "
         f"{run.untrained_loss:.2g} before training; the weights of epoch {run.best_epoch} are kept. "
-        f"learning_rate={rate:g} is probably too high: try {rate / 100:g}, {_clip(run.settings)} or warmup_epochs=1."
+        f"{named('learning_rate', rate)} is probably too high: try {rate / 100:g}, {_clip(run.settings)} or "
+        f"{named('warmup_epochs', 1)}."
     )
 
 
 def out_of_memory(run: Training) -> TrainingStopped:
     """Returns the error for a batch that does not fit into memory."""
     s = run.settings
-    cures = [f"batch_size={max(1, s.batch_size // 2)} (it is {s.batch_size})"] if s.batch_size > 1 else []
+    cures = [f"{named('batch_size', max(1, s.batch_size // 2))} (it is {s.batch_size})"] if s.batch_size > 1 else []
     if run.model.layer.memory != "low":
-        cures.append('memory="low" in the settings of the model (slower, recomputes intermediate results)')
+        cures.append(f"{named('settings', {'memory': 'low'})} (slower, recomputes intermediate results)")
     if not s.tbptt:
-        cures.append("tbptt=100 for long series")
+        cures.append(f"{named('tbptt', 100)} for long series")
     place = f"epoch {run.place.epoch + 1}, batch {run.place.batch + 1}"
     return TrainingStopped(f"out of memory at {place}: try {', or '.join(cures)}.")
 
 
 def _clip(settings: Settings) -> str:
-    return "a smaller clip" if settings.clip else "clip=1.0"
+    return f"a smaller {named('clip')}" if settings.clip else named("clip", 1.0)

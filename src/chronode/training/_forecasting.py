@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..data import Scaler, Sequences, counted, forecast_windows, future_times, split, usable_windows
 from ..model.start import season_of
+from ..settings import SettingError, named
 from ._settings import Settings
 
 _MOST_WINDOWS = 20_000
@@ -164,9 +165,10 @@ def forecast_at(
         late = wanted[(wanted <= end) | (wanted > times[-1] + 1e-9)]
         if len(late):
             first, most, wrong = s.clock.written(np.array([end, times[-1], late[0]]))
-            raise ValueError(
-                f"at={wrong!r} cannot be forecast for series {s.ids[row]!s}: its last step is at {first}, and "
-                f"{counted(path.shape[1], 'step')} ahead reach to {most}. Train with a larger horizon (--forecast)."
+            raise SettingError(
+                f"{named('at', wrong)} cannot be forecast for series {s.ids[row]!s}: its last step is at {first}, and "
+                f"{counted(path.shape[1], 'step')} ahead reach to {most}. Train with a larger {named('horizon')}.",
+                argument="at",
             )
         for channel in range(path.shape[2]):
             known = np.concatenate([last[row, channel : channel + 1], path[row, :, channel]])
@@ -180,9 +182,10 @@ def _cuts(s: Sequences, horizon: int, shares: NDArray[np.float64]) -> list[tuple
     sizes = np.maximum(np.round(shares * len(times)).astype(np.int64), np.where(shares > 0, horizon, 0))
     sizes[0] = len(times) - sizes[1:].sum()
     if sizes[0] < horizon + 2:
-        raise ValueError(
-            f"{counted(len(times), 'step')} cannot train and test horizon={horizon}: it needs at least "
-            f"{len(times) - int(sizes[0]) + horizon + 2} steps; use a shorter horizon or longer series."
+        raise SettingError(
+            f"{counted(len(times), 'step')} cannot train and test {named('horizon', horizon)}: it needs at least "
+            f"{len(times) - int(sizes[0]) + horizon + 2} steps; use a shorter horizon or longer series.",
+            argument="horizon",
         )
     ends = np.cumsum(sizes)
     bounds = [-np.inf, *(float(times[end]) if end < len(times) else np.inf for end in ends[:-1]), np.inf]

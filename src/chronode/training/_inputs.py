@@ -10,6 +10,7 @@ import numpy as np
 
 from ..data import Parts, Scaler, Sequences, concat, hold_out
 from ..model import ModelSpec, SequenceModel, check_symbols, count_symbols
+from ..settings import SettingError, SettingTypeError, named
 from ..system import device_for
 from ._objective import Objective, class_counts
 from ._settings import Settings
@@ -80,7 +81,10 @@ def network_for(model: str | ModelSpec | SequenceModel, parts: Parts, sizes: Map
     if isinstance(model, str):
         model = spec_for(parts, model, **sizes)
     if not isinstance(model, ModelSpec):
-        raise TypeError(f"model must be a name, a ModelSpec or a SequenceModel, got {type(model).__name__}.")
+        raise SettingTypeError(
+            f"{named('model')} must be a name, a ModelSpec or a SequenceModel, got {type(model).__name__}.",
+            argument="model",
+        )
     return SequenceModel.build(model, parts.vectors)
 
 
@@ -112,27 +116,40 @@ def check_fits(network: SequenceModel, goal: Objective, parts: Parts, settings: 
     wanted = "all" if goal.per_step else "last"
     if network.per_step != goal.per_step:
         what = "every step" if goal.per_step else "the whole series"
-        cure = f"build the model with per_step={goal.per_step} and its layer with outputs={wanted!r}"
+        cure = f"build the model with {named('per_step', goal.per_step)} and its layer with outputs={wanted!r}"
         raise ValueError(f"the target belongs to {what}: {cure}.")
     channels = network.layer.input_size if network.embedding is None else 1
     if channels != parts.train.num_channels:
         raise ValueError(f"the model has input_size={channels}, but the data have {parts.train.num_channels} channels.")
     static = 0 if network.modulation is None else network.modulation.in_features
     if static != parts.train.num_static:
-        raise ValueError(f"the model has static={static}, but the data have {parts.train.num_static} static values.")
+        raise SettingError(
+            f"the model has {named('static', static)}, but the data have {parts.train.num_static} static values.",
+            argument="static",
+        )
     if settings.tbptt and network.pool != "last":
         raise ValueError(f"tbptt cannot train a model with pool={network.pool!r}: omit pool or tbptt.")
     if settings.tbptt and static:
-        raise ValueError("tbptt cannot train a model with static values: omit static=... or tbptt.")
+        raise SettingError(
+            f"{named('tbptt')} cannot train a model with static values: omit "
+            f"{named('static', ...)} or {named('tbptt')}.",
+            argument="tbptt",
+        )
     if parts.valid.channels != parts.train.channels:
         names = f"{', '.join(parts.train.channels)} in training, {', '.join(parts.valid.channels)} in validation"
         raise ValueError(f"the channels differ: {names}.")
     check_symbols(network, parts.train)
     check_symbols(network, parts.valid)
     if not network.layer.missing and (parts.train.has_missing or parts.valid.has_missing):
-        raise ValueError("values are missing in these series: build the model with missing=True.")
+        raise SettingError(
+            f"values are missing in these series: build the model with {named('missing', True)}.", argument="missing"
+        )
     if settings.tbptt and not goal.per_step and (network.start is not None or network.relative is not None):
-        raise ValueError("tbptt cannot train a model with a linear start, which sees whole series: use start='none'.")
+        raise SettingError(
+            f"{named('tbptt')} cannot train a model with a linear start, which sees whole series: use "
+            f"{named('start', 'none')}.",
+            argument="start",
+        )
     if settings.tbptt and network.layer.bidirectional:
         raise ValueError("tbptt does not support a bidirectional layer, which needs the whole series at once.")
 
@@ -164,9 +181,9 @@ def _few_steps(parts: Parts, settings: Settings) -> tuple[str, ...]:
         return ()
     cures = ["more epochs"]
     if settings.batch_size > 1 and len(parts.train) > 1:
-        cures.append("a smaller batch_size")
+        cures.append(f"a smaller {named('batch_size')}")
     if parts.train.target is not None and parts.train.target.per_step and parts.train.lengths.max() > LONG:
-        cures.append(f"windows of the series (window={LONG})")
+        cures.append(f"windows of the series ({named('window', LONG)})")
     counted = f"{steps} optimizer step{'s' if steps != 1 else ''}"
     return (f"this training takes {counted}; most models need several hundred: use {', or '.join(cures)}.",)
 

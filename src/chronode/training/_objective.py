@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..data import UNKNOWN, Scaler, Sequences, Target
-from ..settings import one_of, whole
+from ..settings import SettingError, named, one_of, whole
 from ._metrics import CLASS_METRICS, LOWER_IS_BETTER, RANKING, VALUE_METRICS, Scores
 from ._task import LOSSES, Task
 
@@ -87,7 +87,10 @@ class Objective:
         if self.classes is not None and len(self.classes) != self.num_outputs:
             raise ValueError(f"{len(self.classes)} classes were given for num_outputs={self.num_outputs}.")
         if self.class_weights is not None and len(self.class_weights) != self.num_outputs:
-            raise ValueError(f"{len(self.class_weights)} class_weights were given for {self.num_outputs} classes.")
+            raise SettingError(
+                f"{len(self.class_weights)} {named('class_weights')} were given for {self.num_outputs} classes.",
+                argument="class_weights",
+            )
         if self.targets and (self.kind == "class" or self.num_outputs % len(self.targets)):
             raise ValueError(
                 f"{len(self.targets)} targets do not fit {self.num_outputs} outputs of kind {self.kind!r}."
@@ -95,7 +98,9 @@ class Objective:
         if self.positive is not None:
             if self.num_outputs != 2 or self.classes is None:
                 found = "this target is a number" if self.kind == "value" else f"there are {self.num_outputs}"
-                raise ValueError(f"positive={self.positive!r} needs two classes, but {found}.")
+                raise SettingError(
+                    f"{named('positive', self.positive)} needs two classes, but {found}.", argument="positive"
+                )
             one_of("positive", self.positive, self.classes)
         elif self.classes is not None and self.num_outputs == 2:
             object.__setattr__(self, "positive", self.classes[1])
@@ -166,14 +171,18 @@ class Objective:
         changed = self
         if metric is not None:
             if self.targets and metric in LOWER_IS_BETTER and self.metrics == ("r2",) and metric != "loss":
-                found = f"metric={metric!r} over {len(self.targets)} targets, which may have different units"
-                raise ValueError(f"{found}, needs scale=True: use metric='r2'.")
+                found = f"{named('metric', metric)} over {len(self.targets)} targets, which may have different units"
+                raise SettingError(
+                    f"{found}, needs {named('scale', True)}: use {named('metric', 'r2')}.", argument="scale"
+                )
             metrics = self.metrics if metric in (*self.metrics, "loss") else (metric, *self.metrics)
             changed = replace(changed, metric=metric, metrics=metrics)
         if class_weights is None:
             return changed
         if self.kind != "class":
-            raise ValueError("class_weights needs classes, but this target is a number.")
+            raise SettingError(
+                f"{named('class_weights')} needs classes, but this target is a number.", argument="class_weights"
+            )
         weights = _balanced(train, self.num_outputs) if class_weights == "balanced" else tuple(class_weights)
         return replace(changed, class_weights=weights)
 
@@ -287,7 +296,9 @@ def _is_scaled(scaler: Scaler | None) -> bool:
 
 def _target(data: Sequences) -> Target:
     if data.target is None:
-        raise ValueError("these series have no target: pass target=... when reading them.")
+        raise SettingError(
+            f"these series have no target: pass {named('target', ...)} when reading them.", argument="target"
+        )
     return data.target
 
 

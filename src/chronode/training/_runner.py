@@ -16,6 +16,7 @@ from torch import Tensor
 from .. import compiler
 from ..data import Parts, Sequences
 from ..model import ModelSpec, SequenceModel
+from ..settings import named
 from ..storage import parse
 from ..system import device_for, flushed, patient, threads
 from ._events import Hooks, Interrupted, Note, SavedFacts, TrainingStopped
@@ -87,7 +88,9 @@ def _learn(run: Training) -> None:
         except ModuleNotFoundError as error:
             if error.name != "pytorch_lightning":
                 raise
-            raise ImportError(f"devices={settings.devices} needs Lightning: pip install 'chronode[ddp]'") from error
+            raise ImportError(
+                f"{named('devices', settings.devices)} needs Lightning: pip install 'chronode[ddp]'"
+            ) from error
         return learn_on_devices(run)
     device = device_for(settings.accelerator)
     run.model.to(device).train()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..settings import flag, number, one_of, option, whole
+from ..settings import SettingError, declared, flag, named, number, one_of, option, whole
 from ..storage import parse
 
 OPTIMIZERS = ("adam", "adamw", "rmsprop", "sgd")
@@ -24,6 +24,7 @@ AUTO = "auto"
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
+@declared
 @dataclass(frozen=True)
 class Settings:
     """Training settings; the same settings and data give identical weights on the same machine.
@@ -145,16 +146,30 @@ class Settings:
     def _check_pairs(self) -> None:
         """Rejects settings that have no effect without another one."""
         if (self.schedule == "step") != bool(self.drop_epochs):
-            raise ValueError('schedule="step" and drop_epochs=(...) must be given together.')
+            raise SettingError(
+                f"{named('schedule', 'step')} and {named('drop_epochs', ...)} must be given together.",
+                argument="schedule",
+            )
         if self.momentum and self.optimizer not in ("sgd", "rmsprop"):
-            raise ValueError(f'momentum needs optimizer="sgd" or "rmsprop", got {self.optimizer!r}.')
+            raise SettingError(
+                f"{named('momentum')} needs {named('optimizer', 'sgd')} or 'rmsprop', got {self.optimizer!r}.",
+                argument="momentum",
+            )
         if self.smoothing != Settings.smoothing and self.optimizer != "rmsprop":
-            raise ValueError(f'smoothing needs optimizer="rmsprop", got {self.optimizer!r}.')
+            raise SettingError(
+                f"{named('smoothing')} needs {named('optimizer', 'rmsprop')}, got {self.optimizer!r}.",
+                argument="smoothing",
+            )
         if self.average == "swa" and self.average_start > self.epochs:
-            raise ValueError(f"average_start={self.average_start} is after the last epoch, {self.epochs}.")
+            raise SettingError(
+                f"{named('average_start', self.average_start)} is after the last epoch, {self.epochs}.",
+                argument="average_start",
+            )
         if self.tbptt and self.devices > 1:
-            raise ValueError(
-                "tbptt takes several steps per batch, which is not supported on several devices: use devices=1."
+            raise SettingError(
+                f"{named('tbptt')} takes several steps per batch, which is not supported on several devices: use "
+                f"{named('devices', 1)}.",
+                argument="tbptt",
             )
 
     def as_dict(self) -> dict[str, Any]:
@@ -188,5 +203,5 @@ def seconds_of(budget: str | float) -> float:
         return number("budget", budget, above=0)
     found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([smh]?)\s*", budget)
     if found is None or not float(found[1]):
-        raise ValueError(f"budget={budget!r} is not a duration such as 90s, 2m or 1h.")
+        raise SettingError(f"{named('budget', budget)} is not a duration such as 90s, 2m or 1h.", argument="budget")
     return float(found[1]) * _SECONDS[found[2]]

@@ -10,6 +10,7 @@ from torch import nn
 from ..data import Parts
 from ..model import SequenceModel
 from ..model.start import StartFit, fit_forecast, fit_start
+from ..settings import SettingError, named
 from ._settings import Settings
 
 
@@ -28,14 +29,18 @@ def add_start(network: SequenceModel, parts: Parts, settings: Settings, start: s
     """
     spec = network.spec
     if spec is None:
-        raise ValueError(f"start={start!r} needs a model that is built from a spec or a name.")
+        raise SettingError(
+            f"{named('start', start)} needs a model that is built from a spec or a name.", argument="start"
+        )
     if spec.symbols is not None:
-        raise ValueError(f"start={start!r} needs numbers: symbols have no linear start.")
+        raise SettingError(f"{named('start', start)} needs numbers: symbols have no linear start.", argument="start")
     if isinstance(start, StartFit):
         put_start(network, start)
         return start
     if start == "summaries" and spec.relative is not None:
-        raise ValueError("a forecast from windows starts from their last values: use start='linear'.")
+        raise SettingError(
+            f"a forecast from windows starts from their last values: use {named('start', 'linear')}.", argument="start"
+        )
     valid = parts.valid[:0] if settings.refit else parts.valid  # with a refit, they are training series too
     if spec.relative is None:
         fitted = fit_start(parts.train, valid, kinds=kinds_of(start), seed=settings.seed)

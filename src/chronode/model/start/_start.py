@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ...data import Batch, Sequences, concat, folds_of, is_irregular, step_gap
+from ...settings import SettingError, named
 from ...system import threads, threads_for
 from .._relative import Relative
 from ._features import RankedSummaries, Summaries, build_features, dilations_for
@@ -82,7 +83,9 @@ class LinearStart(nn.Module):
             ValueError: They need the whole series.
         """
         if self.static:
-            raise ValueError("static values cannot be updated step by step: train without static=...")
+            raise SettingError(
+                f"static values cannot be updated step by step: train without {named('static', ...)}", argument="static"
+            )
         if not isinstance(self.features, Summaries):
             raise ValueError(
                 f"a linear start that sees {self.features.kind} needs whole series. "
