@@ -1,6 +1,8 @@
 """`chronode compare` and `chronode sweep` from end to end, on tiny data."""
 
 import contextlib
+import csv
+import io
 import json
 import os
 import re
@@ -40,7 +42,19 @@ def test_compare_prints_a_table_writes_a_report_and_keeps_its_runs(tmp_path):
         assert f"{model['mean']:.4g} ± {model['spread']:.2g}" in output
         assert model["parameters"] > 0
         assert model["seconds_per_epoch"] > 0
-    assert found["models"][0]["mean"] >= found["models"][1]["mean"]
+    best, other = found["models"]
+    assert best["mean"] >= other["mean"]
+    by_seed = [{one["seed"]: one["test"]["accuracy"] for one in model["runs"]} for model in (best, other)]
+    gaps = np.array([by_seed[1][seed] - by_seed[0][seed] for seed in by_seed[0]])
+    half = 12.7062047 * gaps.std(ddof=1) / 2**0.5  # 97.5% of Student's t with one degree of freedom
+    difference = found["differences"][other["model"]]
+    assert [difference[key] for key in ("mean", "low", "high", "n")] == pytest.approx(
+        [gaps.mean(), gaps.mean() - half, gaps.mean() + half, 2]
+    )
+    table = list(csv.DictReader(io.StringIO(run(*command, "--format", "csv").stdout)))
+    assert [row["model"] for row in table[:2]] == [best["model"], other["model"]]
+    assert float(table[1]["difference to best"].split()[0]) == pytest.approx(gaps.mean(), rel=1e-2)
+    assert "--format" in chronode(*command, "--format", "word", code=2).err
 
 
 def test_compare_ends_with_code_1_if_a_model_fails(tmp_path):
@@ -132,7 +146,7 @@ def test_help_has_an_example(command):
 
 
 def test_sweep_says_what_to_install(tmp_path, monkeypatch):
-    for name in ("chronode.search._sweep", "chronode.search._study"):
+    for name in ("chronode.search._sweep", "chronode.search._trials"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "optuna", None)
     done = run("sweep", "bitstream", *SMALL, "-o", str(tmp_path), code=2)

@@ -84,7 +84,7 @@ def test_searches():
     from types import SimpleNamespace
 
     from chronode.cli.sweep import _table
-    from chronode.search._study import Trial
+    from chronode.search._trials import Trial
 
     names = ("learning_rate", "hidden", "layers", "dropout", "weight_decay", "delta_t", "batch_size")
     search = SimpleNamespace(metric="accuracy", ranges=dict.fromkeys(names), lower_is_better=False)

@@ -9,7 +9,7 @@ from chronode.judge._baselines import baselines
 from chronode.judge._verdict import unbeaten, verdict
 from chronode.lab.tasks import Parts
 from chronode.runs._config import Config
-from chronode.search._plan import plan
+from chronode.search import plan
 from chronode.training import Objective
 from chronode.training._forecasting import forecast_parts, future_times
 

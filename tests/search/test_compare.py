@@ -6,8 +6,7 @@ import pytest
 
 from chronode.runs._config import Config
 from chronode.runs._prepare import prepare
-from chronode.search._compare import compare
-from chronode.search._plan import plan
+from chronode.search._compare import compare, plan
 from chronode.search._scores import Comparison, RunResult
 from chronode.training import EpochDone, fit
 from chronode.training._inputs import spec_for

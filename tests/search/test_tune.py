@@ -9,7 +9,7 @@ import optuna
 import pytest
 from searches import RANGES, search_in
 
-from chronode.search import _trial_job
+from chronode.search import _trials
 from chronode.search._ranges import Between, OneOf, applied
 from chronode.training import fit
 from chronode.training._inputs import spec_for
@@ -21,7 +21,7 @@ def test_trials_are_judged_by_validation_and_the_best_is_tested_once(tmp_path, m
     unknown = replace(whole.parts.test, target=None)  # scoring on it fails
     without = replace(whole, parts=replace(whole.parts, test=unknown))
     with monkeypatch.context() as patched:
-        patched.setattr(_trial_job, "prepared_for", lambda config: without)
+        patched.setattr(_trials, "prepared_for", lambda config: without)
         assert search.run(3) == "trials"
     trials = search.trials()
     assert [trial.number for trial in trials] == [0, 1, 2]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from ..settings import one_of
 from . import flags
 from .options import Address, ConfigFile, DataSource, EngineName, Workers, engine_for, with_plugins
 from .tables import Table
@@ -39,11 +40,15 @@ def compare(
     engine: EngineName = "local",
     address: Address = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    format: Annotated[
+        str, typer.Option("--format", help="Print the table for other programs. [example: markdown, latex or csv]")
+    ] = "",
     **given: Any,
 ) -> None:
     """Compare models on a file or a task, over several seeds.
 
-    The table shows mean ± standard deviation over seeds, best model first.
+    The table shows mean ± standard deviation over seeds, best model first, and the mean difference of each other model
+    to the best over the same seeds, with a 95% interval.
 
     Within a seed, all models use the same series. Networks are compared without a linear start, unless --start linear
     is given. Finished runs are kept: the same command resumes after an interruption, and with more models or seeds it
@@ -51,6 +56,7 @@ def compare(
 
     Example: chronode compare bitstream --models mmrnn,unicornn,lstm --seeds 3 --epochs 5 --set unicornn.delta_t=0.2
     """
+    from ..report import FORMATS, text_table
     from ..report.many_pages import write_comparison
     from ..runs import with_forecast_defaults
     from ..search import Comparison, plan
@@ -58,11 +64,13 @@ def compare(
     from .many import folder_for, this_command
     from .train import effective
 
+    if format:
+        one_of("--format", format, FORMATS)
     place = engine_for(engine, workers, address)
     asked = with_forecast_defaults(*effective(data, config, given))
     folder = folder_for("compare", asked.data.source, output)
     runs = plan(asked, flags.words(models), seeds, folder)
-    console = Console(stderr=json)
+    console = Console(stderr=json or bool(format))
     comparison = Comparison.of(_train(runs, place, asked.training.epochs, console, folder))
     summary = {"data": asked.data.source, **comparison.as_dict()}
     title = f"Models on {Path(asked.data.source).name}: {seeds} seed{'s' * (seeds > 1)}"
@@ -71,6 +79,9 @@ def compare(
     write_json(folder / "comparison.json", summary)
     if json:
         print(json_text(summary), end="")
+    elif format:
+        headings, rows = comparison.table()
+        print(text_table(headings, rows, format, numeric=headings[1:]))
     else:
         _show(console, comparison, summary, folder)
     if comparison.failed:
@@ -128,24 +139,10 @@ def _show(console: Console, comparison: Comparison, summary: dict[str, Any], fol
 
 
 def _table(comparison: Comparison, source: str) -> Table:
-    table = Table("model", title=f"Test part of {source}", caption="mean ± standard deviation over seeds")
-    for name in (*map(comparison.label, comparison.metrics), "parameters", "s/epoch", "seeds"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in comparison.rows:
-        scores = [_mean_and_std(*row.score(name)) for name in comparison.metrics]
-        if not row.results:
-            scores[0] = "failed"
-        parameters = "" if row.parameters is None else f"{row.parameters:,}"
-        seconds = "" if row.seconds is None else f"{row.seconds:.2g}"
-        count = f"{len(row.results)}" + (f" of {len(row.results) + len(row.failed)}" if row.failed else "")
-        table.add_row(row.model, *scores, parameters, seconds, count)
-    if comparison.baseline is not None:
-        name, value = comparison.baseline
-        table.add_row(f"baseline: {name}", f"{value:.4g}", style="dim")
+    (first, *others), rows = comparison.table()
+    table = Table(first, title=f"Test part of {source}", caption="mean ± standard deviation over seeds")
+    for heading in others:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row, style="dim" if row[0].startswith("baseline: ") else None)
     return table
-
-
-def _mean_and_std(mean: float | None, spread: float | None) -> str:
-    if mean is None:
-        return ""
-    return f"{mean:.4g}" + ("" if spread is None else f" ± {spread:.2g}")

@@ -17,23 +17,16 @@ if TYPE_CHECKING:
 
 def comparison_table(comparison: Comparison) -> Html:
     """Returns a row per model with mean ± standard deviation of every metric; a click on a heading sorts."""
-    columns = ["model", *map(comparison.label, comparison.metrics), "parameters", "seconds per epoch", "runs"]
-    columns += ["failed"] if comparison.failed else []
-    rows = []
-    for row in comparison.rows:
-        cells = [_score(*row.score(name)) for name in comparison.metrics]
-        rows.append([row.model, *cells, row.parameters, row.seconds, len(row.results), len(row.failed)][: len(columns)])
+    columns, rows = comparison.table()
+    first = [[row.score(name)[0] for name in comparison.metrics] for row in comparison.rows]
     if comparison.baseline is not None:
-        name, value = comparison.baseline
-        rows.append([f"baseline: {name}", (number(value), value), *[""] * (len(columns) - 2)])
+        first.append([comparison.baseline[1], *[None] * (len(comparison.metrics) - 1)])
+    cells: list[list[Any]] = []
+    for (name, *texts), means in zip(rows, first, strict=True):
+        scores = [text if mean is None else (text, mean) for text, mean in zip(texts, means, strict=False)]
+        cells.append([name, *scores, *texts[len(scores) :]])
     best = 0 if comparison.rows and comparison.rows[0].results else None
-    return table(columns, rows, numeric=columns[1:], sortable=True, best=best)
-
-
-def _score(mean: float | None, spread: float | None) -> Any:
-    if mean is None:
-        return "failed"
-    return number(mean) + ("" if spread is None else f" ± {spread:.2g}"), mean
+    return table(columns, cells, numeric=columns[1:], sortable=True, best=best)
 
 
 def comparison_pictures(comparison: Comparison) -> list[str]:
@@ -41,7 +34,7 @@ def comparison_pictures(comparison: Comparison) -> list[str]:
     rows = [row for row in comparison.rows if row.results]
     if not rows:
         return []
-    values = {row.model: row.values(comparison.metric) for row in rows}
+    values = {row.model: list(row.values(comparison.metric).values()) for row in rows}
     lines = {} if comparison.baseline is None else dict([comparison.baseline])
     title = f"Test {comparison.metric}: runs, mean ± standard deviation"
     return [figure(dot_chart(values, title=title, lines=lines)), *_curves(rows, comparison.metric)]

@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING
 from ..system import lazy
 
 if TYPE_CHECKING:
-    from ._compare import compare
-    from ._plan import PlannedRun, plan
+    from ._compare import PlannedRun, compare, plan
     from ._ranges import Between, OneOf, Range, applied, ranges_for, read_fixed, read_range, source_of_ranges
-    from ._scores import Comparison, ModelScores, RunResult
-    from ._study import Trial
+    from ._scores import Comparison, ModelScores, RunResult, difference_text, mean_text
     from ._sweep import Search
+    from ._trials import Trial
     from .engine import Engine
 
 

@@ -2,18 +2,118 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..runs import Draw, Run, assemble_run, folder_files, prepared_for, resume_run, train_run, write_folder
+from ..nn import find_model
+from ..runs import (
+    Config,
+    Draw,
+    Run,
+    assemble_run,
+    folder_files,
+    prepared_for,
+    resume_run,
+    source_of,
+    train_run,
+    write_folder,
+)
+from ..settings import SettingError, named
 from ..system import load_plugin, plugins
 from ..training import Event, Listener, TrainingStopped, paced
-from ._plan import PlannedRun
 from ._scores import RunResult
-from .engine import Done, Engine, carry_out
+from .engine import Engine, carry_out
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """Run of a comparison: a model and a seed.
+
+    Attributes:
+        model: Name of the model.
+        seed: Seed of the split, the weights and the batch order.
+        config: Complete configuration.
+        folder: Run folder; its name contains a hash of the config and the data file.
+    """
+
+    model: str
+    seed: int
+    config: Config
+    folder: Path
+
+    def result(self) -> RunResult | None:
+        """Returns the result; None if the run is not finished."""
+        if not (self.folder / "run.json").is_file():
+            return None
+        run = Run.open(self.folder)
+        return RunResult.of(run, self.model, self.seed) if run.status in ("finished", "failed") else None
+
+
+def plan(config: Config, models: Sequence[str], seeds: int, folder: str | Path) -> list[PlannedRun]:
+    """Returns the runs of a comparison, ordered by seed.
+
+    Args:
+        config: Common configuration. A setting named MODEL.NAME only applies to that model.
+        models: Names from `chronode models`.
+        seeds: Number of runs per model, with the seed of the config and the following ones.
+        folder: Folder for the run folders.
+
+    Example:
+        >>> [(planned.model, planned.seed) for planned in plan(Config(), ["gru", "ltc"], 2, "runs/compare")]
+        [('gru', 0), ('ltc', 0), ('gru', 1), ('ltc', 1)]
+    """
+    names = list(dict.fromkeys(models))
+    if not names:
+        raise ValueError("models is empty: pass names from `chronode models`, separated by commas.")
+    for name in names:
+        find_model(name)
+    for name in config.model.settings:
+        owner = name.partition(".")[0]
+        if "." in name and owner not in names:
+            raise ValueError(f"the setting {name} is for {owner}, which is not compared: {', '.join(names)}.")
+    if not config.data.test and not config.data.shares[2]:
+        raise SettingError(
+            f"models are compared on the test part: give {named('split')} a share of test, or {named('test', ...)}.",
+            argument="split",
+        )
+    first, file, runs = config.training.seed, file_of(config), []
+    for seed in range(first, first + seeds):
+        for name in names:
+            asked = _for_model(config, name, seed)
+            text = json.dumps(identity(asked, file), sort_keys=True)
+            hashed = hashlib.sha256(text.encode()).hexdigest()[:10]
+            runs.append(PlannedRun(name, seed, asked, Path(folder) / f"{name}-seed{seed}-{hashed}"))
+    return runs
+
+
+def _for_model(config: Config, model: str, seed: int) -> Config:
+    settings = {name: value for name, value in config.model.settings.items() if "." not in name}
+    prefix = f"{model}."
+    settings |= {n.removeprefix(prefix): value for n, value in config.model.settings.items() if n.startswith(prefix)}
+    # Networks are compared; a linear start, the default of forecasts, would make them alike.
+    changes = {"model": model, "settings": settings, "start": config.model.start or "none"}
+    return config.with_values({"model": changes, "training": {"seed": seed}})
+
+
+def file_of(config: Config) -> dict[str, Any] | None:
+    """Returns name, size and hash of the data file; None for a task."""
+    return source_of(config.data.source) if Path(config.data.source).is_file() else None
+
+
+def identity(config: Config, file: dict[str, Any] | None) -> dict[str, Any]:
+    """Returns what determines the result of a run as plain data, independent of the location of the file."""
+    description = config.as_dict()
+    description["data"]["source"] = file or config.data.source
+    test = Path(description["data"].pop("test"))
+    if config.data.test:
+        description["data"]["test"] = source_of(test) if test.is_file() else config.data.test
+    del description["training"]["threads"]
+    return json.loads(json.dumps(description))
 
 
 def compare(
@@ -40,22 +140,28 @@ def compare(
         ValueError: A model does not have a setting; raised before training starts.
         KeyboardInterrupt: Ctrl-C; finished runs are kept.
     """
-    known = {planned.folder: planned.result() for planned in runs}
-    wanted = [planned for planned in runs if known[planned.folder] is None]
-    for planned in wanted:
-        if planned.seed == wanted[0].seed:
-            _check_model(planned)
-    yield from (result for planned in runs if (result := known[planned.folder]) is not None)
-    jobs = iter([_Training(planned, draw, plugins()) for planned in wanted])
-    begin, report = on_start or _ignore, on_event or _ignore
+    results = {planned.folder: planned.result() for planned in runs}
+    unfinished = [planned for planned in runs if results[planned.folder] is None]
+    for planned in unfinished:
+        if planned.seed == unfinished[0].seed:
+            try:
+                assemble_run(planned.config, prepared_for(planned.config))
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"{planned.model}: {error}") from error
+    yield from (result for planned in runs if (result := results[planned.folder]) is not None)
+    jobs = iter([_Training(planned, draw, plugins()) for planned in unfinished])
     for done in carry_out(
         lambda: next(jobs, None),
         engine or Engine(),
         state=None if not runs else runs[0].folder.parent,
-        on_start=lambda job: begin(job.planned),
-        on_report=lambda job, event: report(job.planned, event),
+        on_start=lambda job: on_start(job.planned) if on_start is not None else None,
+        on_report=lambda job, event: on_event(job.planned, event) if on_event is not None else None,
     ):
-        yield _result(done)
+        planned = done.job.planned
+        if done.result is not None:  # the files of a run on another machine
+            write_folder(done.result, planned.folder)
+        fault = done.fault or "not finished."
+        yield planned.result() or RunResult(planned.model, planned.seed, str(planned.folder), fault=fault)
 
 
 @dataclass(frozen=True)
@@ -77,8 +183,8 @@ class _Training:
         if state is not None:
             self._train(self.planned.folder, paced(report))
             return None
-        with TemporaryDirectory() as place:
-            folder = Path(place) / self.key
+        with TemporaryDirectory() as parent:
+            folder = Path(parent) / self.key
             self._train(folder, paced(report))
             return folder_files(folder)
 
@@ -95,23 +201,3 @@ class _Training:
             return  # the reason is in the folder
         if outcome.status == "interrupted":
             raise KeyboardInterrupt
-
-
-def _result(done: Done[_Training]) -> RunResult:
-    """Returns the result of a job; files from another machine are written to the run folder."""
-    planned = done.job.planned
-    if done.result is not None:
-        write_folder(done.result, planned.folder)
-    result = planned.result()
-    return result or RunResult(planned.model, planned.seed, str(planned.folder), fault=done.fault or "not finished.")
-
-
-def _check_model(planned: PlannedRun) -> None:
-    try:
-        assemble_run(planned.config, prepared_for(planned.config))
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{planned.model}: {error}") from error
-
-
-def _ignore(*about: Any) -> None:
-    pass

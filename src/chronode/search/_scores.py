@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..judge import best_baseline, headline
+from ..judge import PairedDifference, best_baseline, headline, paired_difference
 from ..runs import Run, Summary
 from ..system import drawn
 from ..training import LOWER_IS_BETTER, labeled, mean_and_std
@@ -77,14 +77,14 @@ class ModelScores:
     results: tuple[RunResult, ...]
     failed: tuple[RunResult, ...]
 
-    def values(self, metric: str) -> list[float]:
-        """Returns a test metric of every run that has it."""
-        return [value for one in self.results if (value := (one.test or {}).get(metric)) is not None]
+    def values(self, metric: str) -> dict[int, float]:
+        """Returns a test metric by seed, of every run that has it."""
+        return {one.seed: value for one in self.results if (value := (one.test or {}).get(metric)) is not None}
 
     def score(self, metric: str) -> tuple[float | None, float | None]:
         """Returns mean and sample standard deviation (None for a single run) of a test metric."""
-        found = self.values(metric)
-        return mean_and_std(found) if found else (None, None)
+        values = list(self.values(metric).values())
+        return mean_and_std(values) if values else (None, None)
 
     @property
     def seconds(self) -> float | None:
@@ -118,19 +118,21 @@ class Comparison:
         """Sorts results into a comparison.
 
         Example:
-            >>> found = [("gru", 0, 0.25), ("gru", 1, 0.75), ("ltc", 0, 0.875)]
-            >>> results = [RunResult(m, seed, "", "accuracy", {"accuracy": score}) for m, seed, score in found]
+            >>> scores = [("gru", 0, 0.25), ("gru", 1, 0.75), ("ltc", 0, 0.875), ("ltc", 1, 0.875)]
+            >>> results = [RunResult(m, seed, "", "accuracy", {"accuracy": score}) for m, seed, score in scores]
             >>> comparison = Comparison.of(results)
             >>> [(row.model, row.score("accuracy")) for row in comparison.rows]
-            [('ltc', (0.875, None)), ('gru', (0.5, 0.3535533905932738))]
+            [('ltc', (0.875, 0.0)), ('gru', (0.5, 0.3535533905932738))]
+            >>> comparison.differences()["gru"].mean
+            -0.375
         """
         first = next((one for one in results if one.metric), None)
         metric = "" if first is None else headline({"metric": first.metric, "test": first.test})
         sign = 1.0 if metric in LOWER_IS_BETTER else -1.0
         rows = []
         for model in dict.fromkeys(one.model for one in results):
-            own = [one for one in results if one.model == model]
-            rows.append(ModelScores(model, tuple(o for o in own if not o.fault), tuple(o for o in own if o.fault)))
+            runs = [one for one in results if one.model == model]
+            rows.append(ModelScores(model, tuple(r for r in runs if not r.fault), tuple(r for r in runs if r.fault)))
         rows.sort(key=lambda row: float("inf") if (mean := row.score(metric)[0]) is None else sign * mean)
         measured = dict.fromkeys(name for one in results for name in one.test or {})
         return cls(metric, tuple(dict.fromkeys([metric, *measured])), tuple(rows), _baseline(results, metric))
@@ -140,35 +142,84 @@ class Comparison:
 
     def label(self, metric: str) -> str:
         """Returns the heading of a metric, with the positive class if it depends on it."""
-        found = (one.positive for row in self.rows for one in row.results)
-        return labeled(metric, next(found, None))
+        return labeled(metric, next((one.positive for row in self.rows for one in row.results), None))
 
     @property
     def failed(self) -> list[RunResult]:
         """The failed runs."""
         return [one for row in self.rows for one in row.failed]
 
+    def differences(self) -> dict[str, PairedDifference]:
+        """Returns the metric of each other model minus that of the best one, over the seeds that both have."""
+        best, *others = (row.values(self.metric) for row in self.rows) if self.rows else ({},)
+        pairs = zip(self.rows[1:], (paired_difference(other, best) for other in others), strict=True)
+        return {row.model: difference for row, difference in pairs if difference is not None}
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Returns the headings and the rows of the table as text; the last row may be the best baseline."""
+        differences = self.differences()
+        headings = ["model", *map(self.label, self.metrics), *(["difference to best"] if differences else [])]
+        headings += ["parameters", "s/epoch", "seeds"]
+        lines = []
+        for row in self.rows:
+            scores = [mean_text(*row.score(name)) for name in self.metrics]
+            if not row.results:
+                scores[0] = "failed"
+            if differences:
+                scores.append(difference_text(differences.get(row.model)))
+            count = f"{len(row.results)}" + (f" of {len(row.results) + len(row.failed)}" if row.failed else "")
+            parameters = "" if row.parameters is None else f"{row.parameters:,}"
+            lines.append([row.model, *scores, parameters, "" if row.seconds is None else f"{row.seconds:.2g}", count])
+        if self.baseline is not None:
+            name, value = self.baseline
+            lines.append([f"baseline: {name}", f"{value:.4g}", *[""] * (len(headings) - 2)])
+        return headings, lines
+
     def as_dict(self) -> dict[str, Any]:
         """Returns the comparison as plain data for JSON."""
         return {
             "metric": self.metric,
             "baseline": None if self.baseline is None else dict([self.baseline]),
+            "differences": {name: difference._asdict() for name, difference in self.differences().items()},
             "models": [self._row_as_dict(row) for row in self.rows],
         }
 
     def _row_as_dict(self, row: ModelScores) -> dict[str, Any]:
         mean, spread = row.score(self.metric)
-        scores = {name: dict(zip(("mean", "spread"), row.score(name), strict=True)) for name in self.metrics}
-        about = {"parameters": row.parameters, "seconds_per_epoch": row.seconds, "test": scores}
-        runs = [asdict(one) for one in (*row.results, *row.failed)]
-        return {"model": row.model, "mean": mean, "spread": spread, **about, "runs": runs}
+        return {
+            "model": row.model,
+            "mean": mean,
+            "spread": spread,
+            "parameters": row.parameters,
+            "seconds_per_epoch": row.seconds,
+            "test": {name: dict(zip(("mean", "spread"), row.score(name), strict=True)) for name in self.metrics},
+            "runs": [asdict(one) for one in (*row.results, *row.failed)],
+        }
+
+
+def mean_text(mean: float | None, spread: float | None) -> str:
+    """Returns a mean with its standard deviation as text; "" without one."""
+    return "" if mean is None else f"{mean:.4g}" + ("" if spread is None else f" ± {spread:.2g}")
+
+
+def difference_text(difference: PairedDifference | None) -> str:
+    """Returns a difference with its interval as text; "" without one.
+
+    Example:
+        >>> difference_text(PairedDifference(-0.01, -0.03, 0.01, 3)), difference_text(None)
+        ('-0.01 (-0.03 to 0.01)', '')
+    """
+    if difference is None:
+        return ""
+    interval = "" if difference.low is None else f" ({difference.low:.2g} to {difference.high:.2g})"
+    return f"{difference.mean:.3g}{interval}"
 
 
 def _baseline(results: Sequence[RunResult], metric: str) -> tuple[str, float] | None:
     """Returns the best baseline by its mean over the runs."""
-    found: dict[str, list[float]] = {}
+    measured: dict[str, list[float]] = {}
     for one in results:
         for name, scores in (one.baselines or {}).items():
             if (value := scores.get(metric)) is not None:
-                found.setdefault(name, []).append(value)
-    return best_baseline(metric, {name: {metric: statistics.fmean(values)} for name, values in found.items()})
+                measured.setdefault(name, []).append(value)
+    return best_baseline(metric, {name: {metric: statistics.fmean(values)} for name, values in measured.items()})

@@ -30,10 +30,9 @@ from ..settings import number, one_of, whole
 from ..storage import read_json, write_json
 from ..system import drawn, plugins
 from ..training import LOWER_IS_BETTER, Epoch, EpochDone, Event, Listener
-from ._plan import file_of, identity
+from ._compare import file_of, identity
 from ._ranges import Range, applied
-from ._study import PRUNERS, Trial, as_trial, importances, open_study, sampler_for, suggest
-from ._trial_job import TrialJob, value_of
+from ._trials import PRUNERS, Trial, TrialJob, as_trial, importances, open_study, sampler_for, suggest, value_of
 from .engine import Done, Engine, StopJob, carry_out
 
 _ENOUGH_TO_RANK = 8
@@ -195,14 +194,14 @@ class Search:
     def _claim(self, trials: int, driver: str) -> optuna.Trial | None:
         """Returns the next trial; None if there are enough. Trials of killed processes do not count."""
         with self._alone():
-            known = self.study.get_trials(deepcopy=False)
-            for trial in known:
+            earlier = self.study.get_trials(deepcopy=False)
+            for trial in earlier:
                 lock = FolderLock(self._lock_of(trial.user_attrs.get("worker", "")))
                 if trial.state == TrialState.RUNNING and not lock.taken():
                     self.study.tell(trial.number, state=TrialState.FAIL)
             if self.count() >= trials:
                 return None
-            self.study.sampler = sampler_for(self.config.training.seed, len(known))
+            self.study.sampler = sampler_for(self.config.training.seed, len(earlier))
             claimed = self.study.ask()
             claimed.set_user_attr("worker", driver)
             return claimed
@@ -217,9 +216,9 @@ class Search:
         """Reports the result of a trial to the study."""
         if done.how == "fault":
             raise ValueError(f"trial {trial.number}: {done.fault}")
-        fault = done.fault or (done.result.fault if done.how == "result" else "")
+        value, fault = done.result if done.how == "result" else (None, done.fault)
         if done.how == "result" and not fault:
-            self.study.tell(trial, done.result.value)
+            self.study.tell(trial, value)
             return
         # A trial that diverged or whose workers were killed is pruned, so that the sampler avoids its settings.
         trial.set_user_attr("fault", fault)

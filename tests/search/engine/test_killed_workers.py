@@ -10,7 +10,7 @@ from searches import ASKED, backtest_with, search_in
 
 from chronode.runs import Config
 from chronode.search import compare, plan
-from chronode.search._trial_job import TrialJob
+from chronode.search._trials import TrialJob
 from chronode.search.engine import Done, Engine
 from chronode.training import EpochDone
 

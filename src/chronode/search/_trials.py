@@ -1,7 +1,8 @@
-"""Optuna study of a search: its SQLite file, the sampling of trials, and their results."""
+"""Trials of a search: the Optuna study in its SQLite file, the sampling of settings, and the training of one trial."""
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import warnings
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from typing import Any
 import numpy as np
 import optuna
 
+from ..runs import Config, assemble_run, prepared_for
+from ..system import load_plugin
+from ..training import Epoch, Listener, TrainingStopped, paced
 from ._ranges import Between, Range
 
 PRUNERS = ("median", "hyperband", "none")
@@ -81,8 +85,15 @@ def as_trial(frozen: optuna.trial.FrozenTrial) -> Trial:
     """Converts a trial of Optuna."""
     seconds = None if frozen.duration is None else frozen.duration.total_seconds()
     value = frozen.value if frozen.state.name == "COMPLETE" else None
-    about = (frozen.number, frozen.state.name.lower(), value, dict(frozen.params))
-    return Trial(*about, len(frozen.intermediate_values), seconds, frozen.user_attrs.get("fault", ""))
+    return Trial(
+        number=frozen.number,
+        state=frozen.state.name.lower(),
+        value=value,
+        settings=dict(frozen.params),
+        epochs=len(frozen.intermediate_values),
+        seconds=seconds,
+        fault=frozen.user_attrs.get("fault", ""),
+    )
 
 
 def importances(study: optuna.Study) -> dict[str, float]:
@@ -91,3 +102,44 @@ def importances(study: optuna.Study) -> dict[str, float]:
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         evaluator = optuna.importance.PedAnovaImportanceEvaluator()
         return optuna.importance.get_param_importances(study, evaluator=evaluator)
+
+
+@dataclass(frozen=True)
+class TrialJob:
+    """Training of a trial; the test part is not used.
+
+    Attributes:
+        number: Number of the trial.
+        config: Config with the settings of the trial.
+        metric: Validation metric of the trials.
+        plugins: Plugins that register the model.
+    """
+
+    number: int
+    config: Config
+    metric: str
+    plugins: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The number of the trial."""
+        return str(self.number)
+
+    def execute(self, state: Path | None, report: Listener) -> tuple[float, str]:
+        """Trains, reports every epoch and returns (best validation metric of all epochs, reason for a failure)."""
+        for name in self.plugins:
+            load_plugin(name)
+        try:
+            fitted = assemble_run(self.config, prepared_for(self.config)).fit(on_event=paced(report))
+        except TrainingStopped as error:
+            return math.nan, str(error)
+        if fitted.stopped == "interrupted":
+            raise KeyboardInterrupt
+        assert fitted.best is not None
+        value = value_of(fitted.best, self.metric)
+        return value, "" if math.isfinite(value) else f"{self.metric} on the validation series is {value}."
+
+
+def value_of(epoch: Epoch, metric: str) -> float:
+    """Returns the validation metric of an epoch."""
+    return epoch.valid_loss if metric == "loss" else epoch.metrics[metric]
