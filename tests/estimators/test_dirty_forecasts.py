@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from chronode import ModelSpec
-from chronode.data import forecast_windows, from_list
+from chronode.data import Scaler, forecast, forecast_windows, from_list
 from chronode.data._windows import usable_windows
 from chronode.estimators import SequenceForecaster
 from chronode.judge import fit_forecast
@@ -177,7 +177,37 @@ def test_a_network_worse_than_its_linear_start_is_replaced_by_it():
     assert float(found.model.head.bias.detach().abs().max()) == 0
 
 
-def test_a_network_alone_that_is_worse_than_the_last_value_says_so():
+def test_a_network_alone_that_is_worse_than_the_last_value_is_replaced_by_it():
     values = turning(np.random.default_rng(0))
     forecaster = SequenceForecaster("gru", horizon=20, window=30, epochs=1, start="none", validation=0.2, **SMALL)
-    assert any("worse than repeating the last value" in note for note in forecaster.fit(values[None]).notes_)
+    forecaster.fit(values[None])
+    assert forecaster.model_.title == "baseline: last value"
+    assert any("repeats the last value, which is better than the network" in note for note in forecaster.notes_)
+    np.testing.assert_allclose(forecaster.predict(values[None]).ravel(), values[-1], rtol=1e-5)
+    assert np.ptp(forecaster.predict_intervals(values[None])[80], axis=-1).min() > 0
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_forecast_at_every_step_that_is_worse_than_the_last_value_is_replaced_by_it(scaled):
+    rng = np.random.default_rng(0)
+    walks = 100 + rng.normal(size=(12, 60, 2)).cumsum(1) * [1.0, 30.0]
+    walks[rng.random(walks.shape) < 0.1] = np.nan
+    s = forecast(from_list(list(walks), channels=["a", "b"]), 2)
+    scaler = Scaler.fit(s) if scaled else None
+    train, valid = (part if scaler is None else scaler.transform(part) for part in (s[:9], s[9:]))
+    spec, settings = ModelSpec.for_data(train, "gru", hidden_size=2, missing=True), Settings(epochs=1)
+    fitted = fit(train, spec, settings, valid=valid, scaler=scaler)
+    assert fitted.baseline == "last value" and fitted.model.title == "baseline: last value"
+    for series, prediction in zip(s[9:], fitted.predict(valid).values, strict=True):
+        values = series.values.copy()
+        for step in range(1, len(values)):
+            values[step] = np.where(np.isnan(values[step]), values[step - 1], values[step])
+        known = ~np.isnan(values)
+        np.testing.assert_allclose(prediction[:, :2][known], values[known], rtol=1e-4)
+        np.testing.assert_allclose(prediction[:, 2:][known], values[known], rtol=1e-4)
+
+
+def test_targets_of_tasks_at_every_step_keep_their_network():
+    s = forecast(from_list(list(np.random.default_rng(0).normal(size=(12, 30)).cumsum(1)), channels=["x"]), 1)
+    fitted = fit(Parts(s[:9], s[9:], s[9:]), "gru", Settings(epochs=1, learning_rate=1e-6))
+    assert not fitted.baseline and fitted.model.start is None

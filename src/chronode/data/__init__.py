@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         calendar_periods,
         followed,
         forecast_channels,
+        future_names,
         future_times,
         known_channels,
         with_calendar,

@@ -40,9 +40,11 @@ def assemble_run(config: Config, prepared: Prepared, model: str | None = None, *
     The linear start of a race is not fitted again.
     """
     start = race.linear if race is not None and race.linear is not None else start_of(config, prepared)
+    forecast = prepared.reading is not None and bool(prepared.reading.forecast_channels)
+    options: dict[str, Any] = {"start": start, "objective": prepared.objective, "forecast": forecast}
     try:
         spec = spec_of(config, prepared, model or config.model.model)
-        return assemble(prepared.parts, spec, config.training, start=start, objective=prepared.objective)
+        return assemble(prepared.parts, spec, config.training, **options)
     except (SettingError, SettingTypeError) as error:
         if error.argument in config.model.settings:
             raise error_at(named("settings"), error) from error

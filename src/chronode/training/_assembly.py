@@ -38,6 +38,7 @@ class Assembly:
         notes: Remarks on the data and the settings for the user.
         linear: The linear start, as it was fitted; None for a network alone.
         random: State of the random numbers after initializing the network, used by the training loop.
+        forecast: Whether the target continues channels: it is then never forecast worse than by the last value.
     """
 
     parts: Parts
@@ -47,6 +48,7 @@ class Assembly:
     notes: tuple[str, ...]
     linear: StartFit | None
     random: Tensor
+    forecast: bool = False
 
     def fit(
         self,
@@ -71,7 +73,7 @@ class Assembly:
             held_out = None if self.linear is None or self.parts.fresh is not None else self.linear.held_out
             about = {"resume": resume, "notes": self.notes, "started": held_out}
             fitted = train(self.network, self.objective, self.settings, self.parts, hooks, **about)
-        fitted, linear = not_worse_than_naive(fitted, self.parts, self.linear)
+        fitted, linear = not_worse_than_naive(fitted, self.parts, self.linear, per_step=self.forecast)
         if on_event is not None:
             for note in fitted.notes[len(self.notes) :]:
                 on_event(Note(note))
@@ -86,7 +88,7 @@ class Assembly:
         """Returns whether the linear start is fitted to the validation series too: that of a forecast, and one that no
         epoch improved on, which is a linear model and no more.
         """
-        if self.linear is None or self.settings.refit or not len(self.parts.valid):
+        if self.linear is None or self.settings.refit or not len(self.parts.valid) or fitted.baseline:
             return False
         return self.linear.relative is not None or fitted.best_epoch == 0
 
@@ -103,11 +105,13 @@ def assemble(
     scaler: Scaler | None = None,
     protocol: str = "clean",
     options: Mapping[str, Any] | None = None,
+    forecast: bool | None = None,
 ) -> Assembly:
     """Loads the series, builds the network and checks that they fit each other; nothing is trained yet.
 
     The arguments are those of `chronode.training.fit`; `network` has the sizes and settings of a model that is given by
     its name, as for `ModelSpec.for_data`, and `start` may be a linear model that was fitted to these series before.
+    `forecast` tells whether a target at every step is a forecast; by default if it is one of your own series.
 
     Example:
         >>> few = {"train": 64, "valid": 16, "test": 16}
@@ -130,7 +134,8 @@ def assemble(
             built.relative.fit_floor(parts.train)
         check_fits(built, goal, parts, settings)
         notes = (*notes_on(goal, parts, settings), *([linear.note] if linear is not None and linear.note else []))
-        return Assembly(parts, goal, built, settings, notes, linear, torch.get_rng_state())
+        forecast = isinstance(data, Sequences) if forecast is None else forecast
+        return Assembly(parts, goal, built, settings, notes, linear, torch.get_rng_state(), forecast)
 
 
 def gather(

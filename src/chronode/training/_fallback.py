@@ -8,10 +8,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from ..data import Parts
+from ..data import Parts, Sequences
 from ..model import SequenceModel
-from ..model.start import StartFit, naive_forecasts, training_season
-from ..settings import named
+from ..model.start import StartFit, last_value_at_every_step, naive_forecasts, training_season
 from ._events import Epoch
 from ._fitted import Fitted
 from ._objective import Objective
@@ -19,43 +18,57 @@ from ._predict import evaluate, outputs
 from ._start import put_start
 
 
-def not_worse_than_naive(fitted: Fitted, parts: Parts, linear: StartFit | None) -> tuple[Fitted, StartFit | None]:
-    """Returns what to hand out, with the linear model that it rests on: never a forecast from windows whose mean
-    absolute error on the validation part is larger than that of the last value, the last season or its linear start.
-
-    A network that was to be trained alone (without a linear start)
-    is kept, with a note.
+def not_worse_than_naive(
+    fitted: Fitted, parts: Parts, linear: StartFit | None, *, per_step: bool = False
+) -> tuple[Fitted, StartFit | None]:
+    """Returns what to hand out, with the linear model that it rests on: never a forecast whose mean absolute error on
+    the validation part is larger than that of the last value, the last season or its linear start.
 
     Args:
         fitted: The trained model.
         parts: Training and validation windows, scaled.
-        linear: The linear start of the model; None without one.
+        linear: The linear start of the model; None for a network alone.
+        per_step: Whether a target at every step is a forecast, and not that of a task.
     """
     model = fitted.model
-    if model.relative is None or not len(parts.valid) or model.spec is None:
+    naive_starts = _naive_starts(fitted, parts, per_step) if model.spec is not None and len(parts.valid) else {}
+    if model.spec is None or not naive_starts:
         return fitted, linear
-    name, naive, least = _best_naive(model, parts)
-    own, alone = _error(model, parts), _without_network(model) if fitted.best_epoch and linear is not None else model
-    start = own if alone is model else _error(alone, parts)
-    unit = _unit(fitted.objective, len(model.relative.channels))
-    if not own > min(least, start):
+    errors = {name: _gap(start.outputs(parts.valid), parts.valid) for name, start in naive_starts.items()}
+    name = min(errors, key=lambda name: errors[name])
+    least, network_error = errors[name], _error(model, parts)
+    alone = _without_network(model) if fitted.best_epoch and linear is not None else model
+    start_error = network_error if alone is model else _error(alone, parts)
+    unit = _unit(fitted.objective)
+    if not network_error > min(least, start_error):
         return fitted, linear
-    if start <= least:
+    if start_error <= least:
         note = (
-            f"the forecast is that of the linear model (mean absolute error on the validation part: {start * unit:.4g};"
-            f" with the network: {own * unit:.4g})."
+            "the forecast is that of the linear model (mean absolute error on the validation part: "
+            f"{start_error * unit:.4g}; with the network: {network_error * unit:.4g})."
         )
         return _handed_out(fitted, alone, parts, note, ""), linear
-    repeated = name.replace("seasonal naive", "last season")
     what = "the linear model" if fitted.best_epoch == 0 and linear is not None else "the network"
-    numbers = f"mean absolute error on the validation part: {least * unit:.4g}; of {what}: {own * unit:.4g}"
-    if linear is None:
-        note = f"{what} is worse than repeating the {repeated} ({numbers}): train with {named('start', 'linear')}."
-        return replace(fitted, notes=(*fitted.notes, note)), linear
+    note = (
+        f"the forecast repeats the {name.replace('seasonal naive', 'last season')}, which is better than {what} (mean "
+        f"absolute error on the validation part: {least * unit:.4g}; of {what}: {network_error * unit:.4g})."
+    )
+    naive = naive_starts[name]
     put_start(model, naive)
     model.spec = replace(model.spec, start=naive.description, baseline=name)
-    note = f"the forecast repeats the {repeated}, which is better than {what} ({numbers})."
     return _handed_out(fitted, model, parts, note, name), naive
+
+
+def _naive_starts(fitted: Fitted, parts: Parts, per_step: bool) -> dict[str, StartFit]:
+    """Returns the naive forecasts of this target as linear starts; empty if it is not a forecast."""
+    model = fitted.model
+    if model.relative is None:
+        scaler = fitted.objective.scaler if fitted.objective.scaler is not None else parts.scaler
+        last = last_value_at_every_step(parts.train, scaler) if per_step and model.per_step else None
+        return {} if last is None else {"last value": last}
+    channels = model.relative.channels
+    season = training_season(parts.train, channels, model.head.out_features // len(channels))
+    return naive_forecasts(parts.train, model.relative, season)
 
 
 def _without_network(model: SequenceModel) -> SequenceModel:
@@ -73,34 +86,23 @@ def _handed_out(fitted: Fitted, model: SequenceModel, parts: Parts, note: str, b
     return replace(fitted, notes=(*fitted.notes, note), **changed)
 
 
-def _best_naive(model: SequenceModel, parts: Parts) -> tuple[str, StartFit, float]:
-    """Returns the better of the last value and the last season on the validation part, with its error."""
-    assert model.relative is not None
-    channels = model.relative.channels
-    horizon = model.head.out_features // len(channels)
-    season = training_season(parts.train, channels, horizon)
-    found = naive_forecasts(parts.train, model.relative, season)
-    errors = {name: _gap(own.outputs(parts.valid), parts) for name, own in found.items()}
-    name = min(errors, key=lambda own: errors[own])
-    return name, found[name], errors[name]
-
-
 def _error(model: SequenceModel, parts: Parts) -> float:
-    found = torch.empty(len(parts.valid), model.head.out_features, dtype=torch.float64)
-    for batch, output in outputs(model, parts.valid):
-        found[batch.rows] = output.double().cpu()
-    return _gap(found, parts)
+    """Returns the mean absolute error over known targets of the validation part, in the units of the model."""
+    found = [(output.double().cpu(), batch.target) for batch, output in outputs(model, parts.valid)]
+    gaps = torch.cat([(output - target).abs().flatten() for output, target in found if target is not None])
+    return float(gaps.nanmean())
 
 
-def _gap(found: Tensor, parts: Parts) -> float:
-    """Returns the mean absolute error over known targets, in the units of the model."""
-    assert parts.valid.target is not None
-    return float((found - torch.tensor(parts.valid.target.values)).abs().nanmean())
+def _gap(output: Tensor, valid: Sequences) -> float:
+    """Returns the same of outputs in the order of the series."""
+    assert valid.target is not None
+    truth = valid.target.values[valid.steps] if valid.target.per_step else valid.target.values
+    return float((output - torch.tensor(truth)).abs().nanmean())
 
 
-def _unit(objective: Objective, channels: int) -> float:
+def _unit(objective: Objective) -> float:
     """Returns the size of the unit of the model in the target's own units; 1 if channels have different ones."""
     scaler = objective.scaler
-    if scaler is None or channels > 1 or scaler.target_shapes:
+    if scaler is None or not scaler.targets or len(set(scaler.target_std)) > 1 or scaler.target_shapes:
         return 1.0
     return float(scaler.target_std[0])

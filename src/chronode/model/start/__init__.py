@@ -6,7 +6,13 @@ from ...system import lazy
 
 if TYPE_CHECKING:
     from ._features import Readings, Summaries, Values
-    from ._forecast_start import fit_forecast, naive_forecasts, stretch_of, training_season
+    from ._forecast_start import (
+        fit_forecast,
+        last_value_at_every_step,
+        naive_forecasts,
+        stretch_of,
+        training_season,
+    )
     from ._grid import on_grid
     from ._linear import Choice, Linear, fit_linear
     from ._naive import drift, histories, last_value, seasonal_naive

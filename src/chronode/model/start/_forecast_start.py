@@ -11,7 +11,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...data import Sequences, folds_of, is_irregular, known_channels, listed, step_gap
+from ...data import (
+    Scaler,
+    Sequences,
+    folds_of,
+    future_names,
+    is_irregular,
+    known_channels,
+    listed,
+    step_gap,
+)
 from ...system import threads, threads_for
 from .._relative import Relative
 from ._continuations import Map, Member, average, choose
@@ -19,6 +28,7 @@ from ._families import Family, families, joint_family
 from ._linear import Linear
 from ._season import calendar_seasons, find_season, possible_seasons, regular_steps
 from ._start import LinearStart, StartFit, fit_features
+from ._summaries import PER_CHANNEL
 from ._window_rows import Fold, Rows, all_windows, by_group, in_place, rolling, rows_of, some
 
 _FOLDS = 5
@@ -198,6 +208,41 @@ def naive_forecasts(train: Sequences, relative: Relative, season: int) -> dict[s
             maps = ForecastMaps(description, view, ((Member(family, "naive"),),) * len(channels), tuple(known))
             found[name] = MapsFit(*_start_of(maps, train), {}, 0.0, view, maps)
     return found
+
+
+def last_value_at_every_step(train: Sequences, scaler: Scaler | None) -> StartFit | None:
+    """Returns the forecast at every step that repeats the value last read, as a linear start; None if the target does
+    not continue channels, or in other units than a linear map of them.
+
+    Args:
+        train: Series with the target of `chronode.data.forecast`.
+        scaler: Scaler that was applied to them.
+
+    Example:
+        >>> from chronode.data import forecast, from_list
+        >>> s = forecast(from_list([[1.0, 5.0, 2.0, 4.0]], channels=["x"]), 2)
+        >>> last_value_at_every_step(s, None).outputs(s).tolist()
+        [[1.0, 1.0], [5.0, 5.0]]
+    """
+    assert train.target is not None
+    names = train.target.names
+    continued = [name.removesuffix("+1") for name in names if name.endswith("+1")]
+    if not continued or names != future_names(continued, len(names) // len(continued)):
+        return None
+    if not set(continued) <= set(train.channels):
+        return None
+    channels = [train.channels.index(name) for name in continued] * (len(names) // len(continued))
+    values = np.arange(3.0)[:, None].repeat(len(names), axis=1)
+    if scaler is not None:  # from the units of the channels to those of the target
+        values = scaler.scale_target(scaler.inverse_values(values, channels))
+    bias, slope = values[0], values[1] - values[0]
+    if not np.allclose(values[2], bias + 2 * slope):
+        return None
+    description = {"kind": "summaries", "channels": train.num_channels, "every_step": True, "newest": True}
+    start, first = LinearStart(description, len(names)), PER_CHANNEL.index("last") * train.num_channels
+    start.get_buffer("weight")[[first + channel for channel in channels], range(len(names))] = torch.tensor(slope)
+    start.get_buffer("bias").copy_(torch.tensor(bias))
+    return StartFit(start, description, None, {}, 0.0)
 
 
 def _start_of(maps: ForecastMaps, train: Sequences) -> tuple[LinearStart, dict[str, Any], Tensor]:
