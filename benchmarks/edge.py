@@ -24,9 +24,9 @@ import torch
 import chronode
 from chronode.export import Exported
 from chronode.export._c import CRunner, write_c
-from chronode.export._graph import StepGraph
+from chronode.export._graph import Graph, Series
 from chronode.export._onnx import OnnxRunner, write_onnx
-from chronode.export._reference import Series, irregular, predictions
+from chronode.export._reference import irregular, predictions
 from chronode.runs import Config, Trained, train_run
 
 PAGE = Path(__file__).parents[1] / "docs" / "edge.md"
@@ -153,7 +153,7 @@ def rounding() -> list[str]:
     lines += ["| --- | ---: | ---: | ---: |"]
     for name in chronode.models():
         deployment = export_cases.deployed(name)
-        series, graph = irregular(deployment, 1, ROUNDING_STEPS, seed=1), StepGraph.of(deployment)
+        series, graph = irregular(deployment, 1, ROUNDING_STEPS, seed=1), Graph.of(deployment)
         own, exact = predictions(deployment, series), predictions(deployment, series, double=True)
         with tempfile.TemporaryDirectory() as place:
             write_c(graph, Path(place), int8=False, math="library")

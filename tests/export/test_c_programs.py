@@ -13,9 +13,8 @@ from test_windows import CASES, graph_of
 
 from chronode.data._shaping import Shape
 from chronode.export import export
-from chronode.export._c import CRunner
-from chronode.export._c_files import CModel
-from chronode.export._graph import StepGraph
+from chronode.export._c import CModel, CRunner
+from chronode.export._graph import Graph
 from chronode.export._reference import irregular, predictions
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
@@ -118,9 +117,9 @@ def deepest(folder, compiler, level, root="chronode_model_step"):
 
 
 STACKS = {
-    "mmrnn": lambda: StepGraph.of(deployed("mmrnn")),
-    "ct-gru": lambda: StepGraph.of(deployed("ct-gru")),
-    "cfc": lambda: StepGraph.of(deployed("cfc")),
+    "mmrnn": lambda: Graph.of(deployed("mmrnn")),
+    "ct-gru": lambda: Graph.of(deployed("ct-gru")),
+    "cfc": lambda: Graph.of(deployed("cfc")),
     "window": lambda: graph_of(*CASES["interpolated"]),
 }
 

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from export_cases import MODELS, deployed
 
-from chronode.export._c import CRunner
-from chronode.export._c_files import CModel
-from chronode.export._graph import StepGraph
+from chronode.export._c import CModel, CRunner
+from chronode.export._graph import Graph
 from chronode.export._onnx import OnnxRunner, write_onnx
 from chronode.export._pt2 import Pt2Runner, write_pt2
 from chronode.export._reference import irregular, predictions
@@ -35,7 +34,7 @@ def differences(deployment, graph, runners, series):
 @pytest.mark.parametrize("name", MODELS)
 def test_c_and_onnx_give_the_answers_of_chronode(name, tmp_path):
     deployment = deployed(name)
-    graph = StepGraph.of(deployment)
+    graph = Graph.of(deployment)
     write_onnx(graph, tmp_path)
     runners = [compiled(graph, tmp_path)] if shutil.which("gcc") else []
     found = differences(deployment, graph, [*runners, OnnxRunner(tmp_path)], irregular(deployment, 3, 100, seed=1))
@@ -49,7 +48,7 @@ QUICK = ("gru-d", "latent-ode", "ltc", "mmrnn", "skip-gru")
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in MODELS])
 def test_pt2_gives_the_answers_of_chronode(name, tmp_path):
     deployment = deployed(name, hidden=4)
-    graph = StepGraph.of(deployment)
+    graph = Graph.of(deployment)
     write_pt2(graph, tmp_path)
     found = differences(deployment, graph, [Pt2Runner(tmp_path)], irregular(deployment, 2, 30, seed=1))
     assert max(found.values()) <= 1e-5, found
@@ -65,7 +64,7 @@ def test_ten_thousand_steps(name, tmp_path):
     lipschitz diverges: its answers are not numbers after some steps, in chronode as in an export.
     """
     deployment = deployed(name)
-    graph = StepGraph.of(deployment)
+    graph = Graph.of(deployment)
     write_onnx(graph, tmp_path)
     write_pt2(graph, tmp_path)
     runners = [compiled(graph, tmp_path), OnnxRunner(tmp_path), Pt2Runner(tmp_path)]

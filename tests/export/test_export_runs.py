@@ -9,7 +9,8 @@ from commands import QUICK, chronode, write_vitals
 
 import chronode as package
 from chronode.export import export
-from chronode.export._reference import Series, irregular, predictions
+from chronode.export._graph import Series
+from chronode.export._reference import irregular, predictions
 from chronode.runs import Trained
 
 needs_compiler = pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="needs a C compiler")

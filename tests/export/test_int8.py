@@ -16,12 +16,10 @@ from chronode import ModelSpec, SequenceModel
 from chronode.data import Scaler
 from chronode.data._shaping import Shape
 from chronode.export import export
-from chronode.export._c import write_c
+from chronode.export._c import CModel, write_c
 from chronode.export._c_constants import Constants, decisive_parameters
-from chronode.export._c_files import CModel
-from chronode.export._graph import StepGraph
+from chronode.export._graph import Graph
 from chronode.export._reference import irregular, predictions
-from chronode.export._window import WindowGraph
 from chronode.runs import Trained
 
 needs_compiler = pytest.mark.skipif(not shutil.which("gcc") or not shutil.which("make"), reason="needs gcc and make")
@@ -31,7 +29,7 @@ def long_window(case, weights=1.0):
     """A linear start alone, from a window that is long enough for vectors of positions to be rounded."""
     graph = graph_of(*CASES[case], alone=True, steps=33, window=36)
     graph.deployment.model.start.get_buffer("weight").mul_(weights)
-    return WindowGraph.of(graph.deployment)
+    return Graph.of(graph.deployment)
 
 
 def check(folder):
@@ -50,7 +48,7 @@ def test_the_grid_of_a_linear_start_is_not_rounded(case):
 
 def test_compared_constants_are_found_by_their_use():
     """Whatever they are called: what reaches a comparison is fixed, what a product multiplies is not."""
-    graph = long_window("interpolated").measure
+    graph = long_window("interpolated").parts["measure"]
     nodes = graph.step.nodes
     fixed = decisive_parameters(nodes)
     positions = [
@@ -72,8 +70,8 @@ def test_compared_constants_are_found_by_their_use():
 )
 def test_masks_and_comparisons_of_every_model_keep_their_meaning(name):
     deployment = deployed(name, hidden=16)
-    graph = StepGraph.of(deployment)
-    series, model = irregular(deployment, 2, 40), CModel(StepGraph.of(deployment), int8=True)
+    graph = Graph.of(deployment)
+    series, model = irregular(deployment, 2, 40), CModel(Graph.of(deployment), int8=True)
     away = graph.run(series, model.tensors) - predictions(deployment, series)
     assert np.sqrt((away**2).mean()) < 0.06
 
@@ -93,7 +91,7 @@ def test_a_linear_start_alone_and_logarithms_check_themselves(tmp_path):
     shapes = (Shape(offset=1.0), Shape())
     assert graph.deployment.scaler is not None
     scaler = replace(graph.deployment.scaler, shapes=shapes, mean=(1.5, 0.4), std=(0.3, 1.5))
-    graph = WindowGraph.of(replace(graph.deployment, scaler=scaler))
+    graph = Graph.of(replace(graph.deployment, scaler=scaler))
     for int8 in (False, True):
         write_c(graph, tmp_path / str(int8), int8=int8, math="library")
         done = check(tmp_path / str(int8))

@@ -18,7 +18,7 @@ from test_windows import CASES, graph_of, series_for
 
 from chronode.export import export
 from chronode.export._c import CRunner, write_c
-from chronode.export._graph import StepGraph
+from chronode.export._graph import Graph
 from chronode.export._onnx import OnnxRunner, write_onnx
 from chronode.export._pt2 import Pt2Runner, write_pt2
 from chronode.export._reference import irregular, predictions
@@ -36,12 +36,12 @@ WRONG = {"log": ("x", (1, 3, 0), 0.0), "infinite": ("x", (1, 3, 1), np.inf), "dt
 
 def graph_with_logarithms(window):
     if not window:
-        return StepGraph.of(replace(deployed("gru"), scaler=LOG, unit="minute"))
+        return Graph.of(replace(deployed("gru"), scaler=LOG, unit="minute"))
     graph = graph_of(*CASES["interpolated"])
     shapes = (LOG.shapes[0], LOG.shapes[1])
     assert graph.deployment.scaler is not None
     scaler = replace(graph.deployment.scaler, shapes=shapes, mean=(1.5, 0.4), std=(0.3, 1.5))
-    return type(graph).of(replace(graph.deployment, scaler=scaler))
+    return Graph.of(replace(graph.deployment, scaler=scaler))
 
 
 def outputs(session, inputs):
@@ -111,7 +111,7 @@ def test_pt2_gives_nan_from_a_refused_observation_on(tmp_path, window):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_value_that_must_not_be_missing_is_refused(tmp_path, format):
-    graph = StepGraph.of(deployed("gru", missing=False))
+    graph = Graph.of(deployed("gru", missing=False))
     series, (write, runner) = irregular(graph.deployment, 2, 5), WRITERS[format]
     series.observed[0, 2, 1], series.x[0, 2, 1] = False, np.nan
     write(graph, tmp_path)
@@ -127,7 +127,7 @@ def test_a_value_that_must_not_be_missing_is_refused(tmp_path, format):
 @pytest.mark.parametrize("window", [False, True], ids=["state", "window"])
 def test_the_time_before_the_first_observation_does_not_count(tmp_path, format, window):
     """As in `predict`, where a series begins with its first observation; dt of later observations counts."""
-    graph = graph_of(*CASES["times, none missing"]) if window else StepGraph.of(deployed("lstm-dt"))
+    graph = graph_of(*CASES["times, none missing"]) if window else Graph.of(deployed("lstm-dt"))
     series, (write, runner) = series_for(graph) if window else irregular(graph.deployment, 2, 20), WRITERS[format]
     later = series._replace(dt=series.dt.copy())
     later.dt[:, 0] = 1e3

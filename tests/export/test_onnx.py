@@ -10,14 +10,14 @@ import pytest
 from export_cases import CLASSES, SCALER, built, deployed
 
 import chronode
-from chronode.export._graph import StepGraph
+from chronode.export._graph import Graph
 from chronode.export._onnx import OnnxRunner, sequence_model, step_model, write_onnx
 from chronode.export._reference import irregular, predictions
 
 
 @pytest.fixture(scope="module")
 def graph():
-    return StepGraph.of(deployed("mmrnn"))
+    return Graph.of(deployed("mmrnn"))
 
 
 def session(model):

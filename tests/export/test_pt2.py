@@ -9,7 +9,7 @@ import pytest
 import torch
 from export_cases import CLASSES, SCALER, deployed
 
-from chronode.export._graph import StepGraph
+from chronode.export._graph import Graph
 from chronode.export._pt2 import FACTS, FILE, Pt2Runner, write_pt2
 from chronode.export._reference import irregular, predictions
 
@@ -17,7 +17,7 @@ from chronode.export._reference import irregular, predictions
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     """lstm-dt: its loop over time was unrolled by torch.export before."""
-    folder, graph = tmp_path_factory.mktemp("pt2"), StepGraph.of(deployed("lstm-dt"))
+    folder, graph = tmp_path_factory.mktemp("pt2"), Graph.of(deployed("lstm-dt"))
     write_pt2(graph, folder)
     return folder, graph
 

@@ -12,10 +12,10 @@ from chronode import ModelSpec, SequenceModel
 from chronode.data import Scaler
 from chronode.export._c import CRunner, write_c
 from chronode.export._deployment import Deployment, exportable
+from chronode.export._graph import Graph
 from chronode.export._onnx import OnnxRunner, write_onnx
 from chronode.export._pt2 import Pt2Runner, write_pt2
 from chronode.export._reference import irregular, predictions, tolerances
-from chronode.export._window import WindowGraph
 
 WINDOW, CHANNELS = 7, ("load", "price")
 OUTPUTS = ("price+1", "price+2", "price+3")
@@ -57,7 +57,7 @@ def graph_of(features, missing, unit, model, alone=False, steps=6, window=WINDOW
         for parameter in network.head.parameters() if alone else ():
             parameter.zero_()
     about = {"scaler": SCALER, "target_scaler": SCALER, "unit": unit, "gap": 2.0, "window": window}
-    return WindowGraph.of(Deployment(exportable(network), CHANNELS, OUTPUTS, False, **about))
+    return Graph.of(Deployment(exportable(network), CHANNELS, OUTPUTS, False, **about))
 
 
 def series_for(graph, batch=2, steps=20):
@@ -128,7 +128,7 @@ def test_pt2_gives_the_answers_of_chronode(tmp_path):
 @pytest.mark.parametrize("format", [pytest.param("c", marks=needs_compiler), "onnx", "pt2"])
 def test_a_linear_start_alone_needs_no_network(tmp_path, format):
     graph = graph_of(*CASES["regular"], alone=True)
-    assert sum(tensor.size for tensor in graph.network.tensors) < 20, "the rest is scaling"
+    assert sum(tensor.size for tensor in graph.parts["network"].tensors) < 20, "the rest is scaling"
     series, (write, runner) = series_for(graph), WRITERS[format]
     write(graph, tmp_path)
     check(graph, runner(tmp_path).run(graph, series), series)

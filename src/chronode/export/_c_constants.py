@@ -1,8 +1,8 @@
-"""The constants of generated C99: parameters as arrays of float, or of 8 bits with a scale per row."""
+"""The constants of generated C99: numbers, texts, and parameters in float, or in 8 bits with a scale per row."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiler import COMPARISONS, Node, View
-from ._c_loops import affine
-from ._c_text import number, table
 
 _FEWEST = 64  # minimum size of a parameter that gets a scale per row
 _SHORTEST = 32  # minimum size of a vector that gets a scale
@@ -19,6 +17,7 @@ _MOST_LOST = 1e-3
 _LARGEST = 127
 _SCALES = 65535
 _LARGEST_SHORT = 32767
+_WIDTH = 110
 _DECISIONS = COMPARISONS | {"floor", "ceil", "round", "sign", "remainder", "gather"}
 
 
@@ -280,3 +279,55 @@ def _row_strides(known: Rounded, view: View) -> tuple[tuple[int, ...], int] | No
     for size, stride in zip(rows.shape, strides, strict=True):
         expected = expected[..., None] + stride * np.arange(size)
     return (strides, first) if (expected == rows).all() else None
+
+
+# ---- C99 for numbers and texts ------------------------------------------------------------------------------
+
+
+def affine(indices: list[str], strides: tuple[int, ...], offset: int) -> str:
+    """Returns `offset + Σ index · stride` as C."""
+    terms = [
+        name if stride == 1 else f"{stride} * {name}" for name, stride in zip(indices, strides, strict=False) if stride
+    ]
+    if offset or not terms:
+        terms.append(str(offset))
+    return " + ".join(terms)
+
+
+def number(value: float) -> str:
+    """Returns a float32 as C, exactly."""
+    value = float(np.float32(value))
+    if value != value:
+        return "(0.0f / 0.0f)"
+    if value in (float("inf"), float("-inf")):
+        return f"({'-' if value < 0 else ''}1.0f / 0.0f)"
+    text = f"{value:.9g}"
+    text = text if any(mark in text for mark in ".e") else f"{text}.0"
+    return f"({text}f)" if value < 0 else f"{text}f"
+
+
+def table(kind: str, name: str, items: Iterable[str], size: str | None = None) -> str:
+    """Returns an array of constants, wrapped to full lines."""
+    items = list(items)
+    lines, line = [], "   "
+    for item in items:
+        if len(line) + len(item) + 2 > _WIDTH:
+            lines.append(line)
+            line = "   "
+        line += f" {item},"
+    lines.append(line)
+    return f"{kind} {name}[{size or len(items)}] = {{\n" + "\n".join(lines) + "\n};"
+
+
+def string(text: str) -> str:
+    """Returns a C string with this text, as UTF-8."""
+    escaped = "".join(
+        f"\\{byte:03o}" if byte < 32 or byte > 126 or chr(byte) in '"\\?' else chr(byte) for byte in text.encode()
+    )
+    return f'"{escaped}"'
+
+
+def comment(text: str) -> str:
+    """Returns text that cannot end a comment; anything but printable ASCII is replaced."""
+    plain = "".join(char if char.isascii() and char.isprintable() else "?" for char in text)
+    return plain.replace("*/", "* /").replace("/*", "/ *")

@@ -1,65 +1,46 @@
-"""The body of the C99 function of one step."""
+"""The C99 code of a traced cell: its loops and products, for a single row."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..compiler import EXPENSIVE, Loop, Node, Scheduler, Scratch, Target, View
-from ._c_constants import Constants
-from ._c_loops import LoopWriter, operations, reads
-from ._graph import StepGraph
+from ..compiler import (
+    EXPENSIVE,
+    SYMBOLS,
+    Loop,
+    Node,
+    Scheduler,
+    Scratch,
+    Store,
+    Target,
+    View,
+    Writer,
+    visited,
+)
+from ._c_constants import Constants, affine, number
+from ._graph import Part
 
-PRODUCT = """/* y (rows, n) = bias + a (rows, k) times the transpose of w (n, k) */
-static void product(const float *w, const float *bias, const float *a, float *y, int rows, int n, int k)
-{
-    const int fours = k - k % 4;
-    for (int r = 0; r < rows; ++r, a += k) {
-        const float *v = w;
-        for (int j = 0; j < n; ++j) {
-            float s0 = bias ? bias[j] : 0.0f, s1 = 0.0f, s2 = 0.0f, s3 = 0.0f;
-            int i;
-            for (i = 0; i < fours; i += 4, v += 4) {
-                s0 += v[0] * a[i];
-                s1 += v[1] * a[i + 1];
-                s2 += v[2] * a[i + 2];
-                s3 += v[3] * a[i + 3];
-            }
-            for (i = fours; i < k; ++i) {
-                s0 += *v++ * a[i];
-            }
-            *y++ = (s0 + s1) + (s2 + s3);
-        }
-    }
+_CALLED = ("abs", "exp", "tanh", "sigmoid", "softplus", "log", "log1p", "expm1", "sqrt", "sin", "cos", "erf")
+OPERATIONS = {
+    **SYMBOLS,
+    **{name: f"m_{name}({{0}})" for name in (*_CALLED, "round", "floor")},
+    **{name: f"m_{name}({{0}}, {{1}})" for name in ("pow", "remainder")},
+    "relu": "{0} > 0.0f ? {0} : 0.0f",
+    "rsqrt": "1.0f / m_sqrt({0})",
+    "reciprocal": "1.0f / {0}",
+    "sign": "(float)(({0} > 0.0f) - ({0} < 0.0f))",
+    "ceil": "-m_floor(-{0})",
+    "minimum": "{0} < {1} ? {0} : {1}",
+    "maximum": "{0} > {1} ? {0} : {1}",
+    "where": "{0} ? {1} : {2}",
+    "and": "{0} && {1}",
+    "or": "{0} || {1}",
+    "not": "!{0}",
 }
-"""
-
-PRODUCT_INT8 = """/* As product, for the matrix w * scale[n] * unit and the bias bias * bias_unit. */
-static void product_int8(const signed char *w, const unsigned short *scale, float unit, const short *bias,
-                         float bias_unit, const float *a, float *y, int rows, int n, int k)
-{
-    const int fours = k - k % 4;
-    for (int r = 0; r < rows; ++r, a += k) {
-        const signed char *v = w;
-        for (int j = 0; j < n; ++j) {
-            float s0 = 0.0f, s1 = 0.0f, s2 = 0.0f, s3 = 0.0f;
-            int i;
-            for (i = 0; i < fours; i += 4, v += 4) {
-                s0 += (float)v[0] * a[i];
-                s1 += (float)v[1] * a[i + 1];
-                s2 += (float)v[2] * a[i + 2];
-                s3 += (float)v[3] * a[i + 3];
-            }
-            for (i = fours; i < k; ++i) {
-                s0 += (float)*v++ * a[i];
-            }
-            *y++ = (bias ? bias_unit * (float)bias[j] : 0.0f) + unit * (float)scale[j] * ((s0 + s1) + (s2 + s3));
-        }
-    }
-}
-"""
-
+"""Element-wise operations; `m_` are functions of `_c_math`."""
 _FUNCTIONS = EXPENSIVE - {"div"}
 
 
@@ -87,25 +68,25 @@ class StepWriter:
     """Writes the body of a step.
 
     Args:
-        graph: The step.
+        part: The cell.
         int8: Whether to store matrices in 8 bits.
         prefix: Beginning of the names of its constants.
     """
 
-    graph: StepGraph
+    part: Part
     int8: bool = False
     prefix: str = ""
     costs: Costs = field(default_factory=Costs)
 
     def __post_init__(self) -> None:
-        step = self.graph.step
+        step = self.part.step
         sizes = step.traced.states
         targets = [Target("y", step.outputs[0])]
         targets += [Target(f"next{i}", view) for i, view in enumerate(step.outputs[1:])]
         self.scheduler = Scheduler(targets, [], set(), [])
         self.program = self.scheduler.run()
-        exact = self.graph.scaling()
-        self.constants = Constants(self.graph.tensors, self.scheduler.needed, self.int8, exact, self.prefix)
+        exact = self.part.scaling()
+        self.constants = Constants(self.part.tensors, self.scheduler.needed, self.int8, exact, self.prefix)
         self.scratch = Scratch()
         self.names: dict[Node | str, str] = {"y": "y"}
         self.names |= {n: _INPUTS.get(n.detail, f"state->{n.detail}") for n in step.nodes if n.op == "input"}
@@ -131,8 +112,8 @@ class StepWriter:
         for i, size in self.next.items():
             lines.append(f"    for (int i = 0; i < {size}; ++i) {{\n        state->state{i}[i] = next{i}[i];\n    }}")
         self.costs.flash = self.constants.bytes
-        self.costs.state = 4 * sum(self.graph.traced.states)
-        self.costs.work = 4 * (self.scratch.size + self.graph.cell.input_size + 1)
+        self.costs.state = 4 * sum(self.part.traced.states)
+        self.costs.work = 4 * (self.scratch.size + self.part.cell.input_size + 1)
         return "\n".join(lines)
 
     def _heavy(self, node: Node) -> str:
@@ -201,3 +182,93 @@ class StepWriter:
 
 
 _INPUTS = {"x": "in", "dt": "gap"}
+
+
+class LoopWriter(Writer):
+    """Writes one loop over the indices i0, i1, ... as C99.
+
+    Args:
+        loop: The loop to write.
+        scheduler: Knows which values are stored.
+        names: Returns the array of a stored value, an input or a target.
+        constant: Returns an element of a parameter, given a view and the names of the loop's indices.
+    """
+
+    operations, types, indent = OPERATIONS, ("int", "float"), "    "
+
+    def __init__(
+        self,
+        loop: Loop,
+        scheduler: Scheduler,
+        names: Callable[[Node | str], str],
+        constant: Callable[[View, list[str]], str],
+    ):
+        super().__init__(loop, scheduler)
+        self.names, self.constant = names, constant
+        self.indices = [f"i{axis}" for axis in range(len(loop.space))]
+
+    def text(self) -> str:
+        """Returns the loop."""
+        kept = [axis for axis in range(len(self.loop.space)) if axis not in self.loop.axes]
+        self._begin(kept)
+        if self.loop.axes:
+            self._reductions()
+        else:
+            for store in self.loop.stores:
+                self._store(store)
+        self._end(len(kept))
+        return "\n".join(self.lines)
+
+    def _reductions(self) -> None:
+        for node in self.loop.reductions:
+            start = "0.0f" if node.op == "sum" else "-3.402823466e+38f"
+            self._line(f"float a{node.number} = {start};")
+        self._begin(self.loop.axes)
+        for node in self.loop.reductions:
+            value, total = self._value(node.args[0]), f"a{node.number}"
+            new = f"{total} + {value}" if node.op == "sum" else f"{total} < {value} ? {value} : {total}"
+            self._line(f"{total} = {new};")
+        self._end(len(self.loop.axes))
+        for node in self.loop.reductions:
+            self._line(f"{self.names(node)}[{self._index(self._kept_strides(node), 0)}] = a{node.number};")
+
+    def _begin(self, axes: list[int] | tuple[int, ...]) -> None:
+        for axis in axes:
+            self._open(f"for (int i{axis} = 0; i{axis} < {self.loop.space[axis]}; ++i{axis}) {{")
+        if not axes:
+            self._open("{")
+
+    def _end(self, count: int) -> None:
+        for _ in range(max(count, 1)):
+            self._close("}")
+
+    def _store(self, store: Store) -> None:
+        value = self._value(store.value)
+        self._line(f"{self.names(store.to)}[{self._index(store.strides, store.offset)}] = {value};")
+
+    def _literal(self, node: Node) -> str:
+        if node.kind == "bool":
+            return "1" if node.detail == "True" else "0"
+        return number(float(node.detail))
+
+    def _loaded(self, view: View) -> str:
+        if view.node.op == "param":
+            return self.constant(view, self.indices)
+        return f"{self.names(view.node)}[{self._index(view.strides, view.offset)}]"
+
+    def _index(self, strides: tuple[int, ...], offset: int) -> str:
+        return affine(self.indices, strides, offset)
+
+
+def reads(loop: Loop, scheduler: Scheduler) -> list[View]:
+    """Returns the stored values that a loop loads."""
+    return [view for view, inlined in visited(loop, scheduler) if not inlined]
+
+
+def operations(loop: Loop, scheduler: Scheduler) -> dict[str, int]:
+    """Returns how often the loop performs each element-wise operation."""
+    count: dict[str, int] = {}
+    for view, inlined in visited(loop, scheduler):
+        if inlined and view.node.op != "const":
+            count[view.node.op] = count.get(view.node.op, 0) + math.prod(loop.space)
+    return count

@@ -14,6 +14,11 @@ from ..nn import ADAPTIVE, Solver
 from ..runs import Trained
 from ..settings import SettingError, named
 
+DEFAULT_NAME = "chronode_model"
+"""Beginning of all names in C."""
+LOWEST_OPSET = 18
+"""The lowest operator set version with all operators that are written to ONNX (ReduceMax with axes as an input)."""
+
 
 @dataclass(frozen=True)
 class Deployment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,21 +11,22 @@ from typing import Any
 from ..data import Scaler
 from ..model import SequenceModel
 from ..runs import Trained
-from ..settings import one_of
+from ..settings import one_of, whole
 from ..storage import check_new_folder
-from ._c import CRunner, write_c
-from ._c_header import DEFAULT_NAME, check_name
-from ._deployment import Deployment
-from ._graph import StepGraph
-from ._onnx import OnnxRunner, write_onnx
-from ._onnx_model import LOWEST_OPSET, check_opset
-from ._pt2 import Pt2Runner, write_pt2
+from ._deployment import DEFAULT_NAME, LOWEST_OPSET, Deployment
+from ._graph import Graph
 from ._verify import Runner, Verification, verify
-from ._window import Graph, WindowGraph
 
 FORMATS = ("c", "onnx", "pt2")
 WEIGHTS = ("float32", "int8")
 MATH = ("library", "builtin")
+_NEWEST_OPSET = 26  # that a released onnxruntime supports
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+# A header of this name would hide the one of the C library; check.c is another file of the export.
+_TAKEN = re.compile(
+    "assert|check|complex|ctype|errno|fenv|float|inttypes|iso646|limits|locale|math|setjmp|signal|stdarg|stdbool|stddef|"
+    "stdint|stdio|stdlib|string|tgmath|time|wchar|wctype"
+)
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,16 @@ class Exported:
     def runner(self) -> Runner:
         """Returns an object that runs the written files."""
         if self.format == "c":
+            from ._c import CRunner
+
             return CRunner(self.folder, name=self.name)
-        return (OnnxRunner if self.format == "onnx" else Pt2Runner)(self.folder)
+        if self.format == "onnx":
+            from ._onnx import OnnxRunner
+
+            return OnnxRunner(self.folder)
+        from ._pt2 import Pt2Runner
+
+        return Pt2Runner(self.folder)
 
     def verify(self, trained: Trained, source: str | Path) -> Verification:
         """Compares the written files with the model, on a file of the user.
@@ -112,11 +122,17 @@ def export(
     folder = check_new_folder(Path(folder), "folder", force=force)
     given = {"channels": channels, "classes": classes, "scaler": scaler, "window": window}
     deployment = _deployment(model, {name: value for name, value in given.items() if value is not None}, unit)
-    graph = WindowGraph.of(deployment) if deployment.window else StepGraph.of(deployment)
+    graph = Graph.of(deployment)
     if format == "onnx":
+        from ._onnx import write_onnx
+
         return Exported(folder, format, write_onnx(graph, folder, opset=opset), {}, graph)
     if format == "pt2":
+        from ._pt2 import write_pt2
+
         return Exported(folder, format, write_pt2(graph, folder), {}, graph)
+    from ._c import write_c
+
     written = write_c(graph, folder, int8=weights == "int8", math=math, name=name)
     costs = dict(written.table())
     if written.rounding is not None:
@@ -138,14 +154,32 @@ def check_options(dashes: str, *, format: str, weights: str, math: str, name: st
     one_of(f"{dashes}format", format, FORMATS)
     one_of(f"{dashes}weights", weights, WEIGHTS)
     one_of(f"{dashes}math", math, MATH)
-    check_name(f"{dashes}name", name)
-    check_opset(f"{dashes}opset", opset)
+    _check_name(f"{dashes}name", name)
+    whole(f"{dashes}opset", opset, at_least=LOWEST_OPSET)
+    if opset > _NEWEST_OPSET:
+        raise ValueError(f"{dashes}opset={opset} must be at most {_NEWEST_OPSET}, the newest that onnxruntime runs.")
     usual = {"weights": (weights, "float32"), "math": (math, "library"), "name": (name, DEFAULT_NAME)}
     own = {"c": usual, "onnx": {"opset": (opset, LOWEST_OPSET)}}
     for needed, options in own.items():
         for option, (value, default) in options.items():
             if needed != format and value != default:
                 raise ValueError(f"{dashes}{option} requires {dashes}format {needed}.")
+
+
+def _check_name(option: str, name: str) -> None:
+    """Refuses names that a model in C cannot have, as all its symbols, macros and files begin with it.
+
+    Example:
+        >>> _check_name("--name", "2nd")
+        Traceback (most recent call last):
+            ...
+        ValueError: --name='2nd' must be lower-case letters, digits and _, beginning with a letter: pulse_model
+    """
+    if not _NAME.fullmatch(name):
+        rule = "must be lower-case letters, digits and _, beginning with a letter: pulse_model"
+        raise ValueError(f"{option}={name!r} {rule}")
+    if _TAKEN.fullmatch(name):
+        raise ValueError(f"{option}={name!r}: {name}.h or {name}.c is the name of another file: use {name}_model.")
 
 
 def _deployment(model: SequenceModel | Trained | str | Path, given: dict[str, Any], unit: str) -> Deployment:

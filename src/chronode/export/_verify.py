@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from ..data import Batch, Sequences
 from ..runs import Trained
 from ..training import Scores, evaluation_batches
-from ._reference import Series
-from ._window import Graph
+from ._graph import Graph, Series
 
 _MOST_STEPS = 2**18
 _MOST_WINDOWS = 200  # of a forecast; each step of a window runs the network over all steps before

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from ..nn import Layer, State, create
+from ..nn import Layer, Plan, State, create, run_cell
 from ..settings import SettingError, named, one_of
 from ..storage import read_json, replacing, safetensors, write_json
 from ._budget import Budget
 from ._margins import Margins
 from ._relative import Relative
 from ._spec import POOLS, ModelSpec, count_symbols
+from ._step import RunningStart
 from .start._start import LinearStart
 
 if TYPE_CHECKING:
@@ -190,7 +191,8 @@ class SequenceModel(nn.Module):
 
     def initial_state(self, batch: int) -> State:
         """Returns the state before the first step: that of the layer, then that of the linear start."""
-        parts = () if self.start is None else self.start.initial_state(batch)
+        start = self.start
+        parts = () if start is None else RunningStart(start).initial_state(batch, start.get_buffer("bias"))
         return (*self.layer.initial_state(batch), *(part[None] for part in parts))
 
     def run(
@@ -217,13 +219,30 @@ class SequenceModel(nn.Module):
             output, after = self._network(x, state, **times)
             return (output if started is None else output + started.to(output)), after
         state = self.initial_state(len(x)) if state is None else state
-        count = len(state) - len(self.start.initial_state(1))
+        count = len(self.layer.initial_state(1))
         output, after = self._network(x, state[:count], **times)
-        started, summed = self.start.run(x, tuple(part[0] for part in state[count:]), **times)
-        if output.dim() == 2:
-            last = times["lengths"] - 1 if times.get("lengths") is not None else torch.full((len(x),), -1)
-            started = started[torch.arange(len(x)), last]
+        started, summed = self._run_start(x, tuple(part[0] for part in state[count:]), output.dim() == 2, **times)
         return output + started.to(output), (*after, *(part[None] for part in summed))
+
+    def _run_start(
+        self,
+        x: Tensor,
+        state: State,
+        last: bool,
+        *,
+        dt: Tensor | None = None,
+        lengths: Tensor | None = None,
+        observed: Tensor | None = None,
+    ) -> tuple[Tensor, State]:
+        """Returns the outputs of the linear start, `(B, T, K)` or those of the last steps, and its state."""
+        assert self.start is not None
+        like = self.start.get_buffer("bias")
+        gaps = like.new_ones(x.shape[:2]) if dt is None else (dt.squeeze(-1) if dt.dim() == 3 else dt).to(like)
+        seen = torch.ones_like(x, dtype=torch.bool) if observed is None else observed
+        rows = torch.cat([torch.where(seen, x.to(like), 0.0), seen.to(like)], dim=-1).transpose(0, 1)
+        cell, plan = RunningStart(self.start), Plan(lengths, last=last)
+        y, state = run_cell(cell, rows, state, gaps.transpose(0, 1).unsqueeze(-1), plan)
+        return (y if last else y.transpose(0, 1)), state
 
     def _network(
         self, x: Tensor, state: State | None, *, static: Tensor | None = None, **times: Any

@@ -9,6 +9,8 @@ from ._named import ERNN, IRNN, LTC, MMRNN, SiRNN, UnICORNN
 from ._registry import Model, create, find_model, models, register
 from ._solvers import ADAPTIVE, Solver
 from .cells import *  # noqa: F403
+from .driver import Plan
+from .driver import run as run_cell
 
 __all__ = [
     "ADAPTIVE",
@@ -23,6 +25,7 @@ __all__ = [
     "Layer",
     "LeakyFlow",
     "Model",
+    "Plan",
     "SiRNN",
     "Solver",
     "State",
@@ -35,5 +38,6 @@ __all__ = [
     "find_model",
     "models",
     "register",
+    "run_cell",
 ]
 __all__ += cells.__all__

@@ -9,9 +9,11 @@ from test_summaries import random_batch
 
 from chronode.data import from_list
 from chronode.judge import fit_start, summaries
+from chronode.model import RunningStart
 from chronode.model.start._running import RunningSummaries
 from chronode.model.start._start import LinearStart
 from chronode.model.start._summaries import summary_names
+from chronode.nn import Plan, run_cell
 
 
 def running(x, dt, observed, dtype=torch.float64):
@@ -55,22 +57,26 @@ def test_outputs_of_a_start_in_pieces_are_those_of_the_whole():
     x, lengths, dt, observed = random_batch(3)
     start = LinearStart({"kind": "summaries", "channels": 2, "every_step": True}, 3)
     start.get_buffer("weight").normal_()
+    cell = RunningStart(start)
+    begin = cell.initial_state(4, start.get_buffer("bias"))
+    rows = torch.cat([torch.where(observed, x, 0), observed], dim=-1).double().transpose(0, 1)
+    gaps = dt.double().T[..., None]
     whole = start(x, lengths=lengths, dt=dt, observed=observed)
-    outputs, state = start.run(x, start.initial_state(4), lengths, dt, observed)
+    outputs, _ = run_cell(cell, rows, begin, gaps, Plan(lengths))
     inside = torch.arange(7) < lengths[:, None]
-    torch.testing.assert_close(outputs[inside], whole[inside])
-    first, kept = start.run(x[:, :3], start.initial_state(4), None, dt[:, :3], observed[:, :3])
-    second, _ = start.run(x[:, 3:], kept, None, dt[:, 3:], observed[:, 3:])
+    torch.testing.assert_close(outputs.transpose(0, 1)[inside], whole[inside])
+    first, kept = run_cell(cell, rows[:3], begin, gaps[:3], Plan())
+    second, _ = run_cell(cell, rows[3:], kept, gaps[3:], Plan())
     unpadded = start(x, dt=dt, observed=observed)
-    torch.testing.assert_close(torch.cat([first, second], dim=1), unpadded)
-    again, _ = start.run(x[:, :1], state, torch.zeros(4, dtype=torch.int64), dt[:, :1], observed[:, :1])
-    assert again.shape == (4, 1, 3)
+    torch.testing.assert_close(torch.cat([first, second]).transpose(0, 1), unpadded)
+    last, _ = run_cell(cell, rows, begin, gaps, Plan(lengths, last=True))
+    torch.testing.assert_close(last, whole[torch.arange(4), lengths - 1])
 
 
 @pytest.mark.parametrize("kind", [{"kind": "values", "steps": 4}, {"kind": "patterns", "dilations": [1]}])
 def test_features_that_need_whole_series_have_no_state(kind):
     with pytest.raises(ValueError, match=f"sees {kind['kind']} needs whole series. Train with --start summaries"):
-        LinearStart({"channels": 2, **kind}, 3).initial_state(1)
+        RunningStart(LinearStart({"channels": 2, **kind}, 3))
 
 
 def test_a_start_of_the_newest_readings_is_chosen_if_only_these_matter_and_runs_step_by_step():
@@ -85,7 +91,10 @@ def test_a_start_of_the_newest_readings_is_chosen_if_only_these_matter_and_runs_
         batch = later.batch()
         whole = start(batch.x)
         assert (whole.argmax(-1) == batch.target).double().mean() > 0.97
-        torch.testing.assert_close(start.run(batch.x, start.initial_state(1))[0], whole)
+        cell, x = RunningStart(start), batch.x.double().transpose(0, 1)
+        rows, gaps = torch.cat([x, torch.ones_like(x)], dim=-1), torch.ones_like(x[..., :1])
+        steps, _ = run_cell(cell, rows, cell.initial_state(1, rows), gaps, Plan())
+        torch.testing.assert_close(steps.transpose(0, 1), whole)
         used = (start.get_buffer("weight") != 0).any(1)
         assert [name for name, is_used in zip(summary_names(("a", "b")), used, strict=True) if is_used] == [
             "a last",

@@ -16,7 +16,7 @@ from ...system import threads, threads_for
 from .._relative import Relative
 from ._features import RankedSummaries, Summaries, build_features, dilations_for
 from ._linear import Choice, Linear, class_columns, fit_classes, fit_linear, standardized
-from ._running import RunningSummaries, State
+from ._running import RunningSummaries
 
 FOLDS = 5
 # Above these sizes, a linear model is fitted to a subset of the series, and some kinds of features are left out.
@@ -92,38 +92,6 @@ class LinearStart(nn.Module):
                 "Train with --start summaries (in Python: the argument start)."
             )
         return self.features.running
-
-    def initial_state(self, batch: int) -> State:
-        """Returns the state before the first step, each part `(B, size)`."""
-        return self.running.initial_state(batch, self.get_buffer("bias"))
-
-    def step(self, x: Tensor, seen: Tensor, dt: Tensor, state: State) -> tuple[Tensor, State]:
-        """Returns the output `(B, K)` and the state after `x (B, D)`, `seen (B, D)` and `dt (B, 1)`."""
-        state = self.running.step(x, seen, dt, state)
-        return self.of(*self.running.columns(state)), state
-
-    def run(
-        self,
-        x: Tensor,
-        state: State,
-        lengths: Tensor | None = None,
-        dt: Tensor | None = None,
-        observed: Tensor | None = None,
-    ) -> tuple[Tensor, State]:
-        """Returns the outputs `(B, T, K)` after each step of `x (B, T, D)`, and the state after the last valid one."""
-        size, steps, _ = x.shape
-        like = state[0]
-        gaps = like.new_ones(size, steps) if dt is None else (dt.squeeze(-1) if dt.dim() == 3 else dt).to(like)
-        seen = torch.ones_like(x, dtype=torch.bool) if observed is None else observed
-        outputs = []
-        for place in range(steps):
-            output, after = self.step(x[:, place].to(like), seen[:, place], gaps[:, place, None], state)
-            if lengths is not None:
-                inside = (place < lengths)[:, None]
-                after = tuple(torch.where(inside, new, old) for new, old in zip(after, state, strict=True))
-            state = after
-            outputs.append(output)
-        return torch.stack(outputs, dim=1), state
 
     def take(self, linear: Linear) -> None:
         """Copies the parameters of a fitted linear map."""
