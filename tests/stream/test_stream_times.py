@@ -16,8 +16,8 @@ from chronode.data import from_long, options_like
 from chronode.data._reading import Reading
 from chronode.data._scaling import Scaler
 from chronode.stream import Stream
-from chronode.stream._intake import Intake
-from chronode.stream._newest import Newest
+from chronode.stream._times import Intake
+from chronode.stream._watch import Newest
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +138,7 @@ cells = st.one_of(st.none(), st.integers(-(2**70), 2**70), st.floats(), texts)
 @settings(max_examples=300, deadline=None)
 @given(cell=cells)
 @example(cell="\ud800")
+@example(cell="-09")
 def test_values_are_those_of_a_table(cell):
     """A cell has the number that a table with this cell has, or is refused as the table is."""
     options = {"columns": ["x"], "dtype": "float32", "empty": "keep", "missing_values": ["-9", "NA"], "time": "t"}

@@ -221,15 +221,15 @@ class SequenceModel(nn.Module):
         state = self.initial_state(len(x)) if state is None else state
         count = len(self.layer.initial_state(1))
         output, after = self._network(x, state[:count], **times)
-        started, summed = self._run_start(x, tuple(part[0] for part in state[count:]), output.dim() == 2, **times)
+        started, summed = self.run_start(x, tuple(part[0] for part in state[count:]), last=output.dim() == 2, **times)
         return output + started.to(output), (*after, *(part[None] for part in summed))
 
-    def _run_start(
+    def run_start(
         self,
         x: Tensor,
         state: State,
-        last: bool,
         *,
+        last: bool = False,
         dt: Tensor | None = None,
         lengths: Tensor | None = None,
         observed: Tensor | None = None,

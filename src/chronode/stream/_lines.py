@@ -1,7 +1,10 @@
-"""Reads lines of events and writes lines of predictions, as soon as events arrive."""
+"""Lines of events in, lines of predictions out, as soon as events arrive: JSON Lines, or CSV with column names."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -10,17 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..storage import MIB
-from ._formats import MOST_BYTES, Format, Row, decoded
-from ._intake import as_columns
-from ._ranges import RangeWatch
 from ._step import Step
 from ._stream import Stream
+from ._times import as_columns
+from ._watch import RangeWatch
 
+MOST_BYTES = MIB
+"""Longest line."""
 _READ_BYTES = MIB // 4
 """Bytes read at a time; everything that has arrived by then is one batch."""
+_MARK = "\ufeff"  # the byte-order mark that some programs write before the first line
+Row = dict[str, Any]
 
 
-class Event(NamedTuple):
+class _Event(NamedTuple):
     """A parsed line: its number, the id as given, and the row."""
 
     line: int
@@ -31,7 +37,7 @@ class Event(NamedTuple):
 class Lines:
     """Answers lines of events with lines of predictions.
 
-    For a line that cannot be used, an error is written, and the stream continues. Events change the stream after their
+    For a line that cannot be used, an error is written, and the stream continues. _Events change the stream after their
     answers are written: what `write` raises leaves the stream as it was before the lines.
 
     Args:
@@ -58,7 +64,7 @@ class Lines:
         times = [self._time] if stream.timed else []
         late = ["late"] if stream.late == "repeat" else []
         columns = [self._id, *times, *stream.decoder.columns, *late, "line", "error"]
-        self._format = Format([*([named] if named else []), *times], columns)
+        self._format = _Format([*([named] if named else []), *times], columns)
         self._line = 0
         self.errors = 0
 
@@ -92,38 +98,38 @@ class Lines:
         for note in notes:
             self._note(note)
 
-    def _event(self, number: int, row: Row) -> Event:
+    def _event(self, number: int, row: Row) -> _Event:
         given = row.get(self._id, self._only)
         if isinstance(given, bool) or not isinstance(given, (str, int)) or given == "":
             raise ValueError(f"{self._id}: expected an id (text or a whole number), got {given!r:.80}")
         if self._stream.timed and row.get(self._time) in (None, ""):
             raise ValueError(f"{self._time}: the time is missing")
-        return Event(number, given, row)
+        return _Event(number, given, row)
 
-    def _answer(self, events: list[Event], rows: dict[int, Row]) -> tuple[Step, NDArray[Any]] | None:
+    def _answer(self, events: list[_Event], rows: dict[int, Row]) -> tuple[Step, NDArray[Any]] | None:
         """Adds the answers to events to `rows`; returns what the events change, and their values."""
         if not events:
             return None
         given = [event.row for event in events]
         times = [row.get(self._time) for row in given]
         ids = [str(event.id) for event in events]
-        found, errors = self._stream.read(ids, times, as_columns(given, self._stream.columns))
+        observations, errors = self._stream.read(ids, times, as_columns(given, self._stream.columns))
         for place, why in errors.items():
             why = f"{self._time}{why.removeprefix('time')}" if why.startswith("time:") else why
             rows[events[place].line] = _failed(why, events[place].line, {self._id: events[place].id})
         places = [place for place in range(len(events)) if place not in errors]
         if not places:
             return None
-        found = found.at(np.array(places))
-        step = self._stream.prepare([ids[place] for place in places], found)
+        observations = observations.at(np.array(places))
+        step = self._stream.prepare([ids[place] for place in places], observations)
         predictions = self._stream.decoder.rows(step.outputs)
         for place, taken, prediction in zip(places, step.taken.tolist(), predictions, strict=True):
             row = self._row(events[place], taken, prediction)
             if row is not None:
                 rows[events[place].line] = row
-        return step, found.values
+        return step, observations.values
 
-    def _row(self, event: Event, taken: bool, prediction: Row) -> Row | None:
+    def _row(self, event: _Event, taken: bool, prediction: Row) -> Row | None:
         """Returns the answer to an event that could be read; None if there is none."""
         fields: Row = {self._id: event.id}
         if not taken and self._stream.late == "refuse":
@@ -153,16 +159,113 @@ def batches(handle: int, wait: Callable[[int], bool] = lambda handle: True) -> I
         if not content:
             break
         *lines, rest = (rest + content).split(b"\n")
-        found: list[str | None] = [decoded(line) for line in lines]
-        if too_long and found:
-            found[0], too_long = None, False
+        texts: list[str | None] = [_decoded(line) for line in lines]
+        if too_long and texts:
+            texts[0], too_long = None, False
         if len(rest) > MOST_BYTES:
             rest, too_long = b"", True
-        if found:
-            yield found
+        if texts:
+            yield texts
     else:
         return
     if too_long:
         yield [None]
     elif rest:
-        yield [decoded(rest)]
+        yield [_decoded(rest)]
+
+
+class _Format:
+    """Reads and writes lines.
+
+    The format is that of the first line that fits: JSON if it is a JSON object, CSV if it has the names of the required
+    columns. Until then, errors are written as JSON.
+
+    Args:
+        required: Columns that every event has.
+        columns: Columns of an answer.
+    """
+
+    def __init__(self, required: Sequence[str], columns: Sequence[str]):
+        self._required, self._columns = list(required), list(columns)
+        self._json = False
+        self._names: list[str] | None = None
+        self._begun = False
+
+    def parse(self, text: str | None) -> Row | None:
+        """Returns the event of a line; None for an empty line and for column names.
+
+        Args:
+            text: The line, as `batches` yielded it; None if it is too long.
+
+        Raises:
+            ValueError: The line is not an event.
+        """
+        if text is None:
+            raise ValueError(f"the line has more than {MOST_BYTES:,} bytes")
+        if any("\udc80" <= letter <= "\udcff" for letter in text if letter > "\ud7ff"):
+            raise ValueError("the line is not valid UTF-8")
+        text = text.removeprefix(_MARK)
+        if not text.strip():
+            return None
+        if self._json:
+            return _object(text)
+        if self._names is not None:
+            return self._cells(self._names, text)
+        return self._first(text)
+
+    def _first(self, text: str) -> Row | None:
+        """Decides for the format of a line if it fits one."""
+        if text.lstrip().startswith("{"):
+            row = _object(text)
+            self._json = True
+            return row
+        names = [name.strip() for name in _split(text)]
+        missing = [name for name in self._required if name not in names]
+        if missing or len(set(names)) < len(names):
+            needed = f" with {', '.join(self._required)}" if self._required else ", each once"
+            raise ValueError(f"this is neither a JSON object nor a line of column names{needed}")
+        self._names = names
+        return None
+
+    def _cells(self, names: list[str], text: str) -> Row:
+        cells = _split(text)
+        if len(cells) != len(names):
+            raise ValueError(f"the line has {len(cells)} cells, the first line has {len(names)}")
+        return {name: cell if cell.strip() else None for name, cell in zip(names, cells, strict=True)}
+
+    def text(self, rows: Sequence[Row]) -> str:
+        """Returns answers as lines."""
+        if self._names is None:
+            return "".join(json.dumps(row) + "\n" for row in rows)
+        text = io.StringIO()
+        writer = csv.DictWriter(text, self._columns, lineterminator="\n")
+        if not self._begun:
+            writer.writeheader()
+        writer.writerows(rows)
+        return text.getvalue()
+
+    def written(self) -> None:
+        """Notes that the text of answers was written, and with it the names of the columns."""
+        self._begun = self._begun or self._names is not None
+
+
+def _decoded(line: bytes) -> str | None:
+    """Returns the text of a line; bytes that are not UTF-8 stay recognizable; None if the line is too long."""
+    return None if len(line) > MOST_BYTES else line.decode("utf-8", errors="surrogateescape").removesuffix("\r")
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return next(csv.reader([text]))
+    except csv.Error as error:
+        raise ValueError(f"this is not a line of CSV ({error})") from error
+
+
+def _object(text: str) -> Row:
+    try:
+        row = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"this is not valid JSON ({error})") from error
+    if not isinstance(row, dict):
+        raise ValueError("this is not a JSON object with names and values")
+    return row

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ._followed import Followed
-from ._grouping import by_count, groups, repeat
-from ._intake import Intake, Observations
+from ..model import LiveModel
 from ._states import Records, States
-
-_ONE_STEP = torch.tensor([1])
+from ._times import Intake, Observations
 
 
 @dataclass(frozen=True)
@@ -32,14 +29,7 @@ class Step:
 
     taken: NDArray[np.bool_]
     outputs: Tensor
-    names: list[str]
-    records: Records
-
-
-class _Run(NamedTuple):
-    """Outputs `(B, T, K)` of series, and their records after the last step."""
-
-    outputs: Tensor
+    names: Sequence[str]
     records: Records
 
 
@@ -54,21 +44,31 @@ class Stepping:
         equal_times: Whether an observation may have the time of the last one of its id.
     """
 
-    def __init__(self, model: Followed, states: States, intake: Intake, missing: bool, equal_times: bool):
+    def __init__(self, model: LiveModel, states: States, intake: Intake, missing: bool, equal_times: bool):
         self._model, self._states, self._intake = model, states, intake
         self.missing, self._equal_times = missing, equal_times
 
-    def prepare(self, ids: Sequence[str], found: Observations) -> Step:
+    def prepare(self, ids: Sequence[str], observations: Observations) -> Step:
         """Returns what the observations of ids change, in the order given."""
-        taken = self._in_order(ids, found.times)
-        if taken.all():
-            return self._changes(ids, found)
-        places = np.flatnonzero(taken)
-        outputs = self._states.outputs(ids)
-        change = self._changes([ids[place] for place in places], found.at(places))
-        outputs[torch.from_numpy(places)] = change.outputs
-        repeat(outputs, taken, groups(ids))
-        return Step(taken, outputs, change.names, change.records)
+        taken = self._in_order(ids, observations.times)
+        if len(ids) == 1 and taken[0]:
+            outputs, record = self.single(ids[0], observations)
+            return Step(taken, outputs, ids, record)
+        outputs, names, records = self._states.outputs(ids), list[str](), [self._states.get([])]
+        for batch in padded_batches(ids, taken):
+            series = [ids[place] for place in batch[:, 0].tolist()]
+            after, newest = self._run(series, observations, batch)
+            inside = batch >= 0
+            outputs[torch.from_numpy(batch[inside])] = newest[torch.from_numpy(inside)]
+            names += series
+            records.append(after)
+        newest_place: dict[str, int] = {}
+        for place, (name, was_taken) in enumerate(zip(ids, () if taken.all() else taken.tolist(), strict=False)):
+            if was_taken:
+                newest_place[name] = place
+            elif name in newest_place:
+                outputs[place] = outputs[newest_place[name]]
+        return Step(taken, outputs, names, np.concatenate(records))
 
     def _in_order(self, ids: Sequence[str], times: NDArray[np.float64] | None) -> NDArray[np.bool_]:
         """Returns which observations come after all earlier ones of their id."""
@@ -84,61 +84,78 @@ class Stepping:
                 taken[place] = False
         return taken
 
-    def _changes(self, ids: Sequence[str], found: Observations) -> Step:
-        """Returns what observations change, each of which is taken."""
-        if not ids:
-            return Step(np.ones(0, bool), self._states.outputs([]), [], self._states.get([]))
-        taken = np.ones(len(ids), dtype=bool)
-        if len(ids) == 1:
-            return Step(taken, *self.single(ids[0], found))
-        parts = by_count(groups(ids))
-        names = [ids[place] for part in parts for place in part[:, 0].tolist()]
-        runs = [self._run([ids[place] for place in part[:, 0].tolist()], found, part) for part in parts]
-        outputs = runs[0].outputs.new_empty(len(ids), runs[0].outputs.shape[-1])
-        for part, run in zip(parts, runs, strict=True):
-            outputs[torch.from_numpy(part[part >= 0])] = run.outputs[torch.from_numpy(part >= 0)]
-        return Step(taken, outputs, names, np.concatenate([run.records for run in runs]))
+    def single(self, name: str, observations: Observations) -> tuple[Tensor, Records]:
+        """Returns the output `(1, K)` and the record of an id after one observation: `_run` in few operations."""
+        record = self._states.get([name])
+        known = observations.values == observations.values
+        x = torch.from_numpy(observations.values if known.all() else np.where(known, observations.values, 0))
+        gap, last = None, float(record["last"][0])
+        if observations.times is not None:
+            time = float(observations.times[0])
+            gap, last = float(self._intake.gaps(time - last if last > -np.inf else 0.0)), time
+        observed = torch.from_numpy(known) if self.missing else None
+        output = self._model.step(x, self._states.vectors(record), gap, observed)
+        if output is None:
+            record, outputs = self._run([name], observations, np.zeros((1, 1), np.int64))
+            return outputs[0], record
+        record["last"], record["outputs"] = last, output.numpy()
+        return output, record
 
-    def single(self, name: str, found: Observations) -> tuple[Tensor, list[str], Records]:
-        """Returns (the output `(1, K)`, the id, its record) after one observation: `_run` in few operations."""
-        before = self._states.get([name])
-        known = ~np.isnan(found.values)
-        x = torch.from_numpy(np.where(known, found.values, 0))
-        arguments: dict[str, Any] = {"lengths": _ONE_STEP}
-        if self.missing:
-            arguments["observed"] = torch.from_numpy(known)[None]
-        last = float(before["last"][0])
-        if found.times is not None:
-            time = float(found.times[0])
-            gap = self._intake.gaps(time - last if last > -np.inf else 0.0)
-            arguments["dt"], last = x.new_full((1, 1), gap), time
-        outputs, state = self._model.run(x[None], self._states.unpack(before), **arguments)
-        return outputs[0], [name], self._states.pack(last, outputs[0], state)
-
-    def _run(self, names: Sequence[str], found: Observations, part: NDArray[np.int64]) -> _Run:
+    def _run(
+        self, names: Sequence[str], observations: Observations, batch: NDArray[np.int64]
+    ) -> tuple[Records, Tensor]:
         """Runs series of similar length as one padded batch.
 
         Args:
             names: `(B,)` ids of the series.
-            found: The observations.
-            part: `(B, T)` places of their observations; -1 at padding.
+            observations: The observations.
+            batch: `(B, T)` places of their observations; -1 at padding.
+
+        Returns:
+            The records of the series, and the outputs `(B, T, K)` after each observation.
         """
-        before = self._states.get(names)
-        valid = part >= 0
+        records = self._states.get(names)
+        valid = batch >= 0
         lengths = torch.from_numpy(valid.sum(1))
-        values = found.values[part]
+        values = observations.values[batch]
         known = ~np.isnan(values) & valid[..., None]
         arguments: dict[str, Any] = {"lengths": lengths}
         if self.missing:
             arguments["observed"] = torch.from_numpy(known)
-        last: NDArray[np.float64] = before["last"]
-        if found.times is not None:
-            times = found.times[part]
+        if observations.times is not None:
+            times, last = observations.times[batch], records["last"]
             start = np.where(np.isfinite(last), last, times[:, 0])
             gaps = self._intake.gaps(np.diff(times, axis=1, prepend=start[:, None]))
             arguments["dt"] = torch.from_numpy(np.where(valid, gaps, 0).astype(values.dtype))
-            last = times[np.arange(len(part)), valid.sum(1) - 1]
+            records["last"] = times[np.arange(len(batch)), valid.sum(1) - 1]
+        state = self._states.parts(records)
         x = torch.from_numpy(np.where(known, values, 0))
-        outputs, state = self._model.run(x, self._states.unpack(before), **arguments)
-        newest = outputs[torch.arange(len(part)), lengths - 1]
-        return _Run(outputs, self._states.pack(last, newest, state))
+        outputs, after = self._model.run(x, tuple(part.clone() for part in state), **arguments)
+        for part, new in zip(state, after, strict=True):
+            part.copy_(new)
+        records["outputs"] = outputs[torch.arange(len(batch)), lengths - 1].numpy()
+        return records, outputs
+
+
+def padded_batches(ids: Sequence[str], taken: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+    """Returns padded batches `(B, T)` of the places of taken observations, -1 at padding, one row per id, with ids of
+    similar numbers of observations together.
+
+    Example:
+        >>> [batch.tolist() for batch in padded_batches("abaac", np.ones(5, bool))]
+        [[[1], [4]], [[0, 2, 3]]]
+    """
+    numbers: dict[str, int] = {}
+    places = np.flatnonzero(taken)
+    series = np.array([numbers.setdefault(ids[place], len(numbers)) for place in places], dtype=np.int64)
+    order = np.argsort(series, kind="stable")
+    _, starts, counts = np.unique(series[order], return_index=True, return_counts=True)
+    sizes = np.floor(np.log2(counts)).astype(int)
+    batches = []
+    for size in np.unique(sizes):
+        chosen = np.flatnonzero(sizes == size)
+        steps = np.arange(counts[chosen].max())
+        at = starts[chosen, None] + steps
+        inside = steps < counts[chosen, None]
+        batches.append(np.where(inside, places[order[np.where(inside, at, 0)]], -1))
+    return batches

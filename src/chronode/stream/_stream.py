@@ -9,19 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
 
+from ..data import Reading
+from ..model import LiveModel
 from ..runs import Trained
 from ..settings import SettingError, named, number, one_of
 from ..storage import parse
 from ..training import Predictions
-from ._decoder import Decoder
-from ._followed import follow
-from ._intake import Intake, Observations, as_columns
-from ._newest import Newest
-from ._state_file import read_states, write_states
-from ._states import States
+from ._states import States, read_states, write_states
 from ._step import Step, Stepping
+from ._times import Intake, Observations, as_columns
 from ._values import Errors
+from ._watch import Newest
 
 LATE = ("refuse", "ignore", "repeat")
 _SWEEPS_PER_LIMIT = 8
@@ -83,7 +84,8 @@ class Stream:
     ):
         trained = run if isinstance(run, Trained) else Trained.load(run)
         self.trained = trained
-        reading, model = follow(trained)
+        reading = _streamed_reading(trained)
+        model = LiveModel(trained.model, reading.window if reading.horizon and not reading.per_step else 0)
         self.late = one_of("late", late, LATE)
         self.idle = None if idle is None else number("idle", idle, above=0)
         self._intake = Intake(reading)
@@ -165,12 +167,12 @@ class Stream:
 
     def _take(self, ids: list[str], times: Any, values: Mapping[str, Any]) -> Step:
         """Takes observations; an error changes nothing."""
-        found, errors = self.read(ids, times, values)
+        observations, errors = self.read(ids, times, values)
         if errors:
             place = min(errors)
             where = f"observation {place + 1:,}: " if len(ids) > 1 else ""
             raise ValueError(f"{where}{errors[place]}.")
-        step = self.prepare(ids, found)
+        step = self.prepare(ids, observations)
         if self.late == "refuse" and not step.taken.all():
             late = ids[int(np.flatnonzero(~step.taken)[0])]
             self.counts = replace(self.counts, late=self.counts.late + 1)
@@ -198,12 +200,12 @@ class Stream:
         if not self.timed or not self._stepping.missing:
             why = "times" if not self.timed else "missing values: train with --allow-missing"
             raise SettingError(f"{named('at', at)} requires a model that was trained with {why}.", argument="at")
-        found, errors = self._intake.read([at], {}, 1)
+        observations, errors = self._intake.read([at], {}, 1)
         if errors:
             raise SettingError(f"{named('at', at)}: {errors[0]}.", argument="at")
-        if found.times is not None and found.times[0] < self._states.last(name):
+        if observations.times is not None and observations.times[0] < self._states.last(name):
             raise SettingError(f"{named('at', at)} is earlier than the last observation of the id.", argument="at")
-        return self._stepping.single(name, found)[0]
+        return self._stepping.single(name, observations)[0]
 
     # ---- the step of a batch: read, prepare, commit -------------------------------------------------------
 
@@ -213,10 +215,10 @@ class Stream:
         Returns:
             The observations, and why some of them cannot be used.
         """
-        found, errors = self._intake.read(times, columns, len(ids))
-        if found.times is not None:
-            self._refuse_ahead(ids, found.times, errors)
-        return found, errors
+        observations, errors = self._intake.read(times, columns, len(ids))
+        if observations.times is not None:
+            self._refuse_ahead(ids, observations.times, errors)
+        return observations, errors
 
     def _refuse_ahead(self, ids: Sequence[str], times: Any, errors: Errors) -> None:
         known = ~np.isnan(times)
@@ -234,9 +236,9 @@ class Stream:
             by = f"{times[place] - now:.4g} ahead of {what} (unit: {self.unit})"
             errors.setdefault(place, f"time: {by}, more than ahead={self._ahead:.4g} allows")
 
-    def prepare(self, ids: Sequence[str], found: Observations) -> Step:
+    def prepare(self, ids: Sequence[str], observations: Observations) -> Step:
         """Returns what observations change, and the output after each; nothing is changed yet."""
-        return self._stepping.prepare(ids, found)
+        return self._stepping.prepare(ids, observations)
 
     def commit(self, step: Step) -> None:
         """Stores what `prepare` returned: states, times and outputs together."""
@@ -266,7 +268,7 @@ class Stream:
         newest = None if self._newest is None or self._newest.time == -np.inf else self._newest.time
         times = None if self._intake.times is None else self._intake.times.facts()
         facts = {"times": times, "newest": newest, "counts": asdict(self.counts)}
-        write_states(path, self.trained, self._states.content(), facts)
+        write_states(path, self.trained, self._states, facts)
         return path
 
     def load(self, path: str | Path) -> None:
@@ -291,3 +293,67 @@ class Stream:
         if self._newest is not None:
             self._newest = Newest(self._newest.reach)
             self._newest.time = self._swept = -np.inf if newest is None else newest
+
+
+class Decoder:
+    """Turns outputs of a model into predictions.
+
+    Attributes:
+        columns: Names of the parts of a prediction, which are those of `chronode predict`.
+    """
+
+    def __init__(self, trained: Trained):
+        self._classes, self._scaler = trained.objective.classes, trained.scaler
+        self._names = trained.output_names()
+        self._chances = [f"p_{name}" for name in self._classes or ()]
+        self.columns = [*self._names, *self._chances]
+
+    def predictions(self, ids: Sequence[Any], outputs: Tensor) -> Predictions:
+        """Returns the predictions of many series."""
+        return Predictions(np.asarray(ids), list(self._values(outputs)), self._classes, self._names)
+
+    def rows(self, outputs: Tensor) -> list[dict[str, Any]]:
+        """Returns predictions by name."""
+        values = self._values(outputs)
+        texts = [[float(str(value)) for value in row] for row in values]  # with the digits of float32
+        if self._classes is None:
+            return [dict(zip(self._names, row, strict=True)) for row in texts]
+        likeliest = [self._classes[index] for index in values.argmax(-1).tolist()]
+        return [
+            {self._names[0]: name, **dict(zip(self._chances, row, strict=True))}
+            for name, row in zip(likeliest, texts, strict=True)
+        ]
+
+    def _values(self, outputs: Tensor) -> NDArray[np.float32]:
+        if self._classes is not None:
+            outputs = outputs.softmax(-1)
+        elif self._scaler is not None:
+            outputs = self._scaler.inverse_target(outputs)
+        return outputs.float().numpy()
+
+
+def _streamed_reading(trained: Trained) -> Reading:
+    """Returns how the model reads files; refuses a model that cannot follow a stream."""
+    reading, model = trained.reading, trained.model
+    if reading is None:
+        raise ValueError(
+            f"{trained.path} was trained on the task {trained.config.data.source}, which cannot be streamed."
+        )
+    if reading.window and not reading.per_step and not reading.horizon:
+        raise ValueError("the model makes one prediction per window: train without --window to stream.")
+    if reading.static:
+        raise ValueError(
+            "the model has inputs that a stream does not have: static values, or known values of the future. Train "
+            "without --static, --known and --calendar; static columns are then channels."
+        )
+    if {"channel", "row_per_series"} & reading.options.keys():
+        raise ValueError("the model was trained on a file that does not have one row per time, as a stream does.")
+    if reading.horizon and not reading.per_step:
+        return reading
+    if model.start is not None:
+        _ = model.start.running  # refuses features that need whole series
+    if model.layer.bidirectional:
+        raise ValueError("a bidirectional model needs the whole series: train without bidirectional=true to stream.")
+    if model.pool != "last":
+        raise ValueError(f"a model with pool={model.pool} needs the whole series: train with pool=last to stream.")
+    return reading

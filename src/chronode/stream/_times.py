@@ -1,19 +1,20 @@
-"""Times of observations, cell by cell: of the kind, zone and format of the training file."""
+"""Raw observations as inputs of the model, cell by cell: times of the kind, zone and format of the training file."""
 
 from __future__ import annotations
 
 import calendar
 import math
 import re
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data import EPOCHS, NUMBER, Moments, Reading, is_number, moments_of, seconds_of
 from ..storage import parse
-from ._values import Errors, shown
+from ._values import Errors, Values, shown
 
 _NANO = 10**9
 _ISO = re.compile(
@@ -24,6 +25,71 @@ _ISO = re.compile(
 _UNREADABLE = (ValueError, OverflowError, TypeError, NotImplementedError)
 _EXACT = 2**53
 """Beyond this, float64 cannot represent all whole numbers."""
+
+
+class Observations(NamedTuple):
+    """Observations in the order of arrival.
+
+    Attributes:
+        times: `(N,)` in the model's unit, on one clock for the whole stream; None if there are no times.
+        values: `(N, D)` scaled; NaN where missing.
+    """
+
+    times: NDArray[np.float64] | None
+    values: NDArray[Any]
+
+    def at(self, places: NDArray[np.int64]) -> Observations:
+        """Returns some of the observations."""
+        return Observations(None if self.times is None else self.times[places], self.values[places])
+
+
+class Intake:
+    """Reads observations, each for itself: what it means does not depend on the others of its batch.
+
+    Attributes:
+        columns: Names of the values of an observation.
+        times: The times; None if the model was trained without times.
+    """
+
+    def __init__(self, reading: Reading):
+        self._values = Values(reading)
+        self._scaler = reading.scaler
+        self.times = None if reading.unit == "step" else Times(reading)
+        self.columns = self._values.columns
+
+    def read(self, times: Any, columns: Mapping[str, Any], count: int) -> tuple[Observations, Errors]:
+        """Reads `count` observations.
+
+        Args:
+            times: One time per observation, as in the training file.
+            columns: One value per observation, by name; absent columns are missing values.
+            count: Number of observations.
+
+        Returns:
+            The observations, and why some of them cannot be used.
+        """
+        values, errors = self._values.read(columns, count)
+        if self.times is None:
+            return Observations(None, values), errors
+        moments, wrong = self.times.read(times, count)
+        return Observations(moments, values), errors | wrong
+
+    def gaps(self, dt: Any) -> Any:
+        """Returns gaps between times as the model takes them."""
+        scaler = self._scaler
+        if scaler is None:
+            return dt
+        return (dt if scaler.gaps is None else scaler.gaps(dt)) / scaler.dt
+
+
+def as_columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, list[Any]]:
+    """Turns rows into columns; a name that is absent from a row is a missing value.
+
+    Example:
+        >>> as_columns([{"hr": 80}, {"bp": 120, "hr": 81}], ["hr", "bp"])
+        {'hr': [80, 81], 'bp': [None, 120]}
+    """
+    return {name: [row.get(name) for row in rows] for name in names}
 
 
 class Times:
@@ -48,8 +114,8 @@ class Times:
     def read(self, cells: Any, count: int) -> tuple[NDArray[np.float64], Errors]:
         """Returns (`(count,)` times, NaN where there is an error; the errors)."""
         if cells is None or len(cells) != count:
-            found = "none" if cells is None else str(len(cells))
-            raise ValueError(f"times: one per observation is expected ({count}), got {found}.")
+            given = "none" if cells is None else str(len(cells))
+            raise ValueError(f"times: one per observation is expected ({count}), got {given}.")
         errors: Errors = {}
         ticks: list[Any] | None = None if isinstance(cells, (list, tuple)) else self._column(cells)
         if ticks is None:
@@ -143,12 +209,12 @@ class Times:
 
     def checked(self, facts: Any) -> int | None:
         """Returns what `restore` takes of facts that `facts` returned; rejects those of other times."""
-        found = parse(dict[str, Any], facts, "times")
-        if (found.get("dates"), found.get("unit")) != (self.dates, self._unit):
+        given = parse(dict[str, Any], facts, "times")
+        if (given.get("dates"), given.get("unit")) != (self.dates, self._unit):
             raise ValueError("times: the times of the states are not of the kind and unit of the model.")
-        if parse(bool, found.get("zoned"), "times.zoned") != self._zoned:
+        if parse(bool, given.get("zoned"), "times.zoned") != self._zoned:
             raise ValueError("times.zoned: the times of the states and of the model differ in having a time zone.")
-        return parse(int | None, found.get("origin"), "times.origin")
+        return parse(int | None, given.get("origin"), "times.origin")
 
     def restore(self, origin: int | None) -> None:
         """Continues on the clock of states."""

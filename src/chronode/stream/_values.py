@@ -44,22 +44,21 @@ class Values:
         self._onehot = options.get("categorical") == "onehot"
         markers = options.get("missing_values") or ()
         self._texts = {str(marker) for marker in markers}
-        self._sizes = [float(marker) for marker in markers if is_number(str(marker))]
+        self._sizes = {float(marker) for marker in markers if is_number(str(marker))}
         shapes = reading.scaler.shapes if reading.scaler is not None else ()
         # The largest values without a logarithm, before they are clipped.
         self._no_logarithm = np.array([-np.inf if one.offset is None else -one.offset for one in shapes] or -np.inf)
-        if self._channels() != reading.channels:
+        onehot = self._codes if self._onehot else {}
+        channels = [
+            channel
+            for name in self.columns
+            for channel in ([f"{name}={text}" for text in onehot[name]] if name in onehot else [name])
+        ]
+        if tuple(channels) != reading.channels:
             raise ValueError(
                 f"the columns {', '.join(self.columns)} of an observation are not the channels of the model, "
                 f"{', '.join(reading.channels)}."
             )
-
-    def _channels(self) -> tuple[str, ...]:
-        made = []
-        for name in self.columns:
-            texts = self._codes.get(name)
-            made += [name] if texts is None or not self._onehot else [f"{name}={text}" for text in texts]
-        return tuple(made)
 
     def read(self, columns: Mapping[str, Any], count: int) -> tuple[NDArray[Any], Errors]:
         """Returns (`(count, D)` scaled values, NaN where missing; the errors).
@@ -69,20 +68,32 @@ class Values:
             count: Number of observations.
         """
         errors: Errors = {}
-        found = self._matrix(columns, count, errors)
-        if self._sizes:
-            own = [place for place, name in enumerate(self.columns) if name not in self._codes]
-            found[own] = np.where(np.isin(found[own], self._sizes), np.nan, found[own])
         with np.errstate(over="ignore"):
-            raw = self._expanded(found).astype(self._dtype).T
-        wrong = np.isinf(raw)
+            raw = self._expanded(self._matrix(columns, count, errors)).astype(self._dtype).T
+        scaler = self._reading.scaler
+        scaled = raw if scaler is None else scaler.scaled(raw)
+        wrong = ~(np.isfinite(raw) & np.isfinite(scaled) & (raw > self._no_logarithm))
         if wrong.any():
-            for place, channel in np.argwhere(wrong).tolist():
-                name = self._reading.channels[channel]
-                errors.setdefault(place, f"{name}: the value is infinite: leave it empty or correct it")
-        if not self._reading.missing:
-            self._refuse_missing(raw, errors)
-        return self._scaled(raw, errors), errors
+            self._explain(raw, wrong, errors)
+        return scaled, errors
+
+    def _explain(self, raw: NDArray[Any], wrong: NDArray[np.bool_], errors: Errors) -> None:
+        """Adds an error for each observation with a value that cannot be used; missing values are wrong as well."""
+        missing = np.isnan(raw)
+        if self._reading.missing:
+            wrong = wrong & ~missing
+        for place, channel in np.argwhere(wrong).tolist():
+            name, value = self._reading.channels[channel], raw[place, channel]
+            if missing[place, channel]:
+                why = f"{name} is missing, but the model was trained without missing values: train with --allow-missing"
+            elif np.isinf(value):
+                why = f"{name}: the value is infinite: leave it empty or correct it"
+            else:
+                why = (
+                    f"{name}: {value:g} is too large, or has no logarithm; there was no such value when the model was "
+                    "trained. Leave it empty if it is an error"
+                )
+            errors.setdefault(place, why)
 
     def _matrix(self, columns: Mapping[str, Any], count: int, errors: Errors) -> NDArray[np.float64]:
         """Returns the numbers of all columns `(columns, count)`, or their codes."""
@@ -93,60 +104,48 @@ class Values:
         if not self._codes and all(type(cells) is list for cells in given):
             flat = [cell for cells in given for cell in cells or ()]
             if all(type(cell) in _PLAIN for cell in flat):
-                return _plain(flat).reshape(len(given), count)
-        found = np.full((len(given), count), np.nan)
+                return self._marked(_plain(flat)).reshape(len(given), count)
+        matrix = np.full((len(given), count), np.nan)
         for place, cells in enumerate(given):
             if cells is not None:
-                found[place] = self._column(self.columns[place], cells, errors)
-        return found
+                matrix[place] = self._column(self.columns[place], cells, errors)
+        return matrix
 
     def _column(self, name: str, cells: Any, errors: Errors) -> NDArray[np.float64]:
         """Returns the numbers of a column, or its codes."""
         codes = self._codes.get(name)
         if codes is None and isinstance(cells, np.ndarray) and cells.dtype.kind in "fiub":
-            return cells.astype(np.float64)
+            return self._marked(cells.astype(np.float64))
         cells = cells.tolist() if isinstance(cells, np.ndarray) else list(cells)
         if codes is None and all(type(cell) in _PLAIN for cell in cells):
-            return _plain(cells)
-        found = np.full(len(cells), np.nan)
+            return self._marked(_plain(cells))
+        column = np.full(len(cells), np.nan)
         for place, cell in enumerate(cells):
             try:
-                found[place] = _number(cell, self._texts) if codes is None else _code(cell, codes, self._texts)
+                column[place] = self._number(cell) if codes is None else _code(cell, codes, self._texts)
             except ValueError as error:
                 errors.setdefault(place, f"{name}: {error}")
-        return found
+        return column
 
-    def _expanded(self, found: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _marked(self, column: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns numbers with NaN in place of markers of missing values."""
+        return np.where(np.isin(column, [*self._sizes]), np.nan, column) if self._sizes else column
+
+    def _number(self, cell: Any) -> float:
+        """Returns the number of a cell; NaN if it is missing. A text is compared with markers as text."""
+        value = _number(cell, self._texts)
+        return np.nan if value in self._sizes and not isinstance(cell, str) else value
+
+    def _expanded(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns the channels `(D, count)` of columns."""
         if not self._codes or not self._onehot:
-            return found
-        made = []
-        for name, row in zip(self.columns, found, strict=True):
+            return matrix
+        rows = []
+        for name, row in zip(self.columns, matrix, strict=True):
             codes = self._codes.get(name)
-            made.append(row[None] if codes is None else _onehot(row, len(codes)))
-        return np.concatenate(made)
-
-    def _refuse_missing(self, raw: NDArray[Any], errors: Errors) -> None:
-        missing = np.isnan(raw)
-        for place in np.flatnonzero(missing.any(1)).tolist() if missing.any() else ():
-            name = self._reading.channels[int(missing[place].argmax())]
-            errors.setdefault(
-                place,
-                f"{name} is missing, but the model was trained without missing values: train with --allow-missing",
-            )
-
-    def _scaled(self, raw: NDArray[Any], errors: Errors) -> NDArray[Any]:
-        scaler = self._reading.scaler
-        scaled = raw if scaler is None else scaler.scaled(raw)
-        wrong = (~np.isfinite(scaled) & ~np.isnan(raw)) | (raw <= self._no_logarithm)
-        for place, channel in np.argwhere(wrong).tolist() if wrong.any() else ():
-            name, value = self._reading.channels[channel], raw[place, channel]
-            errors.setdefault(
-                place,
-                f"{name}: {value:g} is too large, or has no logarithm; there was no such value when the model was "
-                "trained. Leave it empty if it is an error",
-            )
-        return scaled
+            onehot = None if codes is None else row == np.arange(len(codes))[:, None]
+            rows.append(row[None] if onehot is None else np.where(np.isnan(row), np.nan, onehot))
+        return np.concatenate(rows)
 
 
 def _plain(cells: Sequence[float | None]) -> NDArray[np.float64]:
@@ -167,10 +166,10 @@ def _number(cell: Any, missing: Any) -> float:
             return float(text)
         if not text or text in missing:
             return np.nan
-        found = numbers(arrow().array([text])) if _LIKE_A_NUMBER.fullmatch(text) else None
-        if found is None:
+        parsed = numbers(arrow().array([text])) if _LIKE_A_NUMBER.fullmatch(text) else None
+        if parsed is None:
             raise ValueError(f"{shown(cell)} is not a number")
-        return float(found[0])
+        return float(parsed[0])
     if isinstance(cell, (int, float, np.integer, np.floating, np.bool_, Decimal)):
         try:
             return float(cell)
@@ -190,10 +189,6 @@ def _code(cell: Any, codes: dict[str, int], missing: Any) -> float:
         whole = not isinstance(cell, (bool, np.bool_)) and float(cell).is_integer()
         return codes.get(str(int(cell)) if whole else str(cell), np.nan)
     raise ValueError(f"{shown(cell)} is neither text nor a number")
-
-
-def _onehot(codes: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    return np.where(np.isnan(codes), np.nan, codes == np.arange(width)[:, None])
 
 
 def shown(cell: Any) -> str:
