@@ -65,6 +65,21 @@ def test_the_papers_models_step_natively(name):
         assert [type(unit) for unit in make(name).stepper(1)._units] != [_NativeUnit]
 
 
+@pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built")
+@pytest.mark.parametrize("settings", [{}, {"num_layers": 3, "residual": 1}])
+def test_compiled_cells_step_natively(settings):
+    layer = make("gru", **settings)
+    chronode.compiler.use(layer)
+    stepper = layer.stepper(2)
+    assert {type(unit) for unit in stepper._units} == {_NativeUnit}
+    steps = readings(5, 2)
+    compiled = [stepper(*step) for step in steps]
+    chronode.compiler.use(layer, compiled=False)
+    loop = layer.stepper(2)
+    torch.testing.assert_close(compiled, [loop(*step) for step in steps])
+    torch.testing.assert_close(stepper.state, loop.state)
+
+
 @pytest.mark.parametrize("name", ["mmrnn", "gru", "gru-d"])
 def test_missing_values(name):
     layer = make(name, missing=True)

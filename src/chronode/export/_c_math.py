@@ -13,7 +13,7 @@ _FUNCTION = re.compile(r"^(?:/\*(?:(?!\*/).)*\*/\n)?static \w+ (\w+)\((?:(?!^\})
 @cache
 def texts(math: str) -> dict[str, str]:
     """Returns the functions for `math`, "library" (math.h) or "builtin", by name."""
-    sources = [(files(__package__) / f"{name}.c").read_text() for name in (math, "shared")]
+    sources = [(files("chronode.export") / f"{name}.c").read_text() for name in (math, "shared")]
     return {found[1]: found[0] for source in sources for found in _FUNCTION.finditer(source)}
 
 

@@ -184,7 +184,7 @@ def _scan(
     ]
     found = [f"after_{name}{i}" for i in range(len(results))]
     axes = {"scan_output_axes": [1]} if outputs else {}
-    along = {"num_scan_inputs": 3, "scan_input_axes": [1] * 3, **axes}
+    along: dict[str, Any] = {"num_scan_inputs": 3, "scan_input_axes": [1] * 3, **axes}
     writer.nodes.append(helper.make_node("Scan", [*begin, rows, gaps, valid], found, body=body, **along))
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from ..nn import TOO_LARGE, Plan, State, run_cell
 from ._model import SequenceModel
 from ._step import RunningStart
 from ._window import Window
+from .start import LinearStart
 
 Vectors = list[Tensor]
 """Memory of the states of series, `(B, size)`, one for each type of number."""
@@ -35,7 +36,7 @@ class LiveModel:
         if self._window is None:
             self._model.layer.outputs = "all"  # every observation gets a prediction
             self._stepper = None if model.is_linear else self._model.layer.stepper(batch=1)
-            self._start = None if model.start is None else RunningStart(self._model.start)
+            self._start = None if model.start is None else RunningStart(cast(LinearStart, self._model.start))
         like = torch.zeros(1)
         self._sizes = [] if self._start is None else [p.shape[1] for p in self._start.initial_state(1, like)]
 
@@ -47,7 +48,7 @@ class LiveModel:
         return tuple(part.detach().clone() for part in self._model.initial_state(1))
 
     @torch.no_grad()
-    def run(self, x: Tensor, state: State, **times: Tensor) -> tuple[Tensor, State]:
+    def run(self, x: Tensor, state: State, **times: Any) -> tuple[Tensor, State]:
         """Returns outputs `(B, T, K)` after each step of `x (B, T, D)`, and the states after the last valid one.
 
         Args:
@@ -93,7 +94,7 @@ class LiveModel:
             torch.cat(after, dim=1, out=state[1])
             output = started.to(head.weight) if output is None else output + started.to(output)
         if stepper is not None:
-            state[0][0] = stepper.vector
+            state[0][0] = cast(Tensor, stepper.vector)
         return output
 
     def _run_windows(self, window: Window, x: Tensor, state: Tensor, **times: Any) -> tuple[Tensor, State]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor
 
-from .. import kernels
+from .. import compiler, kernels
 from ..compiler import remake_weights, why_hooked
 from ..settings import whole
 from ._cell import Cell, ForwardFill, State
@@ -254,14 +254,22 @@ class Stepper:
             for memory in self._memory
         )
         x = self._dt.new_zeros(self._dt.shape[0], cell.input_size)
-        kernel = kernels.find(cell, x) if all(part.is_contiguous() for part in before) else None
-        if x.is_cpu and kernel is not None and kernel.bind is not None:
-            reads = [cells[index].kernel_reads() for index in group]
-            turns = ((before, after), (after, before))
-            calls = [kernel.bind(reads, x, self._dt, *turn, self.layer.residual) for turn in turns]
+        if x.is_cpu and all(part.is_contiguous() for part in before):
+            chosen, kernel = [cells[index] for index in group], kernels.find(cell, x)
+            calls = [self._bound(kernel, chosen, x, *turn) for turn in ((before, after), (after, before))]
             if all(call is not None for call in calls):
                 return _NativeUnit(x, cast(list[kernels.Bound], calls))
         return _LoopUnit(cell, (before, after), self._dt)
+
+    def _bound(
+        self, kernel: kernels.Kernel | None, cells: list[Cell], x: Tensor, before: State, after: State
+    ) -> kernels.Bound | None:
+        """Returns a step over fixed arrays, written by hand or compiled; None if there is none."""
+        if kernel is not None and kernel.native:
+            if kernel.bind is None:
+                return None
+            return kernel.bind([cell.kernel_reads() for cell in cells], x, self._dt, before, after, self.layer.residual)
+        return compiler.bind(cells[0], x, self._dt, before, after)
 
     def _encoder_unit(self, encoder: Cell) -> _LoopUnit | _FillUnit:
         count = len(encoder.initial_state(1, self._like))

@@ -56,9 +56,10 @@ class States:
         self._vectors: list[np.dtype[Any]] = []
         for kind, group in groupby(zip(self._parts, arrays, strict=True), key=lambda part: part[1].dtype):
             names, parts = zip(*group, strict=True)
-            form = {"names": ["vector"], "formats": [(kind, (sum(part.size for part in parts),))]}
-            offsets = [self.layout.fields[names[0]][1]]  # pyrefly: ignore[unsupported-operation]
-            self._vectors.append(np.dtype({**form, "offsets": offsets, "itemsize": self.layout.itemsize}))
+            form = (kind, (sum(part.size for part in parts),))
+            offset = (self.layout.fields or {})[names[0]][1]
+            only: Any = {"names": ["vector"], "formats": [form], "offsets": [offset], "itemsize": self.layout.itemsize}
+            self._vectors.append(np.dtype(only))
         self._new = np.zeros(1, self.layout)
         self._new["last"] = -np.inf
         for name, part in zip(self._parts, arrays, strict=True):
