@@ -289,6 +289,8 @@ class _Arrays(Reader):
     def _series(self, arrays: dict[str, Any], options: Options, content: str) -> Sequences:
         """Returns the series of arrays by their role; options for the format of tables are ignored."""
         given = {name: value for name, value in options.items() if name not in (*FILE_OPTIONS, "time_format")}
+        if "columns" in given:
+            given["channels"] = given.pop("columns")
         orders = {
             2: f"{named('order', 'NT')} (a row per series), {named('order', 'TD')} (a row per step) or "
             f"{named('order', 'DT')}",

@@ -1,4 +1,4 @@
-"""The shared test suite that every model must pass.
+"""The shared test suites that every model and every reader of files must pass.
 
 >>> import chronode.testing
 >>> chronode.testing.check_cell("lstm")
@@ -13,8 +13,9 @@ import torch
 
 from . import over_time, saving, shapes, soundness, stacks
 from .case import Case, Check
+from .readers import check_reader
 
-__all__ = ["CHECKS", "Case", "check_cell"]
+__all__ = ["CHECKS", "Case", "check_cell", "check_reader"]
 
 CHECKS: tuple[Check, ...] = (
     soundness.contract,
