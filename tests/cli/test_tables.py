@@ -94,9 +94,9 @@ def test_searches():
 
 def test_reproduced_tables():
     from chronode.lab.cli.reproduce import _table
-    from chronode.lab.experiments.compare import compare
     from chronode.lab.experiments.ledger import Ledger
     from chronode.lab.experiments.recipe import find_recipe
+    from chronode.lab.experiments.rows import compare
 
     for name in ("mmrnn/table3", "unicornn/table1"):
         recipe = find_recipe(name)

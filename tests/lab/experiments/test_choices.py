@@ -7,10 +7,10 @@ import torch
 from entries import entry
 
 import chronode
-from chronode.lab.experiments.compare import row
 from chronode.lab.experiments.jobs import chosen, missing
 from chronode.lab.experiments.ledger import Ledger
 from chronode.lab.experiments.recipe import Search, current_hashes, find_recipe
+from chronode.lab.experiments.rows import row_of
 
 
 def cell(model="lstm"):
@@ -39,7 +39,7 @@ def test_every_candidate_is_run_once_then_the_best_by_validation_with_all_seeds(
     have = fill(ledger, cell(), [0.6, 0.8, 0.7])
     assert rates(missing([cell()], ledger)) == [(1, 0.005), (2, 0.005)]
     # By validation: the test score of this candidate is the lowest.
-    found = row(cell().number, cell(), have)
+    found = row_of(cell().number, cell(), have)
     assert round(found.mean, 6) == 20
     assert len(found.entries) == 1
     best = chosen(cell(), have)
@@ -53,7 +53,7 @@ def test_nothing_is_shown_before_all_candidates_were_run(tmp_path):
     ledger.append(made(cell().candidates()[0], 0, 0.9))
     have = {e.config_hash: e for e in ledger.entries()}
     assert chosen(cell(), have) is None
-    assert row(cell().number, cell(), have).verdict == "not run"
+    assert row_of(cell().number, cell(), have).verdict == "not run"
 
 
 def test_a_candidate_that_diverged_at_once_is_never_the_best(tmp_path):
@@ -85,13 +85,13 @@ def test_with_a_refit_the_selected_settings_are_trained_once_more_on_all_trainin
     wanted, ledger = replace(cell(), refit=True), Ledger(tmp_path)
     assert not any(job.cell.config["training"].get("refit") for job in missing([wanted], ledger))
     have = fill(ledger, wanted, [0.6, 0.8, 0.7])
-    assert row(wanted.number, wanted, have).verdict == "not run"
+    assert row_of(wanted.number, wanted, have).verdict == "not run"
     jobs = missing([wanted], ledger, seeds=2)
     assert [(job.seed, job.cell.config["training"]["refit"]) for job in jobs] == [(0, True), (1, True)]
     assert {job.cell.config["training"]["learning_rate"] for job in jobs} == {0.005}
     assert {job.hash for job in jobs} <= wanted.every_hash()
     ledger.append(made(jobs[0].cell, 0, 0.0, test=0.9))
-    found = row(wanted.number, wanted, {e.config_hash: e for e in ledger.entries()})
+    found = row_of(wanted.number, wanted, {e.config_hash: e for e in ledger.entries()})
     assert (round(found.mean, 6), len(found.entries)) == (90, 1)
 
 

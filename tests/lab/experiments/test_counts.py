@@ -8,11 +8,11 @@ import pytest
 from entries import entry
 
 from chronode.lab.analysis import gradient_table
-from chronode.lab.experiments.compare import row
 from chronode.lab.experiments.counts import Table, counted, printed, tally
 from chronode.lab.experiments.ledger import Ledger
 from chronode.lab.experiments.page import render
 from chronode.lab.experiments.recipe import find_recipe
+from chronode.lab.experiments.rows import row_of
 from chronode.lab.experiments.run import BEST_TEST, make_run
 
 ROOT = Path(__file__).parents[3]
@@ -27,7 +27,7 @@ def table(name, budget, accuracy, notes=(), **parts):
         about = {"model": own.model, "task": own.task, "protocol": own.protocol, "config": own.config}
         metrics = {"test": {"accuracy": accuracy}, "valid": {"accuracy": 0.5}, **parts}
         found[own.hashes()[0]] = entry(0, **about, config_hash=own.hashes()[0], metrics=metrics, notes=list(notes))
-    return Table(recipe, budget, [row(cell.number, cell, found)])
+    return Table(recipe, budget, [row_of(cell.number, cell, found)])
 
 
 def test_the_printed_cells():
@@ -63,7 +63,7 @@ def test_a_table_of_random_networks_is_measured_into_the_ledger():
     made = make_run(cell, 0)
     expected = gradient_table(["mmrnn"], hidden_size=8, seeds=1).means[0, 2]
     assert made.metrics["test"]["gradient norm"] == pytest.approx(expected)
-    found = row(cell.number, cell, {made.config_hash: made})
+    found = row_of(cell.number, cell, {made.config_hash: made})
     assert found.mean == pytest.approx(expected)
     assert found.spread == made.metrics["test"]["spread"] > 0
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 import pytest
 from entries import entry
 
-from chronode.lab.experiments.compare import compare, row, verdict
 from chronode.lab.experiments.jobs import missing
 from chronode.lab.experiments.ledger import Ledger
 from chronode.lab.experiments.recipe import BUDGETS, find_recipe, recipes
 from chronode.lab.experiments.report import as_markdown
+from chronode.lab.experiments.rows import compare, row_of, verdict
 from chronode.lab.experiments.summary import CANDIDATES
 from chronode.lab.papers import numbers
 from chronode.training import Settings
@@ -202,13 +202,13 @@ def test_parts_of_the_data_are_not_comparable():
     cell = next(c for c in recipe.cells("laptop") if c.model == "unicornn")
     about = {"model": cell.model, "task": cell.task, "protocol": "paper", "config": cell.config}
     run = entry(0, **about, config_hash=cell.hashes()[0], metrics={"test": {"accuracy": 0.99}})
-    assert row(cell.number, cell, {run.config_hash: run}).verdict == "reached"
+    assert row_of(cell.number, cell, {run.config_hash: run}).verdict == "reached"
     part = replace(run, notes=["partial: 20,000 of 50,000 images"])
-    assert row(cell.number, cell, {run.config_hash: part}).verdict == "not comparable"
+    assert row_of(cell.number, cell, {run.config_hash: part}).verdict == "not comparable"
 
 
 def test_without_runs_there_is_no_number():
-    assert row(_figure(), None, {}).verdict == "not run"
+    assert row_of(_figure(), None, {}).verdict == "not run"
 
 
 def test_the_spread_is_the_samples():

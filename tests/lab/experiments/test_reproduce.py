@@ -11,13 +11,13 @@ import pytest
 from commands import run
 from entries import entry
 
-from chronode.lab.experiments.compare import compare, named
 from chronode.lab.experiments.drawings import drawings
 from chronode.lab.experiments.jobs import Finished, TableJob, make_runs, missing
 from chronode.lab.experiments.ledger import Ledger
 from chronode.lab.experiments.page import render
 from chronode.lab.experiments.recipe import find_recipe
 from chronode.lab.experiments.report import as_markdown, differences
+from chronode.lab.experiments.rows import compare, named
 from chronode.search.engine import Engine
 from chronode.training import TrainingStopped
 from chronode.training._assembly import Assembly
@@ -234,7 +234,7 @@ def test_a_run_that_two_budgets_share_is_shown_once(tmp_path):
     (line,) = re.findall(r"<tbody><tr>(.*?)</tr></tbody>", index)
     cells = re.findall(r"<td[^>]*>(.*?)</td>", line)
     assert cells[0] == "mmrnn/table4"
-    assert cells[6] == "not reached"
+    assert cells[6] == "not reached, the paper&#x27;s steps"
     assert "http" not in index
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -22,6 +22,7 @@ def attach(app: typer.Typer) -> None:
         app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(bench)
 
 
+Format = Literal["markdown", "latex", "csv"]
 HOME = "https://github.com/chronode/chronode"
 
 
@@ -51,6 +52,7 @@ def bench() -> None:
     raise ValueError(f"bench is not part of the installed package: git clone {HOME}, then `make bench` there.")
 
 
+@with_plugins
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(metavar="RECIPE", help="Recipes, such as mmrnn/table3.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Run every recipe.")] = False,
@@ -63,6 +65,10 @@ def reproduce(
         str, typer.Option(help="Tasks or columns of the table to run, separated by commas. [example: event]")
     ] = "",
     models: Annotated[str, typer.Option(help="Models to run, separated by commas. [example: irnn,lstm]")] = "",
+    also: Annotated[
+        str,
+        typer.Option(help="Models to add as rows of your own, with the same protocol and budget. [example: my-cell]"),
+    ] = "",
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Most seeds of a number; by default those of the recipe. [example: 1]")
     ] = None,
@@ -72,28 +78,31 @@ def reproduce(
     ledger: Annotated[Path, typer.Option(help="Folder of the ledger.")] = Path("results"),
     output: Annotated[Path, typer.Option(help="Folder for tables, plots and unfinished runs.")] = Path("runs/tables"),
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    format: Annotated[Format | None, typer.Option(help="Print markdown, latex or csv. [example: latex]")] = None,
 ) -> None:
     """Reproduce a table of a paper, or draw one of its figures.
 
-    Our numbers are shown next to the published ones.
+    Our numbers are shown next to the published ones; rows of your own are marked and never counted.
 
     Example: chronode reproduce mmrnn/table3 --budget laptop --only event
     """
     from ..experiments.ledger import Ledger
-    from .reproduce import chosen_recipes, draw, run_reproduce, show_plan, show_recipes, wanted_cells
+    from .reproduce import chosen_recipes, draw, run_reproduce, show_plan, show_recipes, wanted_cells, with_rows
 
     # Without a worker's own process, the memory that a run took would be that of all runs before it too.
-    place = engine_for(engine, workers if engine == "ray" else max(workers, 1), address, fresh=True)
+    trainer = engine_for(engine, workers if engine == "ray" else max(workers, 1), address, fresh=True)
     if listed:
         return show_recipes(json)
     chosen, drawn = chosen_recipes(names or [], every)
+    chosen = with_rows(chosen, words(also))
     cells = wanted_cells(chosen, budget, words(only), words(models)) if chosen else []  # figures have no cells
     if plan:
         return show_plan(chosen, cells, budget, Ledger(ledger), seeds=seeds, as_json=json)
     draw(drawn, budget, output, json)
     if not chosen:
         return None
-    run_reproduce(chosen, cells, budget, Ledger(ledger), seeds=seeds, engine=place, output=output, as_json=json)
+    form = "json" if json else format
+    run_reproduce(chosen, cells, budget, Ledger(ledger), seeds=seeds, engine=trainer, output=output, form=form)
 
 
 def results(
@@ -105,6 +114,9 @@ def results(
     stale: Annotated[
         str, typer.Option(help="With --archive: changed models, all of whose runs are moved. [example: ct-rnn,gru-d]")
     ] = "",
+    format: Annotated[
+        Format | None, typer.Option(help="Print all tables as markdown, latex or csv instead. [example: latex]")
+    ] = None,
 ) -> None:
     """Write RESULTS.md from the ledger of finished runs.
 
@@ -113,12 +125,15 @@ def results(
     Example: chronode results
     """
     from ..experiments.ledger import Ledger
-    from ..experiments.page import render
+    from ..experiments.page import all_tables, render
     from ..experiments.recipe import current_hashes
 
     if archive:
         current, changed = current_hashes(), set(words(stale))
         moved = Ledger(ledger).archive(lambda entry: entry.config_hash in current and entry.model not in changed)
         print(f"{moved} runs moved to {ledger / 'archive'}")
+    if format is not None:
+        print("\n\n".join(all_tables(Ledger(ledger), format)))
+        return
     filled = render(Ledger(ledger), output, output.parent / ledger.name)
     print(f"{output}: {filled} cells of the tables are filled")

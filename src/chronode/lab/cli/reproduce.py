@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,18 @@ from rich.progress import BarColumn, TextColumn
 
 from ...cli.bars import ProgressDisplay
 from ...cli.tables import Table
+from ...nn import find_model
 from ...search.engine import Engine
 from ...settings import one_of
 from ...storage import replacing
-from ..experiments.compare import TableRow, compare, mean_text
 from ..experiments.cost import seconds
 from ..experiments.drawings import Drawing, drawings
 from ..experiments.jobs import Finished, TableJob, make_runs, missing
 from ..experiments.jobs import Progress as TrainingProgress
 from ..experiments.ledger import Ledger
-from ..experiments.recipe import Recipe, TableCell, find_recipe, recipes
-from ..experiments.report import as_markdown, plot
+from ..experiments.recipe import OWN, Recipe, TableCell, find_recipe, recipes
+from ..experiments.report import as_markdown, as_table, plot
+from ..experiments.rows import TableRow, compare, mean_text
 
 
 def show_recipes(as_json: bool) -> None:
@@ -72,16 +74,27 @@ def run_reproduce(
     seeds: int | None,
     engine: Engine,
     output: Path,
-    as_json: bool,
+    form: str | None,
 ) -> None:
-    """Runs those of the cells that are missing from the ledger, then prints and draws each table."""
-    console, faults = Console(stderr=as_json), list[Finished]()
+    """Runs those of the cells that are missing from the ledger, then prints and draws each table.
+
+    Args:
+        chosen: The tables.
+        cells: Their cells to run.
+        budget: Budget of the cells.
+        ledger: Ledger of finished runs.
+        seeds: Most seeds of a number; None for those of the recipes.
+        engine: Engine that trains.
+        output: Folder for tables, plots and unfinished runs.
+        form: "json", "markdown", "latex" or "csv"; None: tables for the terminal.
+    """
+    console, faults = Console(stderr=form is not None), list[Finished]()
     failed: set[str] = set()
     while jobs := [job for job in missing(cells, ledger, seeds) if job.hash not in failed]:
         faults += _follow(jobs, ledger, engine, output / "state", console)
         failed = {fault.job.hash for fault in faults}
     tables = {recipe.name: compare(recipe, budget, ledger) for recipe in chosen}
-    if as_json:
+    if form == "json":
         print(jsonlib.dumps({name: [_plain(row) for row in rows] for name, rows in tables.items()}, indent=2))
     for recipe in chosen:
         rows = tables[recipe.name]
@@ -89,8 +102,10 @@ def run_reproduce(
         path = output / f"{name}-{budget}.md"
         with replacing(path) as draft:
             draft.write_text(as_markdown(recipe, budget, rows), encoding="utf-8")
-        if not as_json:
+        if form is None:
             console.print(_table(recipe, budget, rows))
+        elif form != "json":
+            print(as_table(recipe, rows, form))
         if any(row.entries for row in rows):
             picture = plot(recipe, rows, output / f"{name}-{budget}.png", budget)
             console.print(f"table: {path}   plot: {picture}", soft_wrap=True)
@@ -108,6 +123,20 @@ def chosen_recipes(names: list[str], every: bool) -> tuple[list[Recipe], list[Dr
         raise ValueError("pass a recipe, such as mmrnn/table3, or use --all; `chronode reproduce --list` lists them.")
     drawn = [drawings()[name] for name in names if name in drawings()]
     return [find_recipe(name) for name in names if name not in drawings() or name in recipes()], drawn
+
+
+def with_rows(chosen: list[Recipe], models: list[str]) -> list[Recipe]:
+    """Returns the tables with rows for further models; rejects unknown ones and those that a table already has."""
+    if models and not chosen:
+        raise ValueError("--also adds rows to tables: pass one, such as mmrnn/table3.")
+    for model in models:
+        find_model(model)
+        for recipe in chosen:
+            if any(number.model == model for number in recipe.numbers()):
+                raise ValueError(
+                    f"--also {model}: {recipe.name} has this model already; choose it by --models {model}."
+                )
+    return [replace(recipe, also=tuple(models)) for recipe in chosen]
 
 
 def draw(chosen: list[Drawing], budget: str, output: Path, as_json: bool) -> None:
@@ -180,17 +209,20 @@ def _table(recipe: Recipe, budget: str, rows: list[TableRow]) -> Table:
     for row in rows:
         number = row.number
         paper, ours = (mean_text(one.mean, one.spread, number) for one in (number, row))
-        table.add_row(number.column, number.label, paper, ours, str(len(row.entries) or ""), row.verdict)
+        table.add_row(number.column, number.label, paper, ours, str(len(row.entries) or ""), row.judgment)
     return table
 
 
 def _plain(row: TableRow) -> dict[str, Any]:
     number = row.number
     about = {"column": number.column, "label": number.label, "model": number.model, "metric": number.metric}
-    ours = {"mean": row.mean, "spread": row.spread, "seeds": len(row.entries)}
+    ours = {"mean": row.mean, "spread": row.spread, "seeds": len(row.entries), "steps of the paper": row.steps}
+    difference = None if row.difference is None else {"from": row.reference, **row.difference._asdict()}
     return {
         **about,
         "paper": {"mean": number.mean, "spread": number.spread, "n": number.n},
         "ours": ours,
+        "difference": difference,
+        "own": number.note == OWN,
         "verdict": row.verdict,
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from functools import cache
 from typing import Any
@@ -40,17 +39,15 @@ def seconds(job: TableJob, known: list[Entry]) -> float:
         took = [entry.seconds for entry in known if (entry.model, entry.task) == (cell.model, cell.task)]
         return took[-1] if took else SUMMARY_SECONDS
     sizes, training = find_task(cell.task).sizes, Settings.from_dict(cell.config["training"])
-    series = cell.config["options"].get("train", sizes.train)
-    length = cell.config["options"].get("length", sizes.steps)
-    piece = training.tbptt or length
-    steps = training.epochs * math.ceil(series / training.batch_size) * math.ceil(length / piece)
-    steps = steps if training.steps is None else min(steps, training.steps)
+    steps = cell.planned_steps()
     for entry in reversed(known):
         if (entry.model, entry.task) == (cell.model, cell.task) and _alike(entry.config, cell.config):
             return steps * entry.seconds / entry.steps
     sized = {key: value for key, value in cell.config["model"].items() if key in ("hidden_size", "num_layers", "K")}
     per_step = _batch_seconds(cell.model, sizes.channels, tuple(sorted(sized.items()))) / (STEPS * SERIES)
-    return steps * min(series, training.batch_size) * min(length, piece) * per_step
+    series = cell.config["options"].get("train", sizes.train)
+    length = cell.config["options"].get("length", sizes.steps)
+    return steps * min(series, training.batch_size) * min(length, training.tbptt or length) * per_step
 
 
 def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:

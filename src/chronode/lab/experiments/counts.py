@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..papers import PaperNumber, numbers
-from .compare import TableRow
 from .recipe import BUDGETS, Recipe
+from .rows import TableRow
 
 
 class Table(NamedTuple):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...report.pages import COLORS, GRAY, Plot, cards, figure, grid, page, paragraph, span, table, write_page
-from .compare import TableRow, mean_text
+from .rows import TableRow, mean_text
 
 if TYPE_CHECKING:
     from .counts import Table
@@ -59,7 +59,7 @@ def _line(one: Table, row: TableRow) -> list[Any]:
         f"{number.metric} ({number.unit})" if number.unit else number.metric,
         (mean_text(number.mean, number.spread, number), number.mean),
         (mean_text(row.mean, row.spread, number), row.mean),
-        row.verdict,
+        row.judgment,
         len(entries),
         first.steps,
         (f"{minutes:.1f}", minutes),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...search.engine import Done, Engine, carry_out
+from ...system import load_plugin, plugins
 from ...training import LOWER_IS_BETTER, BatchDone, Event, Settings, paced
 from ..tasks import find_task
 from .ledger import Entry, Ledger, run_hash
@@ -18,10 +19,11 @@ from .run import make_run
 
 @dataclass(frozen=True)
 class TableJob:
-    """Run to make: a cell of a table with one of its seeds."""
+    """Run to make: a cell of a table with one of its seeds, and the plugins that its process needs."""
 
     cell: TableCell
     seed: int
+    plugins: tuple[str, ...] = field(default_factory=plugins)
 
     @property
     def hash(self) -> str:
@@ -35,6 +37,8 @@ class TableJob:
 
     def execute(self, state: Path | None = None, report: Callable[[Progress], None] | None = None) -> Entry:
         """Trains in this process and reports progress about once a second."""
+        for name in self.plugins:
+            load_plugin(name)
         training = Settings.from_dict(self.cell.config["training"])
 
         def listen(event: Event) -> None:

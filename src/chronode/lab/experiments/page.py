@@ -9,13 +9,13 @@ from typing import Any
 from ...report.pages import COLORS
 from ...storage import replacing
 from ..papers import PaperNumber
-from .compare import TableRow, compare
 from .counts import Table, counted, printed, tally
 from .html_page import write_index
 from .ledger import Entry, Ledger
 from .reasons import Reasons
 from .recipe import Recipe, recipes
-from .report import as_markdown
+from .report import as_markdown, as_table
+from .rows import TableRow, compare
 from .run import BEST_TEST
 
 VERDICTS = ("reached", "not reached", "not comparable", "no number")
@@ -60,6 +60,14 @@ def render(ledger: Ledger, results: Path, folder: Path) -> int:
     return len(counted(tables))
 
 
+def all_tables(ledger: Ledger, format: str) -> Iterator[str]:
+    """Yields every table that was run as text, below a line with its name and budget."""
+    sign = "%" if format == "latex" else "#"
+    for recipe in recipes().values():
+        for table in _budgets(recipe, ledger):
+            yield f"{sign} {recipe.name}, budget {table.budget}\n{as_table(recipe, table.rows, format)}"
+
+
 def _budgets(recipe: Recipe, ledger: Ledger) -> Iterator[Table]:
     """Yields the budgets at which the table was run, except those whose runs are all in the previous one."""
     known: set[str] = set()
@@ -96,9 +104,11 @@ counted. A cell is *reached* if our mean is at least the printed mean minus the 
 is printed, at least the printed value minus our standard error over three seeds or more (at most 5% of the paper's
 error). It is *not comparable* if only a part of the data, or other data, were available.
 
-The budgets `laptop` and `long` use fewer optimizer steps than the papers; each table lists the other settings that
-differ. No setting and no epoch was chosen by a test score. Where the authors report the best epoch on the test part,
-the column *{BEST_TEST}* has that number of our runs; it does not count. [docs/reproducing.md](docs/reproducing.md)
+The budgets `laptop` and `long` use fewer optimizer steps than the papers; each verdict says whether a run had the
+paper's steps or fewer, and each table lists the other settings that differ. Where models share three seeds or more, the
+column *minus* has the mean of the paired differences from the named model, with its 95% interval. No setting and no
+epoch was chosen by a test score. Where the authors report the best epoch on the test part, the column *{BEST_TEST}*
+has that number of our runs; it does not count. [docs/reproducing.md](docs/reproducing.md) \
 explains how to reproduce a table.
 """
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from .compare import TableRow, named
 from .recipe import Recipe
+from .rows import TableRow, named
 
 COLUMNS = ("recipe", "column", "model", "reason")
 

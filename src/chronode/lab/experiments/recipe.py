@@ -2,66 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from itertools import product
+from pathlib import Path
 from typing import Any
 
-from ...nn import models
+from ...nn import find_model, models
 from ...settings import near, one_of
 from ...training import Settings
 from ..papers import PaperNumber, numbers, setting_for
-from ..tasks import tasks
+from ..tasks import find_task, tasks
+from .budgets import NO_SEARCH, Budget, Search
 from .ledger import run_hash
 from .summary import CANDIDATES
 
 BUDGETS = ("smoke", "laptop", "long", "paper")
 SAME_COMPUTATION = {"ernn": "irnn"}
 """Model -> another name of the same cell: with K given, their runs are the same, and only one is made."""
-
-
-@dataclass(frozen=True)
-class Search:
-    """Settings of training or model with candidate values, selected by the validation metric of the first seed.
-
-    Attributes:
-        choices: Setting -> candidate values; every combination is tried.
-        trial: Training settings of the trials, such as fewer epochs; the selected values are then trained in full.
-    """
-
-    choices: Mapping[str, Sequence[Any]]
-    trial: Mapping[str, Any] = field(default_factory=dict)
-
-
-NO_SEARCH = Search({})
-
-
-@dataclass(frozen=True)
-class Budget:
-    """Budget of each run.
-
-    Attributes:
-        seeds: Number of runs per cell.
-        training: Training settings that replace those of the recipe: epochs, steps, learning_rate, ...
-        options: Options of the task that replace the defaults: fewer or shorter series.
-        model: Settings of the model that replace those of the recipe; only if the machine requires it.
-        by_model: Settings of training or model of single models, which replace those of `training` and `model`.
-        search: Candidate settings; the selected values are used for all seeds.
-        searches: Candidate settings of single models, which replace `search`.
-        refit: Whether the number is that of a training on the training and validation series together, with the
-            selected settings and the weights of the last step.
-    """
-
-    seeds: int = 1
-    training: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    model: Mapping[str, Any] = field(default_factory=dict)
-    by_model: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    search: Search = NO_SEARCH
-    searches: Mapping[str, Search] = field(default_factory=dict)
-    refit: bool = False
+OWN = "own"
+"""Note of rows that are not in a paper: they are shown beside the others and never counted."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +84,15 @@ class TableCell:
         cells = [cell for own in self.candidates() for cell in (own, own.final())]
         return {key for cell in (*cells, *self.trials()) for key in cell.hashes()}
 
+    def planned_steps(self) -> int:
+        """Returns the number of optimizer steps of a run, for the expected sizes of the task."""
+        sizes, training = find_task(self.task).sizes, Settings.from_dict(self.config["training"])
+        series = self.config["options"].get("train", sizes.train)
+        length = self.config["options"].get("length", sizes.steps)
+        pieces = math.ceil(length / (training.tbptt or length))
+        steps = training.epochs * math.ceil(series / training.batch_size) * pieces
+        return steps if training.steps is None else min(steps, training.steps)
+
     def hashes(self) -> list[str]:
         """Returns the hash of the run of each seed."""
         return [run_hash(self.model, self.task, self.protocol, seed, self.config) for seed in range(self.seeds)]
@@ -126,7 +100,7 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Recipe of a table.
+    """Recipe of a table: of a paper, or with rows of your own.
 
     The config of a cell is assembled from general to specific settings: those of the paper for the task, those of the
     row (units, layers, K), and those of the budget.
@@ -134,8 +108,10 @@ class Recipe:
     Attributes:
         name: Name, such as "mmrnn/table3".
         what: One-line description.
-        paper: Paper of the table.
+        paper: Paper of the table; "own" for a table of your own.
         table: Number of the table.
+        rows: Rows of a table of your own, made by `row`.
+        also: Further models, which are run in every column with the protocol and the budget of the table.
         budgets: "smoke", "laptop", "paper" and perhaps "long" -> Budget for all, or column, model with units
             ("unicornn 128") or task -> Budget (others are not run).
         protocol: Protocol of the splits.
@@ -144,13 +120,22 @@ class Recipe:
         notes: Differences from the paper, one line each; printed with the table.
         incomparable: Task -> why its numbers cannot be compared with those of the paper.
         measure: For tables of networks that are not trained: returns the metrics of a cell.
+
+    Example:
+        >>> from chronode.lab.experiments import in_steps
+        >>> rows = (row("gru", "adding"), row("lstm", "adding", label="LSTM", mean=0.01, num_layers=2))
+        >>> mine = Recipe("mine/adding", "My table", rows=rows, budgets={"laptop": in_steps(500, seeds=3)})
+        >>> [(cell.model, cell.config["model"], cell.seeds) for cell in mine.cells("laptop")]
+        [('gru', {}, 3), ('lstm', {'num_layers': 2}, 3)]
     """
 
     name: str
     what: str
-    paper: str
-    table: str
-    budgets: Mapping[str, Budget | Mapping[str, Budget]]
+    paper: str = OWN
+    table: str = ""
+    budgets: Mapping[str, Budget | Mapping[str, Budget]] = field(default_factory=dict)
+    rows: tuple[PaperNumber, ...] = ()
+    also: tuple[str, ...] = ()
     protocol: str = "clean"
     best_test: bool = False
     notes: tuple[str, ...] = ()
@@ -158,8 +143,11 @@ class Recipe:
     measure: Callable[[TableCell], dict[str, float]] | None = None
 
     def numbers(self) -> list[PaperNumber]:
-        """Returns the numbers of the table."""
-        return numbers(self.paper, self.table)
+        """Returns the numbers of the table, then those of the models in `also` for each of its columns."""
+        printed = list(self.rows) or numbers(self.paper, self.table)
+        columns = {(one.column, one.task, one.options): one for one in reversed(printed)}
+        first = [columns[key] for key in reversed(columns)]
+        return [*printed, *(_own_row(model, one) for model in self.also for one in first)]
 
     def cells(self, budget: str = "laptop") -> list[TableCell]:
         """Returns the cells that can be run, without those whose model or task is not available."""
@@ -207,6 +195,8 @@ class Recipe:
         config["options"] = {key: value for key, value in config["options"].items() if key in known}
         if number.model in CANDIDATES:  # it has its own settings
             config |= {"model": {}, "training": {}}
+        elif source := _source_of(number.model):
+            config["cell"] = {"source": source}
         config = json.loads(json.dumps(config))  # tuples become lists, as in the ledger
         model = SAME_COMPUTATION.get(number.model, number.model) if "K" in config["model"] else number.model
         if model == "irnn" and config["model"].get("activation") == "relu":
@@ -216,6 +206,65 @@ class Recipe:
             return TableCell(*about, config, budget.seeds)
         search = budget.searches.get(number.model, budget.search)
         return TableCell(*about, config, budget.seeds, search, budget.refit, self.best_test)
+
+
+def row(
+    model: str,
+    task: str,
+    *,
+    label: str = "",
+    column: str = "",
+    options: str = "",
+    mean: float | None = None,
+    spread: float | None = None,
+    **settings: Any,
+) -> PaperNumber:
+    """Returns a row of a table of your own.
+
+    Args:
+        model: Registered name.
+        task: Name of the task.
+        label: Name in the table; that of the model by default.
+        column: Column of the table, for several tasks or options; the task by default.
+        options: Options of the task, such as "event=true length=100".
+        mean: A published number to compare with, in percent for accuracies.
+        spread: Its standard deviation.
+        settings: Settings of the model or of its training that replace those of the budget's defaults.
+
+    Example:
+        >>> row("lstm", "bitstream", hidden_size=32).metric
+        'accuracy'
+    """
+    metric = find_task(task).metric
+    return PaperNumber(
+        **{"paper": OWN, "table": "", "column": column or task, "label": label or model, "model": model, "task": task},
+        variant=" ".join(f"{name}={json.dumps(value)}" for name, value in settings.items()),
+        options=options,
+        metric=metric,
+        unit="%" if metric == "accuracy" else "",
+        mean=mean,
+        spread=spread,
+        note=OWN,
+    )
+
+
+def _own_row(model: str, like: PaperNumber) -> PaperNumber:
+    """Returns the row of a further model in the column of a printed number."""
+    nothing: dict[str, Any] = dict.fromkeys(("mean", "spread", "n", "hidden", "parameters", "hours"))
+    label = f"{model} ({OWN})"
+    return replace(like, label=label, model=model, variant="", budget="", note=OWN, **nothing)
+
+
+def _source_of(model: str) -> str:
+    """Returns a hash of the file of a plugin's cell, so that a changed cell is trained again; "" for our own cells."""
+    cell = find_model(model).cell
+    if cell.__module__.partition(".")[0] == "chronode":
+        return ""
+    try:
+        content = Path(inspect.getfile(cell)).read_bytes()
+    except (OSError, TypeError):  # a cell that was defined in a notebook
+        content = f"{cell.__module__}.{cell.__qualname__}".encode()
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _papers_settings(paper: str, number: PaperNumber) -> dict[str, dict[str, Any]]:
@@ -265,8 +314,14 @@ _TABLES = ("measured", "mmrnn", "unicornn", "ltc", "equilibrium", "beyond")
 _SPLITS = {"clean": "clean split", "paper": "paper split"}
 
 
-def add(recipe: Recipe) -> None:
-    """Registers a recipe under its name."""
+def add_recipe(recipe: Recipe) -> None:
+    """Registers a recipe under its name.
+
+    Example:
+        >>> add_recipe(Recipe("mine/empty", "My table"))
+        >>> find_recipe("mine/empty").what
+        'My table'
+    """
     _recipes[recipe.name] = recipe
 
 
@@ -280,7 +335,7 @@ def add_splits(*both: Recipe, differ: Mapping[str, str] = _SPLITS) -> None:
     for protocol, what in differ.items():
         for recipe in both:
             name = recipe.name + ("-paper" if protocol == "paper" else "")
-            add(replace(recipe, name=name, what=f"{recipe.what} ({what})", protocol=protocol))
+            add_recipe(replace(recipe, name=name, what=f"{recipe.what} ({what})", protocol=protocol))
 
 
 def recipes() -> dict[str, Recipe]:

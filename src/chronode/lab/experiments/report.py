@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ...report import text_table
 from ...report.pages import COLORS
 from ...storage import replacing
 from ..papers import PaperNumber
-from .compare import TableRow, mean_text, named, shown
 from .reasons import Reasons
 from .recipe import Recipe
+from .rows import FEWEST_SEEDS, TableRow, mean_text, named, shown
 from .run import BEST_TEST
 
 _ELSEWHERE = ("epochs", "steps", "drop_epochs", "drop_factor", "refit")
@@ -21,7 +22,7 @@ def as_markdown(recipe: Recipe, budget: str, rows: list[TableRow], reasons: Reas
     """Formats the rows that were run with the reasons for those not reached, and one line with those that were not run.
 
     Example:
-        >>> from chronode.lab.experiments.compare import compare
+        >>> from chronode.lab.experiments.rows import compare
         >>> from chronode.lab.experiments.ledger import Ledger
         >>> from chronode.lab.experiments.recipe import find_recipe
         >>> recipe = find_recipe("unicornn/table5")
@@ -38,7 +39,7 @@ def as_markdown(recipe: Recipe, budget: str, rows: list[TableRow], reasons: Reas
     if differing := differences(recipe, rows):
         parts.append(f"Settings that differ from the paper: {'; '.join(differing)}.")
     if any(row.entries for row in rows):
-        parts.append("\n".join(_table(recipe, rows)))
+        parts.append(as_table(recipe, rows))
     parts += reasons.as_markdown(recipe, rows) if reasons else []
     ran = {row.number.task for row in rows if row.entries}
     parts += [f"Not comparable: {reason}" for task, reason in recipe.incomparable.items() if task in ran]
@@ -48,21 +49,34 @@ def as_markdown(recipe: Recipe, budget: str, rows: list[TableRow], reasons: Reas
     return "\n\n".join([*parts, *(note.replace("..", ".") for note in notes)]) + "\n"
 
 
-def _table(recipe: Recipe, rows: list[TableRow]) -> list[str]:
-    """Formats the rows that were run, without columns that are constant or empty."""
+def as_table(recipe: Recipe, rows: list[TableRow], format: str = "markdown") -> str:
+    """Formats the rows that were run as Markdown, LaTeX or CSV, without columns that are constant or empty."""
     ran = [row for row in rows if row.entries]
+    if not ran:
+        return ""
     selected = dict.fromkeys(name for row in ran for name in row.selected)
     theirs = _settings_of_the_paper(recipe) if selected else {}
     lines = [_cells(row) | {f"selected {name}": _choice(row, name, theirs) for name in selected} for row in ran]
+    references = dict.fromkeys(row.reference for row in ran if _difference(row))
+    minus = f"minus {' or '.join(references)}"
+    lines = [line | {minus: _difference(row)} for line, row in zip(lines, ran, strict=True)]
     always = (*_ALWAYS, *(f"selected {name}" for name in selected))
     if any(row.number.mean is not None for row in ran):
         always += ("paper", "verdict")
     always += (BEST_TEST,) if any(line[BEST_TEST] for line in lines) else ()
     names = [name for name in lines[0] if name in always or len({line[name] for line in lines}) > 1]
-    sides = ["---:" if name in _NUMBERS else "---" for name in names]
     metric = "" if "metric" in names else f", {lines[0]['metric']}"
-    header = [name + metric if name in ("paper", "ours") else name for name in names]
-    return ["| " + " | ".join(line) + " |" for line in (header, sides, *([line[n] for n in names] for line in lines))]
+    headings = [name + metric if name in ("paper", "ours") else name for name in names]
+    numeric = [heading for name, heading in zip(names, headings, strict=True) if name in (*_NUMBERS, minus)]
+    return text_table(headings, [[line[name] for name in names] for line in lines], format, numeric=numeric)
+
+
+def _difference(row: TableRow) -> str:
+    """Formats a paired difference with its 95% interval; "" with fewer than three shared seeds."""
+    if row.difference is None or row.difference.n < FEWEST_SEEDS:
+        return ""
+    mean, low, high = (shown(value, row.number) for value in row.difference[:3])
+    return f"{mean} [{low}, {high}]"
 
 
 _ALWAYS = ("model", "ours", "seeds", "steps", "CPU minutes")
@@ -84,7 +98,7 @@ def _cells(row: TableRow) -> dict[str, str]:
         "seeds": str(len(row.entries)),
         "steps": f"{max(entry.steps for entry in row.entries):,}",
         "CPU minutes": f"{minutes:.1f}",
-        "verdict": row.verdict,
+        "verdict": row.judgment,
         "other metrics": _other_metrics(row),
     }
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .budgets import in_epochs, in_steps
-from .recipe import Recipe, Search, add
+from .budgets import Search, in_epochs, in_steps
+from .recipe import Recipe, add_recipe
 
 # With only 3,200 stays, networks overfit within 10 epochs.
 _STAYS: dict[str, Any] = {
@@ -17,7 +17,7 @@ for _protocol, _ending, _what in (
     ("clean", "", "the sets of the challenge, trained on a, tested on b and c"),
     ("paper", "-splits", "random splits of set a"),
 ):
-    add(
+    add_recipe(
         Recipe(
             f"beyond/physionet2012{_ending}",
             f"PhysioNet 2012, in-hospital death: {_what}",

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..papers import numbers
-from .budgets import COSINE, FEW, in_epochs, in_steps
-from .recipe import Budget, Recipe, Search, add
+from .budgets import COSINE, FEW, Budget, Search, in_epochs, in_steps
+from .recipe import Recipe, add_recipe
 
 # At the learning rate of the papers, 0.01, the gradients of iRNN overflow after 200 to 350 batches of such long series.
 _LONG = 1e-3
@@ -64,7 +64,7 @@ for _paper, _table, _what in (
     ("ernn", "4", "Penn Treebank: next word"),
     ("ernn", "5", "HAR-2 by activation and K"),
 ):
-    add(
+    add_recipe(
         Recipe(
             f"{_paper}/table{_table}",
             _what,
@@ -81,7 +81,7 @@ _MEMORY: dict[str, Any] = {"learning_rate": 3e-3, "schedule": "constant", "model
 # steps is 0.096 with 0.001 and 0.234 with 0.003.
 _ADDING_750 = {"irnn": {"clip": 1.0}}
 _COPY = {"irnn": {"clip": 1.0, "learning_rate": 1e-3, "activation": "tanh"}}
-add(
+add_recipe(
     Recipe(
         "irnn/figure4-end",
         "Adding problem and copy task: final values of the curves of Figure 4",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .budgets import COSINE, in_epochs, in_steps
-from .recipe import Budget, Recipe, Search, add, add_splits
+from .budgets import COSINE, Budget, Search, in_epochs, in_steps
+from .recipe import Recipe, add_recipe, add_splits
 
 _RATES = Search({"learning_rate": (1e-3, 5e-3, 1e-2)})
 
@@ -71,7 +71,7 @@ add_splits(
         for table, what in (("4", "first setting"), ("5", "second setting"))
     ),
 )
-add(
+add_recipe(
     Recipe(
         "ltc/table6",
         "Half-cheetah: next-step prediction",

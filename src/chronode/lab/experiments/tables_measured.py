@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..analysis import Setting, gradient_table, sweep
 from ..analysis._expressivity import REFINE
-from .recipe import Budget, Recipe, TableCell, add
+from .budgets import Budget
+from .recipe import Recipe, TableCell, add_recipe
 
 _LENGTHS = (5, 10, 25, 50)
 
@@ -26,7 +27,7 @@ def _depth(cell: TableCell) -> dict[str, float]:
     return {"computational depth": float(depth.mean()), "spread": float(depth.std(ddof=1)) if len(depth) > 1 else 0.0}
 
 
-add(
+add_recipe(
     Recipe(
         "mmrnn/table2",
         "Gradient norms at the start of training",
@@ -42,7 +43,7 @@ add(
         measure=_gradient_norm,
     )
 )
-add(
+add_recipe(
     Recipe(
         "ltc/table2",
         "Computational depth by activation",

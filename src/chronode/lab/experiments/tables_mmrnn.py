@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from .budgets import FEW, in_epochs, in_steps
-from .recipe import Recipe, add, add_splits
+from .recipe import Recipe, add_recipe, add_splits
 
 _PROGRAM = (
     "PhasedLSTM, RNN-decay and the reciprocal RNN are those of the authors' code, which differ from their papers."
 )
 # The smoothing of the authors is for RMSprop; Adam only supports the default.
 _BITS: dict[str, Any] = {"optimizer": "adam", "smoothing": 0.99, "batch_size": 128, "clip": 1.0, "seeds": 5}
-add(
+add_recipe(
     Recipe(
         "mmrnn/table3",
         "Bit-stream parity: dense and event-based encoding",
@@ -45,7 +45,7 @@ add_splits(
         notes=(_PROGRAM,),
     )
 )
-add(
+add_recipe(
     Recipe(
         "mmrnn/table5",
         "Event-based MNIST",
@@ -77,10 +77,10 @@ _WALKER = Recipe(
         "errors cannot."
     },
 )
-add(replace(_WALKER, what="Walker2d: next-step prediction (new recordings)"))
+add_recipe(replace(_WALKER, what="Walker2d: next-step prediction (new recordings)"))
 _SMOKE = in_epochs(1, options={"source": "scripted"})
 _RECORDED = {"smoke": _SMOKE, "laptop": in_epochs(200, clip=1.0), "paper": in_epochs(200, seeds=5)}
-add(
+add_recipe(
     replace(
         _WALKER,
         name="mmrnn/table6-paper",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .budgets import COSINE, in_epochs, in_steps
-from .recipe import Recipe, Search, add, add_splits
+from .budgets import COSINE, Search, in_epochs, in_steps
+from .recipe import Recipe, add_recipe, add_splits
 
 # After 1,200 steps of batches of 64, the validation accuracy was 79.1% with the settings of the authors, 81.0% with a
 # rate of 6e-3 and clipped gradients, 84.1% with Δt = 0.7 in addition, and 85.6% without dropout. Over many epochs such
@@ -34,7 +34,7 @@ _PADDED = in_steps(
 _NOISY = {"unicornn": {"delta_t": 0.06, "learning_rate": 1e-2, "clip": 1.0}}
 _NOISY_CIFAR = in_steps(15_000, by_model=_NOISY)
 _ALL_NOISY = in_epochs(60, **COSINE, by_model=_NOISY)
-add(
+add_recipe(
     Recipe(
         "unicornn/table1",
         "Permuted sequential MNIST",
@@ -58,7 +58,7 @@ add_splits(
     ),
     differ={"clean": "separate noise for each image", "paper": "the same noise for all images"},
 )
-add(
+add_recipe(
     Recipe(
         "unicornn/table3",
         "EigenWorms: 17,984 steps",
@@ -87,7 +87,7 @@ add_splits(
     ),
     differ={"clean": "no recording in two parts", "paper": "random split of overlapping windows"},
 )
-add(
+add_recipe(
     Recipe(
         "unicornn/table5",
         "IMDB review sentiment",
@@ -105,7 +105,7 @@ _LORENZ: dict[str, Any] = {
 _FORCED: dict[str, Any] = {
     "searches": {"unicornn": Search({"delta_t": (0.1, 0.3, 1.0, 2.0), "alpha": (0.0, 3.0, 10.0)}, {"steps": 4_000})}
 }
-add(
+add_recipe(
     Recipe(
         "unicornn/table7",
         "Lorenz 96: the state 25 steps ahead",
@@ -122,7 +122,7 @@ add(
         ),
     )
 )
-add(
+add_recipe(
     Recipe(
         "unicornn/table8",
         "UnICORNN: repeated training of the best settings",

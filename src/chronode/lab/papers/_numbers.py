@@ -31,7 +31,7 @@ class PaperNumber:
         parameters: Number of parameters, as rounded by the paper.
         hours: Hours of training on the authors' machine.
         budget: Training length of the authors.
-        note: Remark on the number.
+        note: Remark on the number; "own" for a row that is not in a paper.
     """
 
     paper: str
@@ -44,14 +44,14 @@ class PaperNumber:
     options: str
     metric: str
     unit: str
-    mean: float | None
-    spread: float | None
-    n: int | None
-    hidden: int | None
-    parameters: int | None
-    hours: float | None
-    budget: str
-    note: str
+    mean: float | None = None
+    spread: float | None = None
+    n: int | None = None
+    hidden: int | None = None
+    parameters: int | None = None
+    hours: float | None = None
+    budget: str = ""
+    note: str = ""
 
 
 @cache
