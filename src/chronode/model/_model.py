@@ -173,7 +173,7 @@ class SequenceModel(nn.Module):
         if self.relative is None:
             return self._from(x, started, **times)
         view = self.relative.view(x, times.get("lengths"), times.get("observed"), times.get("static"))
-        return self.relative.back(self._from(view.x, started, **times), view)
+        return self.relative.back(self._from(view.x, started, **self.relative.shown(**times)), view)
 
     def unit(self, x: Tensor, **times: Tensor | None) -> Tensor | None:
         """Returns the scale of each window, `(B, K)`, in which errors of a forecast are measured; else None."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -41,6 +41,7 @@ class Relative(nn.Module):
 
     Attributes:
         effects: `(K, C)` what a known input adds to each channel, set by `fit_effects`; only with `known`.
+        kept: `(K,)` which known inputs the model sees, set by `keep`; only with `known`.
         floor: `(C,)` the smallest scale, set by `fit_floor`: nearly constant windows would make errors look huge.
 
     Example:
@@ -57,6 +58,7 @@ class Relative(nn.Module):
         self.channels, self.known, self.horizon = list(channels), list(known), horizon
         if self.known:
             self.register_buffer("effects", torch.zeros(len(self.known), len(self.channels), dtype=torch.float64))
+            self.register_buffer("kept", torch.ones(len(self.known), dtype=torch.bool))
         self.register_buffer("floor", torch.full((len(self.channels),), 1e-6))
 
     def view(
@@ -69,7 +71,7 @@ class Relative(nn.Module):
         """Returns windows `x (B, T, D)` relative to their own level; channels that are not forecast do not change."""
         shift = None
         if self.known:
-            effects = self.get_buffer("effects").to(x)
+            x, effects = self._hidden(x, self.known), self.get_buffer("effects").to(x)
             x = x.index_add(2, torch.tensor(self.channels, device=x.device), -(x[..., self.known] @ effects))
             shift = None if static is None else (self._ahead(static).to(x) @ effects).flatten(1)
         valid = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
@@ -78,6 +80,33 @@ class Relative(nn.Module):
         seen = valid[..., None].expand_as(x) if observed is None else observed & valid[..., None]
         level, scale = self.measure(x, seen)
         return View(self.seen_from(x, seen, level, scale), level, scale, shift)
+
+    def keep(self, channels: Collection[int]) -> None:
+        """Chooses the known inputs that the model sees, by the numbers of their channels; the others become 0."""
+        self.get_buffer("kept").copy_(torch.tensor([channel in channels for channel in self.known]))
+
+    def shown(self, **times: Tensor | None) -> dict[str, Tensor | None]:
+        """Returns the other inputs of a model without what belongs to known inputs that it does not see."""
+        static, observed = times.get("static"), times.get("observed")
+        if self.known and static is not None:
+            ahead = range(static.shape[1] - self.horizon * len(self.known), static.shape[1])
+            times["static"] = self._hidden(static, ahead)
+        if self.known and observed is not None:
+            times["observed"] = ~self._hidden(~observed, self.known)
+        return times
+
+    def _hidden(self, values: Tensor, places: Sequence[int]) -> Tensor:
+        """Returns values `(..., P)` with 0 at those places, one for each known input again and again, not kept."""
+        kept = self.get_buffer("kept").to(values.device)
+        if bool(kept.all()):
+            return values
+        gone = [place for number, place in enumerate(places) if not kept[number % len(kept)]]
+        return values.index_fill(-1, torch.tensor(gone, device=values.device), 0)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
+        if self.known:  # models of earlier versions see all known inputs
+            state_dict.setdefault(f"{prefix}kept", torch.ones(len(self.known), dtype=torch.bool))
+        super()._load_from_state_dict(state_dict, prefix, *others)
 
     def _ahead(self, static: Tensor) -> Tensor:
         """Returns the known inputs `(B, horizon, K)` among static values; unknown ones count as their mean."""
@@ -150,18 +179,21 @@ class Relative(nn.Module):
         batch = windows.batch(_some(windows))
         assert batch.target is not None and batch.static is not None
         self.get_buffer("effects").zero_()
+        kept = self.get_buffer("kept")
+        if not kept.any():
+            return
         view = self.view(batch.x, batch.lengths, batch.observed)
         last = batch.x[torch.arange(len(batch.x)), batch.lengths - 1][:, self.known].double()
         moved = self._ahead(batch.static).double() - last[:, None]
         target = batch.target.double().reshape(len(moved), self.horizon, -1) - view.level.double()[:, None]
-        moved = (moved - moved.mean(0)).flatten(0, 1)
+        moved = (moved - moved.mean(0)).flatten(0, 1)[:, kept]
         target = (target - target.nanmean(0)).flatten(0, 1)
         for place in range(target.shape[1]):
             known = ~target[:, place].isnan()
             inputs = moved[known]
             squares = inputs.T @ inputs
             squares += _PENALTY * squares.diagonal().mean().clamp(min=1e-12) * torch.eye(len(squares)).to(squares)
-            self.get_buffer("effects")[:, place] = torch.linalg.solve(squares, inputs.T @ target[known, place])
+            self.get_buffer("effects")[kept, place] = torch.linalg.solve(squares, inputs.T @ target[known, place])
 
 
 def _some(windows: Sequences) -> slice:

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from chronode.data import forecast_windows, from_list
+from chronode import ModelSpec, SequenceModel
+from chronode.data import forecast_windows, from_list, with_calendar, with_future
 from chronode.judge import drift, find_season, fit_forecast, last_value, seasonal_naive
+from chronode.model.start._forecast_start import _input_groups
 from chronode.model.start._season import possible_seasons
+from chronode.training import Settings, fit, forecast_parts
 
 
 def families(seed):
@@ -131,3 +134,60 @@ def test_missing_values_of_regular_series_are_interpolated_if_other_series_judge
     assert by_series.description["kind"] == "values" and set(by_series.losses) == {"values"}
     one = forecast_windows(from_list(series[:1]), 3, window=12)
     assert set(fit_forecast(one[:40], one[40:], [0]).losses) == {"values", "readings"}
+
+
+def priced(trend_breaks, count=260, seed=0):
+    """Units that follow the price, with another known input that followed them in the training part only."""
+    rng = np.random.default_rng(seed)
+    price, holiday = rng.normal(size=count), rng.normal(size=count)
+    units = 10 - 3 * price + 0.1 * rng.normal(size=count)
+    if trend_breaks:
+        units += np.where(np.arange(count) < 0.7 * count, 4 * holiday, -4 * holiday)
+    s = from_list([np.stack([units, price, holiday], axis=1)], channels=["units", "price", "holiday"])
+    s = with_future(s, 3, ["units"], ["price", "holiday"], [])
+    return forecast_parts(s, 3, ["units"], (0.7, 0.3), window=12, by_time=True)
+
+
+def test_a_known_input_that_makes_forecasts_worse_is_left_out_alone():
+    train, valid = priced(trend_breaks=True)
+    fitted = fit_forecast(train, valid, [0])
+    assert fitted.relative.kept.tolist() == [True, False]
+    assert "known inputs 'holiday', which" in fitted.note and "price" not in fitted.note
+    effects = fitted.relative.effects[:, 0]
+    assert effects[0] != 0 and effects[1] == 0
+
+
+def test_neither_the_linear_start_nor_the_network_sees_an_input_that_is_left_out():
+    train, valid = priced(trend_breaks=True)
+    spec = ModelSpec.for_data(train, "gru", hidden_size=4, relative=(0,), missing=True)
+    model = fit(train, spec, Settings(epochs=1, learning_rate=1e-3), valid=valid, start="linear").model
+    torch.nn.init.normal_(model.head.weight)  # also if no epoch beat the linear start
+    batch = valid.batch()
+
+    def forecasts(column):
+        x, static = batch.x.clone(), batch.static.clone()
+        observed = torch.ones_like(x, dtype=torch.bool)
+        x[..., column] += torch.randn(x.shape[:2])
+        observed[:, 3, column] = False
+        static[:, column - 1 :: 2] += torch.randn(len(static), 3)
+        with torch.no_grad():
+            return model(x, lengths=batch.lengths, observed=observed, static=static)
+
+    with torch.no_grad():
+        usual = model(batch.x, lengths=batch.lengths, observed=torch.ones_like(batch.x).bool(), static=batch.static)
+    torch.testing.assert_close(forecasts(2), usual)
+    assert not torch.allclose(forecasts(1), usual)
+    again = SequenceModel.build(model.spec)
+    again.load_state_dict({name: tensor for name, tensor in model.state_dict().items() if name != "relative.kept"})
+    assert again.relative.kept.tolist() == [True, True]  # of a model of an earlier version
+
+
+def test_known_inputs_that_help_are_all_kept():
+    train, valid = priced(trend_breaks=False)
+    useful = fit_forecast(train, valid, [0])
+    assert useful.relative.kept[0]
+    columns = _input_groups(
+        with_calendar(from_list([np.zeros(50)], times=[np.datetime64("2024-01-01") + np.arange(50)]), ["weekday"]),
+        [1, 2],
+    )
+    assert columns == [[1, 2]]

@@ -92,7 +92,7 @@ class MapsFit(StartFit):
 
 
 def choose_maps(
-    train: Sequences, valid: Sequences, relative: Sequence[int], seed: int = 0, *, effects: bool = True
+    train: Sequences, valid: Sequences, relative: Sequence[int], seed: int = 0, *, inputs: Sequence[int] | None = None
 ) -> ForecastMaps:
     """Chooses the maps that continue these channels best.
 
@@ -104,16 +104,13 @@ def choose_maps(
         valid: Validation windows, likewise.
         relative: Numbers of the channels to continue.
         seed: Random seed of the folds of series.
-        effects: Whether known inputs have an effect on what follows.
+        inputs: Numbers of the known inputs that the model sees; all by default.
     """
     gap, steps = step_gap(train), int(train.lengths.max())
     description = {"kind": "values", "channels": train.num_channels, "steps": steps, "gap": gap}
     assert train.target is not None
     horizon = train.target.values.shape[1] // len(relative)
-    view = Relative(relative, known_channels(train), horizon)
-    if effects:
-        view.fit_effects(train)
-    view.fit_floor(train)
+    view = _relative_view(train, relative, inputs)
     parts = [train] if valid is train or not len(valid) else [train, valid]
     if len(np.intersect1d(train.groups, valid.groups)):
         whole = _rows(parts, description, view)
@@ -148,24 +145,71 @@ def fit_forecast(train: Sequences, valid: Sequences, relative: Sequence[int], *,
     fitted, known = _fitted(train, valid, relative, seed), known_channels(train)
     if not known or not len(valid):
         return fitted
-    plain = _fitted(train, valid, relative, seed, effects=False)
-    error, without = (_error(own, valid, plain.relative) for own in (fitted, plain))
-    if not error > without:
+    plain = _fitted(train, valid, relative, seed, ())
+    candidates = {known: fitted, (): plain}
+    kept, groups = known, _input_groups(train, known)
+    while len(groups) > 1:  # of several inputs, one after the other is left out as long as that helps
+        error = _error(_with_inputs(fitted, train, valid, seed, kept), valid, plain.relative)
+        fewer = [tuple(channel for channel in kept if channel not in group) for group in groups]
+        errors = [_error(_with_inputs(fitted, train, valid, seed, own), valid, plain.relative) for own in fewer]
+        best = errors.index(min(errors))
+        if errors[best] >= error:
+            break
+        kept = fewer[best]
+        groups.pop(best)
+    if kept not in candidates:
+        candidates[kept] = _fitted(train, valid, relative, seed, kept)
+    errors_of = {inputs: _error(own, valid, plain.relative) for inputs, own in candidates.items()}
+    kept = min(errors_of, key=lambda inputs: (errors_of[inputs], -len(inputs)))
+    if kept == known:
         return fitted
-    names = listed([train.channels[channel] for channel in known])
-    return replace(
-        plain,
-        note=f"the linear model leaves out the known inputs {names}, which make forecasts of the validation part worse "
-        f"(mean absolute error in spreads of a window: {error:.4g} with them, {without:.4g} without).",
+    names = listed([train.channels[channel] for channel in known if channel not in kept])
+    note = (
+        f"the model leaves out the known inputs {names}, which make forecasts of the validation part worse (mean "
+        f"absolute error in spreads of a window: {errors_of[known]:.4g} with them, {errors_of[kept]:.4g} without)."
     )
+    return replace(candidates[kept], note=note)
+
+
+def _input_groups(s: Sequences, known: Sequence[int]) -> list[list[int]]:
+    """Returns the known inputs that are kept or left out together: the sine and the cosine of a period."""
+    groups: dict[str, list[int]] = {}
+    for channel in known:
+        name = s.channels[channel]
+        period = name.removesuffix(" sin").removesuffix(" cos")
+        waves = {f"{period} sin", f"{period} cos"} <= set(s.channels)
+        groups.setdefault(f"{period} waves" if waves and name != period else name, []).append(channel)
+    return list(groups.values())
+
+
+def _with_inputs(fitted: StartFit, train: Sequences, valid: Sequences, seed: int, inputs: Sequence[int]) -> StartFit:
+    """Returns the same maps, or the best readings, of a model that sees these known inputs."""
+    assert fitted.relative is not None
+    if not isinstance(fitted, MapsFit) or fitted.maps is None:
+        return _fitted(train, valid, fitted.relative.channels, seed, inputs)
+    view = _relative_view(train, fitted.relative.channels, inputs)
+    maps = replace(fitted.maps, relative=view)
+    return replace(fitted, start=maps.start(maps.rows([train])), relative=view, maps=maps)
+
+
+def _relative_view(train: Sequences, relative: Sequence[int], inputs: Sequence[int] | None) -> Relative:
+    """Returns the fitted transform of windows for a model that sees these known inputs; all by default."""
+    assert train.target is not None
+    known = known_channels(train)
+    view = Relative(relative, known, train.target.values.shape[1] // len(relative))
+    if known:
+        view.keep(known if inputs is None else inputs)
+        view.fit_effects(train)
+    view.fit_floor(train)
+    return view
 
 
 def _fitted(
-    train: Sequences, valid: Sequences, relative: Sequence[int], seed: int, *, effects: bool = True
+    train: Sequences, valid: Sequences, relative: Sequence[int], seed: int, inputs: Sequence[int] | None = None
 ) -> StartFit:
     """Returns the better of the maps of the last values and of the last readings, if there are both."""
     with threads(threads_for(int(train.lengths.sum()) * train.num_channels)):
-        maps = choose_maps(train, valid, relative, seed, effects=effects)
+        maps = choose_maps(train, valid, relative, seed, inputs=inputs)
         start, held_out = fit_maps(maps, train)
     found = MapsFit(start, maps.description, held_out, {}, 0.0, maps.relative, maps)
     # Other series of the same years do not tell which of both goes on into the next year.
