@@ -178,7 +178,7 @@ def test_a_wide_last_window_of_a_short_series_does_not_widen_its_intervals_as_mu
     )
     scales = [np.std(values[-13:]) for values in (calm, torn)]
     assert scales[1] > 8 * scales[0]
-    assert usual < wide < 0.5 * usual * scales[1] / scales[0]
+    assert usual < wide < 0.7 * usual * scales[1] / scales[0]
 
 
 def test_margins_of_several_series_follow_the_scale_of_a_window():
@@ -188,9 +188,9 @@ def test_margins_of_several_series_follow_the_scale_of_a_window():
     several.fit(residuals, traits)
     single.fit(residuals, traits, one_series=True)
     assert several.spread(traits, 1).unique().tolist() == [1.0]
-    # A scale e^3 times as large counts as e^(3 * 1/3) times as large a unit.
+    # A scale e^3 times as large counts as e^(3 * 2/3) times as large a unit.
     ends = single.spread(traits, 1)[[0, -1], 0] * traits[[0, -1], 0, 0].double().exp()
-    assert float(ends[1] / ends[0]) == pytest.approx(math.e, rel=1e-6)
+    assert float(ends[1] / ends[0]) == pytest.approx(math.e**2, rel=1e-6)
 
 
 def test_errors_that_grow_with_the_scale_of_a_window_keep_it_as_their_unit():
@@ -201,4 +201,4 @@ def test_errors_that_grow_with_the_scale_of_a_window_keep_it_as_their_unit():
     margins.fit(errors, traits, one_series=True)  # in units of the scale
     assert margins.spread(traits, 1).log().std() < 0.1
     margins.fit(errors / traits[:, 0, :1].exp(), traits, one_series=True)  # the same errors whatever the scale
-    assert (margins.spread(traits, 1).log()[:, 0] + traits[:, 0, 0]).std() < 0.4
+    assert (margins.spread(traits, 1).log()[:, 0] + traits[:, 0, 0]).std() < 0.5

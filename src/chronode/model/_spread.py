@@ -11,9 +11,9 @@ from ._relative import View
 BUFFERS = ("weight", "mean", "low", "high")
 _PENALTY = 0.01
 _KEPT = 0.7  # share of the weight of a move that the one before it has
-# Power of the scale of a window that is left in the unit of errors of a short series; chosen on ends of the training
-# parts of 55 series of M3, which are not those of any test.
-_KEPT_SCALE = 1 / 3
+# Power of the scale of a window that is left in the unit of errors of a short series; it has the lowest mean interval
+# score (90%) on the ends of the training parts of 176 series of M3.
+_KEPT_SCALE = 2 / 3
 _NO_LIMIT = 1e30
 _MOST = 3.0
 """No window counts as more than exp(3) = 20 times as uncertain as another."""
