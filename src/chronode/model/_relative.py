@@ -59,6 +59,7 @@ class Relative(nn.Module):
         if self.known:
             self.register_buffer("effects", torch.zeros(len(self.known), len(self.channels), dtype=torch.float64))
             self.register_buffer("kept", torch.ones(len(self.known), dtype=torch.bool))
+            self.register_load_state_dict_pre_hook(_keep_all)
         self.register_buffer("floor", torch.full((len(self.channels),), 1e-6))
 
     def view(
@@ -102,11 +103,6 @@ class Relative(nn.Module):
             return values
         gone = [place for number, place in enumerate(places) if not kept[number % len(kept)]]
         return values.index_fill(-1, torch.tensor(gone, device=values.device), 0)
-
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
-        if self.known:  # models of earlier versions see all known inputs
-            state_dict.setdefault(f"{prefix}kept", torch.ones(len(self.known), dtype=torch.bool))
-        super()._load_from_state_dict(state_dict, prefix, *others)
 
     def _ahead(self, static: Tensor) -> Tensor:
         """Returns the known inputs `(B, horizon, K)` among static values; unknown ones count as their mean."""
@@ -194,6 +190,11 @@ class Relative(nn.Module):
             squares = inputs.T @ inputs
             squares += _PENALTY * squares.diagonal().mean().clamp(min=1e-12) * torch.eye(len(squares)).to(squares)
             self.get_buffer("effects")[kept, place] = torch.linalg.solve(squares, inputs.T @ target[known, place])
+
+
+def _keep_all(module: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
+    """Adds what models of earlier versions, which see all known inputs, do not have."""
+    state.setdefault(f"{prefix}kept", torch.ones_like(module.get_buffer("kept")))
 
 
 def _some(windows: Sequences) -> slice:
