@@ -134,3 +134,23 @@ def test_a_terminal_has_one_line_that_is_written_over():
     assert text.count("\r") == 3
     assert text.count("\n") == 1
     assert "left)" in text
+
+
+def test_a_terminal_shows_many_trainings_in_one_line_above_which_results_stay(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    output = io.StringIO()
+    output.isatty = lambda: True
+    with ProgressBar(2, file=output, runs=2, costs={"a": 3.0, "b": 1.0}) as bar:
+        bar.begin("a")
+        bar.event("a", Note("few series"))
+        bar.event("b", Note("few series"))
+        bar.shown = -1e9  # without a wait between two events
+        bar.event("a", BatchDone(2, 2, 2, 4, 0.7))
+        bar.end("a", "a: accuracy 0.9")
+    text = output.getvalue()
+    assert text.count("note: few series") == 1
+    assert "0/2  a  epoch 2/2  loss 0.7" in text and "1/2  a: accuracy 0.9\n" in text
+    drawn = [line for line in text.replace("\n", "\r").split("\r\x1b[K") if "epoch 2/2" in line]
+    assert drawn[0].count("━") == 12  # 3 of 4 by cost
+    assert max(len(line) for line in text.replace("\r\x1b[K", "\n").splitlines()) < 60
+    assert text.endswith("\n")

@@ -87,7 +87,8 @@ def backtest(
     from ..report.backtest_page import write_backtest
     from ..runs import read_source, write_table
     from ..storage import json_text, write_json
-    from .many import RunsBar, folder_for, this_command
+    from ..training import ProgressBar
+    from .many import folder_for, this_command
     from .outcome import say, say_note
     from .train import effective
 
@@ -104,7 +105,7 @@ def backtest(
         say_note(console, note)
     about: dict[str, Any] = {"origins": origins, "stride": stride or None, "refit": refit, "season": season or None}
     forecaster = forecaster_for(asked, free)
-    with RunsBar(console, origins if refit else 1, forecaster.epochs) as bar:
+    with ProgressBar(forecaster.epochs, console.file, runs=origins if refit else 1) as bar:
         about |= {"engine": place, "folder": folder / "forecasts", "progress": bar}
         found = forecaster.backtest(series, **about)
     summary = {"data": asked.data.source, **found.as_dict(), "refit": refit}

@@ -92,7 +92,7 @@ def _train(runs: list[PlannedRun], engine: Engine, epochs: int, console: Console
     """Returns all results in the order of `runs`; Ctrl-C prints how to resume and exits with code 1."""
     from ..report.run_page import draw_run
     from ..search import compare as train_all
-    from .many import RunsBar
+    from ..training import ProgressBar
     from .outcome import say
 
     kept = {str(planned.folder) for planned in runs if planned.result() is not None}
@@ -101,7 +101,7 @@ def _train(runs: list[PlannedRun], engine: Engine, epochs: int, console: Console
     found: dict[str, RunResult] = {}
     hooks: dict[str, Any] = {"engine": engine, "draw": draw_run}
     try:
-        with RunsBar(console, len(runs), epochs, done=len(kept)) as bar:
+        with ProgressBar(epochs, console.file, runs=len(runs), ended=len(kept)) as bar:
             hooks["on_start"] = lambda planned: bar.begin(_label(planned))
             hooks["on_event"] = lambda planned, event: bar.event(_label(planned), event)
             for result in train_all(runs, **hooks):

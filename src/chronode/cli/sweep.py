@@ -132,13 +132,12 @@ def _space(asked: Config, given: dict[str, Any], ranges: list[str], fix: list[st
 def _carry_out(search: Search, trials: int, timeout: float | None, engine: Engine, console: Console) -> Outcome | None:
     """Searches, then trains and tests the best settings; None if another process will."""
     from ..report.run_page import draw_run
-    from .bars import Bars
-    from .many import RunsBar
+    from ..training import ProgressBar
     from .outcome import say
 
     epochs = search.config.training.epochs
     try:
-        with RunsBar(console, trials, epochs, done=search.count()) as bar:
+        with ProgressBar(epochs, console.file, runs=trials, ended=search.count()) as bar:
 
             def show(trial: Trial) -> None:
                 if trial.state == "running":
@@ -160,8 +159,8 @@ def _carry_out(search: Search, trials: int, timeout: float | None, engine: Engin
             typer.echo("chronode: no trial was completed: try lower learning rates or --pruner none.", err=True)
             raise typer.Exit(1)
         say(console, "training the best settings again for the test:")
-        with Bars(console, ["best"], epochs) as bars:
-            outcome = search.train_best(on_event=bars, draw=draw_run)
+        with ProgressBar(epochs, console.file, labels=["best"]) as bar:
+            outcome = search.train_best(on_event=bar, draw=draw_run)
         if outcome.status == "interrupted":
             raise KeyboardInterrupt
     except KeyboardInterrupt as error:

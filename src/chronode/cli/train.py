@@ -6,6 +6,7 @@ import json as jsonlib
 import sys
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +22,7 @@ from .options import check_folder, check_source, with_plugins
 
 if TYPE_CHECKING:
     from ..runs import Outcome
-    from .bars import Bars
+    from ..training import ProgressBar
 
 
 RUNS = "runs"
@@ -35,10 +36,7 @@ def attach(app: typer.Typer) -> None:
 def train(
     data: Annotated[
         str | None,
-        typer.Argument(
-            help="File (docs/files.md shows the formats), - for standard input, or the name of a task.",
-            callback=check_source,
-        ),
+        typer.Argument(help="File (docs/files.md shows the formats), - for standard input, or the name of a task."),
     ] = None,
     output: Annotated[
         Path | None,
@@ -74,6 +72,8 @@ def train(
 
     Example: chronode train --resume runs/vitals-1
     """
+    if not print_config:
+        check_source(data)
     _follow()
     console = Console(stderr=json)
     loggers = _loggers(logger)
@@ -180,7 +180,7 @@ def _new(
         train_run,
         with_forecast_defaults,
     )
-    from .bars import Bars
+    from ..training import ProgressBar
     from .outcome import show_prepared, show_race
 
     if output is not None:
@@ -195,8 +195,9 @@ def _new(
     folder = output or next_folder(RUNS, Path(asked.data.source).name.split(".")[0])
     content: dict[str, Any] = {"prepared": prepared, "assembly": assembly, "baseline": baseline, "draw": draw_run}
     content |= {"loggers": loggers, "race": found}
-    bars = Bars(console, [asked.model.model, STRONG_BASELINE], asked.training.epochs)
-    _run(lambda: train_run(asked, folder, command=sys.argv[1:], on_event=bars, **content), bars, folder, as_json)
+    bar = ProgressBar(asked.training.epochs, console.file, labels=[asked.model.model, STRONG_BASELINE])
+    work = partial(train_run, asked, folder, command=sys.argv[1:], on_event=bar, **content)
+    _run(work, bar, console, folder, as_json)
 
 
 def _resume(
@@ -209,7 +210,7 @@ def _resume(
 ) -> None:
     from ..report.run_page import draw_run
     from ..runs import STRONG_BASELINE, Run, config_of, resume_run
-    from .bars import Bars
+    from ..training import ProgressBar
     from .outcome import say
 
     run = Run.open(folder)
@@ -219,20 +220,20 @@ def _resume(
     if not finished:
         say(console, f"resuming {folder}, {run.status} after epoch {len(run.metrics())}")
     content: dict[str, Any] = {"changes": changes, "source": source, "draw": draw_run, "loggers": loggers}
-    bars = Bars(console, labels, changes.get("epochs", asked.training.epochs))
-    _run(lambda: resume_run(folder, on_event=bars, **content), bars, folder, as_json)
+    bar = ProgressBar(changes.get("epochs", asked.training.epochs), console.file, labels=labels)
+    _run(partial(resume_run, folder, on_event=bar, **content), bar, console, folder, as_json)
     if finished:
         say(console, f"{folder} is finished; for more epochs: chronode train --resume {folder} --epochs N")
 
 
-def _run(work: Callable[[], Outcome], bars: Bars, folder: Path, as_json: bool) -> None:
+def _run(work: Callable[[], Outcome], bar: ProgressBar, console: Console, folder: Path, as_json: bool) -> None:
     """Trains; an error or Ctrl-C prints how to resume and exits with code 1."""
     from ..storage import DiskFull
     from ..training import TrainingStopped
     from .outcome import show_outcome
 
     try:
-        with bars:
+        with bar:
             outcome = work()
     except TrainingStopped as error:
         typer.echo(
@@ -252,7 +253,7 @@ def _run(work: Callable[[], Outcome], bars: Bars, folder: Path, as_json: bool) -
     if as_json:
         print(jsonlib.dumps({"run": str(folder), **outcome.run.load_json("summary.json")}, indent=1))
     else:
-        show_outcome(bars.console, outcome)
+        show_outcome(console, outcome)
 
 
 def _how_to_resume(folder: Path) -> str:

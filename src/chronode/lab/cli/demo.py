@@ -7,14 +7,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ...cli.bars import Bars
 from ...cli.tables import Table
 from ...data import Sequences
 from ...kernels import status
 from ...model import ModelSpec
 from ...nn import find_model
 from ...report import write_curves
-from ...training import Epoch, Settings, fit
+from ...training import Epoch, ProgressBar, Settings, fit
 from ..tasks.bitstream import BLOCK, bitstream
 
 LONGEST = 15
@@ -47,9 +46,9 @@ def run_demo(names: list[str], epochs: int, seed: int, output: Path) -> dict[str
     outcomes = {}
     # Such small batches gain nothing from threads, and on a busy machine they wait long for them.
     settings = Settings(epochs=epochs, batch_size=128, seed=seed, threads=1)
-    with Bars(console, names, epochs) as bars:
+    with ProgressBar(epochs, console.file, labels=names) as bar:
         for name in names:
-            outcomes[name] = _train(name, data, settings, bars)
+            outcomes[name] = _train(name, data, settings, bar)
     console.print(_table(outcomes))
     curves = {name: [100 * e.metrics["accuracy"] for e in outcome.epochs] for name, outcome in outcomes.items()}
     title = f"Parity of up to {LONGEST} bits from irregular events (H = {HIDDEN}, seed {seed})"
@@ -73,9 +72,9 @@ def drawn_examples(streams: Sequences, count: int) -> list[str]:
     return lines
 
 
-def _train(name: str, data: list[Sequences], settings: Settings, bars: Bars) -> DemoResult:
+def _train(name: str, data: list[Sequences], settings: Settings, bar: ProgressBar) -> DemoResult:
     train, valid, test = data
-    fitted = fit(train, ModelSpec.for_data(train, name, HIDDEN), settings, valid=valid, on_event=bars)
+    fitted = fit(train, ModelSpec.for_data(train, name, HIDDEN), settings, valid=valid, on_event=bar)
     parameters = sum(p.numel() for p in fitted.model.parameters())
     return DemoResult(parameters, fitted.evaluate(test)["accuracy"], fitted.seconds, fitted.history)
 

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn
 
-from ...cli.bars import ProgressDisplay
 from ...cli.tables import Table
 from ...nn import find_model
 from ...search.engine import Engine
 from ...settings import one_of
 from ...storage import replacing
+from ...training import ProgressBar
 from ..experiments.cost import seconds
 from ..experiments.drawings import Drawing, drawings
 from ..experiments.jobs import Finished, TableJob, make_runs, missing
@@ -163,31 +162,18 @@ def wanted_cells(chosen: list[Recipe], budget: str, only: list[str], models: lis
 
 
 def _follow(jobs: list[TableJob], ledger: Ledger, engine: Engine, state: Path, console: Console) -> list[Finished]:
-    """Runs all jobs with a bar for each run and one for all, with the remaining time estimated from their cost."""
-    known = ledger.entries()
-    costs = {job.hash: max(seconds(job, known), 0.1) for job in jobs}
-    columns = (TextColumn("{task.description:<44}"), BarColumn(24), TextColumn("{task.fields[text]}"))
+    """Runs all jobs with a bar, with the remaining time estimated from their cost."""
+    entries = ledger.entries()
+    costs = {str(job): max(seconds(job, entries), 0.1) for job in jobs}
     faults: list[Finished] = []
-    with ProgressDisplay(console, *columns) as display:
-        bars = display.progress
-        whole = bars.add_task("all runs", total=sum(costs.values()), text=f"0/{len(jobs)}")
-        own: dict[str, Any] = {}
-        done = dict.fromkeys(costs, 0.0)
+    with ProgressBar(1, console.file, runs=len(jobs), costs=costs) as bar:
 
         def show(job: TableJob, progress: TrainingProgress) -> None:
-            if job.hash not in own:
-                own[job.hash] = bars.add_task(str(job)[:44], total=1.0, text="")
-            done[job.hash] = progress.done
-            bars.update(own[job.hash], completed=progress.done, text=f"loss {progress.loss:.3f}")
-            bars.update(whole, completed=sum(costs[k] * done[k] for k in costs))
+            bar.advance(str(job), progress.done, f"loss {progress.loss:.3f}")
 
-        for ended, item in enumerate(make_runs(jobs, ledger, engine, state=state, on_progress=show), start=1):
-            if item.job.hash in own:
-                bars.remove_task(own.pop(item.job.hash))
-            done[item.job.hash] = 1.0
+        for item in make_runs(jobs, ledger, engine, state=state, on_progress=show):
             faults += [] if item.entry else [item]
-            console.print(_line(item), markup=False, highlight=False)
-            bars.update(whole, completed=sum(costs[k] * done[k] for k in costs), text=f"{ended}/{len(jobs)}")
+            bar.end(str(item.job), _line(item))
     return faults
 
 
