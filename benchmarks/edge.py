@@ -27,7 +27,7 @@ from chronode.export._c import CRunner, write_c
 from chronode.export._graph import Graph, Series
 from chronode.export._onnx import OnnxRunner, write_onnx
 from chronode.export._reference import irregular, predictions
-from chronode.runs import Config, Trained, train_run
+from chronode.runs import Config, Trained, load, train_run
 
 PAGE = Path(__file__).parents[1] / "docs" / "edge.md"
 PAPERS = ("mmrnn", "unicornn", "ltc", "irnn", "ernn")
@@ -100,7 +100,7 @@ def _accuracies(asked: dict[str, Any], seed: int, test: str | None) -> dict[str,
     """Trains with a seed; the accuracy in percent and the flash in bytes with both kinds of weights."""
     with tempfile.TemporaryDirectory() as place:
         train_run(Config.from_dict({**asked, "training": {**asked["training"], "seed": seed}}), Path(place) / "run")
-        trained = Trained.load(Path(place) / "run")
+        trained = load(Path(place) / "run")
         data = trained.series(test, labeled=True, anyway=True)
         labels, right = _labels(trained, data), np.array(trained.predict(data).labels)
         done = {kind: chronode.export(trained, Path(place) / kind, weights=kind) for kind in WEIGHTS}

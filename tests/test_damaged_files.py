@@ -16,11 +16,12 @@ from file_mutations import damage
 
 from chronode.cli.runs import facts
 from chronode.cli.train import effective
-from chronode.data import from_list, load
+from chronode.data import from_list
+from chronode.data import load as load_series
 from chronode.estimators import SequenceClassifier
 from chronode.lab.experiments.ledger import Entry, Ledger, run_hash
+from chronode.runs import load
 from chronode.runs._folder import Run
-from chronode.runs._trained import Trained
 
 MOST_SECONDS = 20.0  # for one file, on a machine that is busy
 MOST_MEMORY = 600 * 2**10  # KiB more than before, over all cases
@@ -67,12 +68,12 @@ def _entry(seed):
 
 def use_run(folder: Path):
     facts(Run.open(folder))
-    trained = Trained.load(folder)
+    trained = load(folder)
     return lambda: trained.predict(trained.series(str(folder.parent / "vitals.csv"), labeled=False, anyway=True))
 
 
 def use_forecast(folder: Path):
-    trained = Trained.load(folder)
+    trained = load(folder)
     table = {"hour": np.arange(20.0), "x": np.r_[np.sin(np.arange(18)), [np.nan] * 2], "y": np.arange(20) % 2}
     return lambda: trained.predict(trained.series(table, labeled=False, anyway=True))
 
@@ -83,7 +84,7 @@ def use_estimator(folder: Path):
 
 
 def use_npz(folder: Path):
-    series = load(folder / "a.npz")
+    series = load_series(folder / "a.npz")
     return lambda: (series.describe(), series.batch(), series.dt)
 
 
@@ -205,7 +206,7 @@ def test_a_clock_without_a_unit_is_refused(unit, originals, tmp_path):
     arrays["json"] = np.frombuffer(json.dumps(content).encode(), dtype=np.uint8)
     np.savez(tmp_path / "a.npz", **arrays)
     with pytest.raises(ValueError, match=r"a\.npz: .*clock"):
-        load(tmp_path / "a.npz")
+        load_series(tmp_path / "a.npz")
 
 
 @pytest.mark.slow  # minutes: the same with other seeds

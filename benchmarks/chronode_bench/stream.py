@@ -7,14 +7,13 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 
 from chronode.data import Reading, Scaler
 from chronode.model import ModelSpec, SequenceModel
-from chronode.runs import Config, Trained
+from chronode.runs import Trained
 from chronode.stream import Lines, Stream
 from chronode.training import Objective
 
@@ -113,9 +112,15 @@ def bench_model() -> Trained:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = SequenceModel.build(ModelSpec("mmrnn", CHANNELS, 2, HIDDEN)).eval()
-    options = {"columns": list(channels), "dtype": "float32", "unit": 1.0, "time_format": "number"}
+    options = {
+        "id": "id",
+        "time": "time",
+        "columns": list(channels),
+        "dtype": "float32",
+        "unit": 1.0,
+        "time_format": "number",
+    }
     scaler = Scaler(channels, (0.0,) * CHANNELS, (1.0,) * CHANNELS)
     reading = Reading(options, ("state",), channels, "1", 1.0, False, 1.0, False, scaler=scaler)
     objective = Objective("class", 2, False, "loss", (), "cross_entropy", classes=("off", "on"))
-    config = Config.from_dict({"data": {"source": "sensors.csv", "id": "id", "time": "time"}})
-    return Trained(Path("sensors"), config, model, objective, None, reading)
+    return Trained(model, objective, reading)

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .runs import Trained, pack, read_card
+from .runs import load, pack, read_card
 
 try:
     from huggingface_hub import ModelHubMixin, hf_hub_download
@@ -41,13 +41,14 @@ class HubModel(ModelHubMixin, library_name="chronode"):
     """
 
     def __init__(self, path: str | Path):
-        self.trained = Trained.load(path)
+        self.trained = load(path)
         self._hub_mixin_config = None  # everything is in the packed file, and the local path must not be published
 
     def _save_pretrained(self, save_directory: Path) -> None:
         path, file = self.trained.path, save_directory / FILE
+        assert path is not None
         if path.is_dir():
-            pack(path, file)
+            pack(self.trained, file)
         elif path.resolve() != file.resolve():
             shutil.copyfile(path, file)
         (save_directory / "README.md").write_text(read_card(file), encoding="utf-8")

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from commands import chronode
 
-from chronode.runs import Trained
-from chronode.runs._pack import read_card
+from chronode.runs import load, read_card
 
 SMALL = ("--forecast", 12, "--window", 30, "--model", "gru", "--hidden", 4, "--epochs", 1, "--threads", 1)
 SEASON = 7
@@ -35,7 +34,7 @@ def test_every_place_names_the_baseline(handed_out, tmp_path):
     run, name, printed = handed_out
     summary = json.loads((run / "summary.json").read_text())
     title = f"baseline: {name}"
-    assert summary["baseline"] == name and summary["model"] == title == Trained.load(run).model.title
+    assert summary["baseline"] == name and summary["model"] == title == load(run).model.title
     # The baseline of the same name, measured without the model, is the oracle of what was handed out.
     assert summary["test"]["mae"] == pytest.approx(summary["baselines"][name]["mae"], rel=1e-3)
     linear = next(own for row, own in summary["baselines"].items() if row.startswith("linear"))

@@ -10,7 +10,7 @@ from commands import chronode
 from work_folder import work_folder
 
 from chronode import SequenceForecaster
-from chronode.runs import Trained
+from chronode.runs import load
 
 here = pytest.fixture(work_folder)
 QUICK = ("--model", "gru", "--hidden", 4, "--epochs", 1, "--batch-size", 32, "--seed", 0)
@@ -112,9 +112,9 @@ def test_known_inputs_that_make_forecasts_worse_are_left_out_with_a_note(here):
     ]
     error, without = (float(number) for number in re.findall(r"(\d+\.\d+) with", note))
     assert "price" in note and without < error
-    assert Trained.load(here / "run").model.relative.get_buffer("effects").count_nonzero() == 0
+    assert load(here / "run").model.relative.get_buffer("effects").count_nonzero() == 0
     sales(here / "sales.csv")
     chronode("train", here / "sales.csv", *common, "--output", here / "useful")
     summary = json.loads((here / "useful" / "summary.json").read_text())
     assert not any("known inputs" in text for text in summary["notes"])
-    assert Trained.load(here / "useful").model.relative.get_buffer("effects").count_nonzero() > 0
+    assert load(here / "useful").model.relative.get_buffer("effects").count_nonzero() > 0

@@ -11,7 +11,7 @@ import pytest
 from commands import QUICK, VITALS, chronode, write_vitals
 
 import chronode.data as data_module
-from chronode.runs._trained import Trained
+from chronode.runs import load
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_a_row_per_patient_with_probabilities_that_are_right(home, tmp_path):
     rows = table((tmp_path / "out.csv").read_text())
     assert [row["patient"] for row in rows] == [f"p{i:02d}" for i in range(9)]
     # An oracle by hand: read, scale and run the model on one patient alone.
-    trained = Trained.load(home / "run")
+    trained = load(home / "run")
     options = {"id": "patient", "time": "charted_at", "unit": "hours"}
     one = trained.reading.scaler.transform(data_module.read(new, **options))[[3]].batch()
     chances = trained.model(one.x, **one.times).softmax(-1)[0].tolist()

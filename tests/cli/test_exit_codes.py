@@ -96,7 +96,7 @@ def _imported(modules, words):
 
 def test_predicting_imports_neither_torch_dynamo_nor_matplotlib(here, vitals):
     copy_run(here / "run")
-    code = "import sys; from chronode.runs import Trained; t = Trained.load('run'); "
+    code = "import sys; from chronode.runs import load; t = load('run'); "
     code += "t.predict(t.series('vitals.csv', labeled=False)); "
     code += "print(sorted({'torch._dynamo', 'matplotlib', 'scipy', 'sympy'} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -9,8 +9,7 @@ from commands import QUICK, VITALS, chronode, write_vitals
 from sklearn import metrics as sk
 
 from chronode.estimators import SequenceClassifier
-from chronode.runs import Run, Trained
-from chronode.runs._pack import read_card
+from chronode.runs import Run, load, read_card
 
 TITLE = "linear start alone (linear model on"
 
@@ -91,7 +90,7 @@ def test_a_network_that_adds_something_is_named_with_its_start(tmp_path):
     asked = (*VITALS, *QUICK, "--epochs", 2, "--start", "linear", "-o", tmp_path / "run")
     noisy = ("--log", "hr", "--metric", "loss")
     chronode("train", data, *asked, *noisy)
-    model, summary = Trained.load(tmp_path / "run").model, Run.open(tmp_path / "run").summary()
+    model, summary = load(tmp_path / "run").model, Run.open(tmp_path / "run").summary()
     assert summary.model == model.title
     assert model.is_linear == (summary.best_epoch == 0)
     model.head.bias.data += 1.0

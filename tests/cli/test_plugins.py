@@ -10,7 +10,7 @@ from commands import run
 
 import chronode
 from chronode.nn import _registry
-from chronode.runs import Trained
+from chronode.runs import load
 from chronode.system import _plugins
 
 PLUGIN = """
@@ -52,7 +52,7 @@ def forget():
 def test_train_predict_evaluate_and_resume_with_a_plugin(plugin, tmp_path):
     folder = tmp_path / "run"
     command(*TRAIN, "-o", folder, "--plugin", plugin)
-    assert Trained.load(folder).model.layer.cells[0].tau == 2.0
+    assert load(folder).model.layer.cells[0].tau == 2.0
     forget()
     for words in (("predict", folder), ("evaluate", folder), ("train", "--resume", folder, "--epochs", "2")):
         refused = command(*words, code=2).err

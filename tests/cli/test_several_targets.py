@@ -9,8 +9,7 @@ import pytest
 from commands import chronode
 from sklearn import metrics as sk
 
-from chronode.runs import Run, Trained
-from chronode.runs._pack import read_card
+from chronode.runs import Run, load, prepared_of, read_card
 
 SMALL = ("--model", "gru", "--hidden", 4, "--epochs", 1, "--batch-size", 32, "--seed", 0, "--threads", 1)
 HORIZON = 3
@@ -50,8 +49,8 @@ def test_a_forecast_has_metrics_of_each_channel_in_its_own_units(forecast):
     found = json.loads((run / "summary.json").read_text())
     pairs = defaultdict(lambda: ([], []))
     columns = list(csv.DictReader((run / "predictions.csv").read_text().splitlines()))
-    model = Trained.load(run)
-    test = model.prepared().parts.test
+    model = load(run)
+    test = prepared_of(model).parts.test
     predicted, true = np.stack(model.predict(test).values), np.asarray(test.target.given)
     for place, name in enumerate(model.output_names()):
         pairs[name.partition("+")[0]][0].append(true[:, place])

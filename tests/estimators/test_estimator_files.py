@@ -42,7 +42,12 @@ def test_continue_fit_keeps_the_positive_class(tmp_path):
 
 def test_ctrl_c_ends_fit_with_what_was_learned_so_far(monkeypatch):
     fit = base.fit
-    monkeypatch.setattr(base, "fit", lambda *data, **options: replace(fit(*data, **options), stopped="interrupted"))
+
+    def interrupted(*data, **options):
+        trained = fit(*data, **options)
+        return replace(trained, record=replace(trained.record, stopped="interrupted"))
+
+    monkeypatch.setattr(base, "fit", interrupted)
     X, y = waves()
     clf = classifier()
     with pytest.raises(KeyboardInterrupt):
@@ -69,8 +74,10 @@ def test_save_and_load(tmp_path):
     clf = classifier(hidden_size=np.int64(6), settings={"bidirectional": True}, training={"weight_decay": 0.01})
     clf.fit(frame, "label", time="when", id="who")
     folder = clf.save(tmp_path / "clf")
-    assert sorted(p.name for p in folder.iterdir()) == ["estimator.json", "model.json", "model.safetensors"]
-    loaded = SequenceClassifier.load(folder)
+    names = ["data.json", "estimator.json", "model.json", "model.safetensors", "objective.json"]
+    assert sorted(p.name for p in folder.iterdir()) == names
+    of_file, loaded = SequenceClassifier.load(clf.save(tmp_path / "clf.chronode")), SequenceClassifier.load(folder)
+    assert (of_file.predict_proba(frame) == clf.predict_proba(frame)).all()
     assert (loaded.predict_proba(frame) == clf.predict_proba(frame)).all()
     assert loaded.get_params() == clf.get_params()
     assert loaded.history_ == clf.history_ and loaded.feature_names_in_.tolist() == ["x0", "x1"]
@@ -107,7 +114,7 @@ def test_load_refuses_what_is_not_its_own(fitted, tmp_path):
         SequenceRegressor.load(folder)
     path = folder / "estimator.json"
     facts = json.loads(path.read_text())
-    for text in ("{", "[]", json.dumps({**facts, "arguments": {"depth": 3}}), json.dumps({**facts, "reading": 3})):
+    for text in ("{", "[]", json.dumps({**facts, "arguments": {"depth": 3}}), json.dumps({**facts, "history": 3})):
         path.write_text(text)
         with pytest.raises(ValueError, match=r"estimator\.json"):
             SequenceClassifier.load(folder)

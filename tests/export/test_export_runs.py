@@ -11,7 +11,7 @@ import chronode as package
 from chronode.export import export
 from chronode.export._graph import Series
 from chronode.export._reference import irregular, predictions
-from chronode.runs import Trained
+from chronode.runs import load
 
 needs_compiler = pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="needs a C compiler")
 
@@ -45,7 +45,7 @@ def test_other_formats_answer_as_predict_does(tmp_path, vitals, format):
     run = trained(tmp_path, vitals, *CASES["forecast"])
     done = chronode("export", run, "--format", format, "-o", tmp_path / "out", "--verify", vitals)
     found = float(re.search(r"largest difference (\S+) in", done.out)[1])
-    assert found <= 1e-5 * max(Trained.load(run).scaler.target_std)
+    assert found <= 1e-5 * max(load(run).scaler.target_std)
 
 
 SLOW = ("layers", "not scaled", "scaled time")  # the others take the same path
@@ -58,8 +58,8 @@ def test_an_export_answers_as_predict_does(tmp_path, vitals, options):
     run = trained(tmp_path, vitals, *options)
     done = chronode("export", run, "-o", tmp_path / "c", "--verify", vitals)
     assert "multiply-adds" in done.out
-    found = export(run, tmp_path / "again").verify(Trained.load(run), vitals)
-    scale = max(Trained.load(run).scaler.target_std, default=1.0) if "--forecast" in options else 1.0
+    found = export(run, tmp_path / "again").verify(load(run), vitals)
+    scale = max(load(run).scaler.target_std, default=1.0) if "--forecast" in options else 1.0
     assert found.difference <= 1e-5 * scale
     assert f"largest difference {found.difference:.3g} in {found.count:,} predictions" in done.out
 
@@ -71,7 +71,7 @@ def test_classes_names_and_units_are_in_the_files(tmp_path, vitals):
     source = (run / "export-c" / "chronode_model.c").read_text()
     assert '"hr", "temp",' in source
     assert '"ill", "well",' in source
-    assert f'TIME_UNIT "{Trained.load(run).reading.unit}"' in header
+    assert f'TIME_UNIT "{load(run).reading.unit}"' in header
     assert "#define CHRONODE_MODEL_MISSING 1" in header
 
 
@@ -133,14 +133,14 @@ def test_what_cannot_be_exported_is_refused_with_what_to_train(tmp_path, setting
 
 def test_a_pooled_model_is_refused(tmp_path):
     model = package.SequenceModel.build(package.ModelSpec("gru", 2, 2, hidden_size=4, pool="mean"))
-    with pytest.raises(ValueError, match="pool=mean cannot be exported.*Train it with pool=last"):
+    with pytest.raises(ValueError, match="pool=mean needs whole series: train with pool=last"):
         package.export(model, tmp_path / "none")
     assert not (tmp_path / "none").exists()
 
 
 def test_a_linear_start_that_needs_whole_series_is_refused_with_the_start_to_train_with(tmp_path):
     spec = package.ModelSpec("gru", 2, 2, hidden_size=4, start={"kind": "values", "channels": 2, "steps": 5})
-    with pytest.raises(ValueError, match="sees values needs whole series. Train with --start summaries"):
+    with pytest.raises(ValueError, match="sees values needs whole series: train with start='summaries'"):
         package.export(package.SequenceModel.build(spec), tmp_path / "none")
     assert not (tmp_path / "none").exists()
 

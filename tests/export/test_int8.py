@@ -20,7 +20,7 @@ from chronode.export._c import CModel, write_c
 from chronode.export._c_constants import Constants, decisive_parameters
 from chronode.export._graph import Graph
 from chronode.export._reference import irregular, predictions
-from chronode.runs import Trained
+from chronode.runs import load
 
 needs_compiler = pytest.mark.skipif(not shutil.which("gcc") or not shutil.which("make"), reason="needs gcc and make")
 
@@ -127,9 +127,9 @@ def run(tmp_path_factory):
 @needs_compiler
 def test_the_metrics_of_the_default_forecast_stay_those_of_chronode(run, tmp_path):
     folder, file = run
-    found = export(folder, tmp_path, weights="int8").verify(Trained.load(folder), file)
+    found = export(folder, tmp_path, weights="int8").verify(load(folder), file)
     own, other = found.metrics["rmse"]
-    trained = Trained.load(folder)
+    trained = load(folder)
     assert found.count == 200
     assert own == pytest.approx(other, rel=0.02)
     assert other == pytest.approx(trained.evaluate(trained.series(str(file), labeled=True))["rmse"], rel=0.1)

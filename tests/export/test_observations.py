@@ -22,7 +22,7 @@ from chronode.export._graph import Graph
 from chronode.export._onnx import OnnxRunner, write_onnx
 from chronode.export._pt2 import Pt2Runner, write_pt2
 from chronode.export._reference import irregular, predictions
-from chronode.runs import Trained
+from chronode.runs import load
 
 needs_compiler = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 WRITERS = {
@@ -200,7 +200,7 @@ def test_codes_are_looked_up_in_c_as_they_are_read(coded, tmp_path):
     subprocess.run(strict, cwd=tmp_path, check=True)
     code = library(tmp_path, "events").events_code
     code.argtypes = [ctypes.c_int, ctypes.c_char_p]
-    reading = Trained.load(run).reading
+    reading = load(run).reading
     assert reading is not None
     texts = {"id": [0] * 5, "t": [*range(5)], "kind": kinds, "value": [0.0] * 5}
     values = replace(reading, scaler=None).read(texts, labeled=False).values
@@ -218,4 +218,4 @@ def test_codes_are_in_the_metadata_of_onnx(coded, tmp_path):
     facts = {p.key: json.loads(p.value) for p in onnx.load(tmp_path / "step.onnx").metadata_props}
     assert set(facts["codes"]) == {"kind"}
     assert sorted(facts["codes"]["kind"]) == sorted(kinds)
-    assert done.verify(Trained.load(run), file).difference < 1e-5
+    assert done.verify(load(run), file).difference < 1e-5

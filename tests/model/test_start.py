@@ -32,13 +32,13 @@ def test_epoch_0_is_the_linear_model():
     linear = fit_start(s[:30], s[30:])
     logits = linear.outputs(s[30:])
     expected = torch.nn.functional.cross_entropy(logits, torch.tensor(s[30:].target.values).long())
-    assert fitted.start.number == 0
-    assert fitted.start.valid_loss == pytest.approx(expected.item(), rel=1e-5)
+    assert fitted.record.start.number == 0
+    assert fitted.record.start.valid_loss == pytest.approx(expected.item(), rel=1e-5)
 
 
 def test_a_training_that_helps_nothing_gives_the_linear_model_back():
     fitted, s = trained(learning_rate=1e-12)
-    assert fitted.best_epoch == 0 and fitted.best is fitted.start
+    assert fitted.best_epoch == 0 and fitted.best is fitted.record.start
     linear = fit_start(s[:30], s[30:])
     expected = torch.nn.functional.cross_entropy(linear.outputs(s[30:]), torch.tensor(s[30:].target.values).long())
     assert fitted.best.valid_loss == pytest.approx(expected.item(), rel=1e-5)
@@ -48,12 +48,12 @@ def test_a_training_that_helps_nothing_gives_the_linear_model_back():
 
 def test_training_goes_on_while_the_validation_loss_falls_although_chance_could_explain_it():
     fitted, _ = trained(learning_rate=2e-3, early_stop=2, epochs=12)
-    losses = [fitted.start.valid_loss, *(epoch.valid_loss for epoch in fitted.history)]
+    losses = [fitted.record.start.valid_loss, *(epoch.valid_loss for epoch in fitted.history)]
     gains = [1 - loss / losses[0] for loss in losses[1:]]
-    assert fitted.chance == pytest.approx(10**-0.5)  # 10 validation series
-    assert 0.01 < gains[1] < gains[5] < fitted.chance  # two epochs that fell, but do not beat the linear start
+    assert fitted.record.chance == pytest.approx(10**-0.5)  # 10 validation series
+    assert 0.01 < gains[1] < gains[5] < fitted.record.chance  # two epochs that fell, but do not beat the linear start
     assert len(fitted.history) > 6
-    assert (fitted.best_epoch == 0) == (max(gains) <= fitted.chance)
+    assert (fitted.best_epoch == 0) == (max(gains) <= fitted.record.chance)
     idle, _ = trained(learning_rate=1e-12, early_stop=2, epochs=12)
     assert (idle.stopped, len(idle.history)) == ("early", 2)
 
@@ -101,13 +101,13 @@ def test_a_resumed_run_ends_with_the_same_bits(tmp_path):
     for name, tensor in whole.model.state_dict().items():
         if isinstance(tensor, torch.Tensor):
             assert torch.equal(tensor, resumed.model.state_dict()[name]), name
-    assert resumed.start.valid_loss == whole.start.valid_loss
+    assert resumed.record.start.valid_loss == whole.record.start.valid_loss
 
 
 def test_without_a_start_nothing_is_added():
     s = waves()
     fitted = fit(s[:30], ModelSpec.for_data(s, "gru", 4), Settings(epochs=1), valid=s[30:])
-    assert fitted.start is None and fitted.model.start is None
+    assert fitted.record.start is None and fitted.model.start is None
     assert not any("start" in name for name in fitted.model.state_dict())
 
 
@@ -206,5 +206,5 @@ def test_a_linear_start_is_beaten_by_more_than_chance_allows():
     loss = objective.with_settings("loss", None, waves())
     assert loss.gain(0.8, 1.0) == pytest.approx(0.2) and loss.gain(float("nan"), 1.0) == 0
     fitted, s = trained(epochs=1)
-    gained = fitted.objective.gain(fitted.history[0].valid_loss, fitted.start.valid_loss)
+    gained = fitted.objective.gain(fitted.history[0].valid_loss, fitted.record.start.valid_loss)
     assert (fitted.best_epoch == 1) == (gained > len(s[30:]) ** -0.5)

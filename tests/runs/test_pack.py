@@ -15,9 +15,9 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import chronode as package
-from chronode.runs import Run, Trained, pack, read_card
+from chronode.runs import Trained, load, pack, read_card
 from chronode.runs._card import model_card
-from chronode.runs._prepare import DataFacts
+from chronode.training import Record
 
 
 @pytest.fixture(scope="module")
@@ -90,16 +90,19 @@ def test_names_of_users_are_never_markdown(home):
     """Whatever a user calls a class, a channel or a file, the card has the same lines and elements."""
     from markdown import markdown
 
-    trained, summary = Trained.load(home / "run"), Run.open(home / "run").summary()
-    facts, config = DataFacts.load(home / "run"), trained.config
-    assert summary is not None and facts.reading is not None
-    reading = replace(facts.reading, scaler=None)
+    trained = load(home / "run")
+    assert trained.reading is not None
+    reading = replace(trained.reading, scaler=None)
 
     def card(name):
-        own = replace(config, data=replace(config.data, source=name))
-        data = replace(facts, reading=replace(reading, channels=(name, "hr"), target=(name,), unit=name))
-        result = replace(summary, notes=[f"about {name}"], baselines={name: {"accuracy": 0.5}}, positive=name)
-        return model_card(own, trained.model, data, result, [name, "b"], {"started": name, "torch": name})
+        facts = json.loads(json.dumps(trained.facts))
+        facts["config"]["data"]["source"] = name
+        facts["summary"] |= {"baselines": {name: {"accuracy": 0.5}}, "positive": name}
+        facts["environment"] = {"started": name, "torch": name}
+        read = replace(reading, channels=(name, "hr"), target=(name,), unit=name)
+        objective = replace(trained.objective, classes=(name, "b"), positive=name)
+        record = Record(notes=(f"about {name}",))
+        return model_card(replace(trained, facts=facts, record=record, reading=read, objective=objective))
 
     usual, hostile = card("plain"), card(HOSTILE)
     assert len(usual.splitlines()) == len(hostile.splitlines())
@@ -116,7 +119,10 @@ def test_a_missing_safetensors_is_named_with_its_cure(home, monkeypatch):
     for path in ("run", "vitals.chronode"):
         with pytest.raises(ImportError, match=r"need safetensors: pip install 'chronode\[predict\]'"):
             package.load(home / path)
-    assert "pip install 'chronode[predict]'" in chronode("predict", home / "vitals.chronode", "x.csv", code=2).err
+    assert (
+        "pip install 'chronode[predict]'"
+        in chronode("predict", home / "vitals.chronode", home / "vitals.csv", code=2).err
+    )
 
 
 ONLY = """
@@ -168,7 +174,7 @@ def test_the_extra_for_predictions_is_enough_to_predict_and_to_stream(home, tmp_
     done = subprocess.run([*map(str, command)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     values, answers = json.loads(done.stdout)
-    trained = Trained.load(home / "run")
+    trained = load(home / "run")
     expected = trained.predict(trained.series(str(new), labeled=False)).values
     assert values == pytest.approx([float(value) for row in expected for value in row], abs=1e-6)
     rows = {"patient": ["p1"] * 2, "charted_at": ["2024-01-31 12:00", "2024-01-31 13:30"]}
@@ -203,7 +209,7 @@ def changed(home, path, **fields):
     ("fields", "match"),
     [
         ({"format": "other"}, "this is not a packed model"),
-        ({"version": "2"}, "has version '2', but chronode"),
+        ({"version": "3"}, "has version '3', but chronode"),
         ({"spec": None}, "spec is missing from its metadata"),
         ({"spec": "{"}, "spec: this is not valid JSON"),
         ({"spec": "[1]"}, "spec: "),

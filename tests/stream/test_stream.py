@@ -140,7 +140,7 @@ def test_a_linear_start_is_saved_bit_for_bit(home, summed, tmp_path):
 
 def test_a_linear_start_that_needs_whole_series_is_refused(summed):
     spec = replace(summed.model.spec, start={"kind": "values", "channels": 2, "steps": 4})
-    with pytest.raises(ValueError, match="sees values needs whole series. Train with --start summaries"):
+    with pytest.raises(ValueError, match="sees values needs whole series: train with start='summaries'"):
         Stream(replace(summed, model=package.SequenceModel.build(spec)))
 
 

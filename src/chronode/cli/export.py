@@ -100,7 +100,7 @@ def export(
     """
     from ..export import check_options
     from ..export import export as write
-    from ..runs import Trained
+    from ..runs import load
     from ..settings import number
     from ..storage import check_new_folder
 
@@ -112,7 +112,7 @@ def export(
             raise ValueError("--tolerance requires --verify FILE.")
     usual = run.with_name(f"{run.stem}-{format}") if run.is_file() else run / f"export-{format}"
     folder = check_new_folder(output or usual, "--output", force=force)
-    trained = Trained.load(run)
+    trained = load(run)
     done = write(trained, folder, force=True, **options)
     print(f"{done.folder}: {', '.join(done.files)}")
     for row, text in done.costs.items():

@@ -54,16 +54,16 @@ def evaluate(
 
     Example: chronode evaluate runs/vitals-1 ward_b.csv
     """
-    from ..runs import Trained
+    from ..runs import baselines_of, load, series_of
     from .outcome import say, say_note, scores_table, targets_table
 
-    trained = Trained.load(run, anyway=anyway)
-    series = trained.series(data, labeled=True, anyway=anyway)
+    trained = load(run, anyway=anyway)
+    series = series_of(trained, data, labeled=True, anyway=anyway)
     console = Console(stderr=json)
     for note in series.notes if data else ():
         say_note(console, note)
     scores = trained.evaluate(series) | trained.interval_scores(series, trained.levels(_levels(intervals)))
-    simple, each = trained.measured_baselines(series if data else None), trained.evaluate_targets(series)
+    simple, each = baselines_of(trained, series if data else None), trained.evaluate_targets(series)
     targets = {own: {"test": found, "baselines": simple.targets.get(own, {})} for own, found in each.items()}
     rows, name = simple.overall, data or "test part"
     if json:
@@ -126,20 +126,20 @@ def predict(
 
     Example: chronode predict runs/vitals-1 new.csv -o out.csv
     """
-    from ..runs import Trained, as_csv, as_rows, columns_of, forecast_columns, without_formulas, write_table
+    from ..runs import as_csv, as_rows, columns_of, forecast_columns, load, series_of, without_formulas, write_table
     from .outcome import say, say_note
 
     if output != "-" and Path(output).suffix not in (".csv", ".txt", ".parquet", ".pq"):
         raise ValueError(f"--output {output} must be a .csv or .parquet file, or - for the terminal.")
     if output != "-":
         check_new(Path(output), "--output", force=force)
-    trained = Trained.load(run, anyway=anyway)
-    series = trained.series(data, labeled=False, anyway=anyway)
+    trained = load(run, anyway=anyway)
+    series = series_of(trained, data, labeled=False, anyway=anyway)
     errors = Console(stderr=True)
     for note in series.notes if data else ():
         say_note(errors, note)
-    asked = trained.config.data
-    names = {"id": asked.id or "series", "time": asked.time}
+    options = {} if trained.reading is None else trained.reading.options
+    names = {"id": options.get("id") or "series", "time": options.get("time")}
     reading, predictions = trained.reading, trained.predict(series)
     if data is not None and reading is not None and reading.relative is not None:
         ends = trained.intervals(series, trained.levels(_levels(intervals)))

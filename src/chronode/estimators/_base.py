@@ -41,7 +41,7 @@ from ..judge import (
 from ..model import ModelSpec, SequenceModel
 from ..settings import SettingError, named, number, one_of, whole
 from ..system import check_device
-from ..training import AUTO, STARTS, Event, Fitted, Objective, ProgressBar, Settings, fit, together
+from ..training import AUTO, STARTS, Event, Objective, ProgressBar, Settings, Trained, fit, together
 from ._display import Displayed
 from ._inputs import OTHER_ORDER, Reader, is_frame, level_of_caller
 
@@ -167,7 +167,7 @@ class SequenceEstimator(Displayed):
 
     def _reader(self) -> Reader:
         """Returns the reader of data like those of training."""
-        check_is_fitted(self, "model_")
+        check_is_fitted(self, "trained_")
         return Reader(self.order, self._kind, self.reading_)
 
     def _series(self, X: Any, times: Any, id: str | None, time: str | None) -> Sequences:
@@ -228,14 +228,11 @@ class SequenceEstimator(Displayed):
             *fitted.notes,
             *found,
         )
-        self.notes_ = tuple(dict.fromkeys(about))
         for name, value in known.items():
             setattr(self, name, value)
-        self.history_ = ()
-        self._keep_reading(reading)
-        self._keep(fitted)
+        self._keep_fitted(replace(fitted, record=replace(fitted.record, notes=tuple(dict.fromkeys(about)))), reading)
 
-    def _compare(self, fitted: Fitted, train: Sequences, valid: Sequences, reading: Reading) -> tuple[str, ...]:
+    def _compare(self, fitted: Trained, train: Sequences, valid: Sequences, reading: Reading) -> tuple[str, ...]:
         """Measures the baselines on held-out series; returns a message if the model does not beat them."""
         self.validated_, self.baselines_ = {}, {}
         if not self._races or train is valid or reading.scaler is None:
@@ -250,11 +247,14 @@ class SequenceEstimator(Displayed):
         train, valid = self._divide(s, self.reading_, seed)
         settings = self._training(self.epochs if epochs is None else epochs, seed, class_weights)
         # If training fails, this estimator is unchanged.
-        self._keep(self._run(train, valid, copy.deepcopy(self.model_), self.reading_, settings))
+        fitted = self._run(train, valid, copy.deepcopy(self.model_), self.reading_, settings)
+        epochs_before = {"history": (*self.history_, *fitted.history), "notes": self.notes_}
+        record = replace(fitted.record, best_epoch=len(self.history_) + fitted.best_epoch, **epochs_before)
+        self._keep_fitted(replace(fitted, record=record), self.reading_)
 
     def _run(
         self, train: Sequences, valid: Sequences, model: ModelSpec | SequenceModel, reading: Reading, settings: Settings
-    ) -> Fitted:
+    ) -> Trained:
         scaler = reading.scaler
         assert scaler is not None
         # When training continues, the linear part does not change; a race has fitted it already.
@@ -333,10 +333,8 @@ class SequenceEstimator(Displayed):
     def _fit_scaler(self, train: Sequences, reading: Reading, **shapes: Any) -> Scaler:
         return Scaler.fit(train, **shapes)
 
-    def _keep(self, fitted: Fitted) -> None:
-        self.model_ = fitted.model.to(self.device)
-        self.best_epoch_ = len(self.history_) + fitted.best_epoch
-        self.history_ = (*self.history_, *fitted.history)
+    def _keep_fitted(self, fitted: Trained, reading: Reading) -> None:
+        self._keep(replace(fitted, reading=reading))
         if fitted.stopped == "interrupted":
             raise KeyboardInterrupt  # the estimator is usable with the weights so far
 

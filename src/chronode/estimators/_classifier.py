@@ -13,9 +13,9 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from ..data import VALIDATION, Scaler, Sequences, Target, number_names
+from ..data import VALIDATION, Reading, Scaler, Sequences, Target, number_names
 from ..settings import one_of
-from ..training import Event, Fitted, Objective, predict
+from ..training import Event, Objective, Trained
 from ._base import SequenceEstimator
 from ._files import EstimatorFacts
 from ._inputs import series_weights
@@ -183,10 +183,10 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         name = None if positive is None else number_names(np.asarray([positive]))[0]
         return Objective.for_data(train, scaler=scaler, positive=name)
 
-    def _keep(self, fitted: Fitted) -> None:
+    def _keep_fitted(self, fitted: Trained, reading: Reading) -> None:
         goal = fitted.objective
         self.positive_ = None if goal.positive is None else self.classes_.tolist()[goal.positive_number]
-        super()._keep(fitted)
+        super()._keep_fitted(fitted, reading)
 
     def continue_fit(
         self,
@@ -230,8 +230,7 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         ids.
         """
         s = self._series(X, times, id, time)
-        predictions = predict(self.model_, self.reading_.inputs(s), classes=tuple(number_names(self.classes_)))
-        chances = np.stack(predictions.values).astype(np.float64)
+        chances = np.stack(self.trained_.predict(self.reading_.inputs(s)).values).astype(np.float64)
         return chances / chances.sum(axis=1, keepdims=True)
 
     def predict(self, X: Any, times: Any = None, *, id: str | None = None, time: str | None = None) -> NDArray[Any]:
@@ -281,14 +280,12 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         return {**facts, "classes": self.classes_.tolist(), "label_type": kind, "positive": self.positive_}
 
     def _restore(self, facts: _Facts) -> None:
-        super()._restore(facts)
         self.classes_, self.positive_ = facts.labels(), facts.positive
+        if len(self.classes_) != self.trained_.objective.num_outputs:
+            raise ValueError(f"{len(self.classes_)} classes, but the model has {self.trained_.objective.num_outputs}.")
         if isinstance(self.class_weight, dict):
             labels = {str(label): label for label in self.classes_.tolist()}
             self.class_weight = {labels.get(name, name): weight for name, weight in self.class_weight.items()}
-
-    def _num_outputs(self) -> int:
-        return len(self.classes_)
 
 
 def _with_codes(

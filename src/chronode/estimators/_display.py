@@ -25,4 +25,4 @@ class Displayed(Stored):
 
     def _fitted_html(self) -> str:
         """Returns what a notebook shows below scikit-learn's diagram."""
-        return drawn("fitted_html", self) if hasattr(self, "model_") else ""
+        return drawn("fitted_html", self) if hasattr(self, "trained_") else ""

@@ -32,8 +32,6 @@ from ..training import (
     forecast_parts,
     forecast_scaler,
     forecast_settings,
-    intervals_of,
-    predict,
 )
 from ._backtest import Backtest, Progress, backtest
 from ._base import SequenceEstimator
@@ -210,8 +208,8 @@ class SequenceForecaster(SequenceEstimator):
     ) -> NDArray[np.float64]:
         """Returns the forecast of each series, `(n, horizon, channels)`; of a frame, in the order of the sorted ids."""
         s = self._series(X, times, id, time).compact()
-        found = predict(self.model_, self.reading_.inputs(s), scaler=self.scaler_)
-        return np.stack(found.values).astype(np.float64).reshape(len(s), -1, len(self.channels_))
+        forecast = self.trained_.predict(self.reading_.inputs(s))
+        return np.stack(forecast.values).astype(np.float64).reshape(len(s), -1, len(self.channels_))
 
     def predict_intervals(
         self, X: Any, times: Any = None, *, id: str | None = None, time: str | None = None
@@ -228,9 +226,9 @@ class SequenceForecaster(SequenceEstimator):
         """
         s = self._series(X, times, id, time).compact()
         levels = percents("intervals", self.intervals)
-        ends = intervals_of(self.model_, self.reading_.inputs(s), levels, self.scaler_)
         shape = (2, len(s), -1, len(self.channels_))
-        return {level: np.moveaxis(own.reshape(shape), 0, -1) for level, own in zip(levels, ends, strict=True)}
+        ends = self.trained_.intervals(self.reading_.inputs(s), levels)
+        return {level: np.moveaxis(pair.reshape(shape), 0, -1) for level, pair in ends.items()}
 
     def score(
         self, X: Any, y: Any = None, times: Any = None, *, id: str | None = None, time: str | None = None
@@ -366,6 +364,3 @@ class SequenceForecaster(SequenceEstimator):
                 )
         names = [s.channels[c] if isinstance(c, int) else c for c in self.channels]
         return forecast_channels(s, names, self.known or ())
-
-    def _num_outputs(self) -> int:
-        return self.horizon * len(self.channels_)

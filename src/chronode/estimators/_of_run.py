@@ -3,53 +3,52 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from .._version import __version__
 from ..data import Reading, Scaler
-from ..runs import Trained
+from ..training import Trained
 
 _BY_KIND = {"class": "SequenceClassifier", "value": "SequenceRegressor"}
 
 
-def is_run(path: Path) -> bool:
-    """Returns whether `path` is a run folder or a file, rather than a folder written by `save`."""
-    return path.is_file() or (path / "run.json").is_file()
-
-
-def facts_of(trained: Trained, estimator: str) -> dict[str, Any]:
-    """Returns the facts that an estimator with this model would save.
+def as_estimator(trained: Trained, estimator: str) -> Trained:
+    """Returns a trained model with the facts of an estimator; those of a run are completed.
 
     Args:
-        trained: The model of a run.
+        trained: The model.
         estimator: Name of the class of the estimator.
 
     Raises:
         ValueError: The model is not that of such an estimator.
     """
-    reading, objective, spec = trained.reading, trained.objective, trained.model.spec
-    assert spec is not None
+    reading, objective = trained.reading, trained.objective
     if reading is None or objective.per_step or (reading.window and not reading.horizon):
         raise ValueError("the model does not make one prediction per series of a file: use chronode.load.")
-    own = "SequenceForecaster" if reading.horizon else _BY_KIND[objective.kind]
-    if estimator != own:
-        raise ValueError(f"this is a {own}: use {own}.load.")
+    kind = "SequenceForecaster" if reading.horizon else _BY_KIND[objective.kind]
+    stored = trained.facts.get("estimator", {"estimator": kind})
+    if isinstance(stored, dict) and isinstance(name := stored.get("estimator"), str) and name != estimator:
+        raise ValueError(f"this is a {name}: use {name}.load.")
+    if "estimator" in trained.facts:
+        return trained
+    scaler = _scaler(trained, reading)
+    objective, reading = replace(objective, scaler=scaler), replace(reading, scaler=scaler)
+    facts = {**trained.facts, "estimator": _facts_of(trained, reading, estimator)}
+    return replace(trained, objective=objective, reading=reading, facts=facts)
+
+
+def _facts_of(trained: Trained, reading: Reading, estimator: str) -> dict[str, Any]:
+    """Returns the facts that an estimator with the model of a run would save."""
+    objective, spec = trained.objective, trained.spec
+    assert spec is not None
     arguments = {"model": spec.model, "hidden_size": spec.hidden_size, "num_layers": spec.num_layers}
     arguments |= {"missing": spec.missing, "settings": dict(spec.settings) or None}
-    facts = {
-        "estimator": estimator,
-        "chronode": __version__,
-        "arguments": arguments,
-        "reading": replace(reading, scaler=_scaler(trained, reading)).as_dict(),
-        "history": [],
-        "best_epoch": 0,
-        "notes": [],
-    }
+    facts = {"estimator": estimator, "chronode": __version__, "arguments": arguments}
+    facts |= {"history": [], "best_epoch": 0, "notes": []}
     if reading.horizon:
         names = {"horizon": reading.horizon, "channels": reading.forecast_channels, "window": reading.window}
         names |= {"known": reading.known or None, "calendar": bool(reading.calendar)}
-        levels = {"intervals": trained.config.data.intervals} if trained.config.data.intervals else {}
+        levels = {"intervals": trained.levels()} if trained.levels() else {}
         return facts | {"arguments": {**arguments, **names, **levels}}
     if objective.classes is None:
         return facts | {"flat": objective.num_outputs == 1}

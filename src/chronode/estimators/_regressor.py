@@ -12,7 +12,6 @@ from sklearn.metrics import r2_score
 from sklearn.utils import check_array, check_consistent_length
 
 from ..data import Sequences, array_target
-from ..training import predict
 from ._base import SequenceEstimator
 from ._files import EstimatorFacts
 from ._inputs import series_weights
@@ -126,8 +125,7 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator):
     ) -> NDArray[np.float64]:
         """Returns `(n,)` or `(n, targets)`, like y; for a frame, in the order of the sorted ids."""
         s = self._series(X, times, id, time)
-        predictions = predict(self.model_, self.reading_.inputs(s), scaler=self.scaler_)
-        values = np.stack(predictions.values).astype(np.float64)
+        values = np.stack(self.trained_.predict(self.reading_.inputs(s)).values).astype(np.float64)
         return values[:, 0] if self.flat_ else values
 
     def score(
@@ -156,11 +154,7 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator):
         return {**super()._facts(), "flat": self.flat_}
 
     def _restore(self, facts: _Facts) -> None:
-        super()._restore(facts)
         self.flat_ = facts.flat
-
-    def _num_outputs(self) -> int:
-        return len(self.scaler_.targets)
 
 
 def _with_values(s: Sequences, values: NDArray[np.float64], weights: NDArray[np.float32] | None) -> Sequences:

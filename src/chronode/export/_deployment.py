@@ -9,10 +9,9 @@ from typing import Any
 
 from ..compiler import remake_weights
 from ..data import Reading, Scaler
-from ..model import SequenceModel
-from ..nn import ADAPTIVE, Solver
-from ..runs import Trained
+from ..model import SequenceModel, check
 from ..settings import SettingError, named
+from ..training import Trained
 
 DEFAULT_NAME = "chronode_model"
 """Beginning of all names in C."""
@@ -89,12 +88,7 @@ class Deployment:
         """Returns the deployment of a run, with the units and names of its data."""
         model, reading, objective = trained.model, trained.reading, trained.objective
         scaler = None if reading is None else reading.scaler
-        if model.relative is not None and scaler is not None and scaler.gaps is not None:
-            raise SettingError(
-                f"a forecast from windows with {named('gaps', 'cap')} or 'log' cannot be exported. Train with "
-                f"{named('gaps', 'keep')}.",
-                argument="gaps",
-            )
+        trained.check("export c")
         size = model.layer.input_size
         outputs = objective.classes or trained.output_names() or tuple(f"y{i}" for i in range(objective.num_outputs))
         return cls(
@@ -108,7 +102,7 @@ class Deployment:
             gap=1.0 if reading is None or reading.gap is None else reading.gap,
             window=0 if reading is None or model.relative is None else reading.window,
             codes={} if reading is None else _codes(reading),
-            about={"run": trained.path.name, "source": trained.config.data.source},
+            about=_origin(trained),
         )
 
     @property
@@ -129,6 +123,13 @@ class Deployment:
         return tuple(found) or (-math.inf,) * len(self.channels)
 
 
+def _origin(trained: Trained) -> dict[str, str]:
+    """Returns the names of the run and of its data, as far as they are known."""
+    source = trained.facts.get("config", {}).get("data", {}).get("source")
+    origin = {"run": None if trained.path is None else trained.path.name, "source": source}
+    return {name: text for name, text in origin.items() if text is not None}
+
+
 def _codes(reading: Reading) -> dict[str, tuple[str, ...]]:
     """Returns the texts of text columns that are read as codes."""
     categories = reading.options.get("categories", {})
@@ -137,34 +138,8 @@ def _codes(reading: Reading) -> dict[str, tuple[str, ...]]:
 
 def exportable(model: SequenceModel) -> SequenceModel:
     """Returns a copy in float32 on the CPU and in evaluation mode; raises ValueError if it cannot be exported."""
-    layer = model.layer
-    if model.modulation is not None:
-        raise ValueError(
-            "a model with static values, or known values of the future, cannot be exported yet. Train without "
-            "--static, --known and --calendar (in Python: the same names); static columns are then channels."
-        )
-    if model.pool != "last":
-        raise ValueError(
-            f"a model with pool={model.pool} cannot be exported: it needs the outputs of all steps. "
-            "Train it with pool=last."
-        )
-    if layer.bidirectional:
-        raise ValueError(
-            "a bidirectional model cannot be exported: at each step it would need the future. "
-            "Train it without bidirectional=true."
-        )
-    if model.start is not None and model.relative is None:
-        _ = model.start.running  # refuses features that need whole series
-    if model.embedding is not None:
-        raise ValueError("a model of symbols (text) cannot be exported yet. Train one on numbers.")
-    for module in layer.modules():
-        for value in vars(module).values():
-            if isinstance(value, Solver) and value.name in ADAPTIVE:
-                raise ValueError(
-                    f"solver={value.name!r} cannot be exported: its steps depend on the data. "
-                    "Train with a fixed solver, such as --set solver=rk4."
-                )
-    remake_weights(layer.all_cells())
+    check("export c", model)
+    remake_weights(model.layer.all_cells())
     made = copy.deepcopy(model).float().cpu().eval()
     made.start = copy.deepcopy(model.start)  # which stays float64
     return made

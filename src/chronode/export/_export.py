@@ -10,9 +10,10 @@ from typing import Any
 
 from ..data import Scaler
 from ..model import SequenceModel
-from ..runs import Trained
+from ..runs import load
 from ..settings import one_of, whole
 from ..storage import check_new_folder
+from ..training import Trained
 from ._deployment import DEFAULT_NAME, LOWEST_OPSET, Deployment
 from ._graph import Graph
 from ._verify import Runner, Verification, verify
@@ -95,7 +96,7 @@ def export(
     class probabilities or values in the target's own units.
 
     Args:
-        model: A run folder, a packed file, `chronode.runs.Trained`, or a model.
+        model: A run folder, a packed file, `chronode.training.Trained`, or a model.
         folder: Output folder; must be empty unless `force` is set.
         format: "c" (C99), "onnx" (one step, and whole sequences of any length) or "pt2" (torch.export: whole sequences
             of any length).
@@ -187,4 +188,4 @@ def _deployment(model: SequenceModel | Trained | str | Path, given: dict[str, An
         return Deployment.of_model(model, **given, unit=unit)
     if given or unit != "step":
         raise ValueError(f"{', '.join(given) or 'unit'}: not allowed with a run, which has its own.")
-    return Deployment.of_run(model if isinstance(model, Trained) else Trained.load(model))
+    return Deployment.of_run(model if isinstance(model, Trained) else load(model))

@@ -10,8 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from ..data import Batch, Sequences
-from ..runs import Trained
-from ..training import Scores, evaluation_batches
+from ..training import Scores, Trained, evaluation_batches
 from ._graph import Graph, Series
 
 _MOST_STEPS = 2**18

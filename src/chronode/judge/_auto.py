@@ -173,7 +173,7 @@ class _Course:
                 curves.append(fitted)
         except TrainingStopped as error:
             return RaceEntry(str(candidate), float("nan"), {}, 0, str(error)), candidate
-        self.before = [fitted.start for fitted in curves if fitted.start is not None]
+        self.before = [fitted.record.start for fitted in curves if fitted.record.start is not None]
         return self._entry(str(candidate), [fitted.history for fitted in curves]), candidate
 
     def linear_entry(self) -> RaceEntry:

@@ -98,7 +98,7 @@ def measured_baselines(
         nearest = nearest_by_warping(parts.train, test)
         if nearest is not None:
             found["nearest by DTW"] = _votes(parts.train, nearest, objective.num_outputs)
-    each = {name: by_target(objective, output, _truth(test), parts.scaler) for name, output in found.items()}
+    each = {name: by_target(objective, output, _truth(test)) for name, output in found.items()}
     targets = {target: {name: own[target] for name, own in each.items()} for target in objective.targets}
     return MeasuredBaselines({name: _measured(objective, output, test) for name, output in found.items()}, targets)
 

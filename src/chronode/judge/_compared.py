@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..data import Parts, Sequences
-from ..training import Fitted, class_counts
+from ..training import Trained, class_counts
 from ._baselines import baselines
 from ._race import LINEAR, Race
 from ._verdict import verdict
@@ -12,7 +12,7 @@ Metrics = dict[str, float]
 
 
 def compare(
-    fitted: Fitted, race: Race | None, train: Sequences, valid: Sequences
+    fitted: Trained, race: Race | None, train: Sequences, valid: Sequences
 ) -> tuple[Metrics, dict[str, Metrics]]:
     """Returns the metrics of the model, and those of the baselines by name, all on held-out series.
 
@@ -28,17 +28,17 @@ def compare(
             counts = class_counts(train) + class_counts(valid.with_classes(train.classes))
             found["majority"] = {"accuracy": float(counts.max() / counts.sum())}
         return race.chosen.metrics, found
-    start, best = fitted.start, fitted.best
+    start, best = fitted.record.start, fitted.best
     found = baselines(fitted.objective, Parts(train, valid, valid), linear=start is None)
     if start is not None and fitted.model.start is not None:
         found[f"linear ({fitted.model.start.features.kind})"] = {"loss": start.valid_loss, **start.metrics}
     return {} if best is None else {"loss": best.valid_loss, **best.metrics}, found
 
 
-def remark(fitted: Fitted, own: Metrics, found: dict[str, Metrics], series: int) -> tuple[str, ...]:
+def remark(fitted: Trained, own: Metrics, found: dict[str, Metrics], series: int) -> tuple[str, ...]:
     """Returns a sentence with remedies if the model does not beat the best baseline, else nothing."""
     summary = {"metric": fitted.objective.metric, "test": own, "baselines": found}
-    summary |= {"epochs": len(fitted.history), "best_epoch": fitted.best_epoch, "baseline": fitted.baseline}
+    summary |= {"epochs": len(fitted.history), "best_epoch": fitted.best_epoch, "baseline": fitted.record.baseline}
     start = "none" if fitted.model.start is None else "linear"
     text = verdict(summary, series=series, start=start, forecast=False, python=True)
     return () if text is None else (text,)

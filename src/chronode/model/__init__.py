@@ -6,6 +6,7 @@ from ..system import lazy
 
 if TYPE_CHECKING:
     from . import start
+    from ._capabilities import CAPABILITIES, Refusal, check, refusal
     from ._live import LiveModel
     from ._margins import LEVELS, Margins
     from ._model import LINEAR, SequenceModel, check_symbols, pooled

@@ -13,6 +13,7 @@ from ..nn import Layer, Plan, State, create, run_cell
 from ..settings import SettingError, named, one_of
 from ..storage import read_json, replacing, safetensors, write_json
 from ._budget import Budget
+from ._capabilities import check
 from ._margins import Margins
 from ._relative import Relative
 from ._spec import POOLS, ModelSpec, count_symbols
@@ -203,18 +204,7 @@ class SequenceModel(nn.Module):
         Of a linear start there is an output at every step. With `started`, its outputs, the state is that of the
         network alone.
         """
-        if self.pool != "last":
-            raise ValueError(f"a model with pool={self.pool!r} sees whole series: train with pool=last for live data.")
-        if self.modulation is not None:
-            raise SettingError(
-                f"a model with static values sees whole series: train without {named('static', ...)} for live data.",
-                argument="static",
-            )
-        if self.relative is not None:
-            raise SettingError(
-                f"a model that forecasts from windows sees whole windows; train with {named('per_step', True)}.",
-                argument="per_step",
-            )
+        check("step", self)
         if self.start is None or started is not None:
             output, after = self._network(x, state, **times)
             return (output if started is None else output + started.to(output)), after

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..judge import best_baseline, headline, is_linear, model_name
 from ..model import SequenceModel
-from ..runs import REPORT, Config, Prepared, Run, Summary, Trained
+from ..runs import REPORT, Config, Prepared, Run, Summary, load, prepared_of
 from ..training import Objective, Predictions, labeled
 from ._data_pictures import pictures_of
 from ._test_part import TestPart, own_units, scores_table, targets_table
@@ -40,8 +40,8 @@ def report_of(folder: str | Path) -> Path:
     run = Run.open(folder)
     if not (run.path / "model.safetensors").is_file():
         return write_report(run, None, None, None, None)
-    trained = Trained.load(folder)
-    prepared = trained.prepared()
+    trained = load(folder)
+    prepared = prepared_of(trained)
     tested = run.status == "finished" and len(prepared.parts.test) > 0
     predictions = trained.predict(prepared.parts.test) if tested else None
     return write_report(run, prepared, trained.model, trained.objective, predictions)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from ..system import lazy
 
 if TYPE_CHECKING:
+    from ..training import Trained
     from ._assemble import assemble_run
     from ._checkpoints import Store
     from ._choose import choose, leaves_choice, with_forecast_defaults, with_named_model
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from ._folder import REPORT, Run, next_folder, run_folders
     from ._lock import FolderLock
     from ._loggers import check_loggers
-    from ._pack import pack, read_card
     from ._prepare import Prepared, prepare, prepared_for, source_of
     from ._ranks import followed
     from ._results import STRONG_BASELINE
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ._summary import RaceSummary, Summary
     from ._tables import as_csv, as_rows, columns_of, forecast_columns, without_formulas, write_table
     from ._train import MAY_CHANGE, Draw, Outcome, config_of, follow_run, resume_run, train_run
-    from ._trained import Trained, load
+    from ._trained import baselines_of, load, pack, prepared_of, read_card, save, series_of
     from ._transfer import folder_files, write_folder
 
 

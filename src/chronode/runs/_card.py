@@ -8,42 +8,29 @@ from typing import Any
 
 from .._version import __version__
 from ..data import Reading
-from ..model import SequenceModel
-from ..training import labeled
+from ..training import Trained, labeled
 from ._config import Config
-from ._prepare import DataFacts
-from ._summary import Scores, Summary
+from ._summary import Scores, Summary, read_summary
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>&|~#])")
 
 
-def model_card(
-    config: Config,
-    model: SequenceModel,
-    facts: DataFacts,
-    summary: Summary,
-    classes: Iterable[str] | None = None,
-    environment: Mapping[str, Any] | None = None,
-) -> str:
+def model_card(trained: Trained) -> str:
     """Returns a model card in Markdown, with the header that the Hugging Face Hub reads.
 
     Names that users chose are shown as they are and never read as Markdown.
-
-    Args:
-        config: Configuration of the run.
-        model: The trained model.
-        facts: Facts about its data.
-        summary: Metrics and baselines.
-        classes: Names of the classes; None for values.
-        environment: Contents of environment.json: versions and date of the training.
     """
-    name = "linear-model" if model.is_linear else config.model.model
-    name = "naive-forecast" if summary.baseline else name
+    model, facts = trained.model, trained.facts
+    assert model.spec is not None
+    summary = read_summary(facts["summary"], "summary") if "summary" in facts else None
+    name = "linear-model" if model.is_linear else model.spec.model
+    name = "naive-forecast" if trained.record.baseline else name
     tag = name if re.fullmatch(r"[A-Za-z][\w.-]*", name) else "chronode"
+    source = facts.get("config", {}).get("data", {}).get("source")
     lines = ["---", "library_name: chronode", "tags:", "- time-series", f"- {tag}", "---", ""]
-    lines += [f"# {_plain(model.title)} trained on {_plain(config.data.source)}", ""]
-    lines += [*_model(config, model, summary, environment or {}), *_data(config, facts, classes), *_metrics(summary)]
-    lines += [*_limits(config, facts.reading, summary), *_use()]
+    lines += [f"# {_plain(model.title)}" + (f" trained on {_plain(source)}" if source else ""), ""]
+    lines += [*_model(trained, summary), *_data(trained), *_metrics(summary)]
+    lines += [*_limits(trained.reading, trained.notes), *_use()]
     return "\n".join(lines) + "\n"
 
 
@@ -70,11 +57,11 @@ def _code(text: object) -> str:
     return f"{ends}{space}{own}{space}{ends}"
 
 
-def _model(config: Config, model: SequenceModel, summary: Summary, environment: Mapping[str, Any]) -> Iterator[str]:
-    spec = model.spec
+def _model(trained: Trained, summary: Summary | None) -> Iterator[str]:
+    model, spec = trained.model, trained.model.spec
     assert spec is not None
-    weights, when = model.num_weights, _when(environment)
-    if summary.baseline:
+    weights, when = model.num_weights, _when(trained.facts.get("environment", {}))
+    if trained.record.baseline:
         why = "which was better on the validation part than what was trained"
         yield f"Forecasts of the {_plain(model.title)}, {why}{when}."
         return
@@ -83,10 +70,12 @@ def _model(config: Config, model: SequenceModel, summary: Summary, environment: 
         yield f"A linear model with {weights:,} weights, fitted{when}: the {title}, without a network."
         return
     size = f"{spec.num_layers} layer(s) of {spec.hidden_size} units and {weights:,} parameters"
-    epochs = f"{summary.epochs or 0} epochs (seed {config.training.seed})"
+    training = trained.facts.get("config", {}).get("training", {})
+    seed = f" (seed {training['seed']})" if "seed" in training else ""
+    epochs = len(trained.history) if summary is None else summary.epochs or 0
     yield (
-        f"A {_code(spec.model)} with {size}, trained{when} for {epochs}; the weights are those of epoch "
-        f"{summary.best_epoch or 0}, the best on the validation part by {_plain(summary.metric)}."
+        f"A {_code(spec.model)} with {size}, trained{when} for {epochs} epochs{seed}; the weights are those of epoch "
+        f"{trained.best_epoch}, the best on the validation part by {_plain(trained.objective.metric)}."
     )
 
 
@@ -100,23 +89,27 @@ def _when(environment: Mapping[str, Any]) -> str:
     return f"{f' on {date[0]}' if date else ''} with {', '.join(found)}"
 
 
-def _data(config: Config, facts: DataFacts, classes: Iterable[str] | None) -> Iterator[str]:
-    reading = facts.reading
+def _data(trained: Trained) -> Iterator[str]:
+    reading, data, config = trained.reading, trained.facts.get("data", {}), trained.facts.get("config")
     yield from ("", "## Data", "")
-    yield f"- Source: {_code(config.data.source)}"
-    if "sha256" in facts.source:
-        yield f"- SHA-256 of the file: {_plain(facts.source['sha256'])}"
-    yield "- Series: " + ", ".join(f"{count:,} {part}" for part, count in facts.series.items())
-    shares = ", ".join(f"{share:g}" for share in config.data.shares)
-    if classes is not None:
-        yield f"- Classes: {_names(classes)}"
-    yield f"- Split: {shares} (training, validation, test), by {_plain(config.data.split_by)}"
+    if config is not None:
+        yield f"- Source: {_code(config['data']['source'])}"
+    if "sha256" in data.get("source", {}):
+        yield f"- SHA-256 of the file: {_plain(data['source']['sha256'])}"
+    if data.get("series"):
+        yield "- Series: " + ", ".join(f"{count:,} {part}" for part, count in data["series"].items())
+    if trained.objective.classes is not None:
+        yield f"- Classes: {_names(trained.objective.classes)}"
+    if config is not None:
+        parts = Config.from_dict(config).data
+        shares = ", ".join(f"{share:g}" for share in parts.shares)
+        yield f"- Split: {shares} (training, validation, test), by {_plain(parts.split_by)}"
     if reading is not None:
         yield f"- Channels: {_names(reading.channels)}"
         if reading.horizon:
             yield f"- Target: the next {reading.horizon} steps of {_names(reading.forecast_channels)}"
         else:
-            yield f"- Target: {_names(reading.target)}"
+            yield f"- Target: {_names(trained.output_names())}"
         yield f"- Time: {_plain(_time(reading))}"
         yield f"- Missing values: {'allowed' if reading.missing else 'not allowed'}"
 
@@ -128,9 +121,9 @@ def _time(reading: Reading) -> str:
     return f"{'dates' if reading.dates else 'numbers'}, unit {reading.unit}{gap}"
 
 
-def _metrics(summary: Summary) -> Iterator[str]:
+def _metrics(summary: Summary | None) -> Iterator[str]:
     yield from ("", "## Metrics on the test part", "")
-    if not summary.test:
+    if summary is None or not summary.test:
         yield "The model was not tested."
         return
     heads = {name: labeled(name, summary.positive, len(summary.targets)) for name in summary.test}
@@ -152,14 +145,14 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
 
 
-def _limits(config: Config, reading: Reading | None, summary: Summary) -> Iterator[str]:
+def _limits(reading: Reading | None, notes: Iterable[str]) -> Iterator[str]:
     yield from ("", "## Limits", "")
     yield "- The metrics are those of one split of one data set; on data from elsewhere they will differ."
     if reading is not None and reading.gap is not None:
         yield f"- Gaps far from those of training (median {reading.gap:.3g}) were not tested."
     if reading is not None:
         yield "- Files with other columns or other units are refused."
-    for note in summary.notes:
+    for note in notes:
         yield f"- Note from training: {_plain(note)}"
 
 

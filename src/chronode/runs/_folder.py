@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from ..storage import (
     check_text,
     json_text,
     naming_errors,
-    parse,
     read_json,
     read_json_lines,
     replacing,
@@ -28,7 +27,7 @@ from ..system import drawn
 from ._checkpoints import Store
 from ._environment import environment
 from ._lock import FolderLock
-from ._summary import OUTCOMES, Summary
+from ._summary import OUTCOMES, Summary, read_summary
 
 FORMAT = "chronode-run"
 VERSION = 1
@@ -49,9 +48,6 @@ class _Head:
     format: str
     version: int
     command: list[str] | None = None
-
-
-_SUMMARY = {own.name for own in fields(Summary)}
 
 
 class Run:
@@ -213,13 +209,7 @@ class Run:
     def summary(self) -> Summary | None:
         """Returns the content of summary.json; None if the run has not ended."""
         path = self.path / "summary.json"
-        if not path.is_file():
-            return None
-        content = read_json(path, dict[str, Any])
-        try:
-            return parse(Summary, {name: value for name, value in content.items() if name in _SUMMARY})
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
+        return read_summary(read_json(path, dict[str, Any]), str(path)) if path.is_file() else None
 
     def save_json(self, name: str, value: Any) -> None:
         """Writes a file of the folder atomically; numbers that are not finite become null."""

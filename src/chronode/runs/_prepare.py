@@ -72,14 +72,6 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class SavedObjective:
-    """objective.json: the objective, and the scaling that brings predictions back to the target's own units."""
-
-    objective: Objective
-    scaler: Scaler | None
-
-
-@dataclass(frozen=True)
 class DataFacts:
     """Content of data.json, the result of `Prepared.as_dict`.
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from ..data import Scaler, Sequences
+from ..data import Sequences
 from ..judge import LINEAR, MeasuredBaselines, entry_of, linear_validation, measured_baselines, verdict
 from ..model import SequenceModel
-from ..training import Fitted, Listener, Note, Objective, Predictions, TrainingStopped
+from ..training import Listener, Note, Objective, Predictions, Trained, TrainingStopped
 from ._assemble import assemble_run, start_of
 from ._config import Config
 from ._folder import Run
@@ -22,13 +22,13 @@ STRONG_BASELINE = "lstm-dt"
 _measured: dict[Any, MeasuredBaselines] = {}  # the baselines of the last data
 
 
-def summary_of(fitted: Fitted, prepared: Prepared, status: str) -> dict[str, Any]:
+def summary_of(fitted: Trained, prepared: Prepared, status: str) -> dict[str, Any]:
     """Returns the summary of a training, without the test part."""
     best = fitted.best
     return {
         "status": status,
         "model": fitted.model.title,
-        "baseline": fitted.baseline,
+        "baseline": fitted.record.baseline,
         "positive": fitted.objective.positive,
         "stopped": fitted.stopped,
         "epochs": len(fitted.history),
@@ -36,7 +36,7 @@ def summary_of(fitted: Fitted, prepared: Prepared, status: str) -> dict[str, Any
         "metric": fitted.objective.metric,
         "valid": {} if best is None else {"loss": best.valid_loss, **best.metrics},
         "parameters": fitted.model.num_weights,
-        "seconds": round(fitted.seconds, 2),
+        "seconds": round(fitted.record.seconds, 2),
         "notes": [*prepared.notes, *fitted.notes],
         "fault": "",
         **_start_summary(fitted),
@@ -44,7 +44,7 @@ def summary_of(fitted: Fitted, prepared: Prepared, status: str) -> dict[str, Any
 
 
 def finished_summary(
-    run: Run, config: Config, prepared: Prepared, fitted: Fitted, strong: bool, on_event: Listener | None
+    run: Run, config: Config, prepared: Prepared, fitted: Trained, strong: bool, on_event: Listener | None
 ) -> dict[str, Any]:
     """Returns the summary of a finished run, with the test metrics of the model and of baselines.
 
@@ -75,15 +75,17 @@ def finished_summary(
     return summary
 
 
-def keep_model(run: Run, fitted: Fitted) -> None:
-    """Writes the model and its objective to the run folder."""
-    objective = {**asdict(fitted.objective), "scaler": _plain(fitted.objective.scaler)}
-    run.save_json("objective.json", {"objective": objective, "scaler": _plain(fitted.scaler)})
+def objective_section(trained: Trained) -> dict[str, Any]:
+    """Returns the content of objective.json; the scaler is there only if no reading has it."""
+    scaler, reading = trained.scaler, trained.reading
+    stored = None if scaler is None or (reading is not None and reading.scaler == scaler) else scaler.as_dict()
+    return {"objective": {**asdict(trained.objective), "scaler": stored}}
+
+
+def keep_model(run: Run, fitted: Trained) -> None:
+    """Writes the model and its objective to the run folder, whose data.json has the reading."""
+    run.save_json("objective.json", objective_section(fitted))
     fitted.model.save(run.path / "model")
-
-
-def _plain(scaler: Scaler | None) -> dict[str, Any] | None:
-    return None if scaler is None else scaler.as_dict()
 
 
 def _race_summary(run: Run, summary: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,20 +102,20 @@ def _race_summary(run: Run, summary: Mapping[str, Any]) -> dict[str, Any]:
     return {"race": found, "valid": found["chosen"], "start": start}
 
 
-def _start_summary(fitted: Fitted) -> dict[str, Any]:
+def _start_summary(fitted: Trained) -> dict[str, Any]:
     """Returns the validation metric of the linear start alone; the network adds the rest of "valid"."""
     if fitted.model.start is None:
         return {}
-    goal, alone = fitted.objective, fitted.start
+    goal, alone, settings = fitted.objective, fitted.record.start, fitted.record.settings
     value = None if alone is None else goal.value_of(alone.valid_loss, alone.metrics)
     found = {"features": fitted.model.start.features.kind, "metric": goal.metric, "valid": value}
-    if not fitted.history or fitted.settings.refit:
+    if not fitted.history or (settings is not None and settings.refit):
         return {"start": found}
     best = entry_of("", list(fitted.history), goal)
-    return {"start": {**found, "network": best.value, "epoch": best.epochs, "chance": fitted.chance}}
+    return {"start": {**found, "network": best.value, "epoch": best.epochs, "chance": fitted.record.chance}}
 
 
-def _linear_summary(config: Config, prepared: Prepared, fitted: Fitted) -> dict[str, Any]:
+def _linear_summary(config: Config, prepared: Prepared, fitted: Trained) -> dict[str, Any]:
     """Returns the validation metric that a linear start would have reached, for a network without one."""
     windows = prepared.reading is not None and prepared.reading.horizon
     if fitted.model.start is not None or windows or config.training.refit:
@@ -125,7 +127,7 @@ def _linear_summary(config: Config, prepared: Prepared, fitted: Fitted) -> dict[
 
 
 def _baselines(
-    config: Config, prepared: Prepared, trained: Fitted, strong: bool, on_event: Listener | None
+    config: Config, prepared: Prepared, trained: Trained, strong: bool, on_event: Listener | None
 ) -> MeasuredBaselines:
     """Returns the metrics of the baselines on the test part."""
     parts, reading = prepared.parts, prepared.reading
@@ -163,7 +165,7 @@ def _measured_once(
     return _measured[key]
 
 
-def write_predictions(run: Run, config: Config, prepared: Prepared, fitted: Fitted) -> Predictions | None:
+def write_predictions(run: Run, config: Config, prepared: Prepared, fitted: Trained) -> Predictions | None:
     """Returns the predictions for the test part, also written as predictions.csv; None without a test part."""
     if not len(prepared.parts.test):
         return None

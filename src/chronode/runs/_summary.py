@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from ..settings import one_of
+from ..storage import parse
 
 OUTCOMES = ("finished", "stopped", "interrupted", "failed")
 Scores = dict[str, float | None]
@@ -101,3 +104,12 @@ class Summary:
 
     def __post_init__(self) -> None:
         one_of("status", self.status, OUTCOMES)
+
+
+def read_summary(content: Mapping[str, Any], place: str) -> Summary:
+    """Returns the fields of summary.json that chronode reads; errors begin with `place`."""
+    names = {field.name for field in fields(Summary)}
+    try:
+        return parse(Summary, {name: value for name, value in content.items() if name in names})
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from error

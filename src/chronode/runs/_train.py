@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -167,10 +167,15 @@ def follow_run() -> None:
 
 def config_of(run: Run) -> Config:
     """Returns the config of a run."""
+    return config_from(run.config, run.path / "config.json")
+
+
+def config_from(content: Mapping[str, Any], place: str | Path) -> Config:
+    """Returns the config in config.json; errors begin with `place`."""
     try:
-        return Config.from_dict({name: section for name, section in run.config.items() if name != "baseline"})
+        return Config.from_dict({name: section for name, section in content.items() if name != "baseline"})
     except (ValueError, TypeError) as error:
-        raise error_at(run.path / "config.json", error) from error
+        raise error_at(place, error) from error
 
 
 def check_registered(run: Run, model: str) -> None:
@@ -216,12 +221,14 @@ def _train_into(
                 fitted = assembly.fit(on_event=listen, store=run.store, resume=True)
         except TrainingStopped as error:
             if error.fitted is not None:
-                summary = summary_of(error.fitted, prepared, "failed")
-                keep_model(run, error.fitted)
+                fitted = replace(error.fitted, reading=prepared.reading)
+                summary = summary_of(fitted, prepared, "failed")
+                keep_model(run, fitted)
                 run.finish({**summary, "fault": str(error)})
                 if draw is not None:
-                    draw(run, prepared, error.fitted.model, error.fitted.objective, None)
+                    draw(run, prepared, fitted.model, fitted.objective, None)
             raise
+        fitted = replace(fitted, reading=prepared.reading)
         keep_model(run, fitted)
         predictions = None
         if fitted.stopped == "interrupted":
@@ -237,11 +244,11 @@ def _train_into(
 
 def _draw_again(run: Run, draw: Draw, on_event: Listener | None) -> None:
     """Writes the missing report of a finished run."""
-    from ._trained import Trained
+    from ._trained import load, prepared_of
 
     try:
-        trained = Trained.load(run.path)
-        prepared = trained.prepared()
+        trained = load(run.path)
+        prepared = prepared_of(trained)
     except (ValueError, OSError) as error:  # the model is as good without its report
         if on_event is not None:
             on_event(Note(f"{run.path / REPORT} could not be written: {error}"))

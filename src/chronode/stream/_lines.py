@@ -52,15 +52,14 @@ class Lines:
     def __init__(
         self, stream: Stream, write: Callable[[str], object], note: Callable[[str], object] = lambda text: None
     ):
-        data = stream.trained.config.data
         self._stream, self._write, self._note = stream, write, note
         reading = stream.trained.reading
         assert reading is not None
         self._ranges = RangeWatch(reading.channels, reading.ranges, reading.scaler)
-        named = reading.options.get("id") or data.id
+        named = reading.options.get("id")
         self._id = named or "id"
         self._only = None if named else 0  # the id of a file that is one series, as `predict` writes it
-        self._time = data.time or "time"
+        self._time = reading.options.get("time") or "time"
         times = [self._time] if stream.timed else []
         late = ["late"] if stream.late == "repeat" else []
         columns = [self._id, *times, *stream.decoder.columns, *late, "line", "error"]

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..model import SequenceModel
-from ..runs import Trained
 from ..storage import MIB, parse_json, replacing
+from ..training import Trained
 
 _FORMAT, _VERSION = "chronode-stream", "2"
 _LENGTH_BYTES, _DIGEST_BYTES = 8, 32

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..data import Reading
 from ..model import LiveModel
-from ..runs import Trained
+from ..runs import load
 from ..settings import SettingError, named, number, one_of
 from ..storage import parse
-from ..training import Predictions
+from ..training import Predictions, Trained
 from ._states import States, read_states, write_states
 from ._step import Step, Stepping
 from ._times import Intake, Observations, as_columns
@@ -82,9 +81,11 @@ class Stream:
         idle: float | None = None,
         ahead: float | None = None,
     ):
-        trained = run if isinstance(run, Trained) else Trained.load(run)
+        trained = run if isinstance(run, Trained) else load(run)
         self.trained = trained
-        reading = _streamed_reading(trained)
+        trained.check("stream")
+        reading = trained.reading
+        assert reading is not None
         model = LiveModel(trained.model, reading.window if reading.horizon and not reading.per_step else 0)
         self.late = one_of("late", late, LATE)
         self.idle = None if idle is None else number("idle", idle, above=0)
@@ -330,30 +331,3 @@ class Decoder:
         elif self._scaler is not None:
             outputs = self._scaler.inverse_target(outputs)
         return outputs.float().numpy()
-
-
-def _streamed_reading(trained: Trained) -> Reading:
-    """Returns how the model reads files; refuses a model that cannot follow a stream."""
-    reading, model = trained.reading, trained.model
-    if reading is None:
-        raise ValueError(
-            f"{trained.path} was trained on the task {trained.config.data.source}, which cannot be streamed."
-        )
-    if reading.window and not reading.per_step and not reading.horizon:
-        raise ValueError("the model makes one prediction per window: train without --window to stream.")
-    if reading.static:
-        raise ValueError(
-            "the model has inputs that a stream does not have: static values, or known values of the future. Train "
-            "without --static, --known and --calendar; static columns are then channels."
-        )
-    if {"channel", "row_per_series"} & reading.options.keys():
-        raise ValueError("the model was trained on a file that does not have one row per time, as a stream does.")
-    if reading.horizon and not reading.per_step:
-        return reading
-    if model.start is not None:
-        _ = model.start.running  # refuses features that need whole series
-    if model.layer.bidirectional:
-        raise ValueError("a bidirectional model needs the whole series: train without bidirectional=true to stream.")
-    if model.pool != "last":
-        raise ValueError(f"a model with pool={model.pool} needs the whole series: train with pool=last to stream.")
-    return reading

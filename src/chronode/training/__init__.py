@@ -10,18 +10,17 @@ if TYPE_CHECKING:
     from ._calibration import USUAL_INTERVALS, interval_scores, intervals_of
     from ._events import BatchDone, Diverged, Epoch, EpochDone, Event, Listener, Note, TrainingStopped, paced
     from ._fit import fit
-    from ._fitted import Fitted
     from ._forecasting import default_window, forecast_at, forecast_parts, forecast_scaler, forecast_settings
     from ._inputs import spec_for, together
     from ._loaders import evaluation_batches
     from ._metrics import LOWER_IS_BETTER, Scores, labeled, mean_and_std
     from ._objective import Objective, class_counts
-    from ._predict import Predictions, evaluate, predict
+    from ._predict import Predictions, by_target, evaluate, evaluate_targets, predict
     from ._progress import ProgressBar
     from ._settings import AUTO, STARTS, Settings, seconds_of
     from ._start import kinds_of
-    from ._targets import by_target, evaluate_targets
     from ._task import LOSSES, METRICS, PROTOCOLS, Sizes, Task, add_task, find_task, tasks
+    from ._trained import Record, Trained
 
 
 __getattr__, __dir__, __all__ = lazy(__name__)

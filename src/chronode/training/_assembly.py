@@ -18,12 +18,12 @@ from ..settings import number, one_of
 from ._calibration import calibrate
 from ._events import Event, Hooks, Note, Saves
 from ._fallback import not_worse_than_naive
-from ._fitted import Fitted
 from ._inputs import check_fits, network_for, notes_on, parts_of, together
 from ._objective import Objective
 from ._settings import STARTS, Settings
 from ._start import add_start, refit_start
 from ._task import Task
+from ._trained import Trained
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Assembly:
         store: Saves | None = None,
         resume: bool = False,
         save_minutes: float = 5.0,
-    ) -> Fitted:
+    ) -> Trained:
         """Trains; the arguments are those of `chronode.training.fit`."""
         from ._runner import train
 
@@ -84,11 +84,11 @@ class Assembly:
             refit_start(fitted.model, linear, self.parts)
         return fitted
 
-    def _refits_start(self, fitted: Fitted) -> bool:
+    def _refits_start(self, fitted: Trained) -> bool:
         """Returns whether the linear start is fitted to the validation series too: that of a forecast, and one that no
         epoch improved on, which is a linear model and no more.
         """
-        if self.linear is None or self.settings.refit or not len(self.parts.valid) or fitted.baseline:
+        if self.linear is None or self.settings.refit or not len(self.parts.valid) or fitted.record.baseline:
             return False
         return self.linear.relative is not None or fitted.best_epoch == 0
 
@@ -127,6 +127,8 @@ def assemble(
     if settings.refit:
         parts = replace(parts, train=together(parts.train, parts.valid))
     goal = (objective or usual()).with_settings(settings.metric, settings.class_weights, parts.train)
+    if goal.scaler is None and parts.scaler is not None:  # predictions have the units of the target, metrics do not
+        goal = replace(goal, scaler=parts.scaler, own_units=False)
     with _own_random_numbers(settings.seed):
         built = network_for(model, parts, network or {})
         linear = None if start == "none" else add_start(built, parts, settings, start)

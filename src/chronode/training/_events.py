@@ -13,7 +13,7 @@ from ..settings import whole
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ._fitted import Fitted
+    from ._trained import Trained
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class TrainingStopped(ValueError):
         fitted: The model with the best weights so far (before the end of the first epoch: those before the error).
     """
 
-    fitted: Fitted | None = None
+    fitted: Trained | None = None
 
 
 class Diverged(TrainingStopped):

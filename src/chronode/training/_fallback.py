@@ -12,15 +12,15 @@ from ..data import Parts, Sequences
 from ..model import SequenceModel
 from ..model.start import StartFit, last_value_at_every_step, naive_forecasts, training_season
 from ._events import Epoch
-from ._fitted import Fitted
 from ._objective import Objective
 from ._predict import evaluate, outputs
 from ._start import put_start
+from ._trained import Trained
 
 
 def not_worse_than_naive(
-    fitted: Fitted, parts: Parts, linear: StartFit | None, *, per_step: bool = False
-) -> tuple[Fitted, StartFit | None]:
+    fitted: Trained, parts: Parts, linear: StartFit | None, *, per_step: bool = False
+) -> tuple[Trained, StartFit | None]:
     """Returns what to hand out, with the linear model that it rests on: never a forecast whose mean absolute error on
     the validation part is larger than that of the last value, the last season or its linear start.
 
@@ -59,7 +59,7 @@ def not_worse_than_naive(
     return _handed_out(fitted, model, parts, note, name), naive
 
 
-def _naive_starts(fitted: Fitted, parts: Parts, per_step: bool) -> dict[str, StartFit]:
+def _naive_starts(fitted: Trained, parts: Parts, per_step: bool) -> dict[str, StartFit]:
     """Returns the naive forecasts of this target as linear starts; empty if it is not a forecast."""
     model = fitted.model
     if model.relative is None:
@@ -79,11 +79,12 @@ def _without_network(model: SequenceModel) -> SequenceModel:
     return alone
 
 
-def _handed_out(fitted: Fitted, model: SequenceModel, parts: Parts, note: str, baseline: str) -> Fitted:
+def _handed_out(fitted: Trained, model: SequenceModel, parts: Parts, note: str, baseline: str) -> Trained:
     found = evaluate(model, fitted.objective, parts.valid)
     start = Epoch(0, float("nan"), found.pop("loss"), found, 0.0, 0.0)
-    changed = {"model": model, "best_epoch": 0, "start": start, "baseline": baseline}
-    return replace(fitted, notes=(*fitted.notes, note), **changed)
+    notes = (*fitted.notes, note)
+    record = replace(fitted.record, best_epoch=0, start=start, baseline=baseline, notes=notes)
+    return replace(fitted, model=model, record=record)
 
 
 def _error(model: SequenceModel, parts: Parts) -> float:
@@ -103,6 +104,8 @@ def _gap(output: Tensor, valid: Sequences) -> float:
 def _unit(objective: Objective) -> float:
     """Returns the size of the unit of the model in the target's own units; 1 if channels have different ones."""
     scaler = objective.scaler
-    if scaler is None or not scaler.targets or len(set(scaler.target_std)) > 1 or scaler.target_shapes:
+    if scaler is None or not objective.own_units or not scaler.targets:
+        return 1.0
+    if len(set(scaler.target_std)) > 1 or scaler.target_shapes:
         return 1.0
     return float(scaler.target_std[0])

@@ -10,10 +10,10 @@ from ..model import ModelSpec, SequenceModel
 from ..model.start import StartFit
 from ._assembly import assemble
 from ._events import Event, Saves
-from ._fitted import Fitted
 from ._objective import Objective
 from ._settings import Settings
 from ._task import Task
+from ._trained import Trained
 
 
 def fit(
@@ -31,7 +31,7 @@ def fit(
     store: Saves | None = None,
     resume: bool = False,
     save_minutes: float = 5.0,
-) -> Fitted:
+) -> Trained:
     """Trains a model and returns it with the best weights by validation.
 
     Args:

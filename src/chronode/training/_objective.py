@@ -53,7 +53,8 @@ class Objective:
         positive: Name of the positive of two classes; the second by default.
         targets: Names of the targets that also get metrics of their own, if there are several: columns, or the channels
             of a forecast, whose outputs repeat at every step.
-        scaler: If given, metrics of values are in the units of the target; otherwise in the units of the data.
+        scaler: Scaler that was applied to the data; None if they are not scaled.
+        own_units: Whether metrics of values are in the units of the target instead of scaled ones.
 
     Example:
         >>> from chronode.data import from_list
@@ -73,6 +74,7 @@ class Objective:
     scaler: Scaler | None = None
     positive: str | None = None
     targets: tuple[str, ...] = ()
+    own_units: bool = True
 
     def __post_init__(self) -> None:
         one_of("kind", self.kind, ("class", "value"))
@@ -137,7 +139,8 @@ class Objective:
         if target.classes is None:
             several = targets if len(targets) > 1 else ()
             shape = ("value", target.values.shape[1], target.per_step)
-            about: dict[str, Any] = {"scaler": None if several else scaler, "positive": positive, "targets": several}
+            about: dict[str, Any] = {"scaler": scaler, "positive": positive, "targets": several}
+            about["own_units"] = not several
             if several and not _is_scaled(scaler):
                 return cls(*shape, "loss", ("r2",), "squared", **about)
             return cls(*shape, "rmse", VALUES, "squared", **about)
@@ -148,7 +151,7 @@ class Objective:
             positive = positive or target.classes[_rarer(data)]
         elif len(target.classes) <= _FEW:
             metrics += ("balanced_accuracy",)
-        details = {"class_weights": None, "classes": target.classes, "positive": positive}
+        details = {"classes": target.classes, "positive": positive, "scaler": scaler}
         return cls("class", len(target.classes), target.per_step, "accuracy", metrics, "cross_entropy", **details)
 
     @classmethod
@@ -158,13 +161,13 @@ class Objective:
         Args:
             task: The task.
             data: Its training series.
-            scaler: Scaler applied to them; needed for a task with `own_units`.
+            scaler: Scaler applied to them.
         """
         classes = _target(data).classes or ()
         second = classes[1] if len(classes) == 2 else None  # whatever is rarer among the series that a seed draws
-        usual = cls.for_data(data, scaler=scaler if task.own_units else None, positive=second)
-        metrics = (task.metric, *task.more_metrics)
-        return replace(usual, loss=task.loss, metric=task.metric, metrics=metrics, class_weights=task.class_weights)
+        usual = cls.for_data(data, scaler=scaler, positive=second)
+        own = {"metrics": (task.metric, *task.more_metrics), "own_units": task.own_units}
+        return replace(usual, loss=task.loss, metric=task.metric, class_weights=task.class_weights, **own)
 
     def with_settings(self, metric: str | None, class_weights: Any, train: Sequences) -> Objective:
         """Returns the objective with these settings, if given; "balanced" weights are computed from `train`."""
@@ -234,9 +237,13 @@ class Objective:
         target = target.reshape(-1, self.num_outputs)
         known = ~target.isnan().all(-1)
         output, target = output[known].double(), target[known].double()
-        if self.scaler is not None:
-            output, target = (self.scaler.inverse_target(values) for values in (output, target))
+        if self.own_units:
+            output, target = self.unscaled(output), self.unscaled(target)
         return scores.update(output, target)
+
+    def unscaled(self, values: Tensor) -> Tensor:
+        """Returns values of the targets in their own units."""
+        return values if self.scaler is None else self.scaler.inverse_target(values)
 
     def gain(self, value: float, than: float) -> float:
         """Returns by what share `value` of the selection metric is closer to perfect than `than`; NaN gains nothing.

@@ -12,10 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..data import Batch, Scaler, Sequences
+from ..data import Batch, Sequences
 from ..model import SequenceModel, check_symbols
 from ._loaders import evaluation_batches
-from ._objective import Objective
+from ._metrics import Scores
+from ._objective import VALUES, Objective
 
 # Maximum number of values per tensor of an evaluation batch: 64 MB.
 _MOST_NUMBERS = 2**24
@@ -92,18 +93,52 @@ def evaluate(
     return {"loss": total / weight if weight else float("nan"), **scores.compute()}
 
 
-def predict(
-    model: SequenceModel, data: Sequences, *, classes: tuple[str, ...] | None = None, scaler: Scaler | None = None
-) -> Predictions:
-    """Returns probabilities of `classes`, or values, converted by `scaler` to the units of the target."""
+def predict(model: SequenceModel, objective: Objective, data: Sequences) -> Predictions:
+    """Returns probabilities of the classes, or values in the units of the target."""
     values: list[NDArray[np.float32]] = [np.empty(0, dtype=np.float32)] * len(data)
     for batch, output in outputs(model, data):
-        if classes is not None:
-            output = output.softmax(-1)
-        elif scaler is not None:
-            output = scaler.inverse_target(output)
+        output = output.softmax(-1) if objective.classes is not None else objective.unscaled(output)
         predicted = output.float().numpy(force=True)
         for row, prediction, length in zip(batch.rows.tolist(), predicted, batch.lengths.tolist(), strict=True):
             values[row] = prediction[:length].copy() if model.per_step else prediction
     names = data.target.names if data.target is not None else ("target",)
-    return Predictions(data.ids, values, classes, names)
+    return Predictions(data.ids, values, objective.classes, names)
+
+
+def evaluate_targets(model: SequenceModel, objective: Objective, data: Sequences) -> dict[str, dict[str, float]]:
+    """Returns the metrics of each of several targets in its own units; empty for a single target."""
+    if not objective.targets or not len(data):
+        return {}
+    pairs = [(output.reshape(-1, objective.num_outputs), batch.target) for batch, output in outputs(model, data)]
+    truth = torch.cat([target.reshape(-1, objective.num_outputs) for _, target in pairs if target is not None])
+    return by_target(objective, torch.cat([output.cpu() for output, _ in pairs]), truth)
+
+
+def by_target(objective: Objective, output: Tensor, truth: Tensor) -> dict[str, dict[str, float]]:
+    """Returns the metrics of each target of an objective, by name; empty if it has no several targets.
+
+    Args:
+        objective: The objective.
+        output: Values `(..., num_outputs)` of the model.
+        truth: True values, NaN if unknown.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> s = from_list([[1.0], [2.0]], target=[[0.5, 900.0], [1.5, 700.0]])
+        >>> goal, truth = Objective.for_data(s, targets=("a", "b")), torch.tensor(s.target.values)
+        >>> {name: scores["mae"] for name, scores in by_target(goal, truth + torch.tensor([1.0, 8.0]), truth).items()}
+        {'a': 1.0, 'b': 8.0}
+    """
+    if not objective.targets:
+        return {}
+    output, truth = (
+        objective.unscaled(values.reshape(-1, objective.num_outputs).double()) for values in (output, truth)
+    )
+    count, names = len(objective.targets), tuple(dict.fromkeys([*objective.metrics, *VALUES]))
+    metrics = {}
+    for first, name in enumerate(objective.targets):
+        predicted, true = output[:, first::count], truth[:, first::count]
+        scores, known = Scores(names, predicted.shape[1]), ~true.isnan().all(-1)
+        scores.update(predicted[known], true[known])
+        metrics[name] = scores.compute()
+    return metrics

@@ -21,13 +21,13 @@ from ..storage import parse
 from ..system import device_for, flushed, patient, threads
 from ._events import Hooks, Interrupted, Note, SavedFacts, TrainingStopped
 from ._faults import out_of_memory
-from ._fitted import Fitted
 from ._loaders import Place, TrainingBatches
 from ._loop import Training
 from ._objective import Objective
 from ._optimizer import make_optimizer
 from ._saved import restore, under
 from ._settings import Settings
+from ._trained import Record, Trained
 
 # Settings that a resumed run may change: they affect when or where it trains, not the result up to that point.
 _MAY_CHANGE = ("epochs", "steps", "early_stop", "threads", "accelerator", "devices", "strategy")
@@ -46,7 +46,7 @@ def train(
     resume: bool,
     notes: tuple[str, ...],
     started: Tensor | None = None,
-) -> Fitted:
+) -> Trained:
     """Trains `network` in place; see `fit`. `started` are outputs of the linear start for the training series."""
     batches = TrainingBatches(parts, settings, Place())
     saved = hooks.store.latest() if resume and hooks.store is not None else None
@@ -68,15 +68,15 @@ def train(
         run.stopped = "interrupted"
         run.save()
     except TrainingStopped as error:
-        error.fitted = _fitted(run, parts, notes)
+        error.fitted = _trained(run, notes)
         raise
     except (MemoryError, RuntimeError) as error:
         if not isinstance(error, MemoryError) and not any(phrase in str(error).lower() for phrase in _NO_MEMORY):
             raise
         fault = out_of_memory(run)
-        fault.fitted = _fitted(run, parts, notes)
+        fault.fitted = _trained(run, notes)
         raise fault from error
-    return _fitted(run, parts, notes)
+    return _trained(run, notes)
 
 
 def _learn(run: Training) -> None:
@@ -106,13 +106,23 @@ def _learn(run: Training) -> None:
         over = run.end_epoch()
 
 
-def _fitted(run: Training, parts: Parts, notes: tuple[str, ...]) -> Fitted:
+def _trained(run: Training, notes: tuple[str, ...]) -> Trained:
     if run.best:
         run.model.load_state_dict(run.best)
     run.model.zero_grad(set_to_none=True)
-    ending = (run.best_epoch, run.stopped or "fault", run.seconds, run.cpu_seconds, run.place.step)
-    about = (parts.scaler, notes, run.start, None if run.start is None else run.chance)
-    return Fitted(run.model.eval(), run.settings, run.objective, tuple(run.history), *ending, *about)
+    record = Record(
+        history=tuple(run.history),
+        best_epoch=run.best_epoch,
+        stopped=run.stopped or "fault",
+        seconds=run.seconds,
+        cpu_seconds=run.cpu_seconds,
+        steps=run.place.step,
+        notes=notes,
+        start=run.start,
+        chance=None if run.start is None else run.chance,
+        settings=run.settings,
+    )
+    return Trained(run.model.eval(), run.objective, record=record)
 
 
 # ---- compiling ---------------------------------------------------------------------------------------------

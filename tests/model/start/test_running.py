@@ -75,7 +75,7 @@ def test_outputs_of_a_start_in_pieces_are_those_of_the_whole():
 
 @pytest.mark.parametrize("kind", [{"kind": "values", "steps": 4}, {"kind": "patterns", "dilations": [1]}])
 def test_features_that_need_whole_series_have_no_state(kind):
-    with pytest.raises(ValueError, match=f"sees {kind['kind']} needs whole series. Train with --start summaries"):
+    with pytest.raises(ValueError, match=f"sees {kind['kind']} needs whole series: train with start='summaries'"):
         RunningStart(LinearStart({"channels": 2, **kind}, 3))
 
 

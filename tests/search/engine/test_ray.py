@@ -9,7 +9,7 @@ from searches import ASKED, backtest_with, search_in
 from chronode.lab.experiments.jobs import make_runs, missing
 from chronode.lab.experiments.ledger import Ledger
 from chronode.lab.experiments.recipe import find_recipe
-from chronode.runs import Config, Trained
+from chronode.runs import Config, load, series_of
 from chronode.search import Comparison, compare, plan
 from chronode.search.engine import Engine
 from chronode.training import EpochDone
@@ -73,8 +73,8 @@ def test_compare_has_the_results_of_one_process_and_whole_run_folders(lose_the_w
         assert found[result.model].curve == result.curve
     assert not Comparison.of(list(found.values())).failed
     for planned in there:
-        trained = Trained.load(planned.folder)
-        assert trained.evaluate(trained.series(labeled=True)) == found[planned.model].test
+        trained = load(planned.folder)
+        assert trained.evaluate(series_of(trained, labeled=True)) == found[planned.model].test
     assert len(list(compare(there, engine=RAY, on_start=pytest.fail))) == 2  # nothing is trained again
 
 

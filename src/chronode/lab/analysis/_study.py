@@ -9,7 +9,7 @@ from typing import Any
 from ...data import Parts
 from ...model import SequenceModel
 from ...settings import whole
-from ...training import EpochDone, Event, Fitted, Objective, Settings, assemble
+from ...training import EpochDone, Event, Objective, Settings, Trained, assemble
 from ..tasks import Task, find_task
 
 
@@ -51,7 +51,7 @@ class StudySetup:
 
     def train(
         self, parts: Parts, run: int = 0, watch: Callable[[SequenceModel], None] | None = None, **changes: Any
-    ) -> tuple[Fitted, float]:
+    ) -> tuple[Trained, float]:
         """Trains once and returns the metric of the task on the test part.
 
         Args:

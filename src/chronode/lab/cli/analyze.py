@@ -66,15 +66,15 @@ def health(
 
     Example: chronode analyze health runs/vitals-1
     """
-    from ...runs import Trained
+    from ...runs import load, series_of
 
-    trained = Trained.load(run, anyway=anyway)
-    series = trained.series(data, labeled=False, anyway=anyway)
+    trained = load(run, anyway=anyway)
+    series = series_of(trained, data, labeled=False, anyway=anyway)
     for note in series.notes if data else ():
         print(f"note: {note}", file=sys.stderr)
     result = analysis.health(trained.model, series)
-    result = replace(result, findings=(*_against_baselines(trained.path), *result.findings))
-    folder = output or (trained.path if trained.path.is_dir() else trained.path.parent)
+    result = replace(result, findings=(*_against_baselines(run), *result.findings))
+    folder = output or (run if run.is_dir() else run.parent)
     show("health", Findings("\n".join(result.findings), result), folder, as_json=json)
 
 
@@ -83,7 +83,7 @@ def _against_baselines(folder: Path) -> list[str]:
     from ...judge import unbeaten
     from ...runs import Run
 
-    summary = Run.open(folder).summary() if folder.is_dir() else None
+    summary = Run.open(folder).summary() if (folder / "run.json").is_file() else None
     best = None if summary is None else unbeaten(asdict(summary))
     if best is None:
         return []

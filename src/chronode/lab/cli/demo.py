@@ -76,7 +76,7 @@ def _train(name: str, data: list[Sequences], settings: Settings, bar: ProgressBa
     train, valid, test = data
     fitted = fit(train, ModelSpec.for_data(train, name, HIDDEN), settings, valid=valid, on_event=bar)
     parameters = sum(p.numel() for p in fitted.model.parameters())
-    return DemoResult(parameters, fitted.evaluate(test)["accuracy"], fitted.seconds, fitted.history)
+    return DemoResult(parameters, fitted.evaluate(test)["accuracy"], fitted.record.seconds, fitted.history)
 
 
 def _table(outcomes: dict[str, DemoResult]) -> Table:

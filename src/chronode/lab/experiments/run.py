@@ -78,7 +78,7 @@ def make_run(
         metrics["valid"] = {"loss": fitted.best.valid_loss, **fitted.best.metrics}
     if watch is not None and watch.best:
         metrics[BEST_TEST] = watch.best
-    took = {"epochs": len(fitted.history), "steps": fitted.steps, "seconds": fitted.cpu_seconds}
+    took = {"epochs": len(fitted.history), "steps": fitted.record.steps, "seconds": fitted.record.cpu_seconds}
     took["parameters"] = sum(p.numel() for p in fitted.model.parameters())
     return _entry(cell, seed, assembly.parts, metrics, took, ended)
 

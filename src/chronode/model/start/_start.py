@@ -82,16 +82,20 @@ class LinearStart(nn.Module):
         Raises:
             ValueError: They need the whole series.
         """
-        if self.static:
-            raise SettingError(
-                f"static values cannot be updated step by step: train without {named('static', ...)}", argument="static"
-            )
-        if not isinstance(self.features, Summaries):
-            raise ValueError(
-                f"a linear start that sees {self.features.kind} needs whole series. "
-                "Train with --start summaries (in Python: the argument start)."
-            )
+        if (reason := self.needs_whole_series()) is not None:
+            raise SettingError(reason[1], argument=reason[0], cure=reason[2])
+        assert isinstance(self.features, Summaries)
         return self.features.running
+
+    def needs_whole_series(self) -> tuple[str, str, str] | None:
+        """Returns (setting, reason, cure) if the features cannot be updated step by step; None if they can."""
+        if self.static:
+            cure = f"train without {named('static', ...)}"
+            return "static", "static values cannot be updated step by step", cure
+        if not isinstance(self.features, Summaries):
+            reason = f"a linear start that sees {self.features.kind} needs whole series"
+            return "start", reason, f"train with {named('start', 'summaries')}"
+        return None
 
     def take(self, linear: Linear) -> None:
         """Copies the parameters of a fitted linear map."""
