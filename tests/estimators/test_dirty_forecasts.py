@@ -197,7 +197,7 @@ def test_a_forecast_at_every_step_that_is_worse_than_the_last_value_is_replaced_
     train, valid = (part if scaler is None else scaler.transform(part) for part in (s[:9], s[9:]))
     spec, settings = ModelSpec.for_data(train, "gru", hidden_size=2, missing=True), Settings(epochs=1)
     fitted = fit(train, spec, settings, valid=valid, scaler=scaler)
-    assert fitted.baseline == "last value" and fitted.model.title == "baseline: last value"
+    assert fitted.record.baseline == "last value" and fitted.model.title == "baseline: last value"
     for series, prediction in zip(s[9:], fitted.predict(valid).values, strict=True):
         values = series.values.copy()
         for step in range(1, len(values)):
@@ -210,4 +210,4 @@ def test_a_forecast_at_every_step_that_is_worse_than_the_last_value_is_replaced_
 def test_targets_of_tasks_at_every_step_keep_their_network():
     s = forecast(from_list(list(np.random.default_rng(0).normal(size=(12, 30)).cumsum(1)), channels=["x"]), 1)
     fitted = fit(Parts(s[:9], s[9:], s[9:]), "gru", Settings(epochs=1, learning_rate=1e-6))
-    assert not fitted.baseline and fitted.model.start is None
+    assert not fitted.record.baseline and fitted.model.start is None

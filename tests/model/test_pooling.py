@@ -12,6 +12,7 @@ import chronode as package
 from chronode import ModelSpec, SequenceModel
 from chronode.data import from_list
 from chronode.estimators import SequenceClassifier
+from chronode.settings import SettingError
 from chronode.stream import Stream
 from chronode.training import Settings, fit
 
@@ -54,8 +55,9 @@ def test_a_pooled_model_of_a_file_is_that_of_the_estimator_and_does_not_stream(t
     flags = ("--id", "who", "--time", "t", "--target", "y", "--model", "gru", "--hidden", 4, "--epochs", 1)
     chronode("train", tmp_path / "file.csv", *flags, "--set", "pool=mean", "--output", tmp_path / "run")
     assert json.loads((tmp_path / "run" / "model.json").read_text())["pool"] == "mean"
-    with pytest.raises(ValueError, match="pool=mean needs whole series: train with pool=last"):
+    with pytest.raises(SettingError, match="a model with pool='mean' needs whole series") as error:
         Stream(tmp_path / "run")
+    assert error.value.argument == "pool"
     X = np.random.default_rng(0).normal(size=(20, 1, 6))
     model = SequenceClassifier("gru", hidden_size=4, epochs=1, settings={"pool": "mean"}, random_state=0)
     assert model.fit(X, np.arange(20) % 2).model_.pool == "mean"
@@ -69,8 +71,9 @@ def test_what_a_pooled_model_cannot_do():
     with pytest.raises(ValueError, match='create the layer with outputs="all"'):
         SequenceModel(package.create("gru", 2, 4, outputs="last"), 2, pool="mean")
     model = SequenceModel.build(ModelSpec("gru", 2, 2, pool="mean"))
-    with pytest.raises(ValueError, match="train with pool=last"):
+    with pytest.raises(SettingError) as error:
         model.run(torch.zeros(1, 3, 2))
+    assert (error.value.argument, error.value.cure) == ("pool", "train with settings={'pool': 'last'}")
     s = from_list(drawn(), target=["a", "b", "a"])
     with pytest.raises(ValueError, match="tbptt cannot train a model with pool='mean'"):
         fit(s, ModelSpec.for_data(s, "gru", pool="mean"), Settings(epochs=1, tbptt=2), valid=s)

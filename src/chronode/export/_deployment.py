@@ -10,7 +10,7 @@ from typing import Any
 from ..compiler import remake_weights
 from ..data import Reading, Scaler
 from ..model import SequenceModel, check
-from ..settings import SettingError, named
+from ..settings import named
 from ..training import Trained
 
 DEFAULT_NAME = "chronode_model"
