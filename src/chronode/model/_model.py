@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..nn import Layer, Plan, State, create, run_cell
-from ..settings import SettingError, named, one_of
+from ..settings import one_of
 from ..storage import read_json, replacing, safetensors, write_json
 from ._budget import Budget
 from ._capabilities import check
