@@ -122,7 +122,9 @@ gallery: $(READY)
 # All instruction sets, as a release has them; tried outside the source tree, in an environment of its own.
 wheel: $(READY)
 	@rm -rf dist build/wheel-try
-	@$(PIP) wheel --no-deps --no-build-isolation --config-settings=cmake.define.CHRONODE_ISAS=all -w dist .
+	@$(PYTHON) packaging/prebuild.py build/prebuilt
+	@$(PIP) wheel --no-deps --no-build-isolation --config-settings=cmake.define.CHRONODE_ISAS=all \
+	    --config-settings=cmake.define.CHRONODE_PREBUILT=$(CURDIR)/build/prebuilt -w dist .
 	@python3 -m venv build/wheel-try
 	@$(UNHASHED)
 	@build/wheel-try/bin/python -m pip -qq --disable-pip-version-check install $(TORCH) -c build/constraints.txt

@@ -66,6 +66,7 @@ def test_a_damaged_library_is_built_again(cache, damage):
     build.load(SOURCE)
     (path,) = libraries(cache)
     whole = path.read_bytes()
+    path.unlink()  # this process has mapped the file that is there
     path.write_bytes(whole[:-1000] + whole[-999:] if damage is None else damage)
     assert not build.is_built(SOURCE)
     subprocess.run([sys.executable, "-c", f"from chronode.compiler import build; build.load({SOURCE!r})"], check=True)
@@ -273,3 +274,47 @@ def test_a_build_that_is_killed_leaves_nothing_that_is_loaded(cache, tmp_path, m
     os.utime(next(cache.glob(".build-*")), (0, 0))
     assert build.load(SOURCE).answer() == 42
     assert not list(cache.glob(".build-*"))
+
+
+@pytest.fixture
+def prebuilt(cache, tmp_path, monkeypatch):
+    """The kernel of a cell as a wheel ships it, no compiler, and an empty cache."""
+    layer = chronode.create("rnn-decay", 3, 5)
+    source = compiler.source_of(layer.cells[0])
+    folder = tmp_path / "prebuilt"
+    folder.mkdir()
+    path = folder / f"{build.prebuilt_name(source)}.so"
+    build._build(source, path)
+    path.chmod(0o755)  # of another user, mostly
+    monkeypatch.setattr(build, "prebuilt_folder", lambda: folder)
+    monkeypatch.delenv("CHRONODE_CXXFLAGS")
+    monkeypatch.setenv("CXX", "false")
+    return layer, path
+
+
+def test_a_kernel_of_the_package_needs_no_compiler(prebuilt, cache):
+    layer, path = prebuilt
+    assert str(compiler.explain(layer.cells[0])) == "compiled"
+    assert compiler.plan(layer, steps=10**8).compiled
+    x = torch.randn(2, 4, 3)
+    with chronode.backend("torch"):
+        wanted = layer(x)[0]
+    with chronode.backend("native"):
+        torch.testing.assert_close(layer(x)[0], wanted)
+    assert compiler.kernel_of(layer.cells[0]).library._name == str(path)
+    assert not libraries(cache)
+    assert compiler.explain(chronode.create("rnn-decay", 3, 6).cells[0]).name == "loop"
+
+
+def test_a_damaged_kernel_of_the_package_is_not_loaded(prebuilt):
+    layer, path = prebuilt
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    assert compiler.explain(layer.cells[0]).name == "loop"
+    with chronode.backend("native"), pytest.raises(ValueError, match="compiler failed"):
+        layer(torch.randn(2, 4, 3))
+
+
+def test_flags_of_the_user_build_another_kernel(prebuilt, monkeypatch):
+    layer, _ = prebuilt
+    monkeypatch.setenv("CHRONODE_CXXFLAGS", "-O0")
+    assert compiler.explain(layer.cells[0]).name == "loop"

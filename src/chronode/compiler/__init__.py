@@ -11,7 +11,7 @@ from ..system import lazy
 if TYPE_CHECKING:
     from ._changes import Methods, methods_of, remake_weights, why_changed, why_hooked
     from ._choice import Decision, Path, bind, cells_of, explain, find, plan, use
-    from ._compiled import kernel_of
+    from ._compiled import kernel_of, source_of
     from ._fingerprint import Fingerprint, Members
     from ._lower import Step, lower
     from ._memory import Scratch

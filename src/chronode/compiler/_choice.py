@@ -102,19 +102,26 @@ def plan(model: nn.Module, steps: int) -> Decision:
     most = steps * len(cells) * _MOST_OPERATIONS * _OPERATION_SECONDS
     if chosen() != "native" and most < _GAIN * _BUILD_SECONDS:
         return Decision(False, "the work ahead is shorter than compiling")
+    failure = _why_nothing_is_built()
+    weight = weight_of(model)
+    dtype = None if weight is None else weight.dtype
+    paths = {cell: explain(cell, dtype) for cell in cells}
+    loops = [path for path in paths.values() if path.name == "loop"]
+    if len(loops) == len(cells) and failure is not None:
+        return Decision(False, f"the step runs as a loop: {failure}", failed=True)
+    if len(loops) == len(cells):
+        return Decision(False, loops[0].reason)
+    return _worth([cell for cell in cells if paths[cell].name == "compiled"], dtype, steps)
+
+
+def _why_nothing_is_built() -> str | None:
     from . import build
 
     try:
         build.check()
     except build.BuildError as error:
-        return Decision(False, f"the step runs as a loop: {error}", failed=True)
-    weight = weight_of(model)
-    dtype = None if weight is None else weight.dtype
-    paths = {cell: explain(cell, dtype) for cell in cells}
-    loops = [path for path in paths.values() if path.name == "loop"]
-    if len(loops) == len(cells):
-        return Decision(False, loops[0].reason)
-    return _worth([cell for cell in cells if paths[cell].name == "compiled"], dtype, steps)
+        return str(error)
+    return None
 
 
 def _worth(cells: list[Any], dtype: torch.dtype | None, steps: int) -> Decision:
@@ -159,7 +166,7 @@ def explain(cell: Any, dtype: torch.dtype | None = None) -> Path:
     if _has_kernel(cell):
         return Path("hand-written")
     from . import build
-    from ._compiled import step_of
+    from ._compiled import is_prebuilt, step_of
     from ._recorded import Unsupported
 
     try:
@@ -168,7 +175,7 @@ def explain(cell: Any, dtype: torch.dtype | None = None) -> Path:
     except Unsupported as reason:
         return Path("loop", f"the step {reason}")
     except build.BuildError as error:
-        return Path("loop", str(error))
+        return Path("compiled") if is_prebuilt(cell, dtype) else Path("loop", str(error))
     return Path("compiled")
 
 

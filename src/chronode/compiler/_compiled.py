@@ -65,6 +65,15 @@ def kernel_of(cell: nn.Module, dtype: torch.dtype | None = None) -> Compiled:
     return _supported(form.kernel)
 
 
+def source_of(cell: nn.Module, dtype: torch.dtype | None = None) -> str:
+    """Returns the C++ source of the cell's kernel.
+
+    Raises:
+        Unsupported: It cannot be compiled; the message gives the reason.
+    """
+    return _source(_form(cell, dtype)).text
+
+
 def is_built(cell: nn.Module, dtype: torch.dtype | None = None) -> bool:
     """Returns whether the cell's kernel is already built.
 
@@ -73,6 +82,11 @@ def is_built(cell: nn.Module, dtype: torch.dtype | None = None) -> bool:
     """
     form = _form(cell, dtype)
     return isinstance(form.kernel, Compiled) or build.is_built(_source(form).text)
+
+
+def is_prebuilt(cell: nn.Module, dtype: torch.dtype | None = None) -> bool:
+    """Returns whether the cell's kernel came with the package."""
+    return build.is_prebuilt(source_of(cell, dtype))
 
 
 def key_of(cell: nn.Module, dtype: torch.dtype | None = None) -> str:

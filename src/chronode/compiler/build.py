@@ -2,7 +2,8 @@
 
 A library's name is a hash of everything it depends on: source, headers, compiler, flags, CPU. It is written under a
 temporary name and renamed, so a killed build leaves nothing that could be loaded, and two processes may build
-at once. Nothing is loaded from a folder or file that another user owns, may write to or could replace.
+at once. Nothing is loaded from a folder or file that another user owns, may write to or could replace. Before the
+cache, kernels that came with the package are searched, whose names are hashes of source and headers alone.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ import time
 from pathlib import Path
 
 from .._version import __version__
-from ..kernels import cpu_description, march
+from ..kernels import cpu_description, march, prebuilt_folder
 
 NATIVE = Path(__file__).parent.parent / "kernels" / "native"
 _FLAGS = "-std=c++17 -O3 -fPIC -shared -ffp-contract=fast -fno-math-errno -fno-trapping-math -fvisibility=hidden"
-_SEAL = b"chronode compiled kernel, sha256 "
+_FLAGS_VARIABLE = "CHRONODE_CXXFLAGS"
+_SEAL = b"chronode compiled kernel, sha256 "  # CMakeLists.txt writes the same
 _STALE_SECONDS = 3600
 _TIMEOUT = "CHRONODE_COMPILE_TIMEOUT"
 _TIMEOUT_SECONDS = 300.0
@@ -46,9 +48,11 @@ def load(source: str) -> ctypes.CDLL:
     Raises:
         BuildError: There is no compiler, it failed, or the cache cannot be used.
     """
-    path = _folder() / f"{_key(source)}.so"
-    if not is_intact(path):
-        _build(source, path)
+    path = _prebuilt(source)
+    if path is None:
+        path = _folder() / f"{_key(source)}.so"
+        if not is_intact(path):
+            _build(source, path)
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
@@ -56,8 +60,24 @@ def load(source: str) -> ctypes.CDLL:
 
 
 def is_built(source: str) -> bool:
-    """Returns whether a source's library is in the cache."""
-    return is_intact(_folder(create=False) / f"{_key(source)}.so")
+    """Returns whether a source's library came with the package or is in the cache."""
+    return is_prebuilt(source) or is_intact(_folder(create=False) / f"{_key(source)}.so")
+
+
+def is_prebuilt(source: str) -> bool:
+    """Returns whether a source's library came with the package, so that no compiler is needed."""
+    return _prebuilt(source) is not None
+
+
+def prebuilt_name(source: str) -> str:
+    """Returns the name of a source's library in the package, without its ending."""
+    return hashlib.sha256("\0".join([source, _headers(), __version__]).encode()).hexdigest()[:32]
+
+
+def _prebuilt(source: str) -> Path | None:
+    folder = None if os.environ.get(_FLAGS_VARIABLE) else prebuilt_folder()
+    path = None if folder is None else folder / f"{prebuilt_name(source)}.so"
+    return path if path is not None and path.is_file() and _is_sealed(path) else None
 
 
 def compiler() -> list[str]:
@@ -97,13 +117,17 @@ def is_intact(path: Path) -> bool:
         return False
     if not stat.S_ISREG(status.st_mode) or not _is_private(status):
         return False
+    return _is_sealed(path)
+
+
+def _is_sealed(path: Path) -> bool:
     content = path.read_bytes()
     body, seal = content[: -len(_SEAL) - 64], content[-len(_SEAL) - 64 :]
     return seal == _SEAL + hashlib.sha256(body).hexdigest().encode()
 
 
-def _is_private(found: os.stat_result) -> bool:
-    return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+def _is_private(status: os.stat_result) -> bool:
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _folder(create: bool = True) -> Path:
@@ -138,12 +162,12 @@ def _check_parents(folder: Path) -> None:
             raise BuildError(f"{_not_private(folder)} ({parent} does or can)")
 
 
-def _others_may_replace(found: os.stat_result) -> bool:
+def _others_may_replace(status: os.stat_result) -> bool:
     """Returns whether another user may rename what is in a folder; in one like /tmp, only the owner of a file may."""
-    if found.st_mode & stat.S_ISVTX:
+    if status.st_mode & stat.S_ISVTX:
         return False
-    by_group = found.st_mode & stat.S_IWGRP and not _is_own_group(found.st_gid)
-    return bool(found.st_mode & stat.S_IWOTH or by_group)
+    by_group = status.st_mode & stat.S_IWGRP and not _is_own_group(status.st_gid)
+    return bool(status.st_mode & stat.S_IWOTH or by_group)
 
 
 def _is_own_group(group: int) -> bool:
@@ -178,7 +202,7 @@ def _version_of(command: tuple[str, ...]) -> str:
 
 
 def _flags() -> list[str]:
-    return [*_FLAGS.split(), *march(), *_words("CHRONODE_CXXFLAGS")]
+    return [*_FLAGS.split(), *march(), *_words(_FLAGS_VARIABLE)]
 
 
 def _build(source: str, path: Path) -> None:

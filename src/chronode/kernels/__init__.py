@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ._backend import backend, chosen, constant_to_compilers
 from ._bound import Bound, BoundCall, Snapshot
-from ._library import available_isas, cpu_description, library, march, status
+from ._library import available_isas, cpu_description, library, march, prebuilt_folder, status
 from ._modes import TRANSFORMED, autocasts, has_values, may_look, need_values, transformed, weight_of, why_not
 from ._operator import operator
 from ._product import addmm
@@ -35,6 +35,7 @@ __all__ = [
     "need_values",
     "note_loop",
     "operator",
+    "prebuilt_folder",
     "status",
     "weight_of",
     "why_not",

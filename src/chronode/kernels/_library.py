@@ -60,6 +60,12 @@ def available_isas() -> list[str]:
     return [isa for isa in _built_isas() if _ISAS[isa].cpu_flags <= _cpu_flags()]
 
 
+def prebuilt_folder() -> Path | None:
+    """Returns the folder of kernels that were compiled with the package, for the instruction set in use."""
+    isa = _chosen_isa()
+    return None if isa is None else _folder() / f"prebuilt_{isa}"
+
+
 def status() -> str:
     """Describes which kernels are in use, or why none are, in one line."""
     isa = _chosen_isa()
