@@ -1,7 +1,8 @@
-"""Benchmarks of the step compiler: loop against compiled step, for every model without a hand-written kernel."""
+"""Benchmarks of the step compiler: loop against compiled step, and compiled step against hand-written kernel."""
 
 from __future__ import annotations
 
+import copy
 import math
 import statistics
 import time
@@ -17,6 +18,8 @@ from chronode import compiler
 from chronode.compiler import kernel_of
 from chronode.kernels import backend
 from chronode.nn import Cell, Layer, create
+
+from .cases import CASES, BenchCase
 
 Run = Callable[[], Tensor]
 
@@ -43,6 +46,15 @@ class SpeedUp:
     def ratio(self) -> float:
         """Speed-up of the compiled step."""
         return self.theirs / self.ours
+
+
+@dataclass(frozen=True)
+class AgainstHand:
+    """CPU time of a compiled step divided by that of the hand-written kernel, on one thread."""
+
+    name: str
+    training: float
+    inference: float
 
 
 class Leaky(Cell):
@@ -114,6 +126,56 @@ def time_leaky(repeats: int) -> SpeedUp:
     return against_loop("leaky (a user's cell) T1000 B64 H64", Layer(Leaky, 8, 64), 1000, 64, repeats)
 
 
+def hand_cases(pick: str) -> list[BenchCase]:
+    """Returns the shapes of `chronode bench`, and one shape of each other model with a hand-written kernel."""
+    others = [(name, {}) for name in ("indrnn", "sru", "ernn", "sirnn")] + [("ltc", {"form": "dense"})]
+    cases = [
+        BenchCase(" ".join([name, *settings.values(), "T256 B64 H64"]), name, 256, 64, 8, 64, 1, settings)
+        for name, settings in others
+    ]
+    return [case for case in (*CASES, *cases) if pick.lower() in case.model]
+
+
+def time_hand(cases: Sequence[BenchCase], repeats: int, tell: Callable[[str], None]) -> list[AgainstHand]:
+    """Times the compiled step of models that have a hand-written kernel, on one thread.
+
+    Each time is the least CPU time of many interleaved repetitions, which other processes disturb little.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return [_against_hand(case, repeats, tell) for case in cases]
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _against_hand(case: BenchCase, repeats: int, tell: Callable[[str], None]) -> AgainstHand:
+    tell(case.name)
+    x, dt = case.data()
+    layer = create(case.model, case.features, case.hidden, case.layers, **case.settings)
+    compiled = copy.deepcopy(layer)
+    for cell in compiler.cells_of(compiled):
+        cell.sequence_kernel = None
+    _prepare(compiled)
+    runs = [lambda: compiled(x, dt=dt)[0], lambda: layer(x, dt=dt)[0]]
+    training = _least(runs, repeats, lambda y: y.sum().backward())
+    with torch.no_grad():
+        inference = _least(runs, repeats, lambda y: None)
+    return AgainstHand(case.name, training[0] / training[1], inference[0] / inference[1])
+
+
+def _least(runs: Sequence[Run], repeats: int, then: Callable[[Tensor], None]) -> list[float]:
+    """Returns the least CPU seconds of each, interleaved."""
+    seconds = [math.inf] * len(runs)
+    for round_number in range(repeats + 1):
+        for index, run in enumerate(runs):
+            start = time.process_time()
+            then(run())
+            if round_number > 0:  # the first round warms up caches and allocators
+                seconds[index] = min(seconds[index], time.process_time() - start)
+    return seconds
+
+
 def _prepare(layer: Layer) -> float:
     """Builds and enables the layer's kernels; returns the seconds this took."""
     start = time.perf_counter()
@@ -135,13 +197,16 @@ def _medians(runs: Sequence[Run], repeats: int) -> list[float]:
     return [statistics.median(found) for found in seconds]
 
 
-def as_dict(models: Sequence[SpeedUp], others: Sequence[SpeedUp]) -> dict[str, Any]:
+def as_dict(models: Sequence[SpeedUp], others: Sequence[SpeedUp], hand: Sequence[AgainstHand]) -> dict[str, Any]:
     """Returns the results as plain data."""
-    return {"summary": summary(models), "models": list(map(asdict, models)), "others": list(map(asdict, others))}
+    tables = {"models": models, "others": others, "hand": hand}
+    return {"summary": summary(models)} | {name: list(map(asdict, rows)) for name, rows in tables.items()}
 
 
 def summary(models: Sequence[SpeedUp]) -> dict[str, float]:
     """Returns the geometric mean and minimum of the speed-ups, and the median time of the first use."""
+    if not models:
+        return {}
     return {
         "geometric mean, loop / compiled": math.exp(statistics.mean(math.log(figure.ratio) for figure in models)),
         "least, loop / compiled": min(figure.ratio for figure in models),
@@ -149,7 +214,7 @@ def summary(models: Sequence[SpeedUp]) -> dict[str, float]:
     }
 
 
-def as_markdown(models: Sequence[SpeedUp], others: Sequence[SpeedUp], machine: str) -> str:
+def as_markdown(models: Sequence[SpeedUp], others: Sequence[SpeedUp], hand: Sequence[AgainstHand], machine: str) -> str:
     """Returns the results as tables, followed by the machine."""
     lines = ["| figure | value |", "| --- | ---: |"]
     lines += [f"| {name} | {value:.1f} |" for name, value in summary(models).items()]
@@ -160,4 +225,6 @@ def as_markdown(models: Sequence[SpeedUp], others: Sequence[SpeedUp], machine: s
         f"| {one.name} | {1e3 * one.theirs:.0f} | {1e3 * one.ours:.1f} | {one.ratio:.1f} | {one.first:.1f} |"
         for one in sorted(models, key=lambda one: one.ratio)
     ]
+    lines += ["", "| one thread, compiled / hand-written | hand, training | hand, inference |", "| --- | ---: | ---: |"]
+    lines += [f"| {one.name} | {one.training:.2f} | {one.inference:.2f} |" for one in hand]
     return "\n".join([*lines, "", machine])

@@ -51,17 +51,19 @@ def run_bench(
 
 
 def run_compiled(*, pick: str, repeats: int, as_json: bool, output: Path | None) -> None:
-    """Times the compiled steps of all models without a hand-written kernel whose name contains `pick`."""
+    """Times compiled steps of the models whose name contains `pick` against the loop or the hand-written kernel."""
     with Console(stderr=True).status("bench") as line:
+        cases = compiled.hand_cases(pick)
         figures = compiled.time_models([name for name in models() if pick.lower() in name], repeats, line.update)
-        if not figures:
+        if not figures and not cases:
             raise ValueError(f"--case {pick!r} matches no model that is compiled.")
         line.update("lstm and a custom cell")
         others = [] if pick else [*compiled.time_lstm(repeats), compiled.time_leaky(repeats)]
+        hand = compiled.time_hand(cases, repeats, line.update)
     facts = bench.machine()
     machine = f"{facts['cpu']}, {facts['threads']} threads, torch {facts['torch']}, {facts['date']}."
-    result = compiled.as_dict(figures, others) | {"machine": facts}
-    text = compiled.as_markdown(figures, others, machine)
+    result = compiled.as_dict(figures, others, hand) | {"machine": facts}
+    text = compiled.as_markdown(figures, others, hand, machine)
     if output is not None:
         bench.write(output.with_suffix(".json"), json.dumps(result, indent=2) + "\n")
         bench.write(output.with_suffix(".md"), text + "\n")

@@ -123,3 +123,12 @@ def test_frozen_parameters_have_no_gradient():
     y.sum().backward()
     assert cell.inputs.weight.grad is None
     assert cell.recurrent.weight.grad is not None
+
+
+@pytest.mark.parametrize("model", chronode.models())
+def test_a_call_leaves_the_fingerprint_of_a_cell_as_it_is(model):
+    layer = chronode.create(model, 3, 8)
+    layer(torch.ones(2, 3, 3))
+    fingerprints = [compiler.Fingerprint(cell) for cell in layer.all_cells()]
+    layer(torch.ones(2, 3, 3))
+    assert all(fingerprint.holds() for fingerprint in fingerprints)

@@ -1,8 +1,8 @@
 """Finds the places from which the step of a cell reads anything but the values of tensors.
 
 The search follows the code: from the methods of the cell to the attributes, closures, defaults and globals that they
-name, and on into what is found there. Functions of Python's library, torch and NumPy are taken as they are; closures
-and arguments bound to them are followed. Attributes that no code names are compared but not searched.
+name, and on into what is found there. Functions of Python's library, torch, NumPy and chronode's kernels are taken as
+they are; closures and arguments bound to them are followed. Attributes that no code names are compared but not searched.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ _NOT_IN_A_STEP = frozenset(
     }
 )
 _LIBRARIES = sys.stdlib_module_names | {"torch", "numpy"}
+_KERNELS = f"{__name__.partition('.')[0]}.kernels."  # loaded libraries, which nobody can look into
 _OF_EVERY_MODULE = vars(nn.Module()).keys() - {"training", "_parameters", "_buffers", "_modules", "_forward_pre_hooks"}
 CHOICE, MEMORY = "runs_compiled", "_remembered"
 """Attributes of a cell that are ignored: whether a kernel is wanted, and what was found out about the cell."""
@@ -277,7 +278,7 @@ def _reads(code: CodeType) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _is_library(module: str | None) -> bool:
-    return (module or "").partition(".")[0] in _LIBRARIES
+    return (module or "").partition(".")[0] in _LIBRARIES or f"{module}.".startswith(_KERNELS)
 
 
 def _is_own(module: str | None) -> bool:
