@@ -2,7 +2,7 @@
 
 The search follows the code: from the methods of the cell to the attributes, closures, defaults and globals that they
 name, and on into what is found there. Functions of Python's library, torch, NumPy and chronode's kernels are taken as
-they are; closures and arguments bound to them are followed. Attributes that no code names are compared but not searched.
+they are; closures and arguments bound to them are followed. Attributes that no code names are compared, not searched.
 """
 
 from __future__ import annotations
