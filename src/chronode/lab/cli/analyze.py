@@ -15,15 +15,11 @@ from ...cli.predict import Anyway, RunFolder
 from .. import analysis
 from .analyze_shared import (
     Findings,
-    Hidden,
+    Integers,
     Json,
-    Layers,
-    Models,
-    Seed,
-    Steps,
+    Names,
     analyze_app,
     command,
-    models_in,
     noise_series,
     numbers,
     progress_bar,
@@ -34,11 +30,6 @@ from .analyze_shared import (
 
 if TYPE_CHECKING:
     from ..analysis import GradientTable
-
-Activation = Annotated[str, typer.Option(help="tanh, sigmoid, relu or hardtanh.")]
-Width = Annotated[int, typer.Option(min=2, help="Units per layer.")]
-Recipe = Annotated[str, typer.Option(help="authors (their published code) or text (the text of the paper).")]
-Workers = Annotated[int, typer.Option(min=1, help="Processes.")]
 
 
 def attach(app: typer.Typer) -> None:
@@ -90,21 +81,21 @@ def _against_baselines(folder: Path) -> list[str]:
     return [f'Baselines: the model is not healthy: on the test part it does not beat "{best[0]}" ({best[1]:.4g}).']
 
 
-@command
+@command()
 def gradients(
-    model: Models = "ode-rnn,mmrnn",
-    lengths: Annotated[str, typer.Option(help="Sequence lengths, separated by commas.")] = "5,10,25,50",
-    setting: Annotated[str, typer.Option(help="'paper' (as in mmRNN Table 2) or 'default' (as created).")] = "paper",
-    weight_scale: Annotated[float, typer.Option(help="Additional factor for all weight matrices.")] = 1.0,
-    hidden: Hidden = 64,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of random initializations.")] = 3,
+    model: Names = ("ode-rnn", "mmrnn"),
+    lengths: Integers = (5, 10, 25, 50),
+    setting: str = "paper",
+    weight_scale: float = 1.0,
+    hidden: int = 64,
+    seeds: int = 3,
 ) -> Findings:
     """Measure gradient norms by length (mmRNN Table 2).
 
     Example: chronode analyze gradients --model mmrnn,ode-rnn --lengths 5,10,25,50
     """
     options: dict[str, Any] = {"setting": setting, "weight_scale": weight_scale, "hidden_size": hidden, "seeds": seeds}
-    result = analysis.gradient_table(models_in(model), whole_numbers("--lengths", lengths), **options)
+    result = analysis.gradient_table(model, lengths, **options)
     notes = [f"{name}: {text}" for name, text in result.made_as.items()]
     notes.append(
         "norm: of ∂h_T/∂h_0 for each unit of the first part of the state; mean ± standard deviation over units, "
@@ -134,12 +125,9 @@ def _mean_and_std(mean: float, spread: float) -> str:
     return f"{mean:{digits}} ± {spread:{digits}}"
 
 
-@command
+@command(steps=("Sequence length T.", 2))
 def flow(
-    model: Models = "ode-rnn,rnn-decay,mmrnn",
-    steps: Annotated[int, typer.Option(min=2, help="Sequence length T.")] = 100,
-    hidden: Hidden = 64,
-    seed: Seed = 0,
+    model: Names = ("ode-rnn", "rnn-decay", "mmrnn"), steps: int = 100, hidden: int = 64, seed: int = 0
 ) -> Findings:
     """Show the gradient flow over time (mmRNN figure 1).
 
@@ -149,27 +137,22 @@ def flow(
     """
     from ...cli.tables import Table
 
-    flows = analysis.noise_flows(models_in(model), steps=steps, hidden_size=hidden, seed=seed)
+    flows = analysis.noise_flows(model, steps=steps, hidden_size=hidden, seed=seed)
     rows = Table("model", "log10 of ‖∂h_T/∂h_1‖", "log10 of the ratio to ‖∂h_T/∂h_(T-1)‖", "norm")
     for one in flows:
         rows.add_row(one.model, f"{one.log10_norms[:, 1].mean():.2f}", f"{one.log10_ratio.mean():.2f}", one.norm)
     return Findings(rows, flows)
 
 
-@command
-def teaching(
-    model: Models = "ode-rnn,mmrnn",
-    steps: Annotated[int, typer.Option(min=2, help="Longest block of bits.")] = 31,
-    hidden: Hidden = 32,
-    seed: Seed = 0,
-) -> Findings:
+@command(steps=("Longest block of bits.", 2))
+def teaching(model: Names = ("ode-rnn", "mmrnn"), steps: int = 31, hidden: int = 32, seed: int = 0) -> Findings:
     """Show the gradient of the loss by step (mmRNN figure 3).
 
     Also draws the loss surface. The data are bit streams.
 
     Example: chronode analyze teaching --model ode-rnn,mmrnn,lstm
     """
-    signals, surfaces = analysis.teach_bits(models_in(model), steps=steps, hidden_size=hidden, seed=seed)
+    signals, surfaces = analysis.teach_bits(model, steps=steps, hidden_size=hidden, seed=seed)
     lines = [
         f"{signal.model}: {signal.norms[:, 0].mean() / signal.norms[:, -1].mean():.1e} of the signal at the last step "
         f"reaches the first; the loss varies by {surface.values.max() - surface.values.min():.3f} over the plane"
@@ -178,14 +161,14 @@ def teaching(
     return Findings("\n".join(lines), {"teaching": signals, "surface": surfaces})
 
 
-@command
+@command(steps=("Training steps.", 1))
 def training(
-    model: Models = "rnn,lstm,irnn",
-    length: Annotated[int, typer.Option(min=2, help="Length of the adding problem.")] = 50,
-    steps: Annotated[int, typer.Option(min=1, help="Training steps.")] = 100,
-    every: Annotated[int, typer.Option(min=1, help="Steps between records.")] = 10,
-    hidden: Hidden = 32,
-    seed: Seed = 0,
+    model: Names = ("rnn", "lstm", "irnn"),
+    length: int = 50,
+    steps: int = 100,
+    every: int = 10,
+    hidden: int = 32,
+    seed: int = 0,
 ) -> Findings:
     """Record the gradient flow in training (iRNN figure 3).
 
@@ -194,7 +177,7 @@ def training(
     Example: chronode analyze training --model rnn,irnn --length 200 --steps 1000
     """
     sizes = {"length": length, "steps": steps, "every": every, "hidden_size": hidden, "seed": seed}
-    histories = analysis.track_adding(models_in(model), **sizes)
+    histories = analysis.track_adding(model, **sizes)
     lines = [
         f"{one.model}: loss {one.losses[0]:.3f} → {one.losses[-1]:.3f}, "
         f"gradient ratio {one.ratio[0]:.2g} → {one.ratio[-1]:.2g}"
@@ -203,14 +186,8 @@ def training(
     return Findings("\n".join(lines), histories)
 
 
-@command
-def equilibrium(
-    model: Annotated[str, typer.Option(help="irnn, sirnn or ernn.")] = "irnn",
-    steps: Annotated[int, typer.Option(min=2, help="Recursion steps K.")] = 40,
-    eta: Annotated[float, typer.Option(help="Step size η.")] = 0.5,
-    hidden: Hidden = 32,
-    seed: Seed = 0,
-) -> Findings:
+@command(model="irnn, sirnn or ernn.", steps=("Recursion steps K.", 2))
+def equilibrium(model: str = "irnn", steps: int = 40, eta: float = 0.5, hidden: int = 32, seed: int = 0) -> Findings:
     """Show convergence and eigenvalues (iRNN figures 6, 7).
 
     Convergence to the root that SciPy finds, and eigenvalues of the Jacobian there.
@@ -235,19 +212,15 @@ def equilibrium(
     return Findings(summary, {"convergence": distances, "eigenvalues": values})
 
 
-@command
-def phase(
-    model: Models = "rnn,fastrnn,irnn",
-    steps: Annotated[int, typer.Option(min=2, help="Steps of the random walk.")] = 1000,
-    seed: Seed = 0,
-) -> Findings:
+@command(steps=("Steps of the random walk.", 2))
+def phase(model: Names = ("rnn", "fastrnn", "irnn"), steps: int = 1000, seed: int = 0) -> Findings:
     """Draw phase portraits of two units (iRNN figure 2).
 
     The input is a random walk, as in ERNN figure 1.
 
     Example: chronode analyze phase --model rnn,fastrnn,ernn
     """
-    result = analysis.phase_portrait(models_in(model), steps=steps, seed=seed)
+    result = analysis.phase_portrait(model, steps=steps, seed=seed)
     lines = [
         f"{name}: a median step moves the state by {speed:.2%} of its range"
         for name, speed in zip(result.models, result.speed, strict=True)
@@ -255,19 +228,16 @@ def phase(
     return Findings("\n".join(lines), result)
 
 
-@command
+@command(model="neural-ode, ct-rnn, ltc (random networks of the paper), or names from `chronode models`.")
 def trajectory(
-    model: Annotated[
-        str,
-        typer.Option(help="neural-ode, ct-rnn, ltc (random networks of the paper), or names from `chronode models`."),
-    ] = "neural-ode,ct-rnn,ltc",
-    activation: Activation = "tanh",
-    width: Width = 100,
-    layers: Layers = 1,
-    recipe: Recipe = "authors",
-    registry: Annotated[bool, typer.Option(help="Use the models of `chronode models` for all names.")] = False,
-    explained: Annotated[bool, typer.Option(help="Draw the explained variance instead of the trajectories.")] = False,
-    seed: Seed = 0,
+    model: str = "neural-ode,ct-rnn,ltc",
+    activation: str = "tanh",
+    width: int = 100,
+    layers: int = 1,
+    recipe: str = "authors",
+    registry: bool = False,
+    explained: bool = False,
+    seed: int = 0,
 ) -> Findings:
     """Draw the trajectory of a network (LTC figures 1, 2).
 
@@ -289,16 +259,16 @@ def trajectory(
     return Findings("\n".join(lines), results, "explained" if explained else None)
 
 
-@command
+@command()
 def expressivity(
-    over: Annotated[str, typer.Option(help="width, depth, sigma_w, sigma_b, activation, solver or recipe.")] = "width",
-    values: Annotated[str, typer.Option(help="Values, separated by commas.")] = "10,25,50,100",
-    activation: Activation = "tanh",
-    width: Width = 100,
-    recipe: Recipe = "authors",
-    tries: Annotated[int, typer.Option(min=1, help="Number of random networks per model and value.")] = 10,
-    workers: Workers = 1,
-    seed: Seed = 0,
+    over: str = "width",
+    values: str = "10,25,50,100",
+    activation: str = "tanh",
+    width: int = 100,
+    recipe: str = "authors",
+    tries: int = 10,
+    workers: int = 1,
+    seed: int = 0,
 ) -> Findings:
     """Measure the length of trajectories (LTC figure 3).
 
@@ -317,13 +287,9 @@ def expressivity(
     return Findings(table(result.models, result.values, result.lengths, "median length"), result)
 
 
-@command
+@command(tries=("Number of random networks per model and activation.", 1), width=("Units.", 2))
 def depth_table(
-    tries: Annotated[int, typer.Option(min=1, help="Number of random networks per model and activation.")] = 100,
-    width: Annotated[int, typer.Option(min=2, help="Units.")] = 100,
-    recipe: Recipe = "authors",
-    workers: Workers = 2,
-    seed: Seed = 0,
+    tries: int = 100, width: int = 100, recipe: str = "authors", workers: int = 2, seed: int = 0
 ) -> Findings:
     """Measure the computational depth (LTC Table 2).
 
@@ -344,13 +310,8 @@ def depth_table(
     return Findings(summary, result, "depth")
 
 
-@command
-def time_constants(
-    steps: Steps = 100,
-    form: Annotated[str, typer.Option(help="synaptic or dense.")] = "synaptic",
-    hidden: Hidden = 6,
-    seed: Seed = 0,
-) -> Findings:
+@command()
+def time_constants(steps: int = 100, form: str = "synaptic", hidden: int = 6, seed: int = 0) -> Findings:
     """Show the time constants of an LTC that reads a circle.
 
     Example: chronode analyze time-constants --form dense

@@ -2,47 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from .. import analysis
-from .analyze_shared import (
-    DeltaT,
-    DeltaTs,
-    Findings,
-    Hidden,
-    Layers,
-    Models,
-    Seed,
-    Steps,
-    command,
-    models_in,
-    noise_series,
-    numbers,
-    progress_bar,
-    table,
-    whole_numbers,
-)
+from .analyze_shared import Findings, Floats, Integers, Names, command, noise_series, progress_bar, table
 
 if TYPE_CHECKING:
     from ..analysis import StudyScores, StudySetup
 
-Alpha = Annotated[float, typer.Option(help="α of UnICORNN.")]
-TaskName = Annotated[str, typer.Option(help="Task to train on; `chronode tasks` lists all.")]
-Epochs = Annotated[int, typer.Option(min=1, help="Number of passes over the training data.")]
-Runs = Annotated[int, typer.Option(min=1, help="Number of runs of each kind, with different seeds.")]
 
-
-@command
+@command()
 def energy(
-    steps: Steps = 2000,
-    delta_t: DeltaT = 0.1,
-    alpha: Alpha = 1.0,
-    layers: Layers = 1,
-    hidden: Hidden = 16,
-    noise: Annotated[bool, typer.Option(help="Noise as input instead of a constant.")] = False,
-    seed: Seed = 0,
+    steps: int = 2000,
+    delta_t: float = 0.1,
+    alpha: float = 1.0,
+    layers: int = 1,
+    hidden: int = 16,
+    noise: bool = False,
+    seed: int = 0,
 ) -> Findings:
     """Show the Hamiltonian of UnICORNN over time.
 
@@ -55,29 +32,25 @@ def energy(
     return Findings(f"largest change of H: {100 * result.drift.max():.3g}% of its initial value", result)
 
 
-@command
+@command()
 def volume(
-    model: Models = "unicornn,cornn,gru,ltc,lstm", steps: Steps = 100, hidden: Hidden = 8, seed: Seed = 0
+    model: Names = ("unicornn", "cornn", "gru", "ltc", "lstm"), steps: int = 100, hidden: int = 8, seed: int = 0
 ) -> Findings:
     """Show the volume of a set of states over time.
 
     Example: chronode analyze volume --model unicornn,lstm
     """
     x = noise_series(4, steps, 2, seed=seed)
-    results = [analysis.phase_space_volume(name, x, hidden_size=hidden, seed=seed) for name in models_in(model)]
+    results = [analysis.phase_space_volume(name, x, hidden_size=hidden, seed=seed) for name in model]
     lines = [
         f"{one.model}: log10 of the volume after {steps} steps {one.log10_volume[:, -1].mean():.4g}" for one in results
     ]
     return Findings("\n".join(lines), results)
 
 
-@command
+@command(delta_t="Values of Δt, separated by commas.")
 def inverse(
-    steps: Steps = 2000,
-    delta_t: DeltaTs = "0.03,0.1,0.3",
-    layers: Layers = 1,
-    hidden: Hidden = 16,
-    seed: Seed = 0,
+    steps: int = 2000, delta_t: Floats = (0.03, 0.1, 0.3), layers: int = 1, hidden: int = 16, seed: int = 0
 ) -> Findings:
     """Measure the error of UnICORNN's inverse.
 
@@ -86,7 +59,7 @@ def inverse(
     Example: chronode analyze inverse --steps 5000 --delta-t 0.1
     """
     sizes = {"hidden_size": hidden, "num_layers": layers, "seed": seed}
-    result = analysis.reconstruction(steps, delta_t=numbers("--delta-t", delta_t), **sizes)
+    result = analysis.reconstruction(steps, delta_t=delta_t, **sizes)
     lines = [
         f"Δt = {value:g}, {kind}: largest error {result.error[i, j].max():.2g}"
         for i, value in enumerate(result.delta_t)
@@ -95,14 +68,9 @@ def inverse(
     return Findings("\n".join(lines), result)
 
 
-@command
+@command()
 def state_bounds(
-    steps: Steps = 500,
-    delta_t: DeltaT = 0.1,
-    alpha: Alpha = 1.0,
-    layers: Layers = 2,
-    hidden: Hidden = 16,
-    seed: Seed = 0,
+    steps: int = 500, delta_t: float = 0.1, alpha: float = 1.0, layers: int = 2, hidden: int = 16, seed: int = 0
 ) -> Findings:
     """Compare the states of UnICORNN with the bound C.1.
 
@@ -113,20 +81,20 @@ def state_bounds(
     return Findings(f"largest |y| {result.y.max():.3g} of {result.y_bound[:, -1].max():.3g} allowed at the end", result)
 
 
-@command
+@command(lengths="Lengths N, separated by commas.")
 def gradient_bounds(
-    lengths: Annotated[str, typer.Option(help="Lengths N, separated by commas.")] = "10,30,100,300,1000",
-    delta_t: DeltaT = 0.1,
-    alpha: Alpha = 1.0,
-    layers: Layers = 1,
-    hidden: Hidden = 16,
-    seed: Seed = 0,
+    lengths: Integers = (10, 30, 100, 300, 1000),
+    delta_t: float = 0.1,
+    alpha: float = 1.0,
+    layers: int = 1,
+    hidden: int = 16,
+    seed: int = 0,
 ) -> Findings:
     """Compare the gradients of UnICORNN with the bound (12).
 
     Example: chronode analyze gradient-bounds --layers 3
     """
-    sizes, settings = whole_numbers("--lengths", lengths), {"num_layers": layers, "delta_t": delta_t, "alpha": alpha}
+    sizes, settings = lengths, {"num_layers": layers, "delta_t": delta_t, "alpha": alpha}
     result = analysis.gradient_bounds("unicornn", sizes, hidden_size=hidden, seed=seed, **settings)
     lines = [
         f"N = {n}: measured {measured:.3g}, bound {bound:.3g}"
@@ -135,12 +103,8 @@ def gradient_bounds(
     return Findings("\n".join(lines), result)
 
 
-@command
-def gradient_formula(
-    steps: Steps = 100,
-    at: Annotated[int, typer.Option(min=2, help="Step k whose contribution is measured.")] = 3,
-    seed: Seed = 0,
-) -> Findings:
+@command()
+def gradient_formula(steps: int = 100, at: int = 3, seed: int = 0) -> Findings:
     """Compare the gradient of UnICORNN with formula (14).
 
     The comparison is made as Δt goes to 0.
@@ -151,14 +115,9 @@ def gradient_formula(
     return Findings(f"measured / formula at Δt = {result.delta_t[-1]:g}: {result.ratio[-1].mean():.6f}", result)
 
 
-@command
+@command()
 def time_steps(
-    task: TaskName = "digits-seq",
-    epochs: Epochs = 10,
-    layers: Layers = 2,
-    hidden: Hidden = 32,
-    delta_t: DeltaT = 0.3,
-    seed: Seed = 0,
+    task: str = "digits-seq", epochs: int = 10, layers: int = 2, hidden: int = 32, delta_t: float = 0.3, seed: int = 0
 ) -> Findings:
     """Show the learned time steps (UnICORNN figure 5).
 
@@ -168,15 +127,15 @@ def time_steps(
     return Findings(f"smallest step: Δt / {result.spread:.1f}", result)
 
 
-@command
+@command()
 def weight_norms(
-    task: TaskName = "digits-seq",
-    epochs: Epochs = 10,
-    layers: Layers = 3,
-    hidden: Hidden = 32,
-    delta_t: DeltaT = 0.3,
-    runs: Runs = 3,
-    seed: Seed = 0,
+    task: str = "digits-seq",
+    epochs: int = 10,
+    layers: int = 3,
+    hidden: int = 32,
+    delta_t: float = 0.3,
+    runs: int = 3,
+    seed: int = 0,
 ) -> Findings:
     """Show weight norms during training (UnICORNN figure 7).
 
@@ -188,59 +147,58 @@ def weight_norms(
     return Findings(f"largest norm: {result.norms.max():.3g}", result)
 
 
-@command
+@command(delta_t="Values of Δt, separated by commas.", alpha="Values of α, separated by commas.")
 def sensitivity(
-    task: TaskName = "digits-seq",
-    epochs: Epochs = 10,
-    layers: Layers = 2,
-    hidden: Hidden = 32,
-    delta_t: DeltaTs = "0.03,0.1,0.3,1",
-    alpha: Annotated[str, typer.Option(help="Values of α, separated by commas.")] = "0.3,1,3,10",
-    runs: Runs = 1,
-    seed: Seed = 0,
+    task: str = "digits-seq",
+    epochs: int = 10,
+    layers: int = 2,
+    hidden: int = 32,
+    delta_t: Floats = (0.03, 0.1, 0.3, 1.0),
+    alpha: Floats = (0.3, 1.0, 3.0, 10.0),
+    runs: int = 1,
+    seed: int = 0,
 ) -> Findings:
     """Measure the score over Δt and α (UnICORNN figure 4).
 
     Example: chronode analyze sensitivity --runs 3
     """
     setup = _setup(task, epochs, hidden, seed, layers=layers, runs=runs)
-    values = {"delta_t": numbers("--delta-t", delta_t), "alpha": numbers("--alpha", alpha)}
+    values = {"delta_t": delta_t, "alpha": alpha}
     with progress_bar("sensitivity") as progress:
         result = analysis.sensitivity(setup, **values, progress=progress)
     return Findings("\n".join(_scores(part) for part in (result.delta_t, result.alpha)), result)
 
 
-@command
+@command(layers="Numbers of layers, separated by commas.")
 def stacking(
-    task: TaskName = "digits-seq",
-    epochs: Epochs = 10,
-    layers: Annotated[str, typer.Option(help="Numbers of layers, separated by commas.")] = "3,4,5,6",
-    hidden: Hidden = 32,
-    delta_t: DeltaT = 0.3,
-    runs: Runs = 1,
-    seed: Seed = 0,
+    task: str = "digits-seq",
+    epochs: int = 10,
+    layers: Integers = (3, 4, 5, 6),
+    hidden: int = 32,
+    delta_t: float = 0.3,
+    runs: int = 1,
+    seed: int = 0,
 ) -> Findings:
     """Compare residual and plain stacks (UnICORNN figure 6).
 
     Example: chronode analyze stacking --layers 3,6 --runs 3
     """
     setup = _setup(task, epochs, hidden, seed, delta_t=delta_t, runs=runs)
-    counts = whole_numbers("--layers", layers)
     with progress_bar("stacking") as progress:
-        result = analysis.stacking(setup, layers=counts, progress=progress)
+        result = analysis.stacking(setup, layers=layers, progress=progress)
     return Findings(_scores(result), result)
 
 
-@command
+@command()
 def subsampling(
-    task: TaskName = "digits-seq",
-    epochs: Epochs = 10,
-    layers: Layers = 2,
-    hidden: Hidden = 32,
-    delta_t: DeltaT = 0.3,
-    entries: Annotated[str, typer.Option(help="Numbers of steps to keep, separated by commas.")] = "8,16,32,64",
-    runs: Runs = 1,
-    seed: Seed = 0,
+    task: str = "digits-seq",
+    epochs: int = 10,
+    layers: int = 2,
+    hidden: int = 32,
+    delta_t: float = 0.3,
+    entries: Integers = (8, 16, 32, 64),
+    runs: int = 1,
+    seed: int = 0,
 ) -> Findings:
     """Measure the score on fewer steps (UnICORNN figure 3).
 
@@ -249,9 +207,8 @@ def subsampling(
     Example: chronode analyze subsampling --task eigenworms --entries 1000,5000,17984
     """
     setup = _setup(task, epochs, hidden, seed, layers=layers, delta_t=delta_t, runs=runs)
-    counts = whole_numbers("--entries", entries)
     with progress_bar("subsampling") as progress:
-        result = analysis.subsampling(setup, entries=counts, progress=progress)
+        result = analysis.subsampling(setup, entries=entries, progress=progress)
     return Findings(_scores(result), result)
 
 

@@ -23,13 +23,43 @@ if TYPE_CHECKING:
 
 Output = Annotated[Path, typer.Option(help="Folder for the plots and the numbers (JSON).")]
 Json = Annotated[bool, typer.Option("--json", help="Print the numbers as JSON instead of a summary.")]
-Seed = Annotated[int, typer.Option(min=0, help="Random seed of weights and data.")]
-Steps = Annotated[int, typer.Option(min=1, help="Sequence length T.")]
-Models = Annotated[str, typer.Option("--model", help="Models, separated by commas.")]
-Layers = Annotated[int, typer.Option(min=1, help="Number of layers.")]
-Hidden = Annotated[int, typer.Option(min=1, help="Units H per layer.")]
-DeltaT = Annotated[float, typer.Option(help="Δt of UnICORNN.")]
-DeltaTs = Annotated[str, typer.Option("--delta-t", help="Values of Δt, separated by commas.")]
+Names = tuple[str, ...]
+Integers = tuple[int, ...]
+Floats = tuple[float, ...]
+
+OPTIONS: dict[str, tuple[str, int | None]] = {
+    "seed": ("Random seed of weights and data.", 0),
+    "steps": ("Sequence length T.", 1),
+    "model": ("Models, separated by commas.", None),
+    "layers": ("Number of layers.", 1),
+    "hidden": ("Units H per layer.", 1),
+    "delta_t": ("Δt of UnICORNN.", None),
+    "lengths": ("Sequence lengths, separated by commas.", None),
+    "setting": ("'paper' (as in mmRNN Table 2) or 'default' (as created).", None),
+    "weight_scale": ("Additional factor for all weight matrices.", None),
+    "seeds": ("Number of random initializations.", 1),
+    "length": ("Length of the adding problem.", 2),
+    "every": ("Steps between records.", 1),
+    "eta": ("Step size η.", None),
+    "activation": ("tanh, sigmoid, relu or hardtanh.", None),
+    "width": ("Units per layer.", 2),
+    "recipe": ("authors (their published code) or text (the text of the paper).", None),
+    "registry": ("Use the models of `chronode models` for all names.", None),
+    "explained": ("Draw the explained variance instead of the trajectories.", None),
+    "over": ("width, depth, sigma_w, sigma_b, activation, solver or recipe.", None),
+    "values": ("Values, separated by commas.", None),
+    "tries": ("Number of random networks per model and value.", 1),
+    "workers": ("Processes.", 1),
+    "form": ("synaptic or dense.", None),
+    "alpha": ("α of UnICORNN.", None),
+    "noise": ("Noise as input instead of a constant.", None),
+    "at": ("Step k whose contribution is measured.", 2),
+    "task": ("Task to train on; `chronode tasks` lists all.", None),
+    "epochs": ("Number of passes over the training data.", 1),
+    "runs": ("Number of runs of each kind, with different seeds.", 1),
+    "entries": ("Numbers of steps to keep, separated by commas.", None),
+}
+"""Help text and least value of every option; tuples are given as values separated by commas."""
 
 analyze_app = typer.Typer(
     help="Analyze models: health, gradients, equilibria, oscillators.",
@@ -54,18 +84,55 @@ class Findings(NamedTuple):
     notes: Sequence[str] = ()
 
 
-def command(analysis: Callable[..., Findings]) -> Callable[..., Findings]:
-    """Adds an analysis as a command, with the options --output, --json and --plugin; it returns what to show."""
-    name = analysis.__name__.replace("_", "-")
+Analysis = Callable[..., Findings]
 
-    def shown(output: Output = Path("runs/analyze"), json: Json = False, **options: Any) -> None:
-        show(name, analysis(**options), output, as_json=json)
 
-    first, last = (inspect.signature(function, eval_str=True).parameters for function in (analysis, shown))
-    shown.__signature__ = inspect.Signature([*first.values(), last["output"], last["json"]])  # pyrefly: ignore
-    shown.__doc__ = analysis.__doc__
-    analyze_app.command(name)(with_plugins(shown))
-    return analysis
+def command(**help_texts: str | tuple[str, int]) -> Callable[[Analysis], Analysis]:
+    """Adds the decorated analysis as a command: its parameters are the options, then --output, --json and --plugin.
+
+    Args:
+        help_texts: Help texts of options (perhaps with their least value) that differ from `OPTIONS`.
+    """
+
+    def register(analysis: Analysis) -> Analysis:
+        name = analysis.__name__.replace("_", "-")
+        defaults = {key: one.default for key, one in inspect.signature(analysis).parameters.items()}
+
+        def shown(output: Output = Path("runs/analyze"), json: Json = False, **given: Any) -> None:
+            options = {key: _parsed(key, value, defaults[key]) for key, value in given.items()}
+            show(name, analysis(**options), output, as_json=json)
+
+        last = inspect.signature(shown, eval_str=True).parameters
+        options = [_option(key, default, help_texts.get(key)) for key, default in defaults.items()]
+        shown.__signature__ = inspect.Signature([*options, last["output"], last["json"]])  # pyrefly: ignore
+        shown.__doc__ = analysis.__doc__
+        analyze_app.command(name)(with_plugins(shown))
+        return analysis
+
+    return register
+
+
+def _option(name: str, default: Any, changed: str | tuple[str, int] | None) -> inspect.Parameter:
+    """Returns the option of a parameter, of the type of its default."""
+    text, least = OPTIONS[name]
+    if changed is not None:
+        text, least = (changed, least) if isinstance(changed, str) else changed
+    if isinstance(default, tuple):
+        default = ",".join(value if isinstance(value, str) else f"{value:g}" for value in default)
+    least = least if isinstance(default, int) and not isinstance(default, bool) else None
+    kind: Any = type(default)
+    annotation = Annotated[kind, typer.Option(min=least, help=text)]
+    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation)
+
+
+def _parsed(name: str, value: Any, default: Any) -> Any:
+    """Parses a list of names or numbers."""
+    if not isinstance(default, tuple):
+        return value
+    option = f"--{name.replace('_', '-')}"
+    if isinstance(default[0], str):
+        return models_in(value)
+    return (whole_numbers if isinstance(default[0], int) else numbers)(option, value)
 
 
 def show(name: str, findings: Findings, output: Path, *, as_json: bool) -> None:
