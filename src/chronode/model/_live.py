@@ -37,6 +37,7 @@ class LiveModel:
             self._model.layer.outputs = "all"  # every observation gets a prediction
             self._stepper = None if model.is_linear else self._model.layer.stepper(batch=1)
             self._start = None if model.start is None else RunningStart(cast(LinearStart, self._model.start))
+        self._weights = self._model.head.weight, self._model.head.bias
         like = torch.zeros(1)
         self._sizes = [] if self._start is None else [p.shape[1] for p in self._start.initial_state(1, like)]
 
@@ -77,24 +78,24 @@ class LiveModel:
         Returns:
             The output `(1, K)`; None, and nothing is changed, if only `run` can perform the step.
         """
-        stepper, head = self._stepper, self._model.head
+        stepper = self._stepper
         if self._window is not None or len(state) != 1 + (self._start is not None):
             return None
         output = None
         if stepper is not None:
-            stepper.vector = state[0][0]
+            stepper.vector = state[0].view(-1)
             y = stepper.advance(x, 1.0 if dt is None else dt, observed)
             if not abs(y.sum().item()) < TOO_LARGE:
                 return None  # `run` warns
-            output = nn.functional.linear(y, head.weight, head.bias)
+            output = nn.functional.linear(y, *self._weights)
         if self._start is not None:
             rows = torch.cat([x, torch.ones_like(x) if observed is None else observed.to(x)], dim=-1).to(state[1])
             gap = rows.new_full((1, 1), 1.0 if dt is None else dt)
             started, after = self._start(rows, state[1].split(self._sizes, dim=1), gap)
             torch.cat(after, dim=1, out=state[1])
-            output = started.to(head.weight) if output is None else output + started.to(output)
+            output = started.to(self._weights[0]) if output is None else output + started.to(output)
         if stepper is not None:
-            state[0][0] = cast(Tensor, stepper.vector)
+            state[0].copy_(cast(Tensor, stepper.vector))
         return output
 
     def _run_windows(self, window: Window, x: Tensor, state: Tensor, **times: Any) -> tuple[Tensor, State]:

@@ -93,7 +93,7 @@ class States:
     def put(self, names: Sequence[str], records: Records) -> None:
         """Stores the records of ids, of which none occurs twice."""
         new = [name for name in names if name not in self.rows]
-        fresh = dict(zip(new, self._reserve(len(new)), strict=True))
+        fresh = dict(zip(new, self._reserve(len(new)), strict=True)) if new else {}
         rows = [fresh[name] if name in fresh else self.rows[name] for name in names]
         # An interruption between these calls leaves new ids unknown, but no id with half a record.
         self._records[rows] = records

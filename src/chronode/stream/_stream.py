@@ -222,9 +222,9 @@ class Stream:
         return observations, errors
 
     def _refuse_ahead(self, ids: Sequence[str], times: Any, errors: Errors) -> None:
-        known = ~np.isnan(times)
-        if self._newest is not None and known.any():
-            names = ids if known.all() else [name for name, is_known in zip(ids, known, strict=True) if is_known]
+        known = np.flatnonzero(~np.isnan(times)) if self._newest is not None else ()
+        if self._newest is not None and len(known):
+            names = [ids[place] for place in known]
             new = {name for name in names if name not in self._states.rows}
             self._newest.see(names, times[known], len(self._states) + len(new))
         if self._ahead == math.inf or self._intake.times is None:
@@ -244,11 +244,9 @@ class Stream:
     def commit(self, step: Step) -> None:
         """Stores what `prepare` returned: states, times and outputs together."""
         self._states.put(step.names, step.records)
-        taken = int(step.taken.sum())
-        counts = self.counts
-        self.counts = replace(
-            counts, observations=counts.observations + taken, late=counts.late + len(step.taken) - taken
-        )
+        counts, taken = self.counts, int(step.taken.sum())
+        late = counts.late + len(step.taken) - taken
+        self.counts = Counts(counts.observations + taken, late, counts.dropped)
         self._drop_idle()
 
     def _drop_idle(self) -> None:

@@ -46,6 +46,7 @@ class Values:
         self._texts = {str(marker) for marker in markers}
         self._sizes = {float(marker) for marker in markers if is_number(str(marker))}
         shapes = reading.scaler.shapes if reading.scaler is not None else ()
+        self._shaped = bool(shapes)
         # The largest values without a logarithm, before they are clipped.
         self._no_logarithm = np.array([-np.inf if one.offset is None else -one.offset for one in shapes] or -np.inf)
         onehot = self._codes if self._onehot else {}
@@ -72,7 +73,9 @@ class Values:
             raw = self._expanded(self._matrix(columns, count, errors)).astype(self._dtype).T
         scaler = self._reading.scaler
         scaled = raw if scaler is None else scaler.scaled(raw)
-        wrong = ~(np.isfinite(raw) & np.isfinite(scaled) & (raw > self._no_logarithm))
+        wrong = ~np.isfinite(scaled)
+        if self._shaped:  # which may make a number of what is none
+            wrong |= ~np.isfinite(raw) | (raw <= self._no_logarithm)
         if wrong.any():
             self._explain(raw, wrong, errors)
         return scaled, errors
