@@ -24,7 +24,7 @@ import torch
 import chronode
 from chronode.export import Exported
 from chronode.export._c import CRunner, write_c
-from chronode.export._graph import Graph, Series
+from chronode.export._deployment import Graph, Series
 from chronode.export._onnx import OnnxRunner, write_onnx
 from chronode.export._reference import irregular, predictions
 from chronode.runs import Config, Trained, load, train_run

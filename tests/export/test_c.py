@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from chronode.export import export
 from chronode.export._c import CModel, CRunner
 from chronode.export._c_constants import rounded
-from chronode.export._c_math import functions, texts
-from chronode.export._graph import Graph
+from chronode.export._c_texts import functions, texts
+from chronode.export._deployment import Graph
 from chronode.export._reference import irregular, predictions
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]

@@ -14,7 +14,7 @@ from test_windows import CASES, graph_of
 from chronode.data._shaping import Shape
 from chronode.export import export
 from chronode.export._c import CModel, CRunner
-from chronode.export._graph import Graph
+from chronode.export._deployment import Graph
 from chronode.export._reference import irregular, predictions
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]

@@ -8,7 +8,7 @@ import pytest
 from export_cases import MODELS, deployed
 
 from chronode.export._c import CModel, CRunner
-from chronode.export._graph import Graph
+from chronode.export._deployment import Graph
 from chronode.export._onnx import OnnxRunner, write_onnx
 from chronode.export._pt2 import Pt2Runner, write_pt2
 from chronode.export._reference import irregular, predictions

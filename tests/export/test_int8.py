@@ -18,7 +18,7 @@ from chronode.data._shaping import Shape
 from chronode.export import export
 from chronode.export._c import CModel, write_c
 from chronode.export._c_constants import Constants, decisive_parameters
-from chronode.export._graph import Graph
+from chronode.export._deployment import Graph
 from chronode.export._reference import irregular, predictions
 from chronode.runs import load
 

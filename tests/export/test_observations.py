@@ -18,7 +18,7 @@ from test_windows import CASES, graph_of, series_for
 
 from chronode.export import export
 from chronode.export._c import CRunner, write_c
-from chronode.export._graph import Graph
+from chronode.export._deployment import Graph
 from chronode.export._onnx import OnnxRunner, write_onnx
 from chronode.export._pt2 import Pt2Runner, write_pt2
 from chronode.export._reference import irregular, predictions

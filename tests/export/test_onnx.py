@@ -10,7 +10,7 @@ import pytest
 from export_cases import CLASSES, SCALER, built, deployed
 
 import chronode
-from chronode.export._graph import Graph
+from chronode.export._deployment import Graph
 from chronode.export._onnx import OnnxRunner, sequence_model, step_model, write_onnx
 from chronode.export._reference import irregular, predictions
 

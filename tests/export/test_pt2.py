@@ -9,7 +9,7 @@ import pytest
 import torch
 from export_cases import CLASSES, SCALER, deployed
 
-from chronode.export._graph import Graph
+from chronode.export._deployment import Graph
 from chronode.export._pt2 import FACTS, FILE, Pt2Runner, write_pt2
 from chronode.export._reference import irregular, predictions
 

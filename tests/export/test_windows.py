@@ -11,8 +11,7 @@ import torch
 from chronode import ModelSpec, SequenceModel
 from chronode.data import Scaler
 from chronode.export._c import CRunner, write_c
-from chronode.export._deployment import Deployment, exportable
-from chronode.export._graph import Graph
+from chronode.export._deployment import Deployment, Graph, exportable
 from chronode.export._onnx import OnnxRunner, write_onnx
 from chronode.export._pt2 import Pt2Runner, write_pt2
 from chronode.export._reference import irregular, predictions, tolerances

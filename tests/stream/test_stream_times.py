@@ -16,8 +16,7 @@ from chronode.data import from_long, options_like
 from chronode.data._reading import Reading
 from chronode.data._scaling import Scaler
 from chronode.stream import Stream
-from chronode.stream._times import Intake
-from chronode.stream._watch import Newest
+from chronode.stream._times import Intake, Newest
 
 
 @pytest.fixture(scope="module")

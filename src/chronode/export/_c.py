@@ -18,11 +18,9 @@ from numpy.typing import NDArray
 
 from ..storage import replacing
 from ._c_constants import number, string, table
-from ._c_math import functions
 from ._c_step import Costs, StepWriter
-from ._c_texts import check_source, header, makefile
-from ._deployment import DEFAULT_NAME
-from ._graph import Graph, Part, Series
+from ._c_texts import check_source, functions, header, makefile
+from ._deployment import DEFAULT_NAME, Graph, Part, Series
 from ._reference import Rounding, irregular, predictions, tolerances
 
 _SERIES, _STEPS = 10, 100  # of check.c

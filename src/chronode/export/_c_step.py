@@ -21,7 +21,7 @@ from ..compiler import (
     visited,
 )
 from ._c_constants import Constants, affine, number
-from ._graph import Part
+from ._deployment import Part
 
 _CALLED = ("abs", "exp", "tanh", "sigmoid", "softplus", "log", "log1p", "expm1", "sqrt", "sin", "cos", "erf")
 OPERATIONS = {
@@ -40,7 +40,7 @@ OPERATIONS = {
     "or": "{0} || {1}",
     "not": "!{0}",
 }
-"""Element-wise operations; `m_` are functions of `_c_math`."""
+"""Element-wise operations; `m_` are functions of `_c_texts`."""
 _FUNCTIONS = EXPENSIVE - {"div"}
 
 

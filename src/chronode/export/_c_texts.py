@@ -1,17 +1,22 @@
-"""The header, the check and the Makefile of an export to C99."""
+"""The functions, the header, the check and the Makefile of an export to C99."""
 
 from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._c_constants import comment, number, string, table
 from ._c_step import Costs
-from ._deployment import Deployment
-from ._graph import Graph, Series
+from ._deployment import Deployment, Graph, Series
 from ._reference import Rounding
 
 _INVALID, _NO_LOGARITHM = -1, -2
+_CALLS = re.compile(r"\b(?:m_\w+|product\w*)(?=\()")
+_FUNCTION = re.compile(r"^(?:/\*(?:(?!\*/).)*\*/\n)?static \w+ (\w+)\((?:(?!^\}).)*^\}\n", re.MULTILINE | re.DOTALL)
 _MAKEFILE = """# `make check` compiles the model with each of the compilers and compares it with chronode's predictions.
 COMPILERS = gcc clang
 CFLAGS = -O2 -std=c99 -Wall -Wextra -Wconversion -Werror -pedantic
@@ -25,6 +30,27 @@ check:
 \tfi; done; \\
 \tif test -z "$$found"; then echo "none of these compilers was found: $(COMPILERS)"; exit 1; fi
 """
+
+
+@cache
+def texts(math: str) -> dict[str, str]:
+    """Returns the functions for `math`, "library" (math.h) or "builtin", by name."""
+    sources = [(files("chronode.export") / f"{name}.c").read_text() for name in (math, "shared")]
+    return {found[1]: found[0] for source in sources for found in _FUNCTION.finditer(source)}
+
+
+def functions(code: str, math: str) -> str:
+    """Returns the functions that `code` calls, each after the functions that it calls itself."""
+    known, needed = texts(math), {}
+
+    def need(text: str) -> None:
+        for name in dict.fromkeys(_CALLS.findall(text)):
+            if name in known and name not in needed:
+                need(known[name].replace(f"{name}(", "", 1))
+                needed[name] = known[name]
+
+    need(code)
+    return "\n".join(needed.values())
 
 
 def header(name: str, graph: Graph, costs: Costs, rows: list[tuple[str, str]], *, library: bool) -> str:

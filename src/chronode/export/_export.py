@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..data import Scaler
 from ..model import SequenceModel
@@ -14,9 +14,10 @@ from ..runs import load
 from ..settings import one_of, whole
 from ..storage import check_new_folder
 from ..training import Trained
-from ._deployment import DEFAULT_NAME, LOWEST_OPSET, Deployment
-from ._graph import Graph
-from ._verify import Runner, Verification, verify
+from ._deployment import DEFAULT_NAME, LOWEST_OPSET, Deployment, Graph
+
+if TYPE_CHECKING:
+    from ._verify import Runner, Verification
 
 FORMATS = ("c", "onnx", "pt2")
 WEIGHTS = ("float32", "int8")
@@ -71,6 +72,8 @@ class Exported:
             trained: The model that was exported.
             source: A file that `chronode predict` accepts.
         """
+        from ._verify import verify
+
         return verify(self.graph, self.runner(), trained, str(source))
 
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from .._version import __version__
 from ..storage import replacing
-from ._deployment import LOWEST_OPSET
-from ._graph import Graph, Part, Series
+from ._deployment import LOWEST_OPSET, Graph, Part, Series
 from ._onnx_step import OnnxWriter, StepEmitter
 
 STEP, SEQUENCE = "step.onnx", "sequence.onnx"

@@ -14,7 +14,7 @@ from torch import Tensor, fx, nn
 
 from ..compiler import operator
 from ..storage import replacing
-from ._graph import Graph, Part, Series
+from ._deployment import Graph, Part, Series
 
 FILE = "sequence.pt2"
 FACTS = "chronode.json"

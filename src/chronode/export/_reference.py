@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from ..model import SequenceModel
 from ..model.start import Summaries
-from ._deployment import Deployment
-from ._graph import Series
+from ._deployment import Deployment, Series
 
 _MOST_OF_SPREAD = 0.3
 """Rounding that accounts for a tenth of the variance of the predictions has changed what the model predicts."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..data import Batch, Sequences
 from ..training import Scores, Trained, evaluation_batches
-from ._graph import Graph, Series
+from ._deployment import Graph, Series
 
 _MOST_STEPS = 2**18
 _MOST_WINDOWS = 200  # of a forecast; each step of a window runs the network over all steps before

@@ -7,13 +7,12 @@ from ..system import lazy
 if TYPE_CHECKING:
     from . import start
     from ._capabilities import CAPABILITIES, Refusal, check, refusal
-    from ._live import LiveModel
+    from ._live import LiveModel, Window, window_cells
     from ._margins import LEVELS, Margins
     from ._model import LINEAR, SequenceModel, check_symbols, pooled
     from ._relative import Relative, View
     from ._spec import ModelSpec, count_symbols
     from ._spread import traits_of
     from ._step import ObservationStep, RunningStart, Units
-    from ._window import Window, window_cells
 
 __getattr__, __dir__, __all__ = lazy(__name__)

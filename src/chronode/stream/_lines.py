@@ -12,17 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data import Scaler, outside
 from ..storage import MIB
 from ._step import Step
 from ._stream import Stream
 from ._times import as_columns
-from ._watch import RangeWatch
 
 MOST_BYTES = MIB
 """Longest line."""
 _READ_BYTES = MIB // 4
 """Bytes read at a time; everything that has arrived by then is one batch."""
 _MARK = "\ufeff"  # the byte-order mark that some programs write before the first line
+_ENOUGH, _MOST = 50, 1_000  # values of a channel that are judged
 Row = dict[str, Any]
 
 
@@ -268,3 +269,52 @@ def _object(text: str) -> Row:
     if not isinstance(row, dict):
         raise ValueError("this is not a JSON object with names and values")
     return row
+
+
+class RangeWatch:
+    """Compares the values of a stream with the range of training, channel by channel.
+
+    A channel is judged whenever 50 more values of it have arrived, by those of the last 1,000 at most, and noted once.
+
+    Args:
+        channels: Names of the channels.
+        ranges: Range of nearly all values of each channel in training; empty if it is not known.
+        scaler: Scaler of the values; None if they are not scaled.
+
+    Example:
+        >>> watch = RangeWatch(["pulse"], [(60.0, 80.0)])
+        >>> [len(list(watch.see(np.full((20, 1), 1.2)))) for _ in range(6)], len(list(watch.last()))
+        ([0, 0, 1, 0, 0, 0], 0)
+    """
+
+    def __init__(self, channels: Sequence[str], ranges: Sequence[tuple[float, ...]], scaler: Scaler | None = None):
+        self._channels, self._ranges, self._scaler = channels, ranges, scaler
+        self._kept: dict[int, list[NDArray[np.float64]]] = {channel: [] for channel, ends in enumerate(ranges) if ends}
+        self._new = dict.fromkeys(self._kept, 0)
+
+    def see(self, values: NDArray[np.floating]) -> Iterator[str]:
+        """Takes scaled values `(N, D)`, NaN where missing; yields a note on each channel that is due and outside."""
+        if not self._kept:
+            return
+        scaler = self._scaler
+        raw = np.asarray(values, dtype=np.float64) if scaler is None else scaler.inverse_values(values)
+        for channel in list(self._kept):
+            readings = raw[~np.isnan(raw[:, channel]), channel]
+            self._kept[channel].append(readings)
+            self._new[channel] += len(readings)
+            if self._new[channel] >= _ENOUGH:
+                yield from self._judge(channel)
+
+    def last(self) -> Iterator[str]:
+        """Yields notes on the channels that had too few values until the end."""
+        for channel in list(self._kept):
+            if self._new[channel]:
+                yield from self._judge(channel)
+
+    def _judge(self, channel: int) -> Iterator[str]:
+        readings = np.concatenate(self._kept[channel])[-_MOST:]
+        self._kept[channel], self._new[channel] = [readings], 0
+        notes = outside([self._channels[channel]], [readings], [self._ranges[channel]])
+        if notes:
+            del self._kept[channel]
+        yield from notes

@@ -19,9 +19,8 @@ from ..storage import parse
 from ..training import Predictions, Trained
 from ._states import States, read_states, write_states
 from ._step import Step, Stepping
-from ._times import Intake, Observations, as_columns
+from ._times import Intake, Newest, Observations, as_columns
 from ._values import Errors
-from ._watch import Newest
 
 LATE = ("refuse", "ignore", "repeat")
 _SWEEPS_PER_LIMIT = 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 import calendar
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ _ISO = re.compile(
 )
 """The usual forms of ISO 8601; Arrow reads all others."""
 _UNREADABLE = (ValueError, OverflowError, TypeError, NotImplementedError)
+_WITNESSES = 3
 _EXACT = 2**53
 """Beyond this, float64 cannot represent all whole numbers."""
 
@@ -219,6 +220,53 @@ class Times:
     def restore(self, origin: int | None) -> None:
         """Continues on the clock of states."""
         self.origin = origin
+
+
+class Newest:
+    """The newest time that the ids of a stream agree on.
+
+    A time that is at most `reach` ahead counts at once. Times further ahead count when three ids (all, if there are
+    fewer; twice the only one) have sent such times one after another, without an observation of the present in between.
+
+    Args:
+        reach: Largest lead of a time that counts at once.
+
+    Attributes:
+        time: The newest time; -inf before there are enough observations.
+
+    Example:
+        >>> newest = Newest(reach=10)
+        >>> for name, time in [("a", 1), ("b", 2), ("c", 2), ("a", 900), ("a", 901), ("b", 3)]:
+        ...     newest.see([name], np.array([float(time)]), num_ids=3)
+        >>> newest.time
+        3.0
+        >>> newest.see(["a", "b", "c"], np.array([902.0, 903.0, 905.0]), num_ids=3)
+        >>> newest.time
+        902.0
+    """
+
+    def __init__(self, reach: float):
+        self.reach = reach
+        self.time = -np.inf
+        self._ahead: dict[Hashable, float] = {}  # times of the ids that are ahead
+
+    def see(self, ids: Sequence[str], times: NDArray[np.float64], num_ids: int) -> None:
+        """Takes the times of observations in the order of arrival, of a stream with `num_ids` ids."""
+        latest = float(times.max())
+        if latest <= self.time + self.reach:
+            self.time = max(self.time, latest)
+            self._ahead.clear()
+            return
+        needed = min(max(num_ids, 2), _WITNESSES)
+        for name, time in zip(ids, times.tolist(), strict=True):
+            if time <= self.time + self.reach:
+                self.time = max(self.time, time)
+                self._ahead.clear()
+                continue
+            self._ahead[name if num_ids > 1 else len(self._ahead)] = time
+            if len(self._ahead) == needed:
+                self.time = min(self._ahead.values())
+                self._ahead.clear()
 
 
 def _instant(fields: re.Match[str]) -> int | None:
