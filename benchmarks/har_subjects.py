@@ -13,8 +13,7 @@ import numpy as np
 
 from chronode.lab.tasks import find_task
 from chronode.training import Settings
-from chronode.training._assembly import assemble
-from chronode.training._inputs import together
+from chronode.training._assembly import assemble, together
 
 HERE = Path(__file__).parent
 USUAL = {"epochs": 10_000, "batch_size": 128, "optimizer": "adamw", "weight_decay": 0.01, "schedule": "cosine"}

@@ -13,8 +13,8 @@ from chronode.judge import fit_forecast
 from chronode.model._relative import Relative
 from chronode.model.start._forecast_start import naive_forecasts
 from chronode.training import Settings, fit
-from chronode.training._fallback import not_worse_than_naive
 from chronode.training._objective import Objective
+from chronode.training._start import not_worse_than_naive
 from chronode.training._task import Parts
 
 SMALL = {"hidden_size": 4, "random_state": 0}

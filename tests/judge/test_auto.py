@@ -16,13 +16,12 @@ from chronode.estimators import SequenceClassifier, SequenceRegressor
 from chronode.judge import fit_start
 from chronode.judge._auto import auto_settings, race, selection_metric
 from chronode.judge._baselines import linear_validation
-from chronode.judge._candidates import Candidate, candidates_for
-from chronode.judge._race import LINEAR, RaceEntry, beats
+from chronode.judge._race import LINEAR, Candidate, RaceEntry, beats, candidates_for
 from chronode.lab.tasks import Parts
 from chronode.runs import Run, Store
 from chronode.runs._results import _race_summary
 from chronode.training import Objective, Settings, fit
-from chronode.training._inputs import together
+from chronode.training._assembly import together
 from chronode.training._settings import seconds_of
 
 

@@ -9,7 +9,7 @@ from chronode.runs._prepare import prepare
 from chronode.search._compare import compare, plan
 from chronode.search._scores import Comparison, RunResult
 from chronode.training import EpochDone, fit
-from chronode.training._inputs import spec_for
+from chronode.training._assembly import spec_for
 
 ASKED = {
     "data": {"source": "bitstream", "options": {"train": 64, "valid": 32, "test": 32}},

@@ -12,7 +12,7 @@ from searches import RANGES, search_in
 from chronode.search import _trials
 from chronode.search._ranges import Between, OneOf, applied
 from chronode.training import fit
-from chronode.training._inputs import spec_for
+from chronode.training._assembly import spec_for
 
 
 def test_trials_are_judged_by_validation_and_the_best_is_tested_once(tmp_path, monkeypatch):

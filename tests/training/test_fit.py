@@ -16,7 +16,7 @@ from chronode.lab.tasks.bitstream import bitstream
 from chronode.model._model import SequenceModel
 from chronode.system._denormals import are_flushed
 from chronode.training import BatchDone, EpochDone, Note, Settings, fit
-from chronode.training._inputs import notes_on
+from chronode.training._assembly import notes_on
 from chronode.training._objective import Objective
 from chronode.training._task import Parts, Sizes, Task
 

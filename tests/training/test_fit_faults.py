@@ -12,7 +12,7 @@ from chronode.model._model import SequenceModel
 from chronode.model._spec import ModelSpec
 from chronode.training import EpochDone, Note, Settings, TrainingStopped, fit
 from chronode.training._events import Diverged
-from chronode.training._faults import exploded
+from chronode.training._schedule import exploded
 
 
 def test_a_loss_that_is_not_finite_names_the_place_and_keeps_the_weights_before():
@@ -152,7 +152,7 @@ def test_too_little_memory_says_what_to_try(monkeypatch, error):
 
     monkeypatch.setattr(SequenceModel, "forward", forward)
     data = small()
-    with pytest.raises(TrainingStopped, match=r'epoch 1, batch 1: try batch_size=8 \(it is 16\), or memory="low"'):
+    with pytest.raises(TrainingStopped, match=r"batch 1: try batch_size=8 \(it is 16\), or settings=.*'low'"):
         fit(data, spec_for(data), Settings(batch_size=16))
 
 

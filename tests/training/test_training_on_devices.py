@@ -17,9 +17,9 @@ from chronode.runs._checkpoints import Store
 from chronode.runs._folder import Run
 from chronode.runs._ranks import followed, leading
 from chronode.training import EpochDone, Settings, fit
-from chronode.training._faults import LOOK_EVERY, not_finite
 from chronode.training._loop import Training
 from chronode.training._objective import Objective
+from chronode.training._schedule import LOOK_EVERY, not_finite
 
 CASES = {
     "classes": (small, {}, 0),

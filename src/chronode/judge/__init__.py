@@ -24,14 +24,29 @@ if TYPE_CHECKING:
     )
     from ._attribution import Attribution, integrated_gradients
     from ._auto import EARLY_STOP, EPOCHS, SMALL, auto_settings, can_race, race
-    from ._autoregression import autoregression
-    from ._baselines import MeasuredBaselines, baselines, best_baseline, linear_validation, measured_baselines
-    from ._candidates import Candidate, candidates_for, pools_for
-    from ._compared import compare, remark
+    from ._baselines import (
+        MeasuredBaselines,
+        autoregression,
+        baselines,
+        best_baseline,
+        linear_validation,
+        measured_baselines,
+        nearest_by_warping,
+        warping_distances,
+    )
     from ._intervals import metric_intervals
-    from ._neighbors import nearest_by_warping, warping_distances
-    from ._paired import PairedDifference, paired_difference
-    from ._race import LINEAR, Race, entry_of
-    from ._verdict import headline, is_linear, linear_text, model_name, unbeaten, verdict
+    from ._race import LINEAR, Candidate, Race, candidates_for, entry_of, pools_for
+    from ._verdict import (
+        PairedDifference,
+        compare,
+        headline,
+        is_linear,
+        linear_text,
+        model_name,
+        paired_difference,
+        remark,
+        unbeaten,
+        verdict,
+    )
 
 __getattr__, __dir__, __all__ = lazy(__name__)

@@ -24,8 +24,7 @@ from ..training import (
     spec_for,
     together,
 )
-from ._candidates import FOLDS, Candidate, affordable
-from ._race import LINEAR, Race, RaceEntry, beats, best_of, decide, deciding, entry_of
+from ._race import FOLDS, LINEAR, Candidate, Race, RaceEntry, affordable, beats, best_of, decide, deciding, entry_of
 
 SMALL = 500
 """With fewer series, candidates are cross-validated, and the winner is trained on all of them."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+from ..data import Parts, Sequences
 from ..model import LINEAR
-from ..training import LOWER_IS_BETTER
-from ._baselines import best_baseline
+from ..training import LOWER_IS_BETTER, Trained, class_counts
+from ._baselines import baselines, best_baseline
+from ._intervals import LEVEL
+from ._race import Race
 
 _SMALL = 500
 _ROUNDING = 1e-4
@@ -191,3 +195,82 @@ def _remedies(summary: Mapping[str, Any], series: int, start: str, forecast: boo
         found.append("a longer history (--window)")
     found += ["another model (chronode compare)", "regularization (--set dropout=0.2 --weight-decay 0.01)"]
     return [*found, "a sweep over learning rate and size (chronode sweep)"]
+
+
+Metrics = dict[str, float]
+
+
+def compare(
+    fitted: Trained, race: Race | None, train: Sequences, valid: Sequences
+) -> tuple[Metrics, dict[str, Metrics]]:
+    """Returns the metrics of the model, and those of the baselines by name, all on held-out series.
+
+    Args:
+        fitted: The result of training.
+        race: Race that chose the model or its number of epochs, if there was one.
+        train: Training series, scaled.
+        valid: Validation series, scaled.
+    """
+    if race is not None and race.settings.refit:  # the validation series were trained on: what cross-validation found
+        found = {entry.name: entry.metrics for entry in race.entries if entry.name == LINEAR}
+        if train.classes is not None:
+            counts = class_counts(train) + class_counts(valid.with_classes(train.classes))
+            found["majority"] = {"accuracy": float(counts.max() / counts.sum())}
+        return race.chosen.metrics, found
+    start, best = fitted.record.start, fitted.best
+    found = baselines(fitted.objective, Parts(train, valid, valid), linear=start is None)
+    if start is not None and fitted.model.start is not None:
+        found[f"linear ({fitted.model.start.features.kind})"] = {"loss": start.valid_loss, **start.metrics}
+    return {} if best is None else {"loss": best.valid_loss, **best.metrics}, found
+
+
+def remark(fitted: Trained, own: Metrics, found: dict[str, Metrics], series: int) -> tuple[str, ...]:
+    """Returns a sentence with remedies if the model does not beat the best baseline, else nothing."""
+    summary = {"metric": fitted.objective.metric, "test": own, "baselines": found}
+    summary |= {"epochs": len(fitted.history), "best_epoch": fitted.best_epoch, "baseline": fitted.record.baseline}
+    start = "none" if fitted.model.start is None else "linear"
+    text = verdict(summary, series=series, start=start, forecast=False, python=True)
+    return () if text is None else (text,)
+
+
+class PairedDifference(NamedTuple):
+    """Mean difference of a metric over shared seeds.
+
+    Attributes:
+        mean: Mean of the differences, first model minus second.
+        low: Lower end of the 95% interval of the mean; None with one seed.
+        high: Upper end of that interval.
+        n: Number of shared seeds.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+    n: int
+
+
+def paired_difference(first: Mapping[int, float], second: Mapping[int, float]) -> PairedDifference | None:
+    """Compares two models seed by seed; the interval is that of Student's t for the mean of the differences.
+
+    Args:
+        first: Seed -> metric of the first model.
+        second: Seed -> metric of the second model.
+
+    Returns:
+        The difference; None without a shared seed.
+
+    Example:
+        >>> found = paired_difference({0: 0.91, 1: 0.93, 2: 0.92}, {0: 0.90, 1: 0.91, 2: 0.91})
+        >>> round(found.mean, 4), round(found.low, 4), round(found.high, 4), found.n
+        (0.0133, -0.001, 0.0277, 3)
+    """
+    gaps = [value - second[seed] for seed, value in first.items() if seed in second]
+    if not gaps:
+        return None
+    mean, n = statistics.fmean(gaps), len(gaps)
+    if n == 1:
+        return PairedDifference(mean, None, None, 1)
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(n - 1, (1 + LEVEL) / 2)) * statistics.stdev(gaps) / math.sqrt(n)
+    return PairedDifference(mean, mean - half, mean + half, n)

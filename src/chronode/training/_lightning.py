@@ -12,7 +12,7 @@ import torch
 
 from ..data import Batch
 from ._loop import Training
-from ._optimizer import make_optimizer
+from ._schedule import make_optimizer
 
 
 class _Module(pl.LightningModule):

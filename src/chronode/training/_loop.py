@@ -15,14 +15,12 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from ..data import UNKNOWN, Batch, Sequences
 from ..model import SequenceModel
 from ..model.start import raw_outputs
-from . import _faults as faults
 from ._events import BatchDone, Epoch, EpochDone, Event, Hooks, Interrupted
-from ._gain import chance_of, last_progress
 from ._loaders import TrainingBatches, batch_seed, pieces
 from ._objective import Loss, Objective
 from ._predict import evaluate
 from ._saved import restore_optimizer, state_of
-from ._schedule import Schedule
+from ._schedule import LOOK_EVERY, Schedule, chance_of, exploded, explosion, last_progress, not_finite
 from ._settings import Settings
 
 
@@ -137,9 +135,9 @@ class Training:
         self.epoch_seconds = 0.0
         self.save()
         self._emit(EpochDone(epoch, better))
-        if faults.exploded(valid_loss, self.untrained_loss):
+        if exploded(valid_loss, self.untrained_loss):
             self.stopped = None
-            raise faults.explosion(self, valid_loss)
+            raise explosion(self, valid_loss)
         if self.stop_wanted and self.stopped is None:
             raise Interrupted
         return over
@@ -203,7 +201,7 @@ class Training:
             if self.settings.clip:  # the squares of a gradient that can still be clipped may overflow
                 norm = get_total_norm([gradient.double() for gradient in gradients])
             if not torch.isfinite(mean + norm):
-                raise faults.not_finite(self, mean, batch)
+                raise not_finite(self, mean, batch)
         if self.settings.clip:
             clip_grads_with_norm_(parameters, self.settings.clip, norm)
         self.optimizer.step()
@@ -217,7 +215,7 @@ class Training:
         """Returns whether to read the numbers of this step; on a GPU this waits for the device. NaN persists until
         then.
         """
-        return self.device.type == "cpu" or self.place.batch % faults.LOOK_EVERY == 0
+        return self.device.type == "cpu" or self.place.batch % LOOK_EVERY == 0
 
     def _learn_pieces(self, batch: Batch) -> Tensor:
         """Trains with truncated backpropagation: one optimizer step per piece with a target.

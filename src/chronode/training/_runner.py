@@ -20,12 +20,11 @@ from ..settings import named
 from ..storage import parse
 from ..system import device_for, flushed, patient, threads
 from ._events import Hooks, Interrupted, Note, SavedFacts, TrainingStopped
-from ._faults import out_of_memory
 from ._loaders import Place, TrainingBatches
 from ._loop import Training
 from ._objective import Objective
-from ._optimizer import make_optimizer
 from ._saved import restore, under
+from ._schedule import make_optimizer, out_of_memory
 from ._settings import Settings
 from ._trained import Record, Trained
 

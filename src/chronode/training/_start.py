@@ -1,17 +1,22 @@
-"""A network that starts from a linear model."""
+"""A network that starts from a linear model, and the naive forecast that takes the place of a worse one."""
 
 from __future__ import annotations
 
 import copy
 from dataclasses import replace
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-from ..data import Parts
+from ..data import Parts, Sequences
 from ..model import SequenceModel
-from ..model.start import StartFit, fit_forecast, fit_start
+from ..model.start import StartFit, fit_forecast, fit_start, last_value_at_every_step, naive_forecasts, training_season
 from ..settings import SettingError, named
+from ._events import Epoch
+from ._objective import Objective
+from ._predict import evaluate, outputs
 from ._settings import Settings
+from ._trained import Trained
 
 
 def add_start(network: SequenceModel, parts: Parts, settings: Settings, start: str | StartFit = "linear") -> StartFit:
@@ -85,3 +90,96 @@ def put_start(network: SequenceModel, fitted: StartFit) -> None:
         network.relative.load_state_dict(fitted.relative.state_dict())
     nn.init.zeros_(network.head.weight)
     nn.init.zeros_(network.head.bias)
+
+
+def not_worse_than_naive(
+    fitted: Trained, parts: Parts, linear: StartFit | None, *, per_step: bool = False
+) -> tuple[Trained, StartFit | None]:
+    """Returns what to hand out, with the linear model that it rests on: never a forecast whose mean absolute error on
+    the validation part is larger than that of the last value, the last season or its linear start.
+
+    Args:
+        fitted: The trained model.
+        parts: Training and validation windows, scaled.
+        linear: The linear start of the model; None for a network alone.
+        per_step: Whether a target at every step is a forecast, and not that of a task.
+    """
+    model = fitted.model
+    naive_starts = _naive_starts(fitted, parts, per_step) if model.spec is not None and len(parts.valid) else {}
+    if model.spec is None or not naive_starts:
+        return fitted, linear
+    errors = {name: _gap(start.outputs(parts.valid), parts.valid) for name, start in naive_starts.items()}
+    name = min(errors, key=lambda name: errors[name])
+    least, network_error = errors[name], _error(model, parts)
+    alone = _without_network(model) if fitted.best_epoch and linear is not None else model
+    start_error = network_error if alone is model else _error(alone, parts)
+    unit = _unit(fitted.objective)
+    if not network_error > min(least, start_error):
+        return fitted, linear
+    if start_error <= least:
+        note = (
+            "the forecast is that of the linear model (mean absolute error on the validation part: "
+            f"{start_error * unit:.4g}; with the network: {network_error * unit:.4g})."
+        )
+        return _handed_out(fitted, alone, parts, note, ""), linear
+    what = "the linear model" if fitted.best_epoch == 0 and linear is not None else "the network"
+    note = (
+        f"the forecast repeats the {name.replace('seasonal naive', 'last season')}, which is better than {what} (mean "
+        f"absolute error on the validation part: {least * unit:.4g}; of {what}: {network_error * unit:.4g})."
+    )
+    naive = naive_starts[name]
+    put_start(model, naive)
+    model.spec = replace(model.spec, start=naive.description, baseline=name)
+    return _handed_out(fitted, model, parts, note, name), naive
+
+
+def _naive_starts(fitted: Trained, parts: Parts, per_step: bool) -> dict[str, StartFit]:
+    """Returns the naive forecasts of this target as linear starts; empty if it is not a forecast."""
+    model = fitted.model
+    if model.relative is None:
+        scaler = fitted.objective.scaler if fitted.objective.scaler is not None else parts.scaler
+        last = last_value_at_every_step(parts.train, scaler) if per_step and model.per_step else None
+        return {} if last is None else {"last value": last}
+    channels = model.relative.channels
+    season = training_season(parts.train, channels, model.head.out_features // len(channels))
+    return naive_forecasts(parts.train, model.relative, season)
+
+
+def _without_network(model: SequenceModel) -> SequenceModel:
+    """Returns the linear start alone."""
+    alone = copy.deepcopy(model)
+    nn.init.zeros_(alone.head.weight)
+    nn.init.zeros_(alone.head.bias)
+    return alone
+
+
+def _handed_out(fitted: Trained, model: SequenceModel, parts: Parts, note: str, baseline: str) -> Trained:
+    found = evaluate(model, fitted.objective, parts.valid)
+    start = Epoch(0, float("nan"), found.pop("loss"), found, 0.0, 0.0)
+    notes = (*fitted.notes, note)
+    record = replace(fitted.record, best_epoch=0, start=start, baseline=baseline, notes=notes)
+    return replace(fitted, model=model, record=record)
+
+
+def _error(model: SequenceModel, parts: Parts) -> float:
+    """Returns the mean absolute error over known targets of the validation part, in the units of the model."""
+    found = [(output.double().cpu(), batch.target) for batch, output in outputs(model, parts.valid)]
+    gaps = torch.cat([(output - target).abs().flatten() for output, target in found if target is not None])
+    return float(gaps.nanmean())
+
+
+def _gap(output: Tensor, valid: Sequences) -> float:
+    """Returns the same of outputs in the order of the series."""
+    assert valid.target is not None
+    truth = valid.target.values[valid.steps] if valid.target.per_step else valid.target.values
+    return float((output - torch.tensor(truth)).abs().nanmean())
+
+
+def _unit(objective: Objective) -> float:
+    """Returns the size of the unit of the model in the target's own units; 1 if channels have different ones."""
+    scaler = objective.scaler
+    if scaler is None or not objective.own_units or not scaler.targets:
+        return 1.0
+    if len(set(scaler.target_std)) > 1 or scaler.target_shapes:
+        return 1.0
+    return float(scaler.target_std[0])

@@ -9,7 +9,7 @@ from chronode.lab.datasets._download import present
 from chronode.lab.experiments.recipe import recipes
 from chronode.lab.tasks import Parts, tasks
 from chronode.model._model import SequenceModel
-from chronode.training._inputs import spec_for
+from chronode.training._assembly import spec_for
 
 FEW = {"train": 40, "valid": 20, "test": 20}
 LARGE = {

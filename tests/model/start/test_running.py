@@ -10,9 +10,8 @@ from test_summaries import random_batch
 from chronode.data import from_list
 from chronode.judge import fit_start, summaries
 from chronode.model import RunningStart
-from chronode.model.start._running import RunningSummaries
 from chronode.model.start._start import LinearStart
-from chronode.model.start._summaries import summary_names
+from chronode.model.start._summaries import RunningSummaries, summary_names
 from chronode.nn import Plan, run_cell
 
 

@@ -13,11 +13,9 @@ if TYPE_CHECKING:
         stretch_of,
         training_season,
     )
-    from ._grid import on_grid
+    from ._grid import Recent, on_grid
     from ._linear import Choice, Linear, fit_linear
-    from ._naive import drift, histories, last_value, seasonal_naive
-    from ._recent import Recent
-    from ._season import calendar_seasons, find_season, season_of
+    from ._season import calendar_seasons, drift, find_season, histories, last_value, season_of, seasonal_naive
     from ._start import LinearStart, StartFit, fit_start, outputs_of, raw_outputs
     from ._summaries import summaries, summary_names
 

@@ -10,10 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from ...settings import number, whole
-from ._grid import clock, nearest, on_grid
-from ._recent import Recent, recent_readings, recent_values
-from ._running import RunningSummaries
-from ._summaries import OVERALL, PER_CHANNEL, summaries
+from ._grid import Recent, clock, nearest, on_grid, recent_readings, recent_values
+from ._summaries import OVERALL, PER_CHANNEL, RunningSummaries, summaries
 
 _TAPS = 9
 _PATTERNS = torch.tensor([[2.0 if i in high else -1.0 for i in range(_TAPS)] for high in combinations(range(_TAPS), 3)])

@@ -16,7 +16,7 @@ from ...system import threads, threads_for
 from .._relative import Relative
 from ._features import RankedSummaries, Summaries, build_features, dilations_for
 from ._linear import Choice, Linear, class_columns, fit_classes, fit_linear, standardized
-from ._running import RunningSummaries
+from ._summaries import RunningSummaries
 
 FOLDS = 5
 # Above these sizes, a linear model is fitted to a subset of the series, and some kinds of features are left out.

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chronode.model.start._smoothing import smoothing_maps
+from chronode.model.start._families import smoothing_maps
 
 
 def window(steps, seed):

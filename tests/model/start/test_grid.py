@@ -8,7 +8,7 @@ from test_summaries import random_batch
 
 from chronode.model._relative import Relative
 from chronode.model.start._features import Readings, Values
-from chronode.model.start._recent import Recent
+from chronode.model.start._grid import Recent
 
 
 def right_aligned(x, lengths, dt, observed):
