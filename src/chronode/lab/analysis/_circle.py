@@ -196,7 +196,7 @@ def solve(rate: Field, size: int, setting: Setting, points: int = 1000, steps_at
     recipe = RECIPES[setting.recipe]
     times = np.linspace(0, TURN, points)
     states = np.full((points, size), np.nan)
-    states[0], known, steps = 0.0, 1, 0
+    states[0], reached, steps = 0.0, 1, 0
     # The solver classes, not solve_ivp, which neither counts steps nor limits them.
     make: Any = getattr(scipy.integrate, SOLVERS[setting.solver])
     solver = make(rate, 0.0, np.zeros(size), TURN, rtol=recipe.rtol, atol=recipe.atol, max_step=TURN / 10)
@@ -205,7 +205,7 @@ def solve(rate: Field, size: int, setting: Setting, points: int = 1000, steps_at
             solver.step()
             steps += 1
             passed = int(np.searchsorted(times, solver.t, side="right"))
-            if passed > known:
-                states[known:passed] = solver.dense_output()(times[known:passed]).T
-                known = passed
+            if passed > reached:
+                states[reached:passed] = solver.dense_output()(times[reached:passed]).T
+                reached = passed
     return Path(times, states, steps, solver.status == "finished")

@@ -84,8 +84,8 @@ def _root(fsolve, cell: EquilibriumCell, drive: Tensor, shift: Tensor, guess: Te
         return (cell.transition(q, drive) - cell.gamma * q).numpy()
 
     # With several equilibria, the recursion converges to the one near its end.
-    root, _, found, message = fsolve(residual, guess.numpy(), xtol=1e-13, full_output=True)
-    if found != 1 and np.abs(residual(root)).max() > 1e-8:
+    root, _, status, message = fsolve(residual, guess.numpy(), xtol=1e-13, full_output=True)
+    if status != 1 and np.abs(residual(root)).max() > 1e-8:
         raise ValueError(f"SciPy found no equilibrium ({message}): use a larger gamma or recurrent='full'.")
     return torch.from_numpy(root)
 

@@ -119,8 +119,8 @@ def trajectory(model: str, setting: Setting | None = None, *, seed: int = 0, poi
         nan = np.full((setting.depth, points, 2), np.nan)
         shares = np.full((setting.depth, min(k, points)), np.nan)
         return Trajectory(model, nan, nan[:, 0, 0], shares, depth, np.nan, False)
-    found = [principal(path.states[:, i * k : (i + 1) * k]) for i in range(setting.depth)]
-    latent, explained = (np.stack(parts) for parts in zip(*found, strict=True))
+    components = [principal(path.states[:, i * k : (i + 1) * k]) for i in range(setting.depth)]
+    latent, explained = (np.stack(parts) for parts in zip(*components, strict=True))
     lengths = np.array([arc_length(scores) for scores in latent])
     norm = float(np.linalg.norm(latent[-1], axis=1).mean())
     return Trajectory(model, latent, lengths, explained, depth, lower_bound(model, setting, depth, norm), True)
@@ -207,12 +207,12 @@ def sweep(
     jobs = [
         _Job(model, replace(setting, **also, **{over: value}), s) for model in models for value in values for s in seeds
     ]
-    found = []
+    measurements = []
     for measured in _measured(jobs, workers):
-        found.append(measured)
+        measurements.append(measured)
         if progress:
-            progress(len(found), len(jobs))
-    table = np.array(found).reshape(len(models), len(values), tries, -1)
+            progress(len(measurements), len(jobs))
+    table = np.array(measurements).reshape(len(models), len(values), tries, -1)
     lengths, explained, depth, bounds, finished = np.moveaxis(table, -1, 0)
     stopped = (finished == 0).sum(-1)
     settings = (over, tuple(values), tuple(models), setting)
@@ -231,8 +231,8 @@ def _measured(jobs: list[_Job], workers: int) -> Iterator[tuple[float, ...]]:
 
 
 def _measure(job: _Job) -> tuple[float, ...]:
-    found = trajectory(job.model, job.setting, seed=job.seed)
-    numbers = (found.lengths[-1], found.explained[-1, :2].sum(), found.depth, found.bound, found.finished)
+    path = trajectory(job.model, job.setting, seed=job.seed)
+    numbers = (path.lengths[-1], path.explained[-1, :2].sum(), path.depth, path.bound, path.finished)
     return tuple(float(number) for number in numbers)
 
 

@@ -37,11 +37,11 @@ class GradedProduct:
         """Adds a factor on the left, `(B, k, n)`."""
         self.columns, self.scales, self.rows = self._multiplied(factor @ self.columns)
 
-    def log10_singular_values(self, seen: Tensor) -> Tensor:
+    def log10_singular_values(self, wanted: Tensor) -> Tensor:
         """Returns the logarithms of the singular values of the rows `seen` of the product, `(B, m)`, largest first."""
-        _, scales, rows = self._multiplied(self.columns[:, seen])
-        found = [_log10_singular_values(*pair) for pair in zip(scales.numpy(), rows.numpy(), strict=True)]
-        return torch.from_numpy(np.stack(found))
+        _, scales, rows = self._multiplied(self.columns[:, wanted])
+        logarithms = [_log10_singular_values(*pair) for pair in zip(scales.numpy(), rows.numpy(), strict=True)]
+        return torch.from_numpy(np.stack(logarithms))
 
     def _multiplied(self, factor: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Returns `factor` diag(10^scales) rows as columns, scales and rows."""
@@ -72,7 +72,7 @@ def _log10_singular_values(scales: NDArray[Any], rows: NDArray[Any]) -> NDArray[
     scales, triangle = scales[order], np.linalg.qr(rows[order].T).R.T  # rows = triangle × orthonormal rows
     (rotate,) = get_lapack_funcs(("gejsv",), (triangle,))
     count = int(np.isfinite(scales).sum())
-    found = np.full(len(scales), -np.inf)
+    values_log10 = np.full(len(scales), -np.inf)
     first = 0
     while first < count:
         below = scales[first] - scales[:count]
@@ -82,6 +82,6 @@ def _log10_singular_values(scales: NDArray[Any], rows: NDArray[Any]) -> NDArray[
         values, _, _, work, *_ = rotate(np.asfortranarray(block.T), joba=0, jobu=3, jobv=3, jobr=1, jobt=0, jobp=0)
         with np.errstate(divide="ignore"):
             logs = np.log10(values) + np.log10(work[0] / work[1]) + scales[first]
-        found[first:last] = logs[first - start : last - start]
+        values_log10[first:last] = logs[first - start : last - start]
         first = last
-    return found
+    return values_log10

@@ -113,11 +113,11 @@ def papers_norms() -> dict[str, dict[int, tuple[float, float]]]:
         >>> papers_norms()["mmrnn"][50]
         (1.25, 0.25)
     """
-    found: dict[str, dict[int, tuple[float, float]]] = {}
+    norms: dict[str, dict[int, tuple[float, float]]] = {}
     for norm in numbers("mmrnn", "2"):
         assert norm.mean is not None and norm.spread is not None
-        found.setdefault(norm.model, {})[int(norm.column.removeprefix("T="))] = (norm.mean, norm.spread)
-    return found
+        norms.setdefault(norm.model, {})[int(norm.column.removeprefix("T="))] = (norm.mean, norm.spread)
+    return norms
 
 
 def scale_weights(layer: Layer, factor: float) -> None:

@@ -202,10 +202,10 @@ def _exact(
             graded.multiply(jacobian.mT)
             values.append(graded.log10_singular_values(columns))
             step_values.append(torch.linalg.svdvals(jacobian[:, columns][..., columns]))
-    found = torch.stack(norms[::-1], dim=1)
+    norms_by_step = torch.stack(norms[::-1], dim=1)
     if not all_values:
-        return found, {}
-    return found, {
+        return norms_by_step, {}
+    return norms_by_step, {
         "step_singular_values": torch.stack(step_values[::-1], dim=1).numpy(),
         "log10_singular_values": torch.stack(values[::-1], dim=1).numpy(),
     }

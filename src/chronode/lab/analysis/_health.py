@@ -90,16 +90,16 @@ def health(model: SequenceModel, sequences: Sequences, *, most: int = 16) -> Hea
     slower, _, _ = _outputs(
         instrumented, x, {**times, "dt": 2 * dt.squeeze(-1).T if model.layer.batch_first else 2 * dt}
     )
-    seen = y[valid]
-    change = (slower - y)[valid].norm(dim=-1) / seen.norm(dim=-1).clamp(min=1e-12)
+    outputs = y[valid]
+    change = (slower - y)[valid].norm(dim=-1) / outputs.norm(dim=-1).clamp(min=1e-12)
     later = valid if len(valid) == 1 else valid & (torch.arange(len(valid)) > 0)[:, None]
-    bounded = float(seen.abs().max()) <= 1
+    bounded = float(outputs.abs().max()) <= 1
     facts: dict[str, Any] = {
         "log10_ratio": _middle_ratio(flow),
-        "saturated": float((seen.abs() > SATURATED).double().mean()) if bounded else 0.0,
-        "dead": tuple(torch.nonzero(seen.std(0, correction=0) < DEAD).flatten().tolist()),
-        "low": seen.quantile(0.01, dim=0).numpy(),
-        "high": seen.quantile(0.99, dim=0).numpy(),
+        "saturated": float((outputs.abs() > SATURATED).double().mean()) if bounded else 0.0,
+        "dead": tuple(torch.nonzero(outputs.std(0, correction=0) < DEAD).flatten().tolist()),
+        "low": outputs.quantile(0.01, dim=0).numpy(),
+        "high": outputs.quantile(0.99, dim=0).numpy(),
         "gaps": tuple(np.quantile(dt[later].numpy(), [0.05, 0.5, 0.95]).tolist()),
         "span": float((dt.squeeze(-1) * valid).sum(0).median()),
         "time_effect": float(change.median()),
@@ -122,10 +122,10 @@ def health_report(model: SequenceModel, sequences: Sequences, folder: str | Path
     """
     from ._plots import plot
 
-    found = health(model, sequences)
-    found.to_json(Path(folder) / "health.json")
-    plot(found, Path(folder) / "health.png")
-    return found
+    result = health(model, sequences)
+    result.to_json(Path(folder) / "health.json")
+    plot(result, Path(folder) / "health.png")
+    return result
 
 
 def findings(
@@ -206,10 +206,10 @@ def _middle_ratio(flow: GradientFlow) -> float:
 
 def _layer_inputs(model: SequenceModel, sequences: Sequences, rows: NDArray[np.int64]) -> tuple[Any, dict[str, Any]]:
     """Returns the inputs that the model passes to its layer."""
-    seen: list[tuple[Any, dict[str, Any]]] = []
+    calls: list[tuple[Any, dict[str, Any]]] = []
 
     def keep(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        seen.append((args[0], {key: value for key, value in kwargs.items() if key != "state" and value is not None}))
+        calls.append((args[0], {key: value for key, value in kwargs.items() if key != "state" and value is not None}))
 
     batch = sequences.batch(rows)
     hook = model.layer.register_forward_pre_hook(keep, with_kwargs=True)
@@ -218,7 +218,7 @@ def _layer_inputs(model: SequenceModel, sequences: Sequences, rows: NDArray[np.i
             model(batch.x, **batch.inputs)
     finally:
         hook.remove()
-    return seen[0]
+    return calls[0]
 
 
 def _outputs(instrumented: Instrumented, x: torch.Tensor, times: dict[str, Any]) -> tuple[torch.Tensor, ...]:

@@ -47,8 +47,8 @@ class InstrumentedCell(Cell):
         inner = self.cell.prepare()
 
         def step(x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-            seen, nudge = x.split([x.shape[-1] - sum(self.parts), sum(self.parts)], dim=-1)
-            y, new = inner(seen, state, dt)
+            inputs, nudge = x.split([x.shape[-1] - sum(self.parts), sum(self.parts)], dim=-1)
+            y, new = inner(inputs, state, dt)
             moved = tuple(part + move for part, move in zip(new, nudge.split(self.parts, dim=-1), strict=True))
             # Most cells output a part of their state as y, which must be perturbed too.
             y = next((after for before, after in zip(new, moved, strict=True) if before is y), y)
@@ -136,15 +136,15 @@ class Instrumented:
         levels, inside = [inputs.x], []
         pieces = zip(self.cells, self.parts, start.split(sizes, -1), perturbations.split(sizes, -1), strict=True)
         for index, (cell, parts, state, nudge) in enumerate(pieces):
-            seen = levels[index]
+            layer_input = levels[index]
             if 0 < self.layer.residual <= index:
-                seen = torch.cat([seen, levels[index - self.layer.residual]], dim=-1)
-            x = torch.cat([cell.project(seen), nudge], dim=-1)
+                layer_input = torch.cat([layer_input, levels[index - self.layer.residual]], dim=-1)
+            x = torch.cat([cell.project(layer_input), nudge], dim=-1)
             first = tuple(state.split(parts, dim=-1))
             out, _ = driver.run(InstrumentedCell(cell, parts), x, first, inputs.dt, driver.Plan(inputs.lengths))
             _check_finite(out, cell)
             levels.append(out[..., : -sum(parts)])
-            inside.append(Inside(cell, seen, out[..., -sum(parts) :]))
+            inside.append(Inside(cell, layer_input, out[..., -sum(parts) :]))
         return levels[-1], inside
 
 

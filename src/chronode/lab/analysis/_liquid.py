@@ -136,10 +136,10 @@ def time_constants(
         raise ValueError(f"index={index} is out of range: the layers are 0 to {layer.num_layers - 1}.")
     instrumented = Instrumented(layer)
     inputs = instrumented.enter(x, dt)
-    cell, seen, states = instrumented.inside(inputs)[index]
+    cell, layer_input, states = instrumented.inside(inputs)[index]
     assert isinstance(cell, LTCCell)
     steps, batch = inputs.x.shape[:2]
-    tau = cell.time_constants(seen.flatten(0, 1), (states.flatten(0, 1),))
+    tau = cell.time_constants(layer_input.flatten(0, 1), (states.flatten(0, 1),))
     values = tau.unflatten(0, (steps, batch)).transpose(0, 1).numpy()
     return TimeConstants(inputs.dt[:, 0, 0].cumsum(0).numpy(), values, *_range_of(cell))
 

@@ -73,8 +73,8 @@ def loss_gradients(
     x = x.double() if x.dtype.is_floating_point else x
     with torch.enable_grad():
         value = loss(twin(x, **times), target)
-    (found,) = torch.autograd.grad(value, nudges[0])
-    return LossGradients(name_of(model.layer), float(value.detach()), found.norm(dim=-1).T.numpy())
+    (gradients,) = torch.autograd.grad(value, nudges[0])
+    return LossGradients(name_of(model.layer), float(value.detach()), gradients.norm(dim=-1).T.numpy())
 
 
 @dataclass(frozen=True)
@@ -120,8 +120,8 @@ def loss_surface(
     values = np.empty((len(steps), len(steps)))
     for i, a in enumerate(steps):
         for j, b in enumerate(steps):
-            for own, start, u, v in zip(twin.parameters(), home, *directions, strict=True):
-                own.copy_(start + float(a) * u + float(b) * v)
+            for parameter, start, u, v in zip(twin.parameters(), home, *directions, strict=True):
+                parameter.copy_(start + float(a) * u + float(b) * v)
             values[i, j] = float(loss(twin(x, **times), target))
     return LossSurface(name_of(model.layer), steps, values)
 
@@ -263,11 +263,11 @@ class GradientTracker:
         if step % self.every:
             return
         flow = gradient_flow(self.model, self.x, **self.times)
-        seen, reached = float("nan"), float("nan")
+        value, reached = float("nan"), float("nan")
         if self.target is not None:
-            found = loss_gradients(self.model, self.x, self.target, loss=self.loss, **self.times)
-            seen, reached = found.loss, float(found.norms[:, 0].mean())
-        self.rows.append((step, float(flow.norms[:, 1].mean()), float(flow.ratio.mean()), seen, reached))
+            signal = loss_gradients(self.model, self.x, self.target, loss=self.loss, **self.times)
+            value, reached = signal.loss, float(signal.norms[:, 0].mean())
+        self.rows.append((step, float(flow.norms[:, 1].mean()), float(flow.ratio.mean()), value, reached))
 
     def history(self) -> GradientHistory:
         """Returns all records so far."""

@@ -57,8 +57,8 @@ def state_bounds(
         as_layer(model, x.shape[-1], hidden_size, seed, **settings), "the bound C.1"
     )
     inputs = instrumented.enter(x, dt)
-    found = motion(instrumented, inputs)
-    y, z = (torch.stack([part.abs().flatten(1).amax(1) for part in parts]).numpy() for parts in (found.y, found.z))
+    states = motion(instrumented, inputs)
+    y, z = (torch.stack([part.abs().flatten(1).amax(1) for part in parts]).numpy() for parts in (states.y, states.z))
     passed = np.concatenate([[0.0], inputs.dt[..., 0].cumsum(0).amax(1).numpy()])
     bounds = []
     for cell in cells_of(instrumented.layer):
@@ -146,11 +146,11 @@ def gradient_bound(cells: Sequence[UnICORNNCell], length: int, largest_target: f
     for cell in cells:
         weights *= max(1.0, float(cell.inputs.weight.detach().abs().sum(1).max()))
     stack = sum(delta_t**level for level in range(len(cells)))  # (1 - Δt^L) / (1 - Δt), also for Δt = 1
-    found = []
+    factors = []
     for alpha in {float(cell.alpha) for cell in cells}:
         y, z = (float(part) for part in _state_bound(alpha, np.array(time)))
-        found.append((largest_target + y) * (2 + z + (2 + alpha) * y))
-    return stack * time * (1 + 2 * gamma * time) * weights * max(found)
+        factors.append((largest_target + y) * (2 + z + (2 + alpha) * y))
+    return stack * time * (1 + 2 * gamma * time) * weights * max(factors)
 
 
 @dataclass(frozen=True)
@@ -212,11 +212,11 @@ def representation(
     rng = torch.Generator().manual_seed(seed)
     x = torch.randn(1, input_size, generator=rng, dtype=torch.float64)
     target = torch.randn(1, hidden_size, generator=rng, dtype=torch.float64)
-    found = []
+    shares = []
     for value in delta_t:
         layer = as_layer("unicornn", input_size, hidden_size, seed, delta_t=value, **settings).double()
-        found.append(_share_of_step(cells_of(layer)[0], x, target, steps, at))
-    measured, formula = (torch.stack(parts).numpy() for parts in zip(*found, strict=True))
+        shares.append(_share_of_step(cells_of(layer)[0], x, target, steps, at))
+    measured, formula = (torch.stack(parts).numpy() for parts in zip(*shares, strict=True))
     return Representation(tuple(delta_t), steps, at, measured, formula)
 
 

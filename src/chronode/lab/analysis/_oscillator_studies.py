@@ -97,13 +97,13 @@ def weight_norms(trial: StudySetup | None = None, *, progress: Progress | None =
     trial = trial or StudySetup()
     parts, norms = trial.load(), []
     for run in range(trial.runs):
-        seen: list[list[float]] = []
+        history: list[list[float]] = []
 
-        def watch(model: SequenceModel, seen: list[list[float]] = seen) -> None:
-            seen.append([float(cell.w.detach().abs().max()) for cell in cells_of(model.layer)])
+        def watch(model: SequenceModel, history: list[list[float]] = history) -> None:
+            history.append([float(cell.w.detach().abs().max()) for cell in cells_of(model.layer)])
 
         trial.train(parts, run, watch)
-        norms.append(np.array(seen).T)
+        norms.append(np.array(history).T)
         if progress:
             progress(run + 1, trial.runs)
     return WeightNorms(trial.found.name, np.stack(norms))
@@ -160,11 +160,11 @@ def sensitivity(
     trial = trial or StudySetup()
     parts = trial.load()
     counted = _counted(progress, trial.runs * (len(delta_t) + len(alpha)))
-    found = {
+    scores = {
         name: _compared(trial, name, values, {"unicornn": lambda value, name=name: (parts, {name: value})}, counted)
         for name, values in (("delta_t", delta_t), ("alpha", alpha))
     }
-    return Sensitivity(**found)
+    return Sensitivity(**scores)
 
 
 STACKINGS = ("plain", "residual", "single-scale")

@@ -94,9 +94,9 @@ def energy(
     instrumented = instrumented_oscillators(
         as_layer(model, x.shape[-1], hidden_size, seed, **settings), "the Hamiltonian"
     )
-    found = motion(instrumented, instrumented.enter(x, dt))
+    states = motion(instrumented, instrumented.enter(x, dt))
     values = []
-    for cell, u, y, z in zip(cells_of(instrumented.layer), found.u, found.y, found.z, strict=True):
+    for cell, u, y, z in zip(cells_of(instrumented.layer), states.u, states.y, states.z, strict=True):
         values.append(hamiltonian(cell, torch.cat([u[:1], u]), y, z).T)
     return Energy(torch.stack(values).numpy())
 
@@ -224,10 +224,10 @@ def _error_of_inverse(layer: Layer, x: Tensor) -> Tensor:
         back = [states[-1]]
         for u in cell.project(_seen(layer, restored, index)).flip(0):
             back.append(cell.inverse(u, back[-1], dt))
-        was, found = (torch.stack([torch.stack(state) for state in path]) for path in (states[::-1], back))
-        worst = torch.maximum(worst, (was - found).double().abs().flatten(1).amax(1))
+        was, again = (torch.stack([torch.stack(state) for state in path]) for path in (states[::-1], back))
+        worst = torch.maximum(worst, (was - again).double().abs().flatten(1).amax(1))
         true.append(was[:-1, 0].flip(0))
-        restored.append(found[:-1, 0].flip(0))
+        restored.append(again[:-1, 0].flip(0))
     return worst
 
 

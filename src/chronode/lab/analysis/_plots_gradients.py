@@ -115,10 +115,10 @@ def _learning(results: Sequence[LearningCurves]) -> Figure:
     """
     figure, (axes,) = panels(len(results), width=max(6.4, 4.4 * len(results)), height=3.8)
     for index, (each, curves) in enumerate(zip(axes, results, strict=True)):
-        for place, (name, losses) in enumerate(zip(curves.models, curves.losses, strict=True)):
+        for number, (name, losses) in enumerate(zip(curves.models, curves.losses, strict=True)):
             window = max(1, len(losses) // 50)
             smooth = np.convolve(losses, np.ones(window) / window, "valid")
-            each.plot(np.arange(window, len(losses) + 1), smooth, color=color(place), lw=1.5, label=name)
+            each.plot(np.arange(window, len(losses) + 1), smooth, color=color(number), lw=1.5, label=name)
         if curves.naive is not None:
             each.axhline(curves.naive, color="0.4", ls=":", lw=1.5, label="naive")
         length = curves.options.get("length")

@@ -75,13 +75,13 @@ def time_scales(model: Layer | SequenceModel, x: Tensor, **times: Any) -> TimeSc
     """
     instrumented = Instrumented(as_layer(model, 1, 1, 0))
     inputs = instrumented.enter(x, **times)
-    found = [_of_cell(one, _valid(inputs)) for one in instrumented.inside(inputs)]
-    known = [one for one in found if one is not None]
-    if not known:
+    scales_of_cells = [_of_cell(one, _valid(inputs)) for one in instrumented.inside(inputs)]
+    defined = [one for one in scales_of_cells if one is not None]
+    if not defined:
         return None
-    values = torch.cat([scales.flatten() for _, scales in known]).sort().values.numpy()
+    values = torch.cat([scales.flatten() for _, scales in defined]).sort().values.numpy()
     most = RESOLVED if isinstance(instrumented.cells[0], (UnICORNNCell, CoRNNCell)) else FADED
-    return TimeScales(known[0][0], values, most)
+    return TimeScales(defined[0][0], values, most)
 
 
 def _valid(inputs: Inputs) -> Tensor:

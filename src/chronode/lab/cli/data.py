@@ -55,14 +55,14 @@ def list_command(
     Example: chronode data list --json
     """
     if json:
-        print(json_format.dumps([_facts(known) for known in data_sets().values()], indent=2, ensure_ascii=False))
+        print(json_format.dumps([_facts(entry) for entry in data_sets().values()], indent=2, ensure_ascii=False))
     elif markdown:
         print(as_markdown())
     else:
         table = Table("name", "data", "license", "download", "checked by", "here", title="Data sets")
-        for known in data_sets().values():
-            name, title, _, *cells = _cells(known)
-            table.add_row(f"[bold]{name}[/bold]", title, *cells, _where(known.name) or "")
+        for entry in data_sets().values():
+            name, title, _, *cells = _cells(entry)
+            table.add_row(f"[bold]{name}[/bold]", title, *cells, _where(entry.name) or "")
         Console().print(table)
 
 
@@ -152,7 +152,7 @@ def build_command(
 
     Example: chronode data build walker2d --seed 1
     """
-    simulated = [known.name for known in data_sets().values() if known.simulated]
+    simulated = [entry.name for entry in data_sets().values() if entry.simulated]
     if name not in simulated:
         raise typer.BadParameter(f"{name} cannot be built, only downloaded; {' and '.join(simulated)} can be built.")
     from ..tasks._simulate import build
@@ -168,16 +168,16 @@ def as_markdown() -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in (HEADINGS, ruler, *rows))
 
 
-def _cells(known: DataSet) -> list[str]:
-    size = f"{known.size / 1e6:,.1f} MB" if known.size else "?" if known.remote else "built"
-    return [known.name, known.title, known.publisher, known.licence, size, known.checked_by]
+def _cells(entry: DataSet) -> list[str]:
+    size = f"{entry.size / 1e6:,.1f} MB" if entry.size else "?" if entry.remote else "built"
+    return [entry.name, entry.title, entry.publisher, entry.licence, size, entry.checked_by]
 
 
-def _facts(known: DataSet) -> dict[str, Any]:
+def _facts(data_set: DataSet) -> dict[str, Any]:
     keys = ("name", "title", "publisher", "page", "licence", "cite", "simulated", "checked_by")
-    addresses = [url for remote in known.remote for url in remote.urls]
-    entry = {key: getattr(known, key) for key in keys}
-    return {**entry, "size": known.size or None, "addresses": addresses, "here": _where(known.name)}
+    addresses = [url for remote in data_set.remote for url in remote.urls]
+    entry = {key: getattr(data_set, key) for key in keys}
+    return {**entry, "size": data_set.size or None, "addresses": addresses, "here": _where(data_set.name)}
 
 
 def _where(name: str) -> str | None:

@@ -45,11 +45,11 @@ def show_plan(
     chosen: list[Recipe], cells: list[TableCell], budget: str, ledger: Ledger, *, seeds: int | None, as_json: bool
 ) -> None:
     """Prints the number of missing runs by recipe, and their estimated hours on one core of this machine."""
-    known = ledger.entries()
+    entries = ledger.entries()
     lines = []
     for recipe in chosen:
         jobs = missing([cell for cell in cells if cell.recipe == recipe.name], ledger, seeds)
-        lines.append((recipe.name, len(jobs), sum(seconds(job, known) for job in jobs) / 3600))
+        lines.append((recipe.name, len(jobs), sum(seconds(job, entries) for job in jobs) / 3600))
     if as_json:
         print(jsonlib.dumps([{"recipe": n, "runs": runs, "hours": round(h, 3)} for n, runs, h in lines], indent=2))
         return
@@ -151,7 +151,11 @@ def wanted_cells(chosen: list[Recipe], budget: str, only: list[str], models: lis
     """Returns the cells of the named tasks, columns and models, or all; rejects unknown names."""
     cells = [cell for recipe in chosen for cell in recipe.cells(budget)]
     for name in only:
-        one_of("--only", name, sorted({place for cell in cells for place in (cell.task, cell.number.column)}))
+        one_of(
+            "--only",
+            name,
+            sorted({text for cell in cells for text in (cell.task, cell.number.column)}),
+        )
     for name in models:
         one_of("--models", name, sorted({cell.model for cell in cells}))
     return [
@@ -201,11 +205,11 @@ def _table(recipe: Recipe, budget: str, rows: list[TableRow]) -> Table:
 
 def _plain(row: TableRow) -> dict[str, Any]:
     number = row.number
-    about = {"column": number.column, "label": number.label, "model": number.model, "metric": number.metric}
+    row_facts = {"column": number.column, "label": number.label, "model": number.model, "metric": number.metric}
     ours = {"mean": row.mean, "spread": row.spread, "seeds": len(row.entries), "steps of the paper": row.steps}
     difference = None if row.difference is None else {"from": row.reference, **row.difference._asdict()}
     return {
-        **about,
+        **row_facts,
         "paper": {"mean": number.mean, "spread": number.spread, "n": number.n},
         "ours": ours,
         "difference": difference,

@@ -129,8 +129,8 @@ def data_set(name: str) -> DataSet:
         >>> data_set("ozone").wants("eighthr.data")
         True
     """
-    known = _read()
-    return known[one_of("data set", name, known)]
+    entries = _read()
+    return entries[one_of("data set", name, entries)]
 
 
 @cache

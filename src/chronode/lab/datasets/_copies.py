@@ -47,7 +47,7 @@ class _Seal:
 
 def wanted_files(data_set: DataSet, folder: Path) -> dict[str, str]:
     """Returns the files of the data set in `folder`: relative path -> path, sorted."""
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     # Plain strings: with Path objects, listing the 50,000 files of IMDB takes three times as long.
     skip = len(str(folder)) + 1
     for top, _, names in os.walk(folder):
@@ -55,8 +55,8 @@ def wanted_files(data_set: DataSet, folder: Path) -> dict[str, str]:
             path = os.path.join(top, name)
             relative = path[skip:].replace(os.sep, "/")
             if data_set.wants(relative):
-                found[relative] = path
-    return dict(sorted(found.items()))
+                files[relative] = path
+    return dict(sorted(files.items()))
 
 
 def tree_hash(hashes: Mapping[str, str]) -> str:
@@ -83,9 +83,9 @@ def checked(data_set: DataSet, folder: Path, memory: Path, *, rehash: bool = Fal
     if not files:
         return None
     variants = [*data_set.variants, *_sealed(folder)]
-    stamp, known = _stamp(files), _remembered(memory)
+    stamp, earlier = _stamp(files), _remembered(memory)
     for variant in variants:
-        if not rehash and known.get(str(folder)) == [stamp, _key(variant)]:
+        if not rehash and earlier.get(str(folder)) == [stamp, _key(variant)]:
             return variant
     hashes = {path: hash_of(file) for path, file in files.items()}
     match = next((variant for variant in variants if not _differences(variant, hashes, files)), None)
@@ -130,18 +130,18 @@ def _sealed(folder: Path) -> list[Variant]:
 def _differences(variant: Variant, hashes: Mapping[str, str], files: Mapping[str, str]) -> list[str]:
     """Lists the differences between the files and a variant."""
     if variant.files is None:
-        found = tree_hash(hashes)
+        digest_of_file = tree_hash(hashes)
         expected = f"expected {variant.count:,} files with {variant.tree}"
-        difference = f"{len(hashes):,} files with the combined sha256 {found}, {expected}"
-        return [] if found == variant.tree else [difference]
+        difference = f"{len(hashes):,} files with the combined sha256 {digest_of_file}, {expected}"
+        return [] if digest_of_file == variant.tree else [difference]
     wrong = [f"{path} is missing" for path in variant.files if path not in hashes]
     wrong += [f"{path} does not belong to the data set" for path in hashes if path not in variant.files]
     for path, expected in variant.files.items():
         kind, _, digest = expected.rpartition(":")
         if path in hashes:
-            found = hash_of(files[path], kind) if kind else hashes[path]
-            if found != digest:
-                wrong.append(f"{path} has the {kind or 'sha256'} {found}, expected {digest}")
+            digest_of_file = hash_of(files[path], kind) if kind else hashes[path]
+            if digest_of_file != digest:
+                wrong.append(f"{path} has the {kind or 'sha256'} {digest_of_file}, expected {digest}")
     return wrong
 
 

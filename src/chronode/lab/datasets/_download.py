@@ -65,26 +65,26 @@ def present(name: str, *, rehash: bool = False) -> Copy | None:
         name: Name of the data set.
         rehash: Whether to hash every file again.
     """
-    known = data_set(name)
+    entry = data_set(name)
     for origin, top in (("mirror", mirror_folder()), ("cache", cache_folder())):
         # A mirror may contain the downloads themselves instead of their content.
-        if top is None or (origin == "mirror" and _mirrored(known)):
+        if top is None or (origin == "mirror" and _mirrored(entry)):
             continue
         try:
-            variant = checked(known, top / name, cache_folder() / "checked.json", rehash=rehash)
+            variant = checked(entry, top / name, cache_folder() / "checked.json", rehash=rehash)
         except DataError as error:
-            raise DataError(f"{error} {_cure(known, origin)}") from None
+            raise DataError(f"{error} {_cure(entry, origin)}") from None
         if variant is not None:
             return Copy(top / name, origin, (variant.note,) if variant.note else ())
     return None
 
 
-def _cure(known: DataSet, origin: str) -> str:
+def _cure(entry: DataSet, origin: str) -> str:
     if origin == "cache":
-        build = [f"`chronode data build {known.name}` to finish it"] if known.simulated else []
-        fetch = [f"`chronode data fetch {known.name} --again`"] if known.remote else []
+        build = [f"`chronode data build {entry.name}` to finish it"] if entry.simulated else []
+        fetch = [f"`chronode data fetch {entry.name} --again`"] if entry.remote else []
         return f"Run {', or '.join(build + fetch)}."
-    archives = ", ".join(remote.file for remote in known.remote)
+    archives = ", ".join(remote.file for remote in entry.remote)
     offered = f", or put the published files there instead ({archives})" if archives else ""
     return f"Restore it{offered}, or unset CHRONODE_DATA_MIRROR."
 
@@ -97,16 +97,16 @@ def fetch(name: str, *, again: bool = False, console: Console | None = None) -> 
         again: Whether to download even if the data set is in the cache.
         console: Console for progress and messages; standard error by default.
     """
-    known = data_set(name)
+    entry = data_set(name)
     if not again and (copy := present(name)) is not None:
         return copy
-    if not known.remote:
+    if not entry.remote:
         raise DataError(f"{name} was not found; it must be built, not downloaded: run `chronode data build {name}`.")
     with _lock(name):
         # Another process may have downloaded it while this one was waiting.
         if not again and (copy := present(name)) is not None:
             return copy
-        _install(known, console or _stderr())
+        _install(entry, console or _stderr())
     return Copy(cache_folder() / name, "cache")
 
 
@@ -117,50 +117,50 @@ def keep(name: str, note: str = "simulated here") -> Copy:
         name: Name of the data set.
         note: Note returned by `notes`.
     """
-    known, top = data_set(name), cache_folder() / name
+    entry, top = data_set(name), cache_folder() / name
     with _lock(name):
-        if not wanted_files(known, top):
-            raise DataError(f"{top} contains none of the files of {name} ({', '.join(known.reads)}).")
-        seal(known, top, note, {})
+        if not wanted_files(entry, top):
+            raise DataError(f"{top} contains none of the files of {name} ({', '.join(entry.reads)}).")
+        seal(entry, top, note, {})
     return Copy(top, "cache", (note,))
 
 
 @contextmanager
-def _draft(known: DataSet, note: str, sources: dict[str, str]) -> Iterator[Path]:
+def _draft(entry: DataSet, note: str, sources: dict[str, str]) -> Iterator[Path]:
     """Yields a new folder that is sealed and replaces the cached copy; it is removed after an error."""
-    cache, beginning = cache_folder(), f".{known.name}-"
+    cache, beginning = cache_folder(), f".{entry.name}-"
     for left in cache.glob(f"{beginning}*"):  # left by a killed process; this process holds the lock
         shutil.rmtree(left)
     draft = Path(tempfile.mkdtemp(dir=cache, prefix=beginning))
     try:
         yield draft
-        seal(known, draft, note, sources)
+        seal(entry, draft, note, sources)
         draft.chmod(0o755)  # mkdtemp creates private folders
-        if (cache / known.name).exists():
-            (cache / known.name).rename(cache / f"{beginning}old")
-        draft.rename(cache / known.name)
+        if (cache / entry.name).exists():
+            (cache / entry.name).rename(cache / f"{beginning}old")
+        draft.rename(cache / entry.name)
     finally:
         for left in cache.glob(f"{beginning}*"):
             shutil.rmtree(left)
 
 
-def _install(known: DataSet, console: Console) -> None:
+def _install(entry: DataSet, console: Console) -> None:
     """Downloads the files, unpacks them into the cache and removes the archives."""
-    sources = _sources(known, console)
+    sources = _sources(entry, console)
     try:
-        with _draft(known, "", {source.name: hash_of(source) for source in sources}) as draft:
+        with _draft(entry, "", {source.name: hash_of(source) for source in sources}) as draft:
             for source in sources:
-                if not unpack(source, draft, known.wants):
+                if not unpack(source, draft, entry.wants):
                     raise DataError(
-                        f"{source.name} contains none of the files of {known.name} ({', '.join(known.reads)})."
+                        f"{source.name} contains none of the files of {entry.name} ({', '.join(entry.reads)})."
                     )
-            check_published(known, draft)
+            check_published(entry, draft)
     except (DataError, UnsafeArchive) as error:
         for source in sources:
             _set_aside(source)
-        raise DataError(f"{known.name} was rejected: {error}") from error
-    for remote, source in zip(known.remote, sources, strict=True):
-        if not _expected(remote) and known.published is None:
+        raise DataError(f"{entry.name} was rejected: {error}") from error
+    for remote, source in zip(entry.remote, sources, strict=True):
+        if not _expected(remote) and entry.published is None:
             _trust(remote, source, console)
         if source.parent == _downloads():
             source.unlink()
@@ -172,23 +172,23 @@ def _set_aside(source: Path) -> None:
         source.replace(source.with_name(source.name + ".refused"))
 
 
-def _sources(known: DataSet, console: Console) -> list[Path]:
+def _sources(entry: DataSet, console: Console) -> list[Path]:
     """Returns the downloads from the mirror or the cache, with verified hashes."""
-    mirrored = _mirrored(known)
-    for remote, path in zip(known.remote, mirrored, strict=False):
+    mirrored = _mirrored(entry)
+    for remote, path in zip(entry.remote, mirrored, strict=False):
         if wrong := _wrong(path, _expected(remote)):
             raise DataError(f"{path} was rejected: {wrong}. Replace it, or remove it from the mirror.")
-    return mirrored or [_downloaded(known, remote, console) for remote in known.remote]
+    return mirrored or [_downloaded(entry, remote, console) for remote in entry.remote]
 
 
-def _mirrored(known: DataSet) -> list[Path]:
+def _mirrored(entry: DataSet) -> list[Path]:
     """Returns the downloads in the mirror if it has all of them."""
     mirror = mirror_folder()
-    paths = [] if mirror is None else [mirror / known.name / remote.file for remote in known.remote]
+    paths = [] if mirror is None else [mirror / entry.name / remote.file for remote in entry.remote]
     return paths if all(path.is_file() for path in paths) else []
 
 
-def _downloaded(known: DataSet, remote: Remote, console: Console) -> Path:
+def _downloaded(entry: DataSet, remote: Remote, console: Console) -> Path:
     from ._resume import Resuming
 
     path, expected = _downloads() / remote.file, _expected(remote)
@@ -208,7 +208,7 @@ def _downloaded(known: DataSet, remote: Remote, console: Console) -> Path:
         except ValueError as error:  # pooch has removed the download
             first = "" if remote.hash else f" To accept it anyway, remove {_first_hash(remote)}."
             problems.append(f"{url} was rejected because its hash is wrong: {error}{first}")
-    raise DataError(_how_to_get(known, problems))
+    raise DataError(_how_to_get(entry, problems))
 
 
 def _expected(remote: Remote) -> str:
@@ -230,21 +230,21 @@ def _first_hash(remote: Remote) -> Path:
 
 def _wrong(path: Path, expected: str) -> str:
     kind, _, digest = expected.partition(":")
-    found = hash_of(path, kind) if expected else ""
-    return "" if found == digest else f"its {kind} is {found}, expected {digest}"
+    actual = hash_of(path, kind) if expected else ""
+    return "" if actual == digest else f"its {kind} is {actual}, expected {digest}"
 
 
-def _how_to_get(known: DataSet, problems: list[str]) -> str:
+def _how_to_get(entry: DataSet, problems: list[str]) -> str:
     """Explains how to get the files by hand without a connection."""
-    lines = [f"{known.name} was not found and could not be downloaded.", *(f"  {problem}" for problem in problems)]
-    unknown = "none is published" if known.published is None else "the hashes of the files in it are known"
-    for remote in known.remote:
+    lines = [f"{entry.name} was not found and could not be downloaded.", *(f"  {problem}" for problem in problems)]
+    unknown = "none is published" if entry.published is None else "the hashes of the files in it are known"
+    for remote in entry.remote:
         path = _downloads() / remote.file
         if not path.is_file():
             lines += [f"  file:      {remote.file}", *(f"  address:   {url}" for url in remote.urls)]
             lines += [f"  hash:      {_expected(remote) or unknown}", f"  put it at: {path}"]
-    lines.append(f"or set CHRONODE_DATA_MIRROR to a folder that has {known.name}/ with the same files.")
-    lines += [f"or simulate new ones: `chronode data build {known.name}`."] if known.simulated else []
+    lines.append(f"or set CHRONODE_DATA_MIRROR to a folder that has {entry.name}/ with the same files.")
+    lines += [f"or simulate new ones: `chronode data build {entry.name}`."] if entry.simulated else []
     return "\n".join(lines)
 
 

@@ -44,13 +44,13 @@ def _chart(patient: int, rng: np.random.Generator) -> list[str]:
     climbed = np.cumsum(rate * np.diff(hours, prepend=hours[0]))
     pulse = 72 + 6 * rng.normal() + climbed + 1.5 * rng.normal(size=count)
     temperature = 36.8 + 0.02 * climbed + 0.2 * rng.normal(size=count)
-    seen = rng.random((count, 2)) > 0.2
+    measured = rng.random((count, 2)) > 0.2
     outcome = "worse" if worse else "stable"
     return [
-        f"p{patient:04d},{time},{_cell(pulse[i], 1, seen[i, 0])},{_cell(temperature[i], 2, seen[i, 1])},{outcome}"
-        for i, time in enumerate(times.astype(str))
+        f"p{patient:04d},{time},{_cell(pulse[i], 1, there[0])},{_cell(temperature[i], 2, there[1])},{outcome}"
+        for i, (time, there) in enumerate(zip(times.astype(str), measured, strict=True))
     ]
 
 
-def _cell(value: float, digits: int, seen: bool) -> str:
-    return f"{value:.{digits}f}" if seen else ""
+def _cell(value: float, digits: int, measured: bool) -> str:
+    return f"{value:.{digits}f}" if measured else ""

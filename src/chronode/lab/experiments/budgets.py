@@ -79,5 +79,5 @@ def in_steps(steps: int, *, seeds: int = 1, **more: Any) -> Budget:
 
 
 def _budget_of(seeds: int, training: dict[str, Any], more: dict[str, Any]) -> Budget:
-    own = {field.name: more.pop(field.name) for field in fields(Budget) if field.name in more}
-    return Budget(seeds, {**training, **more}, **own)
+    options = {field.name: more.pop(field.name) for field in fields(Budget) if field.name in more}
+    return Budget(seeds, {**training, **more}, **options)

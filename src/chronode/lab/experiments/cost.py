@@ -30,17 +30,17 @@ MEASURE_SECONDS = 60.0
 """Approximate seconds to measure one cell of networks that are not trained."""
 
 
-def seconds(job: TableJob, known: list[Entry]) -> float:
+def seconds(job: TableJob, entries: list[Entry]) -> float:
     """Estimates the duration of a run from earlier steps of the same model, or by timing one small batch."""
     cell = job.cell
     if find_recipe(cell.recipe).measure is not None:
         return MEASURE_SECONDS
     if cell.model in CANDIDATES:
-        took = [entry.seconds for entry in known if (entry.model, entry.task) == (cell.model, cell.task)]
+        took = [entry.seconds for entry in entries if (entry.model, entry.task) == (cell.model, cell.task)]
         return took[-1] if took else SUMMARY_SECONDS
     sizes, training = find_task(cell.task).sizes, Settings.from_dict(cell.config["training"])
     steps = cell.planned_steps()
-    for entry in reversed(known):
+    for entry in reversed(entries):
         if (entry.model, entry.task) == (cell.model, cell.task) and _alike(entry.config, cell.config):
             return steps * entry.seconds / entry.steps
     sized = {key: value for key, value in cell.config["model"].items() if key in ("hidden_size", "num_layers", "K")}
@@ -72,5 +72,5 @@ def _batch_seconds(model: str, channels: int, sized: tuple[tuple[str, int], ...]
 
 
 def _split(sized: dict[str, int]) -> dict[str, Any]:
-    own = {key: sized.pop(key) for key in list(sized) if key == "K"}
-    return {**sized, "settings": own}
+    settings = {key: sized.pop(key) for key in list(sized) if key == "K"}
+    return {**sized, "settings": settings}

@@ -39,8 +39,8 @@ def counted(tables: Iterable[Table]) -> dict[PaperNumber, TableRow]:
     a shorter one; no score decides.
     """
     ways = sorted(tables, key=lambda table: (table.recipe.protocol == "paper", BUDGETS.index(table.budget)))
-    found = {row.number: row for table in ways for row in table.rows if row.entries}  # the last one stays
-    return {number: found[number] for number in printed() if number in found}
+    last = {row.number: row for table in ways for row in table.rows if row.entries}  # the last one stays
+    return {number: last[number] for number in printed() if number in last}
 
 
 def tally(cells: Iterable[PaperNumber], rows: dict[PaperNumber, TableRow]) -> Counter[str]:

@@ -54,12 +54,12 @@ def find_drawing(name: str) -> Drawing:
         >>> find_drawing("irnn/figure2").name
         'irnn/figure2'
     """
-    known = drawings()
-    if name not in known:
+    registered = drawings()
+    if name not in registered:
         raise ValueError(
-            f"there is no drawing {name!r}.{near(name, known)} `chronode reproduce --list` lists all drawings."
+            f"there is no drawing {name!r}.{near(name, registered)} `chronode reproduce --list` lists all drawings."
         )
-    return known[name]
+    return registered[name]
 
 
 # ---- for the modules of figures -----------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def write_index(tables: Sequence[Table], papers: Mapping[str, str], path: Path) 
     columns = ["table", "task", "model", "metric", "paper", "ours", "verdict", *_NUMERIC[2:]]
     rows = [_line(one, row) for one, row in cells]
     pictures = [_picture(papers[name], [row for one, row in cells if one.recipe.paper == name]) for name in papers]
-    drawn = [one for found in pictures for one in found]
+    drawn = [one for group in pictures for one in group]
     note = (
         "Click a heading to sort; minutes are CPU minutes of one run. In the plots, accuracies above the line and "
         "errors below it beat the paper's."
@@ -68,9 +68,9 @@ def _line(one: Table, row: TableRow) -> list[Any]:
 
 def _picture(title: str, rows: Sequence[TableRow]) -> list[str]:
     """Ours over the paper's: accuracies in percent, and errors in logarithms."""
-    known = [row for row in rows if row.mean is not None and row.number.mean is not None and np.isfinite(row.mean)]
-    accuracies = [row for row in known if row.number.unit == "%"]
-    errors = [row for row in known if row.number.unit != "%" and row.number.metric != "f1"]
+    compared = [row for row in rows if row.mean is not None and row.number.mean is not None and np.isfinite(row.mean)]
+    accuracies = [row for row in compared if row.number.unit == "%"]
+    errors = [row for row in compared if row.number.unit != "%" and row.number.metric != "f1"]
     errors = [row for row in errors if (row.mean or 0) > 0 and (row.number.mean or 0) > 0]
     pictures: list[str] = []
     for what, chosen, scale in (("accuracy (%)", accuracies, float), ("log10 of the error", errors, np.log10)):
@@ -81,10 +81,10 @@ def _picture(title: str, rows: Sequence[TableRow]) -> list[str]:
         plot = Plot(ends, ends, title=title, xlabel=f"{what} in the paper", ylabel="ours")
         plot.line(ends, ends, color=GRAY, dash="3 3")
         for verdict, color in _COLOR.items():
-            own = [place for place, row in enumerate(chosen) if row.verdict == verdict]
-            titles = [f"{chosen[place].number.label}, {chosen[place].number.task}" for place in own]
-            if own:
-                plot.dots(x[own], y[own], color=color, name=verdict, opacity=0.8, titles=titles)
+            indices = [index for index, row in enumerate(chosen) if row.verdict == verdict]
+            titles = [f"{chosen[index].number.label}, {chosen[index].number.task}" for index in indices]
+            if indices:
+                plot.dots(x[indices], y[indices], color=color, name=verdict, opacity=0.8, titles=titles)
         pictures.append(figure(plot))
     return pictures
 

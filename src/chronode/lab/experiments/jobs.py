@@ -132,21 +132,21 @@ def make_runs(
         on_progress: Called with a run and its progress, about once a second.
     """
     waiting = list(jobs)
-    found: list[Finished] = []
+    finished: list[Finished] = []
 
     def take() -> TableJob | None:
         while waiting:
             job = waiting.pop(0)
-            if (made := ledger.find(job.hash)) is None:
+            if (entry := ledger.find(job.hash)) is None:
                 return job
-            found.append(Finished(job, made))
+            finished.append(Finished(job, entry))
         return None
 
     for done in carry_out(take, engine, state=state, on_report=on_progress):
-        yield from found
-        found.clear()
+        yield from finished
+        finished.clear()
         yield _finished(done, ledger, state)
-    yield from found
+    yield from finished
 
 
 def _finished(done: Done[TableJob], ledger: Ledger, state: Path | None) -> Finished:

@@ -102,11 +102,11 @@ class Ledger:
 
         The metrics of a run that was made on several machines are the means over the machines.
         """
-        found: dict[str, dict[str, Entry]] = {}
+        runs: dict[str, dict[str, Entry]] = {}
         for path in sorted(self.folder.glob("*.jsonl")):
             for _, entry in read_json_lines(path, Entry):
-                found.setdefault(entry.config_hash, {}).setdefault(str(entry.machine.get("cpu")), entry)
-        return [_mean(list(machines.values())) for machines in found.values()]
+                runs.setdefault(entry.config_hash, {}).setdefault(str(entry.machine.get("cpu")), entry)
+        return [_mean(list(machines.values())) for machines in runs.values()]
 
     def find(self, config_hash: str) -> Entry | None:
         """Returns the run with this hash, if it exists."""
@@ -129,10 +129,10 @@ class Ledger:
                 old = [line for line in lines if not is_current(parse_json(line, Entry, str(path)))]
                 if not old:
                     continue
-                place = self.folder / "archive" / path.name
-                there = place.read_bytes() if place.exists() else b""
+                target = self.folder / "archive" / path.name
+                there = target.read_bytes() if target.exists() else b""
                 # The archive is written first: a killed process leaves a run in both files, never in none.
-                _write_lines(place, [*there.splitlines(), *(line for line in old if line not in there.splitlines())])
+                _write_lines(target, [*there.splitlines(), *(line for line in old if line not in there.splitlines())])
                 _write_lines(path, [line for line in lines if line not in old])
                 moved += len(old)
         return moved
@@ -153,12 +153,12 @@ def _mean(runs: list[Entry]) -> Entry:
     metrics = {
         part: {
             name: sum(run.metrics[part][name] for run in runs) / len(runs)
-            for name in own
+            for name in values
             if all(name in run.metrics.get(part, {}) for run in others)
         }
-        for part, own in first.metrics.items()
+        for part, values in first.metrics.items()
     }
-    return replace(first, metrics={part: own for part, own in metrics.items() if own})
+    return replace(first, metrics={part: values for part, values in metrics.items() if values})
 
 
 def _write_lines(path: Path, lines: list[bytes]) -> None:

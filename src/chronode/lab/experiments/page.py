@@ -51,8 +51,8 @@ def render(ledger: Ledger, results: Path, folder: Path) -> int:
     if (findings := folder / "findings.md").exists():
         page.append(findings.read_text(encoding="utf-8"))
     for paper, title in PAPERS.items():
-        own = [as_markdown(*table, reasons) for table in tables if table.recipe.paper == paper]
-        page += [f"## {title}\n", *own] if own else []
+        texts = [as_markdown(*table, reasons) for table in tables if table.recipe.paper == paper]
+        page += [f"## {title}\n", *texts] if texts else []
     page += _drawn(folder / "figures", results)
     with replacing(results) as draft:
         draft.write_text("\n".join(page), encoding="utf-8")
@@ -70,13 +70,13 @@ def all_tables(ledger: Ledger, format: str) -> Iterator[str]:
 
 def _budgets(recipe: Recipe, ledger: Ledger) -> Iterator[Table]:
     """Yields the budgets at which the table was run, except those whose runs are all in the previous one."""
-    known: set[str] = set()
+    shown: set[str] = set()
     for budget in ("laptop", "long", "paper"):
         rows = compare(recipe, budget, ledger)
         runs = {entry.config_hash for row in rows for entry in row.entries}
-        if not runs <= known:
+        if not runs <= shown:
             yield Table(recipe, budget, rows)
-        known |= runs
+        shown |= runs
 
 
 def _head(entries: list[Entry], tables: list[Table]) -> str:
@@ -84,12 +84,12 @@ def _head(entries: list[Entry], tables: list[Table]) -> str:
     hours = sum(e.seconds for e in entries) / 3600
     machines = sorted({f"{e.machine['cpu']}, {e.machine['cores']} cores" for e in entries})
     rows = counted(tables)
-    own, every = (tally(printed(own=only), rows) for only in (True, False))
+    first, every = (tally(printed(own=only), rows) for only in (True, False))
     return f"""# Results
 
 Written by `make results` from the ledger (`results/*.jsonl`), `results/findings.md` and `results/reasons.csv`.
 
-Own models: {own["printed"]} printed cells, {own["filled"]} filled, {own["reached"]} reached.
+Own models: {first["printed"]} printed cells, {first["filled"]} filled, {first["reached"]} reached.
 
 {_count_table(rows, own=True)}
 
@@ -124,8 +124,8 @@ def _count_table(rows: dict[PaperNumber, TableRow], *, own: bool) -> str:
     groups = {PAPERS[paper]: [cell for cell in cells if cell.paper == paper] for paper in PAPERS}
     for title, some in [*groups.items(), ("all", cells)]:
         if some:
-            found = tally(some, rows)
-            lines.append(f"| {title} | " + " | ".join(str(found[column]) for column in columns) + " |")
+            counts = tally(some, rows)
+            lines.append(f"| {title} | " + " | ".join(str(counts[column]) for column in columns) + " |")
     return "\n".join(lines)
 
 
@@ -133,11 +133,11 @@ def _picture(paper: str, tables: list[Table], folder: Path) -> Path | None:
     """Draws our numbers over those of the paper; ours are better in the shaded half."""
     from matplotlib.figure import Figure as Canvas
 
-    own = [(table, row) for table in tables if table.recipe.paper == paper for row in table.rows]
-    known = [(table, row) for table, row in own if row.mean is not None and row.number.mean is not None]
-    kinds = [("accuracy", True, [pair for pair in known if pair[1].number.unit == "%"])]
+    pairs = [(table, row) for table in tables if table.recipe.paper == paper for row in table.rows]
+    compared = [(table, row) for table, row in pairs if row.mean is not None and row.number.mean is not None]
+    kinds = [("accuracy", True, [pair for pair in compared if pair[1].number.unit == "%"])]
     kinds.append(
-        ("error", False, [pair for pair in known if pair[1].number.unit != "%" and pair[1].number.metric != "f1"])
+        ("error", False, [pair for pair in compared if pair[1].number.unit != "%" and pair[1].number.metric != "f1"])
     )
     kinds = [kind for kind in kinds if kind[2]]
     if not kinds:

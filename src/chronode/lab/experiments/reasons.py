@@ -41,12 +41,12 @@ class Reasons:
     def as_markdown(self, recipe: Recipe, rows: list[TableRow]) -> list[str]:
         """Lists the rows whose number is not reached by reason, and those without one as not examined."""
         ran = [row for row in rows if row.entries]
-        found: dict[str | None, list[TableRow]] = {}
+        by_reason: dict[str | None, list[TableRow]] = {}
         for row in ran:
             if row.verdict == "not reached":
-                found.setdefault(self.find(recipe, row), []).append(row)
-        unknown = found.pop(None, [])
-        lines = [f"- {named(own, ran)}: {reason}" for reason, own in found.items()]
+                by_reason.setdefault(self.find(recipe, row), []).append(row)
+        unknown = by_reason.pop(None, [])
+        lines = [f"- {named(concerned, ran)}: {reason}" for reason, concerned in by_reason.items()]
         if unknown:
             lines.append(f"- {named(unknown, ran)}: not examined.")
         return ["Why numbers are not reached:\n\n" + "\n".join(lines)] if lines else []

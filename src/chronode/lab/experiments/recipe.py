@@ -63,14 +63,16 @@ class TableCell:
         """Returns the cell with each combination of candidate settings; only itself without candidates."""
         combinations = product(*([(name, value) for value in values] for name, values in self.search.choices.items()))
         chosen = [by_kind(dict(combination)) for combination in combinations]
-        configs = [self.config | {kind: self.config[kind] | own[kind] for kind in own} for own in chosen]
+        configs = [self.config | {kind: self.config[kind] | settings[kind] for kind in settings} for settings in chosen]
         return [replace(self, search=NO_SEARCH, config=config) for config in configs]
 
     def trials(self) -> list[TableCell]:
         """Returns the cells that are run to select one of `candidates`, in the same order."""
-        trial = self.search.trial
-        found = self.candidates()
-        return [replace(own, config={**own.config, "training": {**own.config["training"], **trial}}) for own in found]
+        trials = []
+        for candidate in self.candidates():
+            training = {**candidate.config["training"], **self.search.trial}
+            trials.append(replace(candidate, config={**candidate.config, "training": training}))
+        return trials
 
     def final(self) -> TableCell:
         """Returns the cell whose runs are shown in the table: itself, or with `refit` on all training series."""
@@ -81,7 +83,7 @@ class TableCell:
 
     def every_hash(self) -> set[str]:
         """Returns the hashes of the runs of all candidates and of their trials."""
-        cells = [cell for own in self.candidates() for cell in (own, own.final())]
+        cells = [cell for candidate in self.candidates() for cell in (candidate, candidate.final())]
         return {key for cell in (*cells, *self.trials()) for key in cell.hashes()}
 
     def planned_steps(self) -> int:
@@ -154,25 +156,25 @@ class Recipe:
         one_of("budget", budget, BUDGETS)
         if self.measure is not None:
             return [self._measured(number, budget) for number in self.numbers() if budget in self.budgets]
-        known = {*models(), *CANDIDATES}
+        available = {*models(), *CANDIDATES}
         return [
             self._cell(number, budget)
             for number in self.numbers()
-            if number.model in known and number.task in tasks() and self._budget(budget, number) is not None
+            if number.model in available and number.task in tasks() and self._budget(budget, number) is not None
         ]
 
     def _budget(self, budget: str, number: PaperNumber) -> Budget | None:
-        found = self.budgets.get(budget, {})
-        if isinstance(found, Budget):
-            return found
+        budgets = self.budgets.get(budget, {})
+        if isinstance(budgets, Budget):
+            return budgets
         places = (number.column, f"{number.model} {number.hidden}", number.task)
-        return next((found[place] for place in places if place in found), None)
+        return next((budgets[key] for key in places if key in budgets), None)
 
     def _measured(self, number: PaperNumber, budget: str) -> TableCell:
-        found = self._budget(budget, number)
-        assert found is not None
-        options = {**settings_in(number.options), **found.options}
-        config = {"options": options, "model": dict(found.model), "training": {}}
+        chosen = self._budget(budget, number)
+        assert chosen is not None
+        options = {**settings_in(number.options), **chosen.options}
+        config = {"options": options, "model": dict(chosen.model), "training": {}}
         return TableCell(number, self.name, budget, number.model, number.task, self.protocol, config, 1)
 
     def _cell(self, number: PaperNumber, name: str) -> TableCell:
@@ -187,12 +189,12 @@ class Recipe:
             {"training": budget.training, "options": budget.options, "model": budget.model},
             by_kind(budget.by_model.get(number.model, {})),
         ]
-        known = tasks()[number.task].options
+        task_options = tasks()[number.task].options
         config: dict[str, dict[str, Any]] = {"options": {}, "model": {}, "training": {}}
         for layer in layers:
             for part, settings in layer.items():
                 config[part] |= settings
-        config["options"] = {key: value for key, value in config["options"].items() if key in known}
+        config["options"] = {key: value for key, value in config["options"].items() if key in task_options}
         if number.model in CANDIDATES:  # it has its own settings
             config |= {"model": {}, "training": {}}
         elif source := _source_of(number.model):
@@ -201,11 +203,11 @@ class Recipe:
         model = SAME_COMPUTATION.get(number.model, number.model) if "K" in config["model"] else number.model
         if model == "irnn" and config["model"].get("activation") == "relu":
             del config["model"]["activation"]  # the default, so that rows that name it share the runs of the others
-        about = (number, self.name, name, model, number.task, self.protocol)
+        identity = (number, self.name, name, model, number.task, self.protocol)
         if number.model in CANDIDATES:
-            return TableCell(*about, config, budget.seeds)
+            return TableCell(*identity, config, budget.seeds)
         search = budget.searches.get(number.model, budget.search)
-        return TableCell(*about, config, budget.seeds, search, budget.refit, self.best_test)
+        return TableCell(*identity, config, budget.seeds, search, budget.refit, self.best_test)
 
 
 def row(
@@ -269,10 +271,10 @@ def _source_of(model: str) -> str:
 
 def _papers_settings(paper: str, number: PaperNumber) -> dict[str, dict[str, Any]]:
     """Returns the settings of training and model with which the authors produced a number."""
-    found = setting_for(paper, number.task, number.model, number.hidden)
-    if found is None:
+    setting = setting_for(paper, number.task, number.model, number.hidden)
+    if setting is None:
         return {}
-    return {"training": dict(found.training), "model": found.network_for(number.model)}
+    return {"training": dict(setting.training), "model": setting.network_for(number.model)}
 
 
 def by_kind(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -296,14 +298,14 @@ def settings_in(text: str) -> dict[str, Any]:
         >>> settings_in("K=3 activation=relu"), settings_in("event=true")
         ({'K': 3, 'activation': 'relu'}, {'event': True})
     """
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for pair in text.split():
         key, _, value = pair.partition("=")
         try:
-            found[key] = json.loads(value)
+            settings[key] = json.loads(value)
         except ValueError:
-            found[key] = value
-    return found
+            settings[key] = value
+    return settings
 
 
 _recipes: dict[str, Recipe] = {}
@@ -353,9 +355,9 @@ def current_hashes() -> set[str]:
 
 def find_recipe(name: str) -> Recipe:
     """Returns the recipe of the given name; otherwise raises a ValueError that lists similar names."""
-    known = recipes()
-    if name not in known:
+    registered = recipes()
+    if name not in registered:
         raise ValueError(
-            f"there is no recipe {name!r}.{near(name, known)} `chronode reproduce --list` lists all recipes."
+            f"there is no recipe {name!r}.{near(name, registered)} `chronode reproduce --list` lists all recipes."
         )
-    return known[name]
+    return registered[name]

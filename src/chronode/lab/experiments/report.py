@@ -125,7 +125,7 @@ def differences(recipe: Recipe, rows: list[TableRow]) -> list[str]:
     """
     theirs = _settings_of_the_paper(recipe)
     ran = [row for row in rows if row.entries and row.cell and any(row.cell.config.values())]
-    found: dict[str, list[TableRow]] = {}
+    by_setting: dict[str, list[TableRow]] = {}
     for row in ran:
         assert row.cell is not None
         for part, settings in row.cell.config.items():
@@ -133,8 +133,11 @@ def differences(recipe: Recipe, rows: list[TableRow]) -> list[str]:
                 paper = theirs[row.number][part].get(name)
                 if name not in (*_ELSEWHERE, *row.selected) and value != paper:
                     instead = ", which the paper does not give" if paper is None else f" instead of {_plain(paper)}"
-                    found.setdefault(f"{name} {_plain(value)}{instead}", []).append(row)
-    return [line + ("" if len(own) == len(ran) else f" ({named(own, ran)})") for line, own in found.items()]
+                    by_setting.setdefault(f"{name} {_plain(value)}{instead}", []).append(row)
+    return [
+        line + ("" if len(concerned) == len(ran) else f" ({named(concerned, ran)})")
+        for line, concerned in by_setting.items()
+    ]
 
 
 def _settings_of_the_paper(recipe: Recipe) -> dict[PaperNumber, dict[str, dict[str, Any]]]:
@@ -155,14 +158,14 @@ def plot(recipe: Recipe, rows: list[TableRow], path: Path, budget: str) -> Path:
     canvas.suptitle(f"{recipe.what}\n{recipe.name}, budget: {budget}", fontsize=11)
     panels = canvas.subplots(1, len(columns), squeeze=False)[0]
     for axes, column in zip(panels, columns, strict=True):
-        own = [row for row in rows if row.number.column == column]
-        papers = [(row.number.mean, row.number.spread) for row in own]
+        column_rows = [row for row in rows if row.number.column == column]
+        papers = [(row.number.mean, row.number.spread) for row in column_rows]
         _dots(axes, papers, fmt="o", color=COLORS[0], label="paper")
-        _dots(axes, [(row.mean, row.spread) for row in own], fmt="D", color=COLORS[1], label="ours")
-        axes.set_yticks(range(len(own)), [row.number.label for row in own], fontsize=8)
-        axes.set_ylim(len(own) - 0.5, -0.5)  # the first row on top
-        unit = f" ({own[0].number.unit})" if own[0].number.unit else ""
-        axes.set_xlabel(f"{own[0].number.metric}{unit}")
+        _dots(axes, [(row.mean, row.spread) for row in column_rows], fmt="D", color=COLORS[1], label="ours")
+        axes.set_yticks(range(len(column_rows)), [row.number.label for row in column_rows], fontsize=8)
+        axes.set_ylim(len(column_rows) - 0.5, -0.5)  # the first row on top
+        unit = f" ({column_rows[0].number.unit})" if column_rows[0].number.unit else ""
+        axes.set_xlabel(f"{column_rows[0].number.metric}{unit}")
         axes.set_title(column, fontsize=10)
         axes.grid(axis="x", alpha=0.3)
     panels[0].legend(frameon=False, fontsize=8)
@@ -173,7 +176,7 @@ def plot(recipe: Recipe, rows: list[TableRow], path: Path, budget: str) -> Path:
 
 def _dots(axes: Any, values: list[tuple[float | None, float | None]], **look: Any) -> None:
     """Draws a dot with its standard deviation for each row with a number."""
-    known = [(mean, place, spread or 0) for place, (mean, spread) in enumerate(values) if mean is not None]
-    if known:
-        means, places, spreads = zip(*known, strict=True)
+    dots = [(mean, height, spread or 0) for height, (mean, spread) in enumerate(values) if mean is not None]
+    if dots:
+        means, places, spreads = zip(*dots, strict=True)
         axes.errorbar(means, places, xerr=spreads, capsize=2, **look)

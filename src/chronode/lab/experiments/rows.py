@@ -204,7 +204,7 @@ def named(some: Collection[TableRow], every: Sequence[TableRow]) -> str:
     columns: dict[str, list[TableRow]] = {}
     for row in every:
         columns.setdefault(row.number.column, []).append(row)
-    meant = {column: _labels(row for row in own if row in some) for column, own in columns.items()}
+    meant = {column: _labels(row for row in column_rows if row in some) for column, column_rows in columns.items()}
     if all(labels == _labels(some) for labels in meant.values()):
         return ", ".join(_labels(some))
     parts = [

@@ -100,10 +100,10 @@ class _BestTest:
     def look(self, epoch: int) -> None:
         """Measures the test part at the end of an epoch."""
         objective = self._assembly.objective
-        found = evaluate(self._assembly.network, objective, self._assembly.parts.test)
-        if self.best and not objective.better(found[objective.metric], self.best[objective.metric]):
+        scores = evaluate(self._assembly.network, objective, self._assembly.parts.test)
+        if self.best and not objective.better(scores[objective.metric], self.best[objective.metric]):
             return
-        self.best = {**found, "epoch": float(epoch)}
+        self.best = {**scores, "epoch": float(epoch)}
         if self._path is not None:
             with replacing(self._path) as draft:
                 draft.write_text(json.dumps(self.best), encoding="utf-8")
@@ -117,9 +117,9 @@ def _entry(
     took: dict[str, Any],
     ended: list[str],
 ) -> Entry:
-    about = environment()
+    facts = environment()
     data = None if parts is None else find_task(cell.task).data
-    commit = about.get("commit") or "unknown"
+    commit = facts.get("commit") or "unknown"
     return Entry(
         recipe=cell.recipe,
         model=cell.model,
@@ -130,9 +130,9 @@ def _entry(
         config=cell.config,
         config_hash=run_hash(cell.model, cell.task, cell.protocol, seed, cell.config),
         data_hash="none" if parts is None else data_hash(parts),
-        commit=commit + ("+" if about.get("changed") else ""),
-        versions={name: str(about[name]) for name in ("chronode", "python", "torch", "numpy")},
-        machine={name: about[name] for name in ("os", "cpu", "cores", "threads", "kernels")},
+        commit=commit + ("+" if facts.get("changed") else ""),
+        versions={name: str(facts[name]) for name in ("chronode", "python", "torch", "numpy")},
+        machine={name: facts[name] for name in ("os", "cpu", "cores", "threads", "kernels")},
         metrics=metrics,
         **{**took, "seconds": round(took["seconds"], 2)},
         peak_memory=peak_memory(),

@@ -35,18 +35,18 @@ def summaries(s: Sequences) -> NDArray[np.float64]:
     values = s.values.astype(np.float64)
     ends = np.cumsum(s.lengths)
     starts = ends - s.lengths
-    known = ~np.isnan(values)
-    count = np.add.reduceat(known, starts, axis=0, dtype=np.int64)
+    there = ~np.isnan(values)
+    count = np.add.reduceat(there, starts, axis=0, dtype=np.int64)
     none = np.where(count > 0, 1.0, np.nan)
-    total = np.add.reduceat(np.where(known, values, 0), starts, axis=0)
+    total = np.add.reduceat(np.where(there, values, 0), starts, axis=0)
     mean = total / np.maximum(count, 1)
-    gaps = np.where(known, values - np.repeat(mean, s.lengths, axis=0), 0)
+    gaps = np.where(there, values - np.repeat(mean, s.lengths, axis=0), 0)
     std = np.sqrt(np.add.reduceat(gaps**2, starts, axis=0) / np.maximum(count, 1))
-    low = np.minimum.reduceat(np.where(known, values, np.inf), starts, axis=0)
-    high = np.maximum.reduceat(np.where(known, values, -np.inf), starts, axis=0)
+    low = np.minimum.reduceat(np.where(there, values, np.inf), starts, axis=0)
+    high = np.maximum.reduceat(np.where(there, values, -np.inf), starts, axis=0)
     rows = np.arange(len(values))[:, None]
-    first = np.minimum.reduceat(np.where(known, rows, len(values) - 1), starts, axis=0)
-    last = np.maximum.reduceat(np.where(known, rows, 0), starts, axis=0)
+    first = np.minimum.reduceat(np.where(there, rows, len(values) - 1), starts, axis=0)
+    last = np.maximum.reduceat(np.where(there, rows, 0), starts, axis=0)
     columns = np.arange(values.shape[1])
     parts = [values[first, columns], values[last, columns], mean, std, low, high]
     stacked = np.stack([*(part * none for part in parts), count], axis=-1)
@@ -57,8 +57,8 @@ def run_summary(name: str, parts: Parts, objective: Objective, seed: int) -> Sum
     """Fits a model to the summaries of the training series; candidates are selected by validation."""
     begun = time.process_time()
     inputs = {part: summaries(getattr(parts, part)) for part in ("train", "valid", "test")}
-    seen = ~np.isnan(inputs["train"]).all(0)
-    inputs = {part: values[:, seen] for part, values in inputs.items()}
+    observed = ~np.isnan(inputs["train"]).all(0)
+    inputs = {part: values[:, observed] for part, values in inputs.items()}
     best: tuple[float, Any] | None = None
     for model in CANDIDATES[name](seed):
         model.fit(inputs["train"], _labels(parts.train))

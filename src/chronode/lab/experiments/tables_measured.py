@@ -13,17 +13,17 @@ _LENGTHS = (5, 10, 25, 50)
 def _gradient_norm(cell: TableCell) -> dict[str, float]:
     """Measures the gradient norm of one model and length, with the settings fitted to the paper."""
     options = cell.config["options"]
-    found = gradient_table([cell.model], _LENGTHS, hidden_size=options["hidden_size"], seeds=options["seeds"])
-    place = _LENGTHS.index(options["length"])  # all lengths are measured on the same sequences
-    return {"gradient norm": float(found.means[0, place]), "spread": float(found.stds[0, place])}
+    result = gradient_table([cell.model], _LENGTHS, hidden_size=options["hidden_size"], seeds=options["seeds"])
+    column = _LENGTHS.index(options["length"])  # all lengths are measured on the same sequences
+    return {"gradient norm": float(result.means[0, column]), "spread": float(result.stds[0, column])}
 
 
 def _depth(cell: TableCell) -> dict[str, float]:
     """Measures the computational depth of one model and activation over random networks, as the authors count it."""
     options = cell.config["options"]
     setting = Setting(width=options["width"])
-    found = sweep("activation", [options["activation"]], models=[cell.model], setting=setting, tries=options["tries"])
-    depth = REFINE * found.depth[0, 0]
+    result = sweep("activation", [options["activation"]], models=[cell.model], setting=setting, tries=options["tries"])
+    depth = REFINE * result.depth[0, 0]
     return {"computational depth": float(depth.mean()), "spread": float(depth.std(ddof=1)) if len(depth) > 1 else 0.0}
 
 

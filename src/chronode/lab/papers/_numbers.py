@@ -63,9 +63,9 @@ def _all() -> tuple[PaperNumber, ...]:
 def _number(row: dict[str, str]) -> PaperNumber:
     kinds = {"float | None": float, "int | None": int}
     values: dict[str, Any] = {}
-    for own in fields(PaperNumber):
-        kind, text = str(own.type), row[own.name]
-        values[own.name] = text if kind == "str" else kinds[kind](text) if text else None
+    for column in fields(PaperNumber):
+        kind, text = str(column.type), row[column.name]
+        values[column.name] = text if kind == "str" else kinds[kind](text) if text else None
     return PaperNumber(**values)
 
 

@@ -72,14 +72,14 @@ def setting_for(paper: str, task: str, model: str, hidden: int | None = None) ->
         >>> setting_for("ltc", "gesture", "lstm").training["learning_rate"]
         0.001
     """
-    known = [s for s in settings(task, paper) if s.used]
-    if not known and paper == "ernn":
+    settings_of_task = [s for s in settings(task, paper) if s.used]
+    if not settings_of_task and paper == "ernn":
         return setting_for("irnn", task, model, hidden)
-    own = paper if any(s.model == paper for s in known) else ""
+    own_model = paper if any(s.model == paper for s in settings_of_task) else ""
     ranked = [
-        *(s for s in known if s.model == model != own and s.hidden in (None, hidden)),
-        *(s for s in known if s.hidden is not None and s.hidden == hidden),
-        *(s for s in known if s.model == OTHERS and model != own),
-        *(s for s in known if s.model == own and s.hidden is None),
+        *(s for s in settings_of_task if s.model == model != own_model and s.hidden in (None, hidden)),
+        *(s for s in settings_of_task if s.hidden is not None and s.hidden == hidden),
+        *(s for s in settings_of_task if s.model == OTHERS and model != own_model),
+        *(s for s in settings_of_task if s.model == own_model and s.hidden is None),
     ]
     return ranked[0] if ranked else None

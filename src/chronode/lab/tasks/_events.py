@@ -35,12 +35,12 @@ def encode(symbols: NDArray[np.generic], lengths: NDArray[np.int64] | None = Non
     """
     count, places = symbols.shape
     lengths = np.full(count, places) if lengths is None else np.asarray(lengths)
-    place = np.arange(places)
+    position = np.arange(places)
     is_event = np.ones((count, places), dtype=bool)
     is_event[:, 1:] = symbols[:, 1:] != symbols[:, :-1]
     if close:
-        is_event |= place == lengths[:, None] - 1
-    is_event &= place < lengths[:, None]
+        is_event |= position == lengths[:, None] - 1
+    is_event &= position < lengths[:, None]
     totals = is_event.sum(1)
     row, at = np.nonzero(is_event)
     column = np.arange(len(row)) - np.repeat(totals.cumsum() - totals, totals)

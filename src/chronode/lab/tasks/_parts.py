@@ -55,10 +55,10 @@ def located(folder: Path, name: str) -> Path:
     """
     if (folder / name).exists():
         return folder / name
-    found = sorted(folder.glob(f"*/{name}"))
-    if not found:
+    matches = sorted(folder.glob(f"*/{name}"))
+    if not matches:
         raise ValueError(f"{folder}: {name} not found; is this the complete archive of the publisher?")
-    return found[0]
+    return matches[0]
 
 
 def equal_series(values: NDArray[np.float32], target: Target, channels: tuple[str, ...]) -> Sequences:

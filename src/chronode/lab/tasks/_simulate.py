@@ -111,13 +111,13 @@ def roll_out(robot: Robot, policies: list[Tensors], frames: int, seed: int, numb
     act = actor(policies[int(rng.integers(len(policies)))])
     environment = gymnasium.make(robot.environment)
     space: Any = environment.action_space
-    seen, _ = environment.reset(seed=int(rng.integers(2**31)))
-    shown = [seen]
+    observation, _ = environment.reset(seed=int(rng.integers(2**31)))
+    shown = [observation]
     while len(shown) < frames:
         at_random = rng.uniform() < robot.random_actions
-        action = rng.uniform(space.low, space.high) if at_random else np.clip(act(seen), space.low, space.high)
-        seen, _, fallen, _, _ = environment.step(action.astype(np.float32))
-        shown.append(seen)
+        action = rng.uniform(space.low, space.high) if at_random else np.clip(act(observation), space.low, space.high)
+        observation, _, fallen, _, _ = environment.step(action.astype(np.float32))
+        shown.append(observation)
         if fallen:
             break
     environment.close()
@@ -137,8 +137,8 @@ def actor(policy: Tensors) -> Callable[[NDArray[np.float64]], NDArray[np.float64
     ]
     mean, var = policy["observations.mean"].numpy(), policy["observations.var"].numpy()
 
-    def act(seen: NDArray[np.float64]) -> NDArray[np.float64]:
-        values = np.clip((seen - mean) / np.sqrt(var + 1e-8), -_CLIP, _CLIP)
+    def act(observation: NDArray[np.float64]) -> NDArray[np.float64]:
+        values = np.clip((observation - mean) / np.sqrt(var + 1e-8), -_CLIP, _CLIP)
         for weight, bias in layers[:-1]:
             values = np.tanh(weight @ values + bias)
         weight, bias = layers[-1]

@@ -51,8 +51,8 @@ class Numbering:
     def vocabulary(self, train: NDArray[np.int32], most: int | None = None) -> tuple[str, ...]:
         """Returns UNKNOWN_WORD and at most `most` words of `train` by decreasing count (ties in alphabetical order)."""
         counts = np.bincount(train, minlength=len(self.numbers))
-        seen = [word for word, number in self.numbers.items() if counts[number] and word != UNKNOWN_WORD]
-        ranked = sorted(seen, key=lambda word: (-counts[self.numbers[word]], word))
+        occurring = [word for word, number in self.numbers.items() if counts[number] and word != UNKNOWN_WORD]
+        ranked = sorted(occurring, key=lambda word: (-counts[self.numbers[word]], word))
         return (UNKNOWN_WORD, *ranked[:most])
 
     def table(self, vocabulary: Sequence[str]) -> NDArray[np.int32]:

@@ -63,9 +63,9 @@ def read_recordings(top: Path, numeric: str) -> Sequences:
         [_means(per_second, len(signals)) for per_second, signals in zip(readings, recordings, strict=True)]
     )
     rates = rates.astype(np.float32)[:, None]
-    known = replace(cut, target=Target(rates, names=(numeric,))).labeled()
-    left_out = len(cut) - len(known)
-    return known.with_notes(*([f"{left_out} windows without a reading of {numeric} dropped."] if left_out else []))
+    labeled = replace(cut, target=Target(rates, names=(numeric,))).labeled()
+    left_out = len(cut) - len(labeled)
+    return labeled.with_notes(*([f"{left_out} windows without a reading of {numeric} dropped."] if left_out else []))
 
 
 def _means(readings: NDArray[np.float64], samples: int) -> NDArray[np.float64]:

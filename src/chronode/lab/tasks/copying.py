@@ -35,12 +35,12 @@ def copying(count: int, rng: np.random.Generator, *, length: int = 200) -> Seque
     whole("length", length, at_least=1)
     steps = length + 2 * MEMORY
     symbols = rng.integers(0, SYMBOLS, size=(count, MEMORY))
-    seen = np.full((count, steps), BLANK)
-    seen[:, :MEMORY] = symbols
-    seen[:, MEMORY + length - 1] = DELIMITER
+    inputs = np.full((count, steps), BLANK)
+    inputs[:, :MEMORY] = symbols
+    inputs[:, MEMORY + length - 1] = DELIMITER
     wanted = np.full((count, steps), BLANK, dtype=np.int32)
     wanted[:, -MEMORY:] = symbols
-    values = np.eye(len(NAMES), dtype=np.float32)[seen]
+    values = np.eye(len(NAMES), dtype=np.float32)[inputs]
     target = Target(wanted.reshape(-1), per_step=True, classes=NAMES, names=("symbol",))
     return equal_series(values, target, NAMES)
 

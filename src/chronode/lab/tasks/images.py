@@ -125,9 +125,9 @@ def _rows(protocol: str, seed: int) -> Parts:
 
 def _events(protocol: str, seed: int, *, gaps: bool) -> Parts:
     files = mnist(folder("mnist"))
-    seen = {"close": protocol == "clean", "gaps": flag("gaps", gaps)}
-    train = event_series(files.train, files.train_labels, **seen)
-    test = event_series(files.test, files.test_labels, **seen)
+    encoding = {"close": protocol == "clean", "gaps": flag("gaps", gaps)}
+    train = event_series(files.train, files.train_labels, **encoding)
+    test = event_series(files.test, files.test_labels, **encoding)
     return Parts(*held_out(train, VALID, seed), test)
 
 

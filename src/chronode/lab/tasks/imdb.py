@@ -28,10 +28,10 @@ def read_reviews(path: Path, numbering: Numbering, longest: int | None = None) -
     """Reads the reviews in `path/neg` and `path/pos`, files named ID_RATING.txt; a series is a review."""
     files = []
     for label, name in enumerate(CLASSES):
-        found = [(file, _NAME.fullmatch(file.name)) for file in (path / name).glob("*.txt")]
-        if not found:
+        matches = [(file, _NAME.fullmatch(file.name)) for file in (path / name).glob("*.txt")]
+        if not matches:
             raise ValueError(f"{path / name}: no reviews found.")
-        for file, match in found:
+        for file, match in matches:
             if match is None:
                 raise ValueError(f"{file}: expected a file name such as ID_RATING.txt.")
             files.append((label, int(match[1]), file))

@@ -65,10 +65,10 @@ class NoiseRows:
                 self._fill(row[steps:], (self.file << 32) + number)
         return batch._replace(x=x, lengths=torch.full_like(batch.lengths, self.length))
 
-    def _fill(self, rows: Tensor, place: int) -> Tensor:
+    def _fill(self, rows: Tensor, key_part: int) -> Tensor:
         """Fills `rows` with the noise of this position in the file."""
         size = rows.numel()
-        key = np.array([self.seed % 2**64, place], dtype=np.uint64)
+        key = np.array([self.seed % 2**64, key_part], dtype=np.uint64)
         words = np.random.Philox(key=key).random_raw(-(-size // 4))
         rows.copy_(torch.from_numpy(words.view(np.int16)[:size]).view_as(rows)).add_(0.5)
         if self.kind == "uniform":

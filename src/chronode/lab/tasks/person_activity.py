@@ -71,8 +71,8 @@ def read(path: Path, features: str = "mmrnn") -> Sequences:
     """
     one_of("features", features, CUTS)
     table = _by_time(read_table(located(path, FILE), COLUMNS, header=False))
-    place = np.array([CLASSES.index(name) for name in ACTIVITIES.values()])
-    table["activity"] = place[table["activity"]]
+    class_of = np.array([CLASSES.index(name) for name in ACTIVITIES.values()])
+    table["activity"] = class_of[table["activity"]]
     values, channels = _rows(table)
     if features == "latent-ode":
         table, values, channels = _binned(table)
@@ -103,8 +103,8 @@ def _by_time(table: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 
 def _rows(table: dict[str, NDArray[Any]]) -> tuple[NDArray[np.float64], list[str]]:
-    place = np.stack([table[axis] for axis in "xyz"], axis=1)
-    return np.concatenate([np.eye(len(TAGS))[table["tag"]], place], axis=1), [*TAGS.values(), *"xyz"]
+    positions = np.stack([table[axis] for axis in "xyz"], axis=1)
+    return np.concatenate([np.eye(len(TAGS))[table["tag"]], positions], axis=1), [*TAGS.values(), *"xyz"]
 
 
 def _binned(table: dict[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], NDArray[np.float64], list[str]]:
@@ -114,9 +114,9 @@ def _binned(table: dict[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], ND
     is_new[1:] = (np.diff(rounded) != 0) | (table["recording"][1:] != table["recording"][:-1])
     step = np.cumsum(is_new) - 1
     last = np.flatnonzero(np.append(is_new[1:], True))
-    place = np.stack([table[axis] for axis in "xyz"], axis=1)
+    positions = np.stack([table[axis] for axis in "xyz"], axis=1)
     sums, counts = np.zeros((len(last), len(TAGS), 3)), np.zeros((len(last), len(TAGS), 1))
-    np.add.at(sums, (step, table["tag"]), place)
+    np.add.at(sums, (step, table["tag"]), positions)
     np.add.at(counts, (step, table["tag"]), 1)
     values = (sums / np.maximum(counts, 1)).reshape(len(last), -1)
     read_then = np.repeat(counts[:, :, 0] > 0, 3, axis=1).astype(np.float64)

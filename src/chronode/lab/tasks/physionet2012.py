@@ -71,10 +71,10 @@ def _series(files: list[Path]) -> tuple[list[NDArray[np.float32]], list[NDArray[
     counts = np.array([content.count(b"\n") for content in contents])
     rows = _rows(b"".join(contents), files, contents)
     stay = np.repeat(np.arange(len(files)), counts)[rows["known"]]
-    place, minute = rows["channel"][rows["known"]], rows["minute"][rows["known"]]
+    channel, minute = rows["channel"][rows["known"]], rows["minute"][rows["known"]]
     steps, at = np.unique(stay * (60 * HOURS + 1) + minute, return_inverse=True)
     values = np.full((len(steps), len(CHANNELS)), np.nan, dtype=np.float32)
-    values[at, place] = rows["value"][rows["known"]]  # the last of several readings in the same minute counts
+    values[at, channel] = rows["value"][rows["known"]]  # the last of several readings in the same minute counts
     units = values[:, -len(UNITS) :]
     units[np.isnan(units) & ~np.isnan(units).all(1, keepdims=True)] = (
         0  # the patient is in one of the units, so in no other
@@ -152,9 +152,9 @@ def bounded(train: Sequences, *others: Sequences) -> list[Sequences]:
         for part in (train, *others)
     ]
     values = parts[0].compact().base_values
-    seen = ~np.isnan(values).all(0)
+    observed = ~np.isnan(values).all(0)
     bounds = np.array([[-np.inf], [np.inf]]).repeat(len(CHANNELS), axis=1)
-    bounds[:, seen] = np.nanquantile(values[:, seen], _TAILS, axis=0)
+    bounds[:, observed] = np.nanquantile(values[:, observed], _TAILS, axis=0)
     return [replace(part, base_values=np.clip(part.base_values, *bounds).astype(np.float32)) for part in parts]
 
 

@@ -69,8 +69,8 @@ def _read_trace(path: Path, cure: str) -> NDArray[np.float64]:
     if trace.shape[1] != OBSERVATIONS or len(trace) < 2:
         raise ValueError(f"{path}: expected at least two frames of {OBSERVATIONS} numbers, got shape {trace.shape}.")
     if not np.isfinite(trace).all():
-        frame, place = (int(i) for i in np.argwhere(~np.isfinite(trace))[0])
-        raise ValueError(f"{path}: number {place} of frame {frame} is not finite.")
+        frame, number = (int(i) for i in np.argwhere(~np.isfinite(trace))[0])
+        raise ValueError(f"{path}: number {number} of frame {frame} is not finite.")
     return trace
 
 
@@ -136,9 +136,9 @@ def recorded_parts(traces: Sequence[NDArray[Any]], length: int) -> Parts:
 
     def part(numbers: NDArray[np.int64]) -> Sequences:
         kept = [np.flatnonzero(draw.rand(len(traces[number]) - 1) < KEPT) for number in numbers]
-        seen = _frames_kept([traces[number] for number in numbers], numbers, "walker2d", kept)
+        series = _frames_kept([traces[number] for number in numbers], numbers, "walker2d", kept)
         lead = np.array([rows[0] + 1.0 for rows in kept])
-        return range_windows(replace(seen, lead=lead), length, length // 4)
+        return range_windows(replace(series, lead=lead), length, length // 4)
 
     return Parts(part(order[valid:]), part(order[test:valid]), part(order[:test]))
 
@@ -161,8 +161,8 @@ def _make_walker(protocol: str, seed: int, *, length: int, stride: int, drop: fl
 
     def part(name: str) -> Sequences:
         numbers = WALKER_PARTS[name]
-        seen = frames_dropped([traces[i] for i in numbers], numbers, "walker2d", drop, rng)
-        return windows(seen, length, stride, lead="gap")
+        series = frames_dropped([traces[i] for i in numbers], numbers, "walker2d", drop, rng)
+        return windows(series, length, stride, lead="gap")
 
     return Parts(part("train"), part("valid"), part("test"))
 

@@ -49,8 +49,8 @@ def read_wave(path: Path) -> NDArray[np.float32]:
     except (wave.Error, EOFError, OSError, RuntimeError) as error:  # RuntimeError: a chunk longer than the file
         raise ValueError(f"{path}: this is not a valid .wav file: {error or 'it ends early'}.") from None
     if form != (1, 2, RATE):
-        found = "{} channels of {} bytes at {} Hz".format(*form)
-        raise ValueError(f"{path}: expected one channel of 2 bytes at {RATE} Hz, got {found}.")
+        form_text = "{} channels of {} bytes at {} Hz".format(*form)
+        raise ValueError(f"{path}: expected one channel of 2 bytes at {RATE} Hz, got {form_text}.")
     if not content or len(content) % 2:
         raise ValueError(f"{path}: {len(content)} bytes are not a whole number of samples.")
     return (np.frombuffer(content, dtype="<i2") / 2**15).astype(np.float32)
@@ -71,10 +71,10 @@ def listed_parts(top: Path, words: Sequence[str]) -> dict[str, list[tuple[Path, 
             part_of[text] = part
     parts: dict[str, list[tuple[Path, str]]] = {"train": [], "valid": [], "test": []}
     for word in words:
-        found = sorted((top / word).glob("*.wav"))
-        if not found:
+        recordings = sorted((top / word).glob("*.wav"))
+        if not recordings:
             raise ValueError(f"{top / word}: no recordings of {word!r} found.")
-        for file in found:
+        for file in recordings:
             parts[part_of.get(f"{word}/{file.name}", "train")].append((file, word))
     return parts
 
