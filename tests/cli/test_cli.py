@@ -1,4 +1,5 @@
 import json
+from types import SimpleNamespace
 
 import pytest
 from commands import run
@@ -92,8 +93,8 @@ def test_doctor_names_the_settings_of_every_model_that_has_a_kernel():
 
 
 def test_ctrl_c_ends_with_code_1(monkeypatch):
-    def interrupted():
+    def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("chronode.cli.models.as_json", interrupted)
+    monkeypatch.setattr("chronode.cli.models.jsonlib", SimpleNamespace(dumps=interrupted))
     run("models", "--json", code=1)

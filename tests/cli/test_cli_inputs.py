@@ -233,8 +233,8 @@ def test_static_columns_explain_a_value_and_enter_forecasts(here):
 def test_static_columns_are_refused_where_they_cannot_work(here):
     data = people(here / "people.csv", people=20)
     chronode("train", data, *STATIC, "--target", "state", "--ignore", "risk", *QUICK, "--output", here / "run")
-    assert "Train without --static" in chronode("stream", here / "run", here / "people.csv", code=2).err
-    assert "Train without --static" in chronode("export", here / "run", "--output", here / "c", code=2).err
+    assert "train without --static" in chronode("stream", here / "run", here / "people.csv", code=2).err
+    assert "train without --static" in chronode("export", here / "run", "--output", here / "c", code=2).err
     output = chronode("train", data, "--id", "who", "--static", "x", "--target", "state", "--ignore", "sex", code=2).err
     assert "--static x: series 0 has the values" in output and "Leave it out of static" in output
     without = here / "without.csv"

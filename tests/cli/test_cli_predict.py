@@ -249,7 +249,8 @@ def test_a_run_on_a_task_answers_about_its_test_part(tmp_path):
     chronode("train", "bitstream", *few, *QUICK, "--epochs", 1, "--output", tmp_path / "run")
     assert len(table(chronode("predict", tmp_path / "run").out)) == 8
     assert len(table(chronode("predict", tmp_path / "run", "bitstream").out)) == 8
-    assert "was trained on the task" in chronode("predict", tmp_path / "run", "x.csv", code=2).err
+    (tmp_path / "x.csv").write_text("x\n1\n")
+    assert "was trained on the task" in chronode("predict", tmp_path / "run", tmp_path / "x.csv", code=2).err
 
 
 def _parquet(home):

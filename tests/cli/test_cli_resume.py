@@ -64,7 +64,7 @@ def test_a_resumed_run_refuses_another_file(here, vitals):
         assert "run was trained on other data (vitals.csv), not on other.csv" in refused
         assert "omit --resume to train on other.csv" in refused
         assert "is finished" not in refused
-    assert "run was trained on other data" in chronode("train", "nothing.csv", "--resume", "run", code=2).err
+    assert "nothing.csv: no such file" in chronode("train", "nothing.csv", "--resume", "run", code=2).err
     (here / "copy.csv").write_bytes(vitals.read_bytes())
     chronode("train", "copy.csv", "--resume", "run", "--epochs", 2)
 

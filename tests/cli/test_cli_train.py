@@ -180,10 +180,10 @@ def test_a_model_that_loses_to_a_baseline_is_reported_with_three_remedies(here):
     (here / "saw.csv").write_text(f"t,x\n{rows}\n")
     flags = ("--time", "t", "--forecast", 3, "--start", "none", "--output", "run")
     output = chronode("train", "saw.csv", *flags, *QUICK, "--epochs", 1, "--model", "gru").out
-    assert "The model does not beat the baseline" in output
-    assert output.count(";") >= 2 and "a linear start (--start linear)" in output
+    assert 'The model is the baseline "seasonal naive (7)"' in output
+    assert output.count(";") >= 2 and "a lower learning rate (--lr 0.001)" in output
     summary = json.loads((here / "run/summary.json").read_text())
-    assert summary["notes"][-1].startswith("The model does not beat the baseline")
+    assert summary["notes"][-1].startswith('The model is the baseline "seasonal naive (7)"')
     assert "Baselines: the model is not healthy" in chronode("analyze", "health", "run").out
 
 

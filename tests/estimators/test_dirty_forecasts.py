@@ -173,7 +173,12 @@ def test_a_network_worse_than_its_linear_start_is_replaced_by_it():
     fitted.model.head.bias.data.fill_(50.0)
     bad = replace(fitted, record=replace(fitted.record, best_epoch=1), objective=Objective.for_data(train))
     found, kept = not_worse_than_naive(bad, Parts(train, valid, valid), linear)
-    assert found.best_epoch == 0 and kept is linear and not found.baseline and len(found.notes) == len(bad.notes) + 1
+    assert (
+        found.best_epoch == 0
+        and kept is linear
+        and not found.record.baseline
+        and len(found.notes) == len(bad.notes) + 1
+    )
     assert float(found.model.head.bias.detach().abs().max()) == 0
 
 

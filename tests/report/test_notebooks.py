@@ -136,7 +136,7 @@ def test_a_terminal_has_one_line_that_is_written_over():
     assert "left)" in text
 
 
-def test_a_terminal_shows_many_trainings_in_one_line_above_which_results_stay(monkeypatch):
+def test_a_terminal_shows_many_runs_in_one_line_above_which_results_stay(monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     output = io.StringIO()
     output.isatty = lambda: True

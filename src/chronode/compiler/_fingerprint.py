@@ -106,7 +106,7 @@ def _parts(part: Any) -> Iterator[Any]:
 
 
 class _Memory:
-    """What is remembered of one cell object, the last one used first; a copy of the cell starts without any."""
+    """Memory of one cell object, the last one used first; a copy of the cell starts without any."""
 
     def __init__(self, cell: nn.Module | None = None):
         self.owner = None if cell is None else weakref.ref(cell)

@@ -1,4 +1,4 @@
-"""What a trained model can do, and why not: decided here, once for each capability."""
+"""Capabilities of trained models and the reasons for refusals, decided once for each."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class LiveModel:
             x: Values `(1, D)`.
             state: Memory of the state, `(1, size)`: of the layers, and of the linear start.
             dt: Time since the last observation; None if series have no times.
-            observed: Which values were observed, `(1, D)`; None if no values may be missing.
+            observed: Mask of the observed values, `(1, D)`; None if no values may be missing.
 
         Returns:
             The output `(1, K)`; None, and nothing is changed, if only `run` can perform the step.

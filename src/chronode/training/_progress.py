@@ -22,14 +22,14 @@ class ProgressBar:
     """Shows the progress of training: pass it as `on_event` to `fit` or `chronode.runs.train_run`.
 
     In a notebook, a bar with the time left and the learning curves, which stay in the output; in a terminal, one line
-    that is written over; elsewhere, one line per epoch. Many trainings, also at the same time, are followed with
+    that is written over; elsewhere, one line per epoch. Many runs, also at the same time, are followed with
     `begin`, `event` and `end`: then each has one line when it ends. As a context manager it leaves a clean line.
 
     Args:
         epochs: Maximum number of epochs of each training.
         file: Stream to write to outside notebooks; standard error by default.
-        labels: Names of trainings that follow each other.
-        runs: Number of trainings that are followed with `begin`, `event` and `end`.
+        labels: Names of runs that follow each other.
+        runs: Number of runs that are followed with `begin`, `event` and `end`.
         ended: Number of these that ended before.
         costs: Relative cost of each of these by its label; equal by default.
 
@@ -98,11 +98,11 @@ class ProgressBar:
         return self._show(share, f"{prefix}{event.line(self.epochs)}", final=True, short=short)
 
     def begin(self, label: str) -> None:
-        """Starts one of many trainings."""
+        """Starts one of many runs."""
         self.advance(label, 0.0, "")
 
     def event(self, label: str, event: Event) -> None:
-        """Shows an event of one of many trainings; a note that several have is shown once."""
+        """Shows an event of one of many runs; a note that several have is shown once."""
         if isinstance(event, Note):
             self._note(event)
         elif isinstance(event, BatchDone):
@@ -110,7 +110,7 @@ class ProgressBar:
             self.advance(label, event.epochs_done / self.epochs, text)
 
     def advance(self, label: str, share: float, text: str) -> None:
-        """Shows that so much of one of many trainings is done, from 0 to 1."""
+        """Shows that so much of one of many runs is done, from 0 to 1."""
         self.shares[label] = share
         done = sum(self.costs.get(name, 1.0) * part for name, part in self.shares.items()) / self.total
         if self.share is None:
@@ -118,7 +118,7 @@ class ProgressBar:
         self._show(min(done, 1.0), f"{self.ended}/{self.runs}  {label}  {text}".rstrip(), final=False)
 
     def end(self, label: str, line: str) -> None:
-        """Ends one of many trainings and prints a line that stays."""
+        """Ends one of many runs and prints a line that stays."""
         self.shares[label] = 1.0
         self.ended += 1
         self._line(f"{self.ended}/{self.runs}  {line}")

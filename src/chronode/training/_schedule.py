@@ -151,7 +151,7 @@ def explosion(run: Training, loss: float) -> Diverged:
     return Diverged(
         f"the loss has exploded: it is {loss:.2g} on the validation part after epoch {run.place.epoch}, but was "
         f"{run.untrained_loss:.2g} before training; the weights of epoch {run.best_epoch} are kept. "
-        f"{named('learning_rate', rate)} is probably too high: try {rate / 100:g}, {_clip(run.settings)} or "
+        f"{named('learning_rate', int(rate) if rate == int(rate) else rate)} is probably too high: try {rate / 100:g}, {_clip(run.settings)} or "
         f"{named('warmup_epochs', 1)}."
     )
 

@@ -69,8 +69,8 @@ class Trained:
         >>> from chronode.training import fit
         >>> s = from_list([[1.0, 2.0], [3.0]] * 8, target=["a", "b"] * 8)
         >>> trained = fit(s, "gru", Settings(epochs=1))
-        >>> trained.predict(s[:2]).labels, trained.can("export c"), trained.can("stream").cure
-        (['a', 'b'], None, 'train on a file')
+        >>> trained.predict(s[:2]).classes, trained.can("export c"), trained.can("stream").cure
+        (('a', 'b'), None, 'train on a file')
     """
 
     model: SequenceModel

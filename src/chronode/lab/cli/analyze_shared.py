@@ -1,4 +1,4 @@
-"""What the commands of `chronode analyze` share: options, lists, and the display of findings."""
+"""Shared parts of the commands of `chronode analyze`: options, lists, and the display of findings."""
 
 from __future__ import annotations
 

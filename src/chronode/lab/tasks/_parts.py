@@ -1,4 +1,4 @@
-"""What several tasks share: their facts, published files, synthetic parts, and the splits of the papers."""
+"""Shared parts of tasks: their facts, published files, synthetic parts, and the splits of the papers."""
 
 from __future__ import annotations
 
