@@ -214,7 +214,7 @@ def changed(home, path, **fields):
         ({"spec": "{"}, "spec: this is not valid JSON"),
         ({"spec": "[1]"}, "spec: "),
         ({"spec": '{"model": "os.system", "input_size": 3, "num_outputs": 2}'}, "os.system"),
-        ({"config": '{"data": {"source": 3}}'}, "config: source must be text"),
+        ({"config": '{"data": {"source": 3}}'}, "config: data.source must be text"),
         ({"objective": "{}"}, "objective: objective is missing"),
         ({"data": '{"a": 1}'}, "data: a is not a known field"),
         ({"summary": '{"status": "odd"}'}, "summary: status='odd'"),

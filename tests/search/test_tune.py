@@ -144,7 +144,7 @@ def test_a_search_from_before_a_setting_existed_can_be_opened(tmp_path):
     [
         (RANGES, {"epochs": 3}, "a different search .*training epochs: 2 in the folder, 3 now"),
         ({"alpha": Between(0.0, 5.0)}, {}, "ranges learning_rate: '0.001:0.1:log' in the folder, None now"),
-        ({"delta_t": Between(-1.0, 1.0)}, {}, "the range delta_t=-1:1: settings: delta_t must be greater than 0"),
+        ({"delta_t": Between(-1.0, 1.0)}, {}, "the range delta_t=-1:1: delta_t must be greater than 0"),
         ({"nothing": OneOf((1,))}, {}, "has no setting 'nothing'"),
         ({}, {}, "nothing to search"),
     ],

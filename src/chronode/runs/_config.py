@@ -290,13 +290,14 @@ def _changed(section: Section, values: Mapping[str, Any], where: str) -> Section
         if name not in kinds:
             raise ValueError(f"{where} has no setting {name!r}.{near(name, kinds) or _home(name)}")
     taken = {name: _taken(value, str(kinds[name])) for name, value in values.items()}
-    taken = {name: _parsed(kinds[name], name, value) for name, value in taken.items()}
+    taken = {name: _parsed(kinds[name], name, value, where) for name, value in taken.items()}
     return replace(section, **taken)  # pyrefly: ignore
 
 
-def _parsed(kind: Any, name: str, value: Any) -> Any:
+def _parsed(kind: Any, name: str, value: Any, section: str) -> Any:
+    shown = named(name)
     try:
-        return parse(kind, value, named(name))
+        return parse(kind, value, f"{section}.{name}" if shown == name else shown)
     except ValueError as error:
         raise SettingError(str(error), argument=name) from error
 

@@ -237,7 +237,8 @@ class Search:
                 try:
                     assemble_run(applied(self.config, {name: value}), self.prepared)
                 except (ValueError, TypeError) as error:
-                    raise ValueError(f"the range {name}={values}: {error}") from error
+                    problem = getattr(error, "problem", error)  # without its place: nobody passed --set
+                    raise ValueError(f"the range {name}={values}: {problem}") from error
 
     def _check_same(self) -> None:
         """Stores the search space of a new search; rejects a different search in the folder."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,14 +23,15 @@ class _Fields(Exception):
         argument: Name of the setting or column; "" if there is none.
         place: File, section or series where it went wrong; "" if there is none.
         cure: Advice for the user; "" if the message is enough.
+        problem: The message without its place.
     """
 
     def __init__(self, problem: str, *, argument: str = "", place: object = "", cure: str = ""):
         self.argument, self.place, self.cure = argument, str(place), cure
-        text = f"{place}: {problem}" if self.place else problem
         if cure:
-            text = f"{text} {cure}" if text.endswith((".", "?")) else f"{text}: {cure}"
-        super().__init__(text if text.endswith((".", "?", ")", "\n")) or not cure else f"{text}.")
+            problem = f"{problem} {cure}" if problem.endswith((".", "?")) else f"{problem}: {cure}"
+        self.problem = problem if problem.endswith((".", "?", ")", "\n")) or not cure else f"{problem}."
+        super().__init__(f"{place}: {self.problem}" if self.place else self.problem)
 
 
 class SettingError(_Fields, ValueError):
@@ -65,8 +66,9 @@ def error_at(place: object, error: Exception) -> Exception:
     """
     if not isinstance(error, _Fields):
         return ValueError(f"{place}: {error}")
-    moved = type(error)(f"{place}: {error}", argument=error.argument)
-    moved.place, moved.cure = f"{place}: {error.place}" if error.place else str(place), error.cure
+    whole_place = f"{place}: {error.place}" if error.place else place
+    moved = type(error)(error.problem, argument=error.argument, place=whole_place)
+    moved.cure = error.cure
     return moved
 
 
@@ -78,12 +80,12 @@ def named(name: str, value: Any = _UNSET) -> str:
         value: Value that it has or should have; `...` for any; omit it for the name alone.
 
     Example:
-        >>> named("time_format"), named("gaps", "cap"), named("per_step", False), named("window", ...)
-        ('time_format', "gaps='cap'", 'per_step=False', 'window=...')
+        >>> named("time_format"), named("gaps", "cap"), named("learning_rate", 10.0), named("window", ...)
+        ('time_format', "gaps='cap'", 'learning_rate=10', 'window=...')
     """
     flags = flags_of(name) if os.environ.get(_FRONT) == _OPTIONS else ()
     if not flags:
-        return name if value is _UNSET else f"{name}={'...' if value is ... else repr(value)}"
+        return name if value is _UNSET else f"{name}={'...' if value is ... else _text(value, repr)}"
     yes, switch, no = flags[0].partition("/")
     if switch:
         return (no or f"no {yes}") if value is False else yes
@@ -95,8 +97,11 @@ def named(name: str, value: Any = _UNSET) -> str:
     return f"{yes} {text}" if _PLAIN.fullmatch(text) else f'{yes} "{text}"'
 
 
-def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _text(value: Any, of_others: Callable[[Any], str] = str) -> str:
+    """Returns a value as text; a number without zeros at its end."""
+    if not isinstance(value, float):
+        return of_others(value)
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:g}"
 
 
 @contextmanager

@@ -151,7 +151,7 @@ def explosion(run: Training, loss: float) -> Diverged:
     return Diverged(
         f"the loss has exploded: it is {loss:.2g} on the validation part after epoch {run.place.epoch}, but was "
         f"{run.untrained_loss:.2g} before training; the weights of epoch {run.best_epoch} are kept. "
-        f"{named('learning_rate', _short(rate))} is probably too high: try {rate / 100:g}, {_clip(run.settings)} or "
+        f"{named('learning_rate', rate)} is probably too high: try {rate / 100:g}, {_clip(run.settings)} or "
         f"{named('warmup_epochs', 1)}."
     )
 
@@ -170,8 +170,3 @@ def out_of_memory(run: Training) -> TrainingStopped:
 
 def _clip(settings: Settings) -> str:
     return f"a smaller {named('clip')}" if settings.clip else named("clip", 1.0)
-
-
-def _short(rate: float) -> float:
-    """Returns a whole number without its decimal point."""
-    return int(rate) if rate == int(rate) else rate
