@@ -13,7 +13,7 @@ import torch
 
 import chronode
 from chronode import compiler
-from chronode.system._denormals import flushed
+from chronode.system._torch import flushed
 
 BATCH, STEPS, UNITS = 32, 4_000, 128
 

@@ -11,7 +11,7 @@ from commands import run
 import chronode
 from chronode.nn import _registry
 from chronode.runs import load
-from chronode.system import _plugins
+from chronode.system import _modules
 
 PLUGIN = """
 import torch
@@ -38,7 +38,7 @@ TRAIN = ("train", "bitstream", "--model", "leaky-plugin", "--set", "tau=2.0", *S
 def plugin(tmp_path, monkeypatch):
     """A plugin that this process forgets after the test."""
     monkeypatch.setattr(_registry, "_models", dict(_registry._models))
-    monkeypatch.setattr(_plugins, "_loaded", {})
+    monkeypatch.setattr(_modules, "_loaded", {})
     path = tmp_path / "leaky.py"
     path.write_text(PLUGIN)
     return path
@@ -46,7 +46,7 @@ def plugin(tmp_path, monkeypatch):
 
 def forget():
     _registry._models.pop("leaky-plugin")
-    _plugins._loaded.clear()
+    _modules._loaded.clear()
 
 
 def test_train_predict_evaluate_and_resume_with_a_plugin(plugin, tmp_path):
@@ -81,9 +81,9 @@ def test_models_lists_those_of_a_plugin_that_is_a_module(plugin, tmp_path):
 def test_an_installed_plugin_is_found_by_its_entry_point(plugin, monkeypatch):
     monkeypatch.syspath_prepend(str(plugin.parent))
     monkeypatch.delitem(sys.modules, "leaky", raising=False)
-    entries = [EntryPoint("mine", "leaky", _plugins.GROUP), EntryPoint("broken", "no_such_module", _plugins.GROUP)]
+    entries = [EntryPoint("mine", "leaky", _modules.GROUP), EntryPoint("broken", "no_such_module", _modules.GROUP)]
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries)
-    monkeypatch.setattr(_plugins, "_installed", [])
+    monkeypatch.setattr(_modules, "_installed", [])
     with pytest.warns(RuntimeWarning, match="the plugin broken \\(no_such_module\\) failed"):
         layer = chronode.create("leaky-plugin", 3, 4)
     assert layer.cells[0].tau == 1.0
@@ -112,7 +112,7 @@ def test_a_mistake_is_named(plugin, tmp_path, monkeypatch, name, text, message):
 def test_two_plugins_need_two_names(plugin, tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "leaky.py").write_text("")
-    _plugins.load_plugin(str(plugin))
-    _plugins.load_plugin(str(plugin))
+    _modules.load_plugin(str(plugin))
+    _modules.load_plugin(str(plugin))
     with pytest.raises(ValueError, match="have the same name"):
-        _plugins.load_plugin(str(tmp_path / "other" / "leaky.py"))
+        _modules.load_plugin(str(tmp_path / "other" / "leaky.py"))

@@ -20,7 +20,7 @@ from remote_files import member, tarred, zipped
 
 from chronode.data import from_list, load, read
 from chronode.lab.datasets import _unpack as unpack
-from chronode.storage._limits import ARCHIVE_BYTES, COLUMNS, UNPACKED_BYTES
+from chronode.storage._schema import ARCHIVE_BYTES, COLUMNS, UNPACKED_BYTES
 
 PACKERS = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
 

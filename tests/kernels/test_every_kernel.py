@@ -12,8 +12,7 @@ from layer_checks import assert_same_when_checkpointed
 import chronode
 from chronode.kernels import _library as library
 from chronode.kernels import ops
-from chronode.system._denormals import are_flushed
-from chronode.system._threads import threads
+from chronode.system._torch import are_flushed, threads
 
 pytestmark = pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built")
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from chronode.model._model import SequenceModel
 from chronode.model._spec import ModelSpec
 from chronode.storage._documents import DEEPEST, parse_json, parse_yaml, read_json, read_json_lines, read_yaml
-from chronode.storage._limits import JSON_BYTES, LAYERS, YAML_BYTES, Limit
-from chronode.storage._schema import parse
+from chronode.storage._schema import JSON_BYTES, LAYERS, YAML_BYTES, Limit, parse
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 from fit_checks import small, spec_for
 
 from chronode.system._process import WAIT_SETTINGS, let_threads_sleep
-from chronode.system._threads import _openmp
+from chronode.system._torch import _openmp
 from chronode.training import Settings, fit
 
 pytestmark = pytest.mark.skipif(_openmp() is None, reason="torch has no libgomp here")
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(_openmp() is None, reason="torch has no libgomp 
 WAITING = """
 import contextlib, os, time, torch
 from pathlib import Path
-from chronode.system._threads import patient
+from chronode.system._torch import patient
 
 def spent():
     return sum(int((task / "schedstat").read_text().split()[0]) for task in Path("/proc/self/task").iterdir()) / 1e6

@@ -14,7 +14,7 @@ import chronode
 from chronode.data import LengthBatches, Scaler, from_list, from_numpy
 from chronode.lab.tasks.bitstream import bitstream
 from chronode.model._model import SequenceModel
-from chronode.system._denormals import are_flushed
+from chronode.system._torch import are_flushed
 from chronode.training import BatchDone, EpochDone, Note, Settings, fit
 from chronode.training._assembly import notes_on
 from chronode.training._objective import Objective

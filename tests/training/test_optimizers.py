@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from chronode.system._optimizers import without_compiler
+from chronode.system._torch import without_compiler
 
 KINDS = {
     torch.optim.Adam: {"lr": 0.01, "weight_decay": 0.1},

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from ..system import lazy
 
 if TYPE_CHECKING:
-    from ._documents import json_text, parse_json, parse_yaml, read_json, read_json_lines, read_yaml, write_json
+    from ._documents import Result, json_text, parse_json, parse_yaml, read_json, read_json_lines, read_yaml, write_json
     from ._files import (
         DiskFull,
         check_new,
@@ -14,10 +14,11 @@ if TYPE_CHECKING:
         hash_of,
         naming_errors,
         replacing,
+        safetensors,
         sweep,
         sync,
     )
-    from ._limits import (
+    from ._schema import (
         ARCHIVE_BYTES,
         DOWNLOAD_BYTES,
         DOWNLOAD_SPEED,
@@ -27,10 +28,8 @@ if TYPE_CHECKING:
         check_columns,
         check_grown,
         check_unpacked,
+        parse,
         unpacked_limit,
     )
-    from ._result import Result
-    from ._schema import parse
-    from ._weight_files import safetensors
 
 __getattr__, __dir__, __all__ = lazy(__name__)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from ..settings import error_at
 from ._files import replacing
-from ._limits import JSON_BYTES, YAML_BYTES, Limit
-from ._schema import parse
+from ._schema import JSON_BYTES, YAML_BYTES, Limit, parse
 
 DEEPEST = 64
 """Limit on the nesting of lists and mappings, because code that walks through them may be recursive."""
@@ -37,28 +37,28 @@ def read_json(path: Path, kind: Any = Any) -> Any:
 
 
 def read_json_lines(path: Path, kind: Any = Any) -> Iterator[tuple[str, Any]]:
-    """Yields (place, value) for every line of a JSON Lines file; an incomplete last line is skipped."""
+    """Yields (file and line, value) for every line of a JSON Lines file; an incomplete last line is skipped."""
     with path.open("rb") as file:
         number = 0
         while line := file.readline(JSON_BYTES.value + 1):
             number += 1
-            place = f"{path}, line {number}"
-            _check_size(len(line), JSON_BYTES, place)
+            where = f"{path}, line {number}"
+            _check_size(len(line), JSON_BYTES, where)
             if line.endswith(b"\n"):
-                yield place, parse_json(line, kind, place)
+                yield where, parse_json(line, kind, where)
 
 
-def parse_json(content: bytes | str, kind: Any, place: str) -> Any:
-    """Parses a JSON text and checks it against the type `kind`; errors begin with `place`."""
+def parse_json(content: bytes | str, kind: Any, source: str) -> Any:
+    """Parses a JSON text and checks it against the type `kind`; errors begin with `source`."""
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{place}: this is not valid JSON ({_reason(error)}).") from error
+        raise ValueError(f"{source}: this is not valid JSON ({_reason(error)}).") from error
     try:
         _check_tree(value)
         return parse(kind, value)
     except ValueError as error:
-        raise error_at(place, error) from error
+        raise error_at(source, error) from error
 
 
 def json_text(value: Any, *, indent: int | None = 1) -> str:
@@ -68,7 +68,7 @@ def json_text(value: Any, *, indent: int | None = 1) -> str:
         >>> print(json_text({"loss": float("nan"), "epochs": (1, 2)}, indent=None), end="")
         {"loss": null, "epochs": [1, 2]}
     """
-    return json.dumps(_finite(value), indent=indent, allow_nan=False) + "\n"
+    return json.dumps(_plain(value), indent=indent, allow_nan=False) + "\n"
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -77,11 +77,50 @@ def write_json(path: Path, value: Any) -> None:
         draft.write_text(json_text(value), encoding="utf-8")
 
 
-def _finite(value: Any) -> Any:
+@dataclass(frozen=True)
+class Result:
+    """Frozen dataclass of numbers and arrays that can be written as JSON.
+
+    Example:
+        >>> import numpy as np
+        >>> @dataclass(frozen=True)
+        ... class Norms(Result):
+        ...     values: np.ndarray
+        >>> print(Norms(np.array([1.0, np.inf])).to_json())
+        {
+          "values": [
+            1.0,
+            null
+          ]
+        }
+    """
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the fields as plain lists, numbers and texts; values that are not finite become None."""
+        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Returns the numbers as JSON text and writes it to `path` if given."""
+        text = json.dumps(self.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        if path is not None:
+            with replacing(Path(path)) as draft:
+                draft.write_text(text + "\n", encoding="utf-8")
+        return text
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Result):
+        return value.as_dict()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if hasattr(value, "tolist"):  # an array, or a number of NumPy, which need not be imported
+        return _plain(value.tolist())
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [_plain(item) for item in value]
+    if isinstance(value, complex):
+        return [_plain(value.real), _plain(value.imag)]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -94,8 +133,8 @@ def read_yaml(path: Path) -> Any:
     return parse_yaml(_content(path, YAML_BYTES), str(path))
 
 
-def parse_yaml(content: bytes | str, place: str) -> Any:
-    """Parses a YAML text; errors begin with `place`.
+def parse_yaml(content: bytes | str, source: str) -> Any:
+    """Parses a YAML text; errors begin with `source`.
 
     Example:
         >>> parse_yaml("{epochs: 3, split: [0.8, 0.1, 0.1]}", "--set")
@@ -104,18 +143,18 @@ def parse_yaml(content: bytes | str, place: str) -> Any:
     import yaml
 
     try:
-        made = yaml.SafeLoader(content)  # not CSafeLoader: its recursion in C crashes at deep nesting
+        loader = yaml.SafeLoader(content)  # not CSafeLoader: its recursion in C crashes at deep nesting
         try:
-            node = made.get_single_node()
+            node = loader.get_single_node()
             if node is None:
                 return None
             _check_nodes(node)
-            value = made.construct_document(node)
+            value = loader.construct_document(node)
         finally:
-            made.dispose()
+            loader.dispose()
         _check_tree(value)
     except Exception as error:  # untrusted input: the constructors of dates and numbers raise almost anything
-        raise ValueError(f"{place}: this is not valid YAML ({_reason(error)}).") from error
+        raise ValueError(f"{source}: this is not valid YAML ({_reason(error)}).") from error
     return value
 
 
@@ -131,9 +170,9 @@ def _content(path: Path, limit: Limit) -> bytes:
     return content
 
 
-def _check_size(size: int, limit: Limit, place: str) -> None:
+def _check_size(size: int, limit: Limit, where: str) -> None:
     if size > limit.value:
-        raise ValueError(f"{place}: more than {limit.value:,} bytes. {limit.cure}")
+        raise ValueError(f"{where}: more than {limit.value:,} bytes. {limit.cure}")
 
 
 def _reason(error: BaseException) -> str:

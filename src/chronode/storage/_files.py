@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 _DRAFT = re.compile(r"\..+-[a-z0-9_]{8}\.draft(\.[^.]*)?")
 _WHY_FULL = {
@@ -186,3 +187,18 @@ def hash_of(path: str | Path, kind: str = "sha256") -> str:
         while chunk := file.read(1 << 20):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+def safetensors() -> Any:
+    """Imports safetensors, with its functions for torch.
+
+    Raises:
+        ImportError: It is not installed; the message says how to install it.
+    """
+    try:
+        import safetensors.torch
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] != "safetensors":
+            raise
+        raise ImportError("models in files need safetensors: pip install 'chronode[predict]'") from None
+    return safetensors

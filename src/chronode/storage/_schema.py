@@ -1,17 +1,126 @@
-"""Conversion of plain data to typed values; errors name the field."""
+"""Checks of untrusted files: limits on their size, and conversion of plain data to typed values."""
 
 from __future__ import annotations
 
 import dataclasses
+import os
 import types
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from ..settings import near
 
 T = TypeVar("T")
+
+# ---- limits ----------------------------------------------------------------------------------------------
+
+MIB = 2**20
+GIB = 2**30
+
+_MOST_TIMES_THE_FILE = 100  # tables compress 3 to 30 times, gzip at most about 1,000 times
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Whole number that an environment variable may override.
+
+    Attributes:
+        variable: Name of the environment variable.
+        default: Limit if the variable is not set.
+
+    Example:
+        >>> Limit("CHRONODE_MAX_EXAMPLE", 1000).value
+        1000
+    """
+
+    variable: str
+    default: int
+
+    @property
+    def value(self) -> int:
+        """The limit in force."""
+        given = self.given
+        return self.default if given is None else given
+
+    @property
+    def given(self) -> int | None:
+        """The value of the environment variable; None if it is not set."""
+        text = os.environ.get(self.variable, "").strip()
+        if not text:
+            return None
+        if not text.isdecimal() or len(text) > 18:
+            raise ValueError(f"{self.variable}={text!r} must be a whole number.")
+        return int(text)
+
+    @property
+    def cure(self) -> str:
+        """Advice on raising the limit, for the end of an error message."""
+        return f"Set {self.variable} to raise this limit."
+
+
+JSON_BYTES = Limit("CHRONODE_MAX_JSON", 16 * MIB)
+"""Size of a JSON file, or of one line of a JSON Lines file."""
+
+YAML_BYTES = Limit("CHRONODE_MAX_YAML", MIB // 4)
+"""Size of a YAML file."""
+
+UNPACKED_BYTES = Limit("CHRONODE_MAX_UNPACKED", 256 * MIB)
+"""Unpacked size of a data file in bytes; by default at least 100 times the size of the file."""
+
+ARCHIVE_BYTES = Limit("CHRONODE_MAX_ARCHIVE", 16 * GIB)
+"""Unpacked size of a downloaded archive in bytes."""
+
+DOWNLOAD_BYTES = Limit("CHRONODE_MAX_DOWNLOAD", 16 * GIB)
+"""Size of a download."""
+
+DOWNLOAD_SPEED = Limit("CHRONODE_MIN_DOWNLOAD_SPEED", 1000)
+"""Bytes per second, averaged over a minute, below which a download is aborted; 0 waits forever."""
+
+COLUMNS = Limit("CHRONODE_MAX_COLUMNS", 20_000)
+"""Columns of a table; each costs time and memory, however few rows there are."""
+
+LAYERS = Limit("CHRONODE_MAX_LAYERS", 1000)
+"""Layers of a model."""
+
+
+def check_columns(path: Path, count: int) -> None:
+    """Rejects a table with too many columns."""
+    if count > COLUMNS.value:
+        raise ValueError(f"{path}: more than {COLUMNS.value:,} columns. {COLUMNS.cure}")
+
+
+def check_grown(size: int, source: int, what: str) -> None:
+    """Rejects `what` if its `size` bytes in memory are far more than the `source` bytes it was read from."""
+    limit = _limit_for(source)
+    if size > limit:
+        raise ValueError(f"{what} would take more than {limit:,} bytes. {UNPACKED_BYTES.cure}")
+
+
+def unpacked_limit(path: Path) -> int:
+    """Returns the number of bytes that the data file `path` may unpack to.
+
+    Example:
+        >>> unpacked_limit(Path(__file__))
+        268435456
+    """
+    return _limit_for(path.stat().st_size)
+
+
+def _limit_for(source: int) -> int:
+    given = UNPACKED_BYTES.given
+    return max(UNPACKED_BYTES.default, _MOST_TIMES_THE_FILE * source) if given is None else given
+
+
+def check_unpacked(path: Path, size: int) -> None:
+    """Rejects a data file whose `size` bytes of content are far more than the size of the file."""
+    check_grown(size, path.stat().st_size, f"{path} ({path.stat().st_size:,} bytes) unpacked")
+
+
+# ---- types -----------------------------------------------------------------------------------------------
 
 _LARGEST_INTEGER = 2**64  # random seeds go up to here
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text", types.NoneType: "null"}
@@ -44,8 +153,8 @@ def parse(kind: Any, value: Any, field: str = "") -> Any:
         return _one_of_union(kind, value, field)
     if dataclasses.is_dataclass(kind) or is_typeddict(kind):
         return _build(kind, value, field)
-    found, converted = _converted(kind, value, field)
-    if not found:
+    fits, converted = _converted(kind, value, field)
+    if not fits:
         raise ValueError(f"{field or 'it'} must be {_words(kind)}, got {_shown(value)}.")
     return converted
 
@@ -90,8 +199,8 @@ def _one_of_union(kind: Any, value: Any, field: str) -> Any:
     members = get_args(kind)
     for member in members:
         if not _is_nested(member):
-            found, converted = _converted(member, value, field) if member is not Any else (True, value)
-            if found:
+            fits, converted = _converted(member, value, field) if member is not Any else (True, value)
+            if fits:
                 return converted
     nested = [member for member in members if _is_nested(member)]
     shape = Mapping if isinstance(value, Mapping) else (list, tuple)
@@ -133,10 +242,10 @@ def _fields(cls: Any) -> tuple[dict[str, Any], list[str]]:
     hints = get_type_hints(cls)
     if is_typeddict(cls):
         return hints, sorted(cls.__required_keys__)
-    own = [field for field in dataclasses.fields(cls) if field.init]
+    declared = [field for field in dataclasses.fields(cls) if field.init]
     missing = dataclasses.MISSING
-    required = [field.name for field in own if field.default is missing and field.default_factory is missing]
-    return {field.name: hints[field.name] for field in own}, required
+    required = [field.name for field in declared if field.default is missing and field.default_factory is missing]
+    return {field.name: hints[field.name] for field in declared}, required
 
 
 def _within(field: str, name: str) -> str:

@@ -31,8 +31,8 @@ def test_a_case_that_does_not_exist(options, expected):
 
 WITHOUT_A_CHECKOUT = """
 from pathlib import Path
-from chronode.system import _plugins
-_plugins._CHECKOUT = Path("nowhere")
+from chronode.system import _modules
+_modules._CHECKOUT = Path("nowhere")
 from chronode.cli import main
 main()
 """

@@ -10,7 +10,7 @@ from remote_files import CONTENT, downloaded, empty_cache, local_server, numbers
 
 from chronode.lab.datasets import _download as download
 from chronode.lab.datasets import _resume as resume
-from chronode.storage._limits import DOWNLOAD_BYTES, DOWNLOAD_SPEED
+from chronode.storage._schema import DOWNLOAD_BYTES, DOWNLOAD_SPEED
 
 cache = pytest.fixture(empty_cache)
 known = pytest.fixture(own_catalogue)

@@ -49,7 +49,7 @@ def unpack(source: Path, into: Path, wants: Callable[[str], bool], *, largest: i
         into: Existing folder.
         wants: Function that returns whether a relative path is wanted.
         largest: Maximum unpacked size of the archive in bytes, including files that are not wanted; by default
-            `chronode.storage._limits.ARCHIVE_BYTES`.
+            `chronode.storage._schema.ARCHIVE_BYTES`.
 
     Returns:
         The relative paths written.
