@@ -69,9 +69,15 @@ def test_two_shares_are_training_and_test(here, vitals):
     chronode("evaluate", here / "run")
 
 
-@pytest.mark.parametrize("split", ["0.8", "0.5,0.2", "0.5,0.2,0.2,0.1", "0.8,0,0.2", "1,0,0", "-0.5,1,0.5", "0,1"])
+@pytest.mark.parametrize("split", ["0.8", "0.5,0.2", "0.5,0.2,0.2,0.1", "-0.5,1,0.5", "0,1"])
 def test_shares_that_cannot_be_used_are_refused_by_name(here, vitals, split):
     assert "--split" in chronode("train", vitals, *VITALS, *SHORT, f"--split={split}", code=2).err
+
+
+def test_without_a_validation_part_the_training_part_chooses(here, vitals):
+    done = chronode("train", vitals, *VITALS, *SHORT, "--split", "0.8,0,0.2", "-o", here / "run")
+    assert "no validation part" in done.out
+    assert facts(here / "run")["series"] == {"train": 32, "valid": 32, "test": 8}
 
 
 def test_the_test_part_may_be_another_file(here, vitals):

@@ -10,8 +10,8 @@ import pytest
 from estimator_samples import classifier, even_times, fitted_classifier, long_frame, waves
 from sklearn.exceptions import NotFittedError
 
-import chronode.estimators._base as base
 from chronode.estimators import SequenceClassifier, SequenceRegressor
+from chronode.training import Assembly
 
 fitted = pytest.fixture(scope="module")(fitted_classifier)
 
@@ -41,13 +41,13 @@ def test_continue_fit_keeps_the_positive_class(tmp_path):
 
 
 def test_ctrl_c_ends_fit_with_what_was_learned_so_far(monkeypatch):
-    fit = base.fit
+    fit = Assembly.fit
 
-    def interrupted(*data, **options):
-        trained = fit(*data, **options)
+    def interrupted(assembly, **options):
+        trained = fit(assembly, **options)
         return replace(trained, record=replace(trained.record, stopped="interrupted"))
 
-    monkeypatch.setattr(base, "fit", interrupted)
+    monkeypatch.setattr(Assembly, "fit", interrupted)
     X, y = waves()
     clf = classifier()
     with pytest.raises(KeyboardInterrupt):

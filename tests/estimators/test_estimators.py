@@ -35,12 +35,13 @@ def test_probabilities_are_the_models_on_scaled_series(fitted):
 def test_scaling_sees_the_training_part_alone(monkeypatch):
     seen = {}
 
-    def spy(train, model, settings, *, valid, **others):
-        seen.update(train=train, valid=valid)
-        return fit(train, model, settings, valid=valid, **others)
+    def spy(config, series):
+        prepared = prepare(config, series)
+        seen.update(train=prepared.parts.train, valid=prepared.parts.valid)
+        return prepared
 
-    fit = base.fit
-    monkeypatch.setattr(base, "fit", spy)
+    prepare = base.prepare
+    monkeypatch.setattr(base, "prepare", spy)
     X, y = waves()
     groups = np.repeat(np.arange(6), 4)
     classifier(validation=0.3).fit(X, y, groups=groups)

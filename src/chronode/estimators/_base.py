@@ -12,41 +12,14 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..data import (
-    VALIDATION,
-    Parts,
-    Reading,
-    Scaler,
-    Sequences,
-    hold_out,
-    note_on_gaps,
-    options_like,
-    ranges_of,
-    remarks,
-    shaping,
-)
-from ..judge import (
-    EARLY_STOP,
-    EPOCHS,
-    Candidate,
-    Race,
-    auto_settings,
-    can_race,
-    candidates_for,
-    compare,
-    pools_for,
-    race,
-    remark,
-)
-from ..model import ModelSpec, SequenceModel
-from ..settings import SettingError, named, number, one_of, whole
+from ..data import VALIDATION, Parts, Sequences
+from ..judge import EARLY_STOP, EPOCHS, Race, compare, remark
+from ..runs import Config, DataConfig, ModelConfig, assemble_run, choose, prepare, with_forecast_defaults
+from ..settings import SettingError, named, number, whole
 from ..system import check_device
-from ..training import AUTO, STARTS, Event, Objective, ProgressBar, Settings, Trained, fit, together
+from ..training import AUTO, Event, ProgressBar, Settings, Trained, assemble
 from ._display import Displayed
 from ._inputs import OTHER_ORDER, Reader, is_frame, level_of_caller
-
-USUAL_MODEL = "mmrnn"
-"""Model of an estimator that is given none."""
 
 
 class SequenceEstimator(Displayed):
@@ -195,80 +168,42 @@ class SequenceEstimator(Displayed):
         self, s: Sequences, roles: Mapping[str, str], class_weights: str | list[float] | None = None, **known: Any
     ) -> None:
         """Trains new weights on series with a target; `known` are additional attributes of the fitted estimator."""
-        seed = self._seed()
-        options = {**options_like(s), **roles}
-        reading = Reading.of(s, options=options, target=(), missing=True, **self._forecast_fields(s, seed))
-        own = s.channels
-        s = reading.extended(s)
-        missing = s.has_missing if self.missing is None else self.missing
-        reading = replace(reading, channels=s.channels, static=s.static_names, missing=missing)
-        train, valid = self._divide(s, reading, seed)
-        settings, auto = self._training(self.epochs, seed, class_weights), self._is_auto(train, valid)
-        if auto:
-            settings = auto_settings(settings, self._free(), len(s))
-        fitted_to = together(train, valid) if settings.refit else train
-        shapes = shaping(fitted_to, own, log=self.log or (), clip_values=self.clip_values, gaps=self.gaps)
-        scaler = self._fit_scaler(fitted_to, reading, **shapes)
-        reading = replace(reading, scaler=scaler, ranges=ranges_of(fitted_to))
-        chosen = Candidate(self._name() or USUAL_MODEL, self._network())
-        self.race_ = None
-        if auto or settings.refit:
-            self.race_ = self._race(train, valid, reading, settings, None if auto else chosen)
-            chosen, settings = self.race_.winner, self.race_.settings
-        fields_of_spec: dict[str, Any] = {"missing": missing, "relative": reading.relative, **chosen.network}
-        fitted = self._run(train, valid, ModelSpec.for_data(train, chosen.model, **fields_of_spec), reading, settings)
-        found = () if self.race_ is None else (f"model: {self.race_.reason}",)
-        found += self._compare(fitted, train, valid, reading)
-        about = (
-            *s.notes,
-            *remarks(s),
-            *note_on_gaps(s, self.gaps),
-            *scaler.notes(),
-            *train.notes,
-            *fitted.notes,
-            *found,
-        )
+        config = self._config(s, self.epochs, class_weights, **roles)
+        prepared = prepare(config, s)
+        config, self.race_ = choose(config, prepared, free=self._free())
+        assembly = assemble_run(config, prepared, race=self.race_)
+        fitted = assembly.fit(on_event=self._listener(config.training))
+        notes = (*prepared.notes, *fitted.notes)
+        notes += () if self.race_ is None else (f"model: {self.race_.reason}",)
+        notes += self._compare(fitted, prepared.parts)
         for name, value in known.items():
             setattr(self, name, value)
-        self._keep_fitted(replace(fitted, record=replace(fitted.record, notes=tuple(dict.fromkeys(about)))), reading)
+        record = replace(fitted.record, notes=tuple(dict.fromkeys(notes)))
+        self._keep_fitted(replace(fitted, record=record, reading=prepared.reading))
 
-    def _compare(self, fitted: Trained, train: Sequences, valid: Sequences, reading: Reading) -> tuple[str, ...]:
+    def _compare(self, fitted: Trained, parts: Parts) -> tuple[str, ...]:
         """Measures the baselines on held-out series; returns a message if the model does not beat them."""
         self.validated_, self.baselines_ = {}, {}
-        if not self._races or train is valid or reading.scaler is None:
+        if not self._races or parts.train is parts.valid:
             return ()
-        parts = [reading.scaler.transform(part) for part in (train, valid)]
-        self.validated_, self.baselines_ = compare(fitted, self.race_, *parts)
-        return remark(fitted, self.validated_, self.baselines_, len(train))
+        self.validated_, self.baselines_ = compare(fitted, self.race_, parts.train, parts.valid)
+        return remark(fitted, self.validated_, self.baselines_, len(parts.train))
 
     def _train_on(self, s: Sequences, epochs: int | None, class_weights: str | list[float] | None = None) -> None:
         """Continues training on more series; the scaling is unchanged."""
-        seed = self._seed()
-        train, valid = self._divide(s, self.reading_, seed)
-        settings = self._training(self.epochs if epochs is None else epochs, seed, class_weights)
-        # If training fails, this estimator is unchanged.
-        fitted = self._run(train, valid, copy.deepcopy(self.model_), self.reading_, settings)
+        config = self._config(s, self.epochs if epochs is None else epochs, class_weights)
+        # The rarer class of more series may be the other one, but the metrics of one model have to mean the same.
+        positive = config.data.positive or self.trained_.objective.positive
+        config = replace(config, data=replace(config.data, positive=positive))
+        prepared = prepare(config, s, self.reading_)
+        settings = with_forecast_defaults(config, self._free(), prepared).training
+        # If training fails, this estimator is unchanged; the linear part of the model does not change.
+        model = copy.deepcopy(self.model_)
+        assembly = assemble(prepared.parts, model, settings, objective=prepared.objective)
+        fitted = assembly.fit(on_event=self._listener(settings))
         epochs_before = {"history": (*self.history_, *fitted.history), "notes": self.notes_}
         record = replace(fitted.record, best_epoch=len(self.history_) + fitted.best_epoch, **epochs_before)
-        self._keep_fitted(replace(fitted, record=record), self.reading_)
-
-    def _run(
-        self, train: Sequences, valid: Sequences, model: ModelSpec | SequenceModel, reading: Reading, settings: Settings
-    ) -> Trained:
-        scaler = reading.scaler
-        assert scaler is not None
-        # When training continues, the linear part does not change; a race has fitted it already.
-        linear = None if self.race_ is None else self.race_.linear
-        start = "none" if isinstance(model, SequenceModel) else linear or self._start(train)
-        settings = self._completed(settings, train)
-        parts = [scaler.transform(part, compact=not reading.horizon) for part in (train, valid)]
-        about: dict[str, Any] = {"start": start, "scaler": scaler, "on_event": self._listener(settings)}
-        about["objective"] = self._objective(parts[0], scaler, continued=isinstance(model, SequenceModel))
-        return fit(parts[0], model, settings, valid=parts[1], **about)
-
-    def _completed(self, settings: Settings, train: Sequences) -> Settings:
-        """Returns the settings with defaults that depend on the training series."""
-        return settings
+        self._keep_fitted(replace(fitted, record=record, reading=self.reading_))
 
     def _listener(self, settings: Settings) -> Callable[[Event], None] | None:
         """Returns what is called during training: the progress bar and the callbacks."""
@@ -280,77 +215,47 @@ class SequenceEstimator(Displayed):
 
         return listen if called else None
 
-    def _race(
-        self, train: Sequences, valid: Sequences, reading: Reading, settings: Settings, only: Candidate | None
-    ) -> Race:
-        """Chooses a model and its number of epochs; of `only` one, the number of epochs."""
-        scaler = reading.scaler
-        assert scaler is not None
-        scaled = scaler.transform(valid)
-        parts = Parts(scaler.transform(train), scaled, scaled, scaler)
-        network = self._network()
-        candidates = [only] if only else candidates_for(parts.train, network, small=bool(settings.refit))
-        options = {"budget": self.budget, "start": self._start(train), "free": self._free(), "missing": reading.missing}
-        pools = () if only else pools_for(network)
-        goal = self._objective(parts.train, scaler)
-        return race(parts, goal, settings, candidates, pools=pools, **options)
+    def _config(self, s: Sequences, epochs: int, class_weights: str | list[float] | None, **roles: Any) -> Config:
+        """Returns the config with which `chronode train` makes the same model of the same series."""
+        log = (self.log,) if isinstance(self.log, str) else tuple(self.log or ())
+        data: dict[str, Any] = {"split": self._split(s), "log": log, "clip_values": self.clip_values, "gaps": self.gaps}
+        data |= {**self._data(s), **roles}
+        sizes = {"hidden_size": "hidden", "num_layers": "layers"}
+        # A grid search passes NumPy numbers, but a spec is stored as JSON.
+        model: dict[str, Any] = {
+            own: whole(name, size, at_least=1) for name, own in sizes.items() if (size := getattr(self, name))
+        }
+        model["settings"] = self._own("settings", self.settings, ("model", "hidden_size", "num_layers", "missing"))
+        model |= {"model": self.model or AUTO, "missing": self.missing, "start": self.start, "budget": self.budget}
+        return Config(DataConfig(**data), ModelConfig(**model), self._training(epochs, class_weights))
 
-    def _objective(self, train: Sequences, scaler: Scaler | None, *, continued: bool = False) -> Objective:
-        """Returns what is learned from series that are scaled; `continued`: by an estimator that is already fitted."""
-        return Objective.for_data(train, scaler=scaler)
-
-    def _name(self) -> str | None:
-        """Returns the model, if one is named."""
-        return None if self.model == AUTO else self.model
-
-    def _network(self) -> dict[str, Any]:
-        """Returns the sizes and settings of the model that are given."""
-        network = self._own("settings", self.settings, ("model", "hidden_size", "num_layers", "missing"))
-        for name in ("hidden_size", "num_layers"):
-            if (size := getattr(self, name)) is not None:
-                # A grid search passes NumPy numbers, but a spec is stored as JSON.
-                network[name] = whole(name, size, at_least=1)
-        return network
-
-    def _start(self, train: Sequences) -> str:
-        usual = "linear" if self._name() is None and train.base_values.dtype.kind == "f" else "none"
-        return usual if self.start is None else one_of("start", self.start, STARTS)
-
-    def _is_auto(self, train: Sequences, valid: Sequences) -> bool:
-        """Returns whether a race chooses the model."""
-        return self._races and self._name() is None and train is not valid and can_race(train, valid)
-
-    def _free(self) -> set[str]:
-        """Returns the training settings that a race may choose."""
-        usual = {"batch_size": None, "refit": None, "epochs": EPOCHS, "early_stop": EARLY_STOP}
-        given = {name for name, value in usual.items() if getattr(self, name) != value} | set(self.training or {})
-        return {field.name for field in fields(Settings)} - given
-
-    def _forecast_fields(self, s: Sequences, seed: int) -> dict[str, Any]:
-        """Returns the fields of the Reading about forecasts."""
+    def _data(self, s: Sequences) -> dict[str, Any]:
+        """Returns the settings of the data that only some estimators have."""
         return {}
 
-    def _fit_scaler(self, train: Sequences, reading: Reading, **shapes: Any) -> Scaler:
-        return Scaler.fit(train, **shapes)
+    def _split(self, s: Sequences) -> tuple[float, ...]:
+        """Returns the shares of training, validation and test."""
+        share = number("validation", self.validation, at_least=0, below=1)
+        return (1 - share, share, 0.0) if share and len(np.unique(s.groups)) > 1 else (1.0, 0.0, 0.0)
 
-    def _keep_fitted(self, fitted: Trained, reading: Reading) -> None:
-        self._keep(replace(fitted, reading=reading))
+    def _free(self) -> set[str]:
+        """Returns the settings that a race may choose."""
+        usual = {"batch_size": None, "refit": None, "epochs": EPOCHS, "early_stop": EARLY_STOP}
+        given = {name for name, value in usual.items() if getattr(self, name) != value} | set(self.training or {})
+        sizes = {"hidden": self.hidden_size, "layers": self.num_layers}
+        return {field.name for field in fields(Settings)} - given | {name for name, size in sizes.items() if not size}
+
+    def _keep_fitted(self, fitted: Trained) -> None:
+        self._keep(fitted)
         if fitted.stopped == "interrupted":
             raise KeyboardInterrupt  # the estimator is usable with the weights so far
-
-    def _divide(self, s: Sequences, reading: Reading, seed: int) -> tuple[Sequences, Sequences]:
-        """Splits series into training and validation."""
-        share = number("validation", self.validation, at_least=0, below=1)
-        if share == 0 or len(np.unique(s.groups)) < 2:
-            return s, s
-        return hold_out(s, share, seed=seed)
 
     def _seed(self) -> int:
         if isinstance(self.random_state, (int, np.integer)):  # the same seed as --seed of the command line
             return whole("random_state", self.random_state, at_least=0)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _training(self, epochs: int, seed: int, class_weights: str | list[float] | None) -> Settings:
+    def _training(self, epochs: int, class_weights: str | list[float] | None) -> Settings:
         own = ("epochs", "batch_size", "learning_rate", "early_stop", "refit", "seed", "threads", "accelerator")
         options = {
             "epochs": epochs,
@@ -359,10 +264,10 @@ class SequenceEstimator(Displayed):
             "early_stop": self.early_stop,
             "threads": self.n_threads,
             "accelerator": "gpu" if check_device("device", self.device) == "cuda" else "cpu",
-            "metric": None if self._races and self._name() is None else "loss",
+            "metric": None if self._races and self.model in (None, AUTO) else "loss",
             "refit": self.refit,
             "class_weights": class_weights,
-            "seed": seed,
+            "seed": self._seed(),
         }
         return Settings.from_dict({**options, **self._own("training", self.training, own)})
 

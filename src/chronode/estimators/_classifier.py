@@ -13,9 +13,9 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from ..data import VALIDATION, Reading, Scaler, Sequences, Target, number_names
+from ..data import VALIDATION, Sequences, Target, number_names
 from ..settings import one_of
-from ..training import Event, Objective, Trained
+from ..training import Event, Trained
 from ._base import SequenceEstimator
 from ._files import EstimatorFacts
 from ._inputs import series_weights
@@ -176,17 +176,13 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
         self._train(s, self._roles(X, id, time), weights, classes_=classes)
         return self
 
-    def _objective(self, train: Sequences, scaler: Scaler | None, *, continued: bool = False) -> Objective:
-        assert train.classes is not None
-        # The rarer class of more series may be the other one, but the metrics of one model have to mean the same.
-        positive = self.positive_ if continued and self.positive is None else self.positive
-        name = None if positive is None else number_names(np.asarray([positive]))[0]
-        return Objective.for_data(train, scaler=scaler, positive=name)
+    def _data(self, s: Sequences) -> dict[str, Any]:
+        return {"positive": None if self.positive is None else number_names(np.asarray([self.positive]))[0]}
 
-    def _keep_fitted(self, fitted: Trained, reading: Reading) -> None:
+    def _keep_fitted(self, fitted: Trained) -> None:
         goal = fitted.objective
         self.positive_ = None if goal.positive is None else self.classes_.tolist()[goal.positive_number]
-        super()._keep_fitted(fitted, reading)
+        super()._keep_fitted(fitted)
 
     def continue_fit(
         self,

@@ -11,28 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import r2_score
 
-from ..data import (
-    VALIDATION,
-    Reading,
-    Scaler,
-    Sequences,
-    calendar_periods,
-    followed,
-    forecast_channels,
-    forecast_windows,
-    usable_windows,
-    without_future,
-)
+from ..data import VALIDATION, Sequences, followed, forecast_channels, without_future
 from ..settings import flag, number, percents, whole
-from ..training import (
-    USUAL_INTERVALS,
-    Event,
-    Settings,
-    default_window,
-    forecast_parts,
-    forecast_scaler,
-    forecast_settings,
-)
+from ..training import USUAL_INTERVALS, Event
 from ._backtest import Backtest, Progress, backtest
 from ._base import SequenceEstimator
 
@@ -306,41 +287,21 @@ class SequenceForecaster(SequenceEstimator):
     def window_(self) -> int:
         return self.reading_.window
 
-    def _forecast_fields(self, s: Sequences, seed: int) -> dict[str, Any]:
-        horizon, names = whole("horizon", self.horizon, at_least=1), self._chosen(s)
-        shares, by_time = self._division(s, horizon)
-        suits = self.window
-        if suits is None:
-            suits = default_window(s, horizon, names, shares, by_time=by_time, seed=seed)
-        sizes = {"horizon": horizon, "window": whole("window", suits, at_least=1)}
-        if self.stride is not None:
-            sizes["stride"] = whole("stride", self.stride, at_least=1)
-        periods = calendar_periods(s) if flag("calendar", self.calendar) else ()
-        return {**sizes, "forecast_channels": names, "known": tuple(self.known or ()), "calendar": periods}
+    def _data(self, s: Sequences) -> dict[str, Any]:
+        sizes = {"forecast": whole("horizon", self.horizon, at_least=1)}
+        for name in ("window", "stride"):
+            if (size := getattr(self, name)) is not None:
+                sizes[name] = whole(name, size, at_least=1)
+        known = {"known": tuple(self.known or ()), "calendar": flag("calendar", self.calendar)}
+        return {**sizes, **known, "channels": self._chosen(s)}
 
-    def _division(self, s: Sequences, horizon: int) -> tuple[tuple[float, ...], bool]:
-        """Returns the shares of the parts, and whether the later ones come later in time."""
+    def _split(self, s: Sequences) -> tuple[float, ...]:
         share = number("validation", self.validation, at_least=0, below=1)
-        divides = share and (len(s) > 1 or s.lengths.max() >= 3 * horizon + 2)
-        return (1 - share, share) if divides else (1.0,), len(np.unique(s.groups)) < 2
+        divides = share and (len(s) > 1 or s.lengths.max() >= 3 * self.horizon + 2)
+        return (1 - share, share, 0.0) if divides else (1.0, 0.0, 0.0)
 
-    def _divide(self, s: Sequences, reading: Reading, seed: int) -> tuple[Sequences, Sequences]:
-        """Windows to learn from and to choose by; of fewer than two groups, those that come later."""
-        horizon, names = reading.horizon, reading.forecast_channels
-        shares, by_time = self._division(s, horizon)
-        if len(shares) > 1:
-            options = {"window": reading.window, "stride": reading.stride, "seed": seed}
-            train, valid = forecast_parts(s, horizon, names, shares, by_time=by_time, **options)
-            return train, valid
-        every = forecast_windows(s, horizon, names, window=reading.window, stride=reading.stride or 1)
-        train = usable_windows([every], reading.relative or ())[0]
-        return train, train
-
-    def _completed(self, settings: Settings, train: Sequences) -> Settings:
-        return forecast_settings(settings, () if self.batch_size is not None else ("batch_size",), len(train))
-
-    def _fit_scaler(self, train: Sequences, reading: Reading, **shapes: Any) -> Scaler:
-        return forecast_scaler(train, reading.forecast_channels, **shapes)
+    def _free(self) -> set[str]:
+        return {"batch_size"} if self.batch_size is None else set()
 
     def _held_back(self, s: Sequences) -> tuple[Sequences, NDArray[np.float64]]:
         """Returns the series without their last steps, and these steps."""

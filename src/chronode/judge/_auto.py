@@ -39,7 +39,7 @@ def can_race(train: Sequences, valid: Sequences) -> bool:
     """Returns whether candidates can be compared: numbers in, one target per series, and enough of them."""
     target, groups = train.target, len(np.unique(train.groups)) + len(np.unique(valid.groups))
     usual = train.base_values.dtype.kind == "f" and target is not None and not target.per_step
-    return usual and groups >= 2 * FOLDS
+    return usual and train is not valid and groups >= 2 * FOLDS
 
 
 def auto_settings(settings: Settings, free: Collection[str], series: int) -> Settings:

@@ -76,7 +76,7 @@ def choose(
     free = free_names(config) if free is None else free
     parts, auto = prepared.parts, config.model.model == AUTO
     windows = prepared.reading is not None and bool(prepared.reading.horizon)
-    if windows or not can_race(parts.train, parts.valid):
+    if windows or not leaves_choice(config) or not can_race(parts.train, parts.valid):
         return _without_race(with_forecast_defaults(config, free, prepared), prepared), None
     network = {"hidden_size": config.model.hidden} if "hidden" not in free or not auto else {}
     network |= {"num_layers": config.model.layers} if "layers" not in free or not auto else {}

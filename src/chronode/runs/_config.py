@@ -66,8 +66,9 @@ class DataConfig:
         window: Number of steps of the windows that series are cut into; 0 for whole series, and for forecasts a number
             that suits the horizon and the season.
         stride: Steps from the start of one window to the next; the length of the window by default, 1 for forecasts.
-        split: Shares of training, validation and test; 0 for no test part. Two shares are training, of which a part is
-            held out for validation, and test; with --test, training and validation.
+        split: Shares of training, validation and test. 0 for no test part, or for no validation part: the training
+            series then choose the best epoch. Two shares are training, of which a part is held out for validation,
+            and test; with --test, training and validation.
         test: File with the test series, read with the same options; the others are then training and validation.
         split_by: "group" (no group in two parts), "time" (training comes first), or "auto": by group if there are at
             least three.
@@ -277,11 +278,8 @@ def _check_shares(shares: tuple[float, ...], with_test: bool) -> None:
             f"{meant} must be the shares of training, validation and test, or of training and test, that add up to 1.",
             argument="split",
         )
-    if not shares[0] or not shares[1]:
-        raise SettingError(
-            f"{meant}: only the share of test may be 0; the validation part decides which epoch is best.",
-            argument="split",
-        )
+    if not shares[0]:
+        raise SettingError(f"{meant}: the share of training must not be 0.", argument="split")
 
 
 def _changed(section: Section, values: Mapping[str, Any], where: str) -> Section:

@@ -27,6 +27,8 @@ from ._config import DataConfig
 def divided_series(series: Sequences, data: DataConfig, seed: int) -> tuple[list[Sequences], str]:
     """Returns (training, validation and test, cut into windows; a description of the split).
 
+    Without a share of validation, the training part takes its place.
+
     Args:
         series: All series.
         data: The section of the config.
@@ -46,7 +48,8 @@ def divided_series(series: Sequences, data: DataConfig, seed: int) -> tuple[list
     used = [part for part, share in zip(parts, data.shares, strict=True) if share > 0]
     shares = "/".join(f"{100 * share:.4g}" for share in data.shares if share > 0)
     text = f"split {how} {shares} ({'/'.join(f'{len(part):,}' for part in used)} {cut})"
-    return [_cut(part, data) for part in parts] if cut == "series" else list(parts), text
+    train, valid, test = [_cut(part, data) for part in parts] if cut == "series" else parts
+    return [train, valid if data.shares[1] else train, test], text
 
 
 def check_second_file(data: DataConfig) -> None:
@@ -98,6 +101,8 @@ def notes_on_parts(data: DataConfig, test: Sequences) -> list[str]:
         notes.append(f"two shares are training and test: {train} and {test_share}; {held} are held out for validation.")
     if len(test) == 1 and not data.forecast and test.target is not None and not test.target.per_step:
         notes.append("the test part is a single series: its metrics say almost nothing about others.")
+    if not data.shares[1]:
+        notes.append("there is no validation part: the training series choose the best epoch.")
     if not len(test):
         notes.append("there is no test part: the metrics are those of the validation part, which chose the model.")
     return notes

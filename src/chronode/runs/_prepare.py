@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -104,8 +104,13 @@ class DataFacts:
         return read_json(run / "data.json", cls)
 
 
-def prepare(config: Config) -> Prepared:
-    """Reads the file or loads the task of the config.
+def prepare(config: Config, series: Sequences | None = None, like: Reading | None = None) -> Prepared:
+    """Returns the series of the config, divided into parts and scaled, with what is learned from them.
+
+    Args:
+        config: The config; its file is read, or its task is loaded.
+        series: Series in place of a file, with their target.
+        like: Reading of a model that is trained further with `series`; its windows and its scaling are used.
 
     Example:
         >>> asked = Config.from_dict({"data": {"source": "bitstream", "options": {"train": 20, "valid": 5, "test": 5}}})
@@ -114,6 +119,8 @@ def prepare(config: Config) -> Prepared:
         (20, 'accuracy')
     """
     data = config.data
+    if series is not None:
+        return _continued(config, series, like) if like is not None else _from_series(config, series)
     if not data.source:
         raise ValueError("no data given: pass a file or a task, `chronode train DATA ...`.")
     path = Path(data.source)
@@ -189,12 +196,29 @@ def _from_file(config: Config) -> Prepared:
         raise ValueError("a target is missing: pass --target COLUMN, or --forecast STEPS to predict the next values.")
     check_second_file(data)
     series = read_source(data)
+    prepared = _from_series(config, series)
+    reading, parts, notes = prepared.reading, prepared.parts, list(prepared.notes)
+    assert reading is not None
+    source, divided = source_of(data.source), prepared.divided
+    if data.test:
+        source["test"] = source_of(data.test)
+        test, notes_on_file = second_file(reading, data, series if data.forecast else series.labeled())
+        parts = replace(parts, test=test)
+        divided = f"{divided}; test: {Path(data.test).name} ({counted(len(test), 'series')})"
+        notes += notes_on_file
+    notes = tuple(dict.fromkeys([*notes, *notes_on_parts(data, parts.test)]))
+    return replace(prepared, parts=parts, source=source, divided=divided, notes=notes)
+
+
+def _from_series(config: Config, series: Sequences) -> Prepared:
+    """Divides and scales series: of a file, or given by the user."""
+    data, seed = config.data, config.training.seed
     notes = list(series.notes)
     used = series if data.forecast else series.labeled()
     if gone := len(series) - len(used):
         notes.append(f"{counted(gone, 'series')} without target: not used in training.")
     if not len(used):
-        raise ValueError(f"{data.source}: no series has a target: there is nothing to learn from.")
+        raise ValueError(f"{data.source or 'X'}: no series has a target: there is nothing to learn from.")
     own = used.channels
     notes += remarks(used)
     notes += note_on_gaps(used, data.gaps)
@@ -203,35 +227,43 @@ def _from_file(config: Config) -> Prepared:
         data = replace(data, channels=channels_of(used, data))
         used = with_future(with_calendar(used, periods), data.forecast, data.channels, data.known, periods)
     if data.forecast and not data.per_step:
-        division = {"shares": data.shares, "by_time": by_time(used, data), "seed": config.training.seed}
+        division = {"shares": data.shares, "by_time": by_time(used, data), "seed": seed}
         suits = data.window or default_window(used, data.forecast, channels_of(used, data), **division)
         data = replace(data, window=suits)
-    raw, divided = divided_series(used, data, config.training.seed)
+    raw, divided = divided_series(used, data, seed)
     notes += [note for part in raw for note in part.notes]
     fitted = together(*raw[:2]) if _refits(config, raw) else raw[0]
     scaler = _scaler(fitted, data, shaping(fitted, own, log=data.log, clip_values=data.clip_values, gaps=data.gaps))
     notes += () if scaler is None else scaler.notes()
-    whole = data.forecast and not data.per_step
-    train, valid, test = raw if scaler is None else [scaler.transform(part, compact=not whole) for part in raw]
     missing = config.model.missing
     if missing is None:
         missing = (used if data.forecast else series).has_missing
-    per_step = train.target is not None and train.target.per_step
+    per_step = raw[0].target is not None and raw[0].target.per_step
     reading = reading_of(data, series, missing=missing, per_step=per_step)
     extended = {"channels": used.channels, "static": used.static_names, "known": data.known, "calendar": periods}
     reading = replace(reading, scaler=scaler, ranges=ranges_of(fitted), **extended)
-    if data.test:
-        test, about = second_file(reading, data, used)
-        divided, notes = f"{divided}; test: {Path(data.test).name} ({counted(len(test), 'series')})", [*notes, *about]
-    return Prepared(
-        parts=Parts(train, valid, test, scaler),
-        objective=Objective.for_data(train, scaler=scaler, positive=data.positive, targets=_targets(train, reading)),
-        reading=reading,
-        source=source_of(data.source) | ({"test": source_of(data.test)} if data.test else {}),
-        facts=series.describe(),
-        divided=divided,
-        notes=tuple(dict.fromkeys([*notes, *notes_on_parts(data, test)])),
-    )
+    parts = _scaled(raw, reading)
+    targets = _targets(parts.train, reading)
+    objective = Objective.for_data(parts.train, scaler=scaler, positive=data.positive, targets=targets)
+    facts = series.describe()
+    return Prepared(parts, objective, reading, {}, facts, divided, tuple(dict.fromkeys(notes)))
+
+
+def _continued(config: Config, series: Sequences, like: Reading) -> Prepared:
+    """Divides series as `like`, and scales them with its scaler."""
+    data = replace(config.data, window=like.window, stride=like.stride, channels=like.forecast_channels)
+    raw, divided = divided_series(series, data, config.training.seed)
+    parts = _scaled(raw, like)
+    targets = _targets(parts.train, like)
+    objective = Objective.for_data(parts.train, scaler=like.scaler, positive=data.positive, targets=targets)
+    return Prepared(parts, objective, like, {}, series.describe(), divided, series.notes)
+
+
+def _scaled(raw: Sequence[Sequences], reading: Reading) -> Parts:
+    """Returns the parts, scaled."""
+    scaler, compact = reading.scaler, not reading.horizon or reading.per_step
+    train, valid, test = raw if scaler is None else [scaler.transform(part, compact=compact) for part in raw]
+    return Parts(train, train if raw[1] is raw[0] else valid, test, scaler)
 
 
 def _targets(train: Sequences, reading: Reading) -> tuple[str, ...]:
@@ -253,6 +285,8 @@ def _scaler(train: Sequences, data: DataConfig, shapes: dict[str, Any]) -> Scale
 
 def _refits(config: Config, raw: list[Sequences]) -> bool:
     """Returns whether training and validation series are trained on together, and so scaled together."""
+    if raw[0] is raw[1]:
+        return False
     if config.training.refit is not None or config.model.model != AUTO or config.data.forecast:
         return bool(config.training.refit)
     return can_race(*raw[:2]) and len(raw[0]) + len(raw[1]) < SMALL

@@ -61,8 +61,10 @@ def _asked(config: DataConfig) -> dict[str, Any]:
 
 
 def _like(config: DataConfig, s: Sequences) -> dict[str, Any]:
-    """Returns the options that give another file the channels, units and classes of `s`."""
+    """Returns the options that give another file or frame the channels, units and classes of `s`."""
     asked, like = _asked(config), options_like(s)
+    if not config.source:
+        return like | {name: asked[name] for name in ("id", "time") if name in asked}
     if suffix_of(Path(config.source)) in _ARRAY_FILES:
         known = _ARRAY_OPTIONS if config.order else ()  # series written by `Sequences.save` need no options
         return asked | {name: like[name] for name in known if like.get(name) is not None}

@@ -124,7 +124,7 @@ def assemble(
     if isinstance(start, str):
         one_of("start", start, STARTS)
     parts, usual = gather(data, settings.seed, valid=valid, scaler=scaler, protocol=protocol, options=options)
-    if settings.refit:
+    if settings.refit and parts.valid is not parts.train:
         parts = replace(parts, train=together(parts.train, parts.valid))
     goal = (objective or usual()).with_settings(settings.metric, settings.class_weights, parts.train)
     if goal.scaler is None and parts.scaler is not None:  # predictions have the units of the target, metrics do not

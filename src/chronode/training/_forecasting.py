@@ -96,7 +96,8 @@ def forecast_parts(
         cuts = _cuts(s, horizon, np.asarray(given, dtype=np.float64))
         parts = [forecast_windows(s, horizon, channels, **options, between=part) for part in cuts]
     else:
-        parts = [forecast_windows(part, horizon, channels, **options) for part in split(s, given, seed=seed)]
+        whole = split(s, given, seed=seed) if len(given) > 1 else [s]
+        parts = [forecast_windows(part, horizon, channels, **options) for part in whole]
     found = iter(parts)
     parts = [next(found) if share > 0 else parts[0][:0] for share in shares]
     # The test part is left as it is: nothing is learned from it.
