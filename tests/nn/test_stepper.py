@@ -80,10 +80,13 @@ def test_compiled_cells_step_natively(settings):
     torch.testing.assert_close(stepper.state, loop.state)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name", ["mmrnn", "gru", "gru-d"])
-def test_missing_values(name):
+def test_missing_values(name, compiled):
     layer = make(name, missing=True)
+    chronode.compiler.use(layer, compiled)
     stepper, state = layer.stepper(2), None
+    chronode.compiler.use(layer, False)
     for x, dt in readings(5, 2):
         observed = x > 0
         hidden = torch.where(observed, x, torch.nan)
@@ -91,6 +94,13 @@ def test_missing_values(name):
             wanted, state = layer.step(hidden, state, dt, observed=observed)
         torch.testing.assert_close(stepper(hidden, dt, observed=observed), wanted)
     torch.testing.assert_close(stepper.state, state)
+
+
+@pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built")
+def test_compiled_encoders_of_missing_values_step_natively():
+    layer = make("gru-d", missing=True)
+    chronode.compiler.use(layer)
+    assert [type(unit) for unit in layer.stepper(2)._units] == [_NativeUnit, _NativeUnit]
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -217,12 +217,12 @@ import sys, torch
 torch.set_num_threads(1)
 from chronode.model._spec import ModelSpec
 from chronode.lab.tasks.bitstream import bitstream
-from chronode.training import EpochDone, Settings, fit
+from chronode.training import BatchDone, Settings, fit
 from chronode.runs._checkpoints import Store
 data = bitstream(600, seed=0, longest=10)
 spec = ModelSpec.for_data(data, "mmrnn", hidden_size=8, dropout=0.2)
 store = Store(sys.argv[1])
-tell = lambda event: print("batch", event.step, flush=True) if not isinstance(event, EpochDone) else None
+tell = lambda event: print("batch", event.step, flush=True) if isinstance(event, BatchDone) else None
 settings = Settings(epochs=6, batch_size=16)
 fitted = fit(data, spec, settings, store=store, resume=True, save_minutes=0.0002, on_event=tell)
 fitted.model.save(sys.argv[2])

@@ -249,7 +249,7 @@ class Stepper:
         before, after = (
             tuple(
                 part[group.start : group.stop, :, :width]
-                for part, width in zip(memory.parts[first:], widths, strict=True)
+                for part, width in zip(memory.parts[first : first + len(widths)], widths, strict=True)
             )
             for memory in self._memory
         )
@@ -271,13 +271,13 @@ class Stepper:
             return kernel.bind([cell.kernel_reads() for cell in cells], x, self._dt, before, after, self.layer.residual)
         return compiler.bind(cells[0], x, self._dt, before, after)
 
-    def _encoder_unit(self, encoder: Cell) -> _LoopUnit | _FillUnit:
+    def _encoder_unit(self, encoder: Cell) -> _LoopUnit | _NativeUnit | _FillUnit:
         count = len(encoder.initial_state(1, self._like))
         before, after = (tuple(memory.parts[:count]) for memory in self._memory)
         same_type = all(part.dtype is self._dtype for part in before)
         if type(encoder) is ForwardFill and same_type and why_hooked(encoder) is None:
             return _FillUnit((before, after), self._dt)
-        return _LoopUnit(encoder, (before, after), self._dt)
+        return self._unit([encoder], range(1), 0)
 
 
 class _Memory:
@@ -325,6 +325,13 @@ class _NativeUnit:
 
     def step(self, x: Tensor, turn: int) -> Tensor:
         self._x.copy_(x)
+        return self._called(turn)
+
+    def fill(self, x: Tensor, observed: Tensor, turn: int) -> Tensor:
+        torch.cat([torch.where(observed, x, 0.0), observed.to(x.dtype)], dim=-1, out=self._x)
+        return self._called(turn)
+
+    def _called(self, turn: int) -> Tensor:
         call, y = self._calls[turn]
         call()
         return y
